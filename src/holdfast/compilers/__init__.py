@@ -1,0 +1,1 @@
+"""Core operations become something runnable: one event at a time, or a column at a time."""

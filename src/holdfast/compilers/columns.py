@@ -1,0 +1,349 @@
+"""Conditions over a batch: numpy masks for predicates, dense codes for scopes.
+
+Equal to ``scalar`` on every event; the laws test it.  Numbers are float64 with NaN for missing,
+except that a plain int attribute compared with an int stays int64 beside a mask of what is there.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from ..lang.condition import Condition
+from ..lang.ops import (
+    Absolute,
+    And,
+    Arithmetic,
+    Compare,
+    Expression,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Text,
+    Truth,
+)
+from ..model.batch import AXES
+from ..model.space import Forest, dimensions, inside
+from ..model.topic import Topic
+from .keys import joined, key_text
+from .scalar import kind
+
+Mask = NDArray[np.bool_]
+Masks = Callable[[pa.RecordBatch], Mask]
+Floats = NDArray[np.float64]
+
+_ORDER: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">=": operator.ge,
+    ">": operator.gt,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def predicate(op: Expression, topic: Topic) -> Masks:
+    """Which events of a batch satisfy a core predicate."""
+    match op:
+        case Truth(holds):
+            return lambda batch: np.full(len(batch), holds)
+        case And(left, right):
+            a, b = predicate(left, topic), predicate(right, topic)
+            return lambda batch: a(batch) & b(batch)
+        case Or(left, right):
+            a, b = predicate(left, topic), predicate(right, topic)
+            return lambda batch: a(batch) | b(batch)
+        case Name(name):
+            return lambda batch: _truth(batch, name, True)
+        case Not(Name(name)):
+            return lambda batch: _truth(batch, name, False)
+        case Compare(sign, left, right):
+            return _comparison(sign, left, right, topic)
+        case _:
+            raise AssertionError(f"not a core predicate: {op}")
+
+
+def _comparison(sign: str, left: Expression, right: Expression, topic: Topic) -> Masks:
+    kinds = {kind(left, topic), kind(right, topic)}
+    compare = _ORDER[sign]
+    if kinds & {"text", "bool"}:
+        a, b = _plain(left, kinds), _plain(right, kinds)
+        arrow = pc.equal if sign == "==" else pc.not_equal
+        return lambda batch: _equality(arrow, a(batch), b(batch), len(batch))
+    if kinds == {"int"}:
+        i, j = _integers(left), _integers(right)
+
+        def exactly(batch: pa.RecordBatch) -> Mask:
+            (x, there), (y, too) = i(batch), j(batch)
+            return np.broadcast_to(compare(x, y) & there & too, len(batch))
+
+        return exactly
+    f, g = number(left), number(right)
+    if sign != "!=":
+        return lambda batch: _broadcast(compare(f(batch), g(batch)), len(batch))
+
+    def differ(batch: pa.RecordBatch) -> Mask:
+        x, y = f(batch), g(batch)
+        return _broadcast((x != y) & (x == x) & (y == y), len(batch))
+
+    return differ
+
+
+def _broadcast(mask: Any, size: int) -> Mask:
+    return mask if np.ndim(mask) else np.full(size, mask)
+
+
+def number(op: Expression) -> Callable[[pa.RecordBatch], Any]:
+    """The floats that an expression computes, NaN where missing; a scalar if it is constant."""
+    match op:
+        case Name(name):
+            return lambda batch: floats(batch, name)
+        case Number(literal):
+            constant = np.float64(literal)
+            return lambda batch: constant
+        case Negative(arg):
+            inner = number(arg)
+            return lambda batch: -inner(batch)
+        case Absolute(arg):
+            inner = number(arg)
+            return lambda batch: np.abs(inner(batch))
+        case Arithmetic(sign, left, right):
+            a, b, compute = number(left), number(right), _ARITHMETIC[sign]
+
+            def computed(batch: pa.RecordBatch) -> Any:
+                with np.errstate(all="ignore"):
+                    return compute(a(batch), b(batch))
+
+            return computed
+        case _:
+            raise AssertionError(f"not a core number: {op}")
+
+
+def _divide(a: Any, b: Any) -> Any:
+    return np.where(b == 0, np.nan, a / b)
+
+
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _divide,
+}
+
+
+def floats(batch: pa.RecordBatch, name: str) -> Floats:
+    """A numeric column as float64, NaN where missing."""
+    column = _column(batch, name)
+    if column is None:
+        return np.full(len(batch), np.nan)
+    if not pa.types.is_float64(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _integers(op: Expression) -> Callable[[pa.RecordBatch], tuple[Any, Any]]:
+    if isinstance(op, Number):
+        constant = np.int64(op.value)
+        return lambda batch: (constant, np.True_)
+    assert isinstance(op, Name)
+    name = op.name
+
+    def read(batch: pa.RecordBatch) -> tuple[Any, Any]:
+        column = _column(batch, name)
+        if column is None:
+            return np.int64(0), np.False_
+        if not column.null_count:
+            return column.to_numpy(), np.True_
+        return column.fill_null(0).to_numpy(), column.is_valid().to_numpy(zero_copy_only=False)
+
+    return read
+
+
+def _plain(op: Expression, kinds: set[str]) -> Callable[[pa.RecordBatch], Any]:
+    match op:
+        case Text(literal) | Truth(literal):
+            scalar = pa.scalar(literal)
+            return lambda batch: scalar
+        case Name(name):
+            missing = pa.scalar(None, pa.string() if "text" in kinds else pa.bool_())
+
+            def read(batch: pa.RecordBatch) -> Any:
+                column = _column(batch, name)
+                return missing if column is None else column
+
+            return read
+        case _:
+            raise AssertionError(f"not a core text or truth value: {op}")
+
+
+def _equality(compare: Callable[[Any, Any], Any], a: Any, b: Any, size: int) -> Mask:
+    """Compare text or truth values; a dictionary is compared once for each of its entries."""
+    if isinstance(a, pa.Scalar):
+        a, b = b, a
+    if isinstance(a, pa.DictionaryArray) and isinstance(b, pa.Scalar):
+        entries = _mask(compare(a.dictionary, b), len(a.dictionary))
+        return np.append(entries, False)[a.indices.fill_null(len(entries)).to_numpy(zero_copy_only=False)]
+    a, b = (v.dictionary_decode() if isinstance(v, pa.DictionaryArray) else v for v in (a, b))
+    return _mask(compare(a, b), size)
+
+
+def _mask(found: Any, size: int) -> Mask:
+    if isinstance(found, pa.Scalar):
+        return np.full(size, found.as_py() is True)
+    return found.fill_null(False).to_numpy(zero_copy_only=False)
+
+
+def _truth(batch: pa.RecordBatch, name: str, wanted: bool) -> Mask:
+    column = _column(batch, name)
+    if column is None:
+        return np.zeros(len(batch), np.bool_)
+    return _mask(column if wanted else pc.invert(column), len(batch))
+
+
+def _column(batch: pa.RecordBatch, name: str) -> Any:
+    at = batch.schema.get_field_index(name)
+    return batch.column(at) if at >= 0 else None
+
+
+# --- scopes --------------------------------------------------------------------------------------
+
+
+class Coded(NamedTuple):
+    """A scope for each row: ``keys[codes[i]]``, or none where the code is -1.  Keys are distinct."""
+
+    codes: NDArray[np.int32]
+    keys: pa.StringArray
+
+
+Scoping = Callable[[pa.RecordBatch], tuple[Coded, ...]]
+
+
+def scoping(condition: Condition) -> Scoping:
+    """The scopes of each event at each level, innermost first, aligned at the outermost."""
+    levels, forest = condition.keys, condition.forest
+    if not levels and forest is None:
+        return lambda batch: (Coded(np.zeros(len(batch), np.int32), pa.array([""])),)
+
+    def coded(batch: pa.RecordBatch) -> tuple[Coded, ...]:
+        found: list[Coded] = []
+        around: Coded | None = None
+        if forest is not None:
+            regions = located(forest, batch)
+            around = _named(forest, regions)
+            found = _chains(forest, regions)
+        for names in reversed(levels):
+            parts = [keyed(_column(batch, name), len(batch)) for name in names]
+            around = _inside(around, parts)
+            found.insert(0, around)
+        return tuple(found)
+
+    return _remembering(coded)
+
+
+def _remembering(coded: Scoping) -> Scoping:
+    """Filters that share scopes ask for them batch by batch: compute once for each batch."""
+    last: list[Any] = [None, ()]
+
+    def remembered(batch: pa.RecordBatch) -> tuple[Coded, ...]:
+        if last[0] is not batch:
+            last[:] = batch, coded(batch)
+        return last[1]
+
+    return remembered
+
+
+def keyed(column: Any, size: int) -> Coded:
+    """A column's values as keys; missing ones are in no scope."""
+    if column is None:
+        return Coded(np.full(size, -1, np.int32), pa.array([], pa.string()))
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    indices = column.indices.cast(pa.int32())
+    if indices.null_count:
+        indices = indices.fill_null(-1)
+    codes: NDArray[np.int32] = indices.to_numpy(zero_copy_only=False)
+    values = column.dictionary
+    if pa.types.is_string(values.type) and not values.null_count:
+        distinct = values.unique()
+        if len(distinct) == len(values):
+            return Coded(codes, values)
+    texts = [key_text(value) for value in values.to_pylist()]
+    return _distinct(codes, texts)
+
+
+def _distinct(codes: NDArray[np.int32], texts: Sequence[str | None]) -> Coded:
+    """Codes of distinct keys: values with the same text are one key, missing ones none."""
+    found: dict[str, int] = {}
+    table = np.full(len(texts) + 1, -1, np.int32)  # the last entry serves code -1
+    for i, text in enumerate(texts):
+        if text is not None:
+            table[i] = found.setdefault(text, len(found))
+    return Coded(table[codes], pa.array(list(found), pa.string()))
+
+
+def _inside(around: Coded | None, parts: list[Coded]) -> Coded:
+    """The key that several values make together, inside the scope around it."""
+    levels = parts if around is None else [around, *parts]
+    if len(levels) == 1 and around is None:
+        keys = levels[0].keys
+        plain = pc.match_substring_regex(keys, r"[\x1d-\x1f]")
+        if not pc.any(plain).as_py():
+            return levels[0]
+    present = np.logical_and.reduce([level.codes >= 0 for level in levels])
+    mixed = np.zeros(len(present), np.int64)
+    for level in levels:
+        mixed = mixed * max(len(level.keys), 1) + level.codes
+    distinct, where = np.unique(mixed[present], return_inverse=True)
+    texts = [level.keys.to_pylist() for level in levels]
+    keys = []
+    for code in distinct.tolist():
+        names: list[str] = []
+        for level in reversed(texts):
+            code, at = divmod(code, max(len(level), 1))
+            names.insert(0, level[at])
+        keys.append(joined(None, names) if around is None else joined(names[0], names[1:]))
+    codes = np.full(len(present), -1, np.int32)
+    codes[present] = where
+    return Coded(codes, pa.array(keys, pa.string()))
+
+
+def located(forest: Forest, batch: pa.RecordBatch) -> NDArray[np.int32]:
+    """The smallest region of the forest that contains each event, or -1."""
+    at = np.full(len(batch), _UNDECIDED, np.int32)
+    for name, table in (("place", forest.by_place), ("source", forest.by_source)):
+        if table and batch.schema.get_field_index(name) >= 0:
+            column = keyed(_column(batch, name), len(batch))
+            decided = [table.get(key, _UNDECIDED) for key in column.keys.to_pylist()]
+            at = np.where(at == _UNDECIDED, np.array([*decided, _UNDECIDED], np.int32)[column.codes], at)
+    axes = [floats(batch, axis) for axis in AXES if batch.schema.get_field_index(axis) >= 0]
+    for i in forest.innermost_first:
+        shape = forest.regions[i].shape
+        assert shape is not None
+        if dimensions(shape) <= len(axes):
+            at[(at == _UNDECIDED) & inside(shape, axes)] = i
+    return np.maximum(at, -1)
+
+
+_UNDECIDED = -2
+
+
+def _named(forest: Forest, regions: NDArray[np.int32]) -> Coded:
+    return Coded(regions, pa.array([region.name for region in forest.regions], pa.string()))
+
+
+def _chains(forest: Forest, regions: NDArray[np.int32]) -> list[Coded]:
+    """The regions of each level around each event."""
+    found = []
+    for level in range(forest.depth):
+        outward = forest.depth - 1 - level
+        table = [path[-1 - outward] if len(path) > outward else -1 for path in forest.chains]
+        found.append(_named(forest, np.array([*table, -1], np.int32)[regions]))
+    return found

@@ -1,0 +1,76 @@
+"""Checked conditions become condition machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ..lang.condition import Condition
+from ..machines.filter import MOST, Filters, StateFilter
+from ..machines.machine import Machine
+from ..machines.ordered import Ordered
+from ..model.topic import Topic
+from . import columns, scalar
+from .keys import shown
+
+
+@dataclass(frozen=True)
+class Group:
+    """Conditions that one machine runs: they watch one topic, in the same scopes, with the same
+    delivery.  ``conditions[i]`` are the names that share the machine's condition ``i``."""
+
+    machine: Machine
+    topic: Topic
+    conditions: tuple[tuple[str, ...], ...]
+    wait: int | None = None
+
+
+def groups(conditions: Iterable[Condition]) -> list[Group]:
+    """As few machines as the conditions allow; equal filters become one filter.  [S7]"""
+    alike: dict[object, list[Condition]] = {}
+    for condition in conditions:
+        setting = (condition.topic, condition.keys, condition.forest, condition.delivery)
+        alike.setdefault(setting, []).append(condition)
+    return [group for together in alike.values() for group in _shared(together)]
+
+
+def _shared(together: Sequence[Condition]) -> list[Group]:
+    equal: dict[object, list[Condition]] = {}
+    for condition in together:
+        equal.setdefault((condition.enter, condition.exit), []).append(condition)
+    distinct = list(equal.values())
+    return [_group(distinct[i : i + MOST]) for i in range(0, len(distinct), MOST)]
+
+
+def _group(distinct: Sequence[Sequence[Condition]]) -> Group:
+    first = distinct[0][0]
+    names = tuple(tuple(condition.name for condition in equal) for equal in distinct)
+    return Group(machine([equal[0] for equal in distinct]), first.topic, names, first.delivery.wait)
+
+
+def machine(conditions: Sequence[Condition]) -> Machine:
+    """The machine of conditions that share topic, scopes and delivery."""
+    first = conditions[0]
+    universal = not first.keys and first.forest is None
+    filters = Filters(
+        filters=tuple(map(state_filter, conditions)),
+        depth=1 if universal else len(first.keys) + (first.forest.depth if first.forest else 0),
+        chain=scalar.chain(first),
+        scoping=columns.scoping(first),
+        shown=(lambda key: None) if universal else shown,
+    )
+    if first.delivery.wait is None:
+        return filters
+    return Ordered(filters, first.topic, first.delivery.late)
+
+
+def state_filter(condition: Condition) -> StateFilter:
+    """The filter of a condition, for one event and for a batch."""
+    enter, leave, topic = condition.enter, condition.exit, condition.topic
+    return StateFilter(
+        scalar.predicate(enter, topic),
+        scalar.predicate(leave, topic),
+        columns.predicate(enter, topic),
+        columns.predicate(leave, topic),
+        condition.momentary,
+    )

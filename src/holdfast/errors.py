@@ -1,0 +1,95 @@
+"""Everything Holdfast raises on purpose.
+
+    HoldfastError
+    ├── UsageError            you: a definition, an option or a call is wrong       (exit status 2)
+    │   ├── DefinitionError   a place in a definition, with its line and a caret
+    │   └── Unsupported       this runtime cannot do it; raised while compiling
+    └── InputError            the data: a file is not what it says, a row is bad    (exit status 1)
+
+A broken invariant of our own is an ``assert``; a missing value is not an error but semantics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+class HoldfastError(Exception):
+    """Base of all errors that Holdfast raises on purpose."""
+
+    exit_status = 1
+
+
+class UsageError(HoldfastError):
+    """A definition, an option or a call is wrong."""
+
+    exit_status = 2
+
+
+class Unsupported(UsageError):
+    """The definition is right, but this runtime cannot run it."""
+
+
+class InputError(HoldfastError):
+    """The data is not what it says it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in a definition something stands: one-based line and column, and how wide it is."""
+
+    line: int
+    column: int
+    width: int = 1
+
+
+class DefinitionError(UsageError):
+    """What is wrong in a definition, where, and what would do."""
+
+    def __init__(
+        self,
+        message: str,
+        place: Place | None = None,
+        *,
+        hint: str | None = None,
+        text: str | None = None,
+        file: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message, self.place, self.hint, self.text, self.file = message, place, hint, text, file
+
+    def located(self, text: str, file: str | None) -> DefinitionError:
+        """The same error, knowing the text it was found in."""
+        return DefinitionError(self.message, self.place, hint=self.hint, text=text, file=file)
+
+    def __str__(self) -> str:
+        return pointed(self.message, self.place, hint=self.hint, text=self.text, file=self.file)
+
+
+def pointed(
+    message: str, place: Place | None, *, hint: str | None, text: str | None, file: str | None
+) -> str:
+    """A message with file, line, the line itself and a caret beneath the fault."""
+    where = file or "definition"
+    if place is not None:
+        where += f":{place.line}:{place.column}"
+    lines = [f"{where}: {message}"]
+    source = (text or "").splitlines()
+    if place is not None and 1 <= place.line <= len(source):
+        line = source[place.line - 1]
+        indent = "".join("\t" if c == "\t" else " " for c in line[: place.column - 1])
+        width = max(1, min(place.width, len(line) - place.column + 1))
+        lines += [f"    {line}", f"    {indent}{'^' * width}"]
+    if hint:
+        lines.append(f"  {hint}")
+    return "\n".join(lines)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """``Did you mean 'value'?``, or nothing when no known name is near."""
+    known = list(known)
+    folded = {k.casefold(): k for k in known}
+    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return f"Did you mean '{folded[near[0]]}'?" if near else None

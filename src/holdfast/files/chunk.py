@@ -1,0 +1,256 @@
+"""A stretch of a file's rows as the file holds them becomes batches of the topics' types.
+
+The formats give chunks; from here on they do not differ, except that a Parquet column of a wrong
+type is an error and not a column of bad rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InputError, UsageError
+from ..model.batch import AXES, TYPES
+from ..model.topic import Kind, Topic
+from .convert import Mask, WrongType, convert, decoded, truths
+from .find import InputFile
+from .reading import Layout, Reading, require_attributes
+from .tally import Rejects, Tally
+from .times import NeedsUnit, to_instants
+
+SOURCE = pa.dictionary(pa.int32(), pa.string())
+
+NO_TIME, BAD_TIME, NO_SOURCE, NO_TOPIC = "no time", "unreadable time", "no source", "no topic"
+
+
+class Fault(NamedTuple):
+    """A row that cannot be used: where (from zero), why, and what it says."""
+
+    row: int
+    reason: str
+    data: Any
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Columns by the file's names, and for each of their rows its place in the file (from zero).
+
+    ``faults`` are rows that never became columns.  ``data`` shows a row as it stands in the file.
+    """
+
+    rows: np.ndarray[Any, np.dtype[np.int64]]
+    columns: Mapping[str, pa.Array]
+    faults: tuple[Fault, ...] = ()
+    show: Callable[[int], Any] | None = None
+
+    def data(self, i: int) -> Any:
+        """The i-th row as it stands in the file."""
+        if self.show is not None:
+            return self.show(i)
+        return {name: _plain(column[i].as_py()) for name, column in self.columns.items()}
+
+
+def _plain(value: Any) -> Any:
+    return None if value != value else value
+
+
+class _Blame:
+    """Why each row cannot be used: the first reason that was found."""
+
+    def __init__(self, size: int) -> None:
+        self.codes = np.zeros(size, np.int32)
+        self.reasons: list[str] = [""]
+
+    def add(self, rows: Mask, reason: str) -> None:
+        fresh = rows & (self.codes == 0)
+        if fresh.any():
+            self.codes[fresh] = len(self.reasons)
+            self.reasons.append(reason)
+
+
+def to_batches(
+    file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, tally: Tally, rejects: Rejects
+) -> Iterator[tuple[Topic, pa.RecordBatch]]:
+    """One batch for each topic in the chunk; rows that cannot be used are put aside."""
+    blame = _Blame(len(chunk.rows))
+    tally.rows += len(chunk.rows) + len(chunk.faults)
+    topics = _topics(chunk, layout, reading, tally, blame)
+    declared = np.logical_or.reduce([mine for _, mine in topics]) if topics else None
+    shared = {} if declared is None else _shared(file, chunk, layout, reading, blame, declared)
+    parts: list[tuple[Topic, Mask, dict[str, pa.Array]]] = []
+    for topic, mine in topics:
+        if not layout.open_ended:
+            require_attributes(file, topic, layout.names, reading)
+        parts.append((topic, mine, _attributes(file, chunk, topic, mine, reading, blame)))
+    _put_aside(file, chunk, blame, tally, rejects)
+    for topic, mine, attributes in parts:
+        batch = pa.RecordBatch.from_pydict({**shared, **attributes})
+        good = mine & (blame.codes == 0)
+        if good.any():
+            yield topic, batch if good.all() else batch.filter(pa.array(good))
+
+
+def _topics(
+    chunk: Chunk, layout: Layout, reading: Reading, tally: Tally, blame: _Blame
+) -> list[tuple[Topic, Mask]]:
+    """The declared topics in the chunk and their rows; rows of other topics are only counted."""
+    every = np.ones(len(chunk.rows), np.bool_)
+    if layout.topic is None:
+        assert layout.default is not None
+        return [(layout.default, every)] if len(every) else []
+    names, _ = convert(chunk.columns[layout.topic], "text")
+    if layout.default is not None:
+        names = pc.fill_null(names, layout.default.name)
+    blame.add(truths(pc.is_null(names)), NO_TOPIC)
+    coded = names.dictionary_encode()
+    codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+    found: list[tuple[Topic, Mask]] = []
+    for code, name in enumerate(coded.dictionary.to_pylist()):
+        mine = codes == code
+        topic = reading.by_name.get(name)
+        if topic is None:
+            tally.other(name, int(mine.sum()))
+        else:
+            found.append((topic, mine))
+    return found
+
+
+def _shared(
+    file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, blame: _Blame, mine: Mask
+) -> dict[str, pa.Array]:
+    """The columns that events of every topic have."""
+    columns = {"time": _time(file, chunk, layout, reading, blame, mine)}
+    source = chunk.columns[layout.source]
+    if not (pa.types.is_dictionary(source.type) and source.type.equals(SOURCE)):
+        source = _converted(file, source, layout.source, "source", "text", blame, mine).dictionary_encode()
+    elif (blanks := _blank(source.dictionary)) is not None:
+        source = (
+            pa.DictionaryArray.from_arrays(source.indices, blanks).dictionary_decode().dictionary_encode()
+        )
+    blame.add(mine & truths(pc.is_null(source)), NO_SOURCE)
+    columns["source"] = source
+    columns["sequence"] = _sequence(file, chunk, layout, blame, mine)
+    if layout.place is not None:
+        place = chunk.columns[layout.place]
+        columns["place"] = _converted(file, place, layout.place, "place", "text", blame, mine)
+    for axis, theirs in zip(AXES, layout.axes, strict=False):
+        columns[axis] = _converted(file, chunk.columns[theirs], theirs, axis, "float", blame, mine)
+    return columns
+
+
+def _blank(dictionary: pa.Array) -> pa.Array | None:
+    """The dictionary with its blank words missing, if it has some."""
+    dictionary.validate(full=True)
+    words, _ = convert(dictionary, "text")
+    return words if words.null_count else None
+
+
+def _time(
+    file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, blame: _Blame, mine: Mask
+) -> pa.Array:
+    column = chunk.columns[layout.time[0]]
+    if len(layout.time) > 1:
+        parts = [convert(chunk.columns[name], "text")[0] for name in layout.time]
+        column = pc.binary_join_element_wise(*parts, " ")
+    try:
+        instants, bad = to_instants(column, reading)
+    except NeedsUnit:
+        raise UsageError(_needs_unit(file, layout.time[0], column)) from None
+    except WrongType:
+        if file.format == "parquet":
+            raise InputError(_wrong_type(file, layout.time[0], column, "time", "a time")) from None
+        instants, bad = pa.nulls(len(column), pa.timestamp("us", "UTC")), truths(pc.is_valid(column))
+    blame.add(mine & bad, BAD_TIME)
+    blame.add(mine & truths(pc.is_null(instants)), NO_TIME)
+    return instants
+
+
+def _sequence(file: InputFile, chunk: Chunk, layout: Layout, blame: _Blame, mine: Mask) -> pa.Array:
+    """The column if there is one; a row without it has its place among all rows of all files."""
+    places = pa.array((file.rank << 32) + chunk.rows, pa.int64())
+    if layout.sequence is None:
+        return places
+    column = chunk.columns[layout.sequence]
+    return pc.coalesce(_converted(file, column, layout.sequence, "sequence", "int", blame, mine), places)
+
+
+def _attributes(
+    file: InputFile, chunk: Chunk, topic: Topic, mine: Mask, reading: Reading, blame: _Blame
+) -> dict[str, pa.Array]:
+    columns: dict[str, pa.Array] = {}
+    for attribute in topic.attributes:
+        theirs = reading.theirs(attribute.name)
+        column = chunk.columns.get(theirs)
+        if column is None:
+            columns[attribute.name] = pa.nulls(len(mine), TYPES[attribute.kind])
+            continue
+        columns[attribute.name] = _converted(
+            file, column, theirs, attribute.name, attribute.kind, blame, mine, topic
+        )
+    return columns
+
+
+def _converted(
+    file: InputFile,
+    column: pa.Array,
+    theirs: str,
+    ours: str,
+    kind: Kind,
+    blame: _Blame,
+    mine: Mask,
+    topic: Topic | None = None,
+) -> pa.Array:
+    try:
+        values, bad = convert(column, kind)
+    except WrongType:
+        if file.format == "parquet":
+            declared = f"{kind} (topic '{topic.name}')" if topic else kind
+            raise InputError(_wrong_type(file, theirs, column, ours, declared)) from None
+        values, bad = pa.nulls(len(column), TYPES[kind]), truths(pc.is_valid(column))
+    blame.add(mine & bad, not_a(ours, kind))
+    return values
+
+
+def not_a(ours: str, kind: Kind) -> str:
+    """The reason of a value that is not of its kind."""
+    return f"{ours}: not {'an int of 64 bits' if kind == 'int' else 'a ' + kind}"
+
+
+def _put_aside(file: InputFile, chunk: Chunk, blame: _Blame, tally: Tally, rejects: Rejects) -> None:
+    """Reject the rows that cannot be used, in the order of the file."""
+    faults = list(chunk.faults)
+    for i in np.flatnonzero(blame.codes):
+        at = int(i)
+        faults.append(Fault(int(chunk.rows[at]), blame.reasons[blame.codes[at]], chunk.data(at)))
+    for fault in sorted(faults, key=lambda fault: fault.row):
+        tally.rejected[fault.reason] += 1
+        rejects.write(file, fault.row + 1, fault.reason, fault.data)
+
+
+def _wrong_type(file: InputFile, theirs: str, column: pa.Array, ours: str, declared: str) -> str:
+    return (
+        f"{file.path}: the column '{theirs}' is of type {decoded(column).type}, but '{ours}' is declared as "
+        f"{declared}. Correct the declaration, or map another column with --map {ours}=NAME."
+    )
+
+
+def _needs_unit(file: InputFile, theirs: str, column: pa.Array) -> str:
+    value = next((v for v in column.to_pylist() if v is not None), None)
+    return needs_unit(file, theirs, value)
+
+
+def needs_unit(file: InputFile, theirs: str, value: Any) -> str:
+    """What to say when times are numbers and no unit was given; the likely unit by size."""
+    unit = "s"
+    if value is not None:
+        size = abs(float(value))
+        unit = "s" if size < 1e11 else "ms" if size < 1e14 else "us" if size < 1e17 else "ns"
+    return (
+        f"{file.path}: the times in column '{theirs}' are numbers ({value}); say what they count since 1970 "
+        f"with --time-unit s, ms, us or ns (by their size probably {unit})"
+    )

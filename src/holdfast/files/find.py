@@ -1,0 +1,151 @@
+"""Which files an input names, in which order, and in which format."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ..errors import UsageError, did_you_mean
+
+Format = Literal["parquet", "csv", "jsonl"]
+
+FORMATS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+}
+_KNOWN = ".parquet, .pq, .csv, .jsonl, .ndjson or .json (the text formats also with .gz)"
+
+
+@dataclass(frozen=True, slots=True)
+class InputFile:
+    """A file to read; ``rank`` is its place among all, and so the major part of row sequences."""
+
+    path: str
+    rank: int
+    format: Format
+    compressed: bool = False
+    topic: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return os.path.getsize(self.path)
+
+
+def find(inputs: Sequence[str], topics: Sequence[str] = ()) -> list[InputFile]:
+    """The files that the inputs name: in the order given, inside a folder or glob by path.
+
+    An input is a file, a folder (all files beneath, except hidden ones and those that start with
+    ``_``), a glob (``**`` goes into folders), or ``Topic=`` and one of these.
+    """
+    found: list[InputFile] = []
+    seen: set[tuple[str, str | None]] = set()
+    for text in inputs:
+        topic, place = _split(text, topics)
+        for path in _paths(place, topics):
+            key = (os.path.realpath(path), topic)
+            if key in seen:
+                raise UsageError(f"input '{path}' is named twice; its rows would count twice. Name it once.")
+            seen.add(key)
+            found.append(_input_file(path, len(found), topic))
+    if not found:
+        raise UsageError("no input; name a file, a folder or a glob with --input")
+    return found
+
+
+def format_of(path: str) -> tuple[Format, bool] | None:
+    """The format and whether it is compressed, by suffix.
+
+    >>> format_of("a/b.CSV.gz"), format_of("x.pq"), format_of("x.txt")
+    (('csv', True), ('parquet', False), None)
+    """
+    name = Path(path).name.lower()
+    compressed = name.endswith(".gz")
+    format = FORMATS.get(Path(name.removesuffix(".gz")).suffix)
+    if format is None or (compressed and format == "parquet"):
+        return None
+    return format, compressed
+
+
+def _split(text: str, topics: Sequence[str]) -> tuple[str | None, str]:
+    before, equals, after = text.partition("=")
+    return (before, after) if equals and before in topics else (None, text)
+
+
+def _paths(place: str, topics: Sequence[str]) -> list[str]:
+    if os.path.isdir(place):
+        paths = list(_beneath(place))
+        nothing = f"the folder '{place}' holds no files"
+    elif os.path.exists(place):
+        return [place]
+    elif glob.has_magic(place):
+        matches = glob.glob(place, recursive=True)
+        folders = [m for m in matches if os.path.isdir(m)] if "**" not in place else []
+        files = [m for m in matches if os.path.isfile(m) and not _skipped(os.path.basename(m))]
+        paths = list({*files, *(path for folder in folders for path in _beneath(folder))})
+        nothing = f"no file matches '{place}'"
+    else:
+        raise UsageError(_absent(place, topics))
+    if not paths:
+        raise UsageError(f"{nothing}; name a file, a folder or a glob that holds {_KNOWN}")
+    return sorted(paths, key=lambda path: Path(path).as_posix())
+
+
+def _absent(place: str, topics: Sequence[str]) -> str:
+    before, equals, after = place.partition("=")
+    if equals and os.path.exists(after):
+        near = did_you_mean(before, topics) or f"Declared: {', '.join(topics) or 'none'}."
+        return f"input '{place}': there is no topic '{before}'. {near}"
+    folder = os.path.dirname(place) or "."
+    if not os.path.isdir(folder):
+        return f"input '{place}' does not exist; there is no folder '{folder}'"
+    near = did_you_mean(os.path.basename(place), _names(folder)) or "Check the path."
+    return f"input '{place}' does not exist. {near}"
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except PermissionError:
+        raise UsageError(f"no permission to list the folder '{folder}'; check its access rights") from None
+
+
+def _skipped(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Every file under a folder that is not hidden; a link back to a folder above is not followed."""
+    real = os.path.realpath(folder)
+    if real in above:
+        return
+    for name in _names(folder):
+        path = os.path.join(folder, name)
+        if _skipped(name):
+            continue
+        if os.path.isdir(path):
+            yield from _beneath(path, above | {real})
+        else:
+            yield path
+
+
+def _input_file(path: str, rank: int, topic: str | None) -> InputFile:
+    known = format_of(path)
+    if known is None:
+        raise UsageError(
+            f"input '{path}' has no known suffix; rename it to one of {_KNOWN}, "
+            "or leave it out with a glob such as 'folder/*.csv'"
+        )
+    if not os.path.isfile(path):
+        raise UsageError(f"input '{path}' is not a regular file; write it to a file first")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"no permission to read '{path}'; check its access rights")
+    return InputFile(path, rank, known[0], known[1], topic)

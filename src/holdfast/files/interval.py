@@ -1,0 +1,82 @@
+"""The stretches during which conditions held, out of their starts and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..model.event import Notification, Value
+from ..model.instant import SECOND, Instant
+
+
+class Interval(NamedTuple):
+    """From when to when a condition held; ``end`` is missing while it holds.
+
+    ``source`` and ``attributes`` are those of the event that started it; they are missing when
+    that event is not known.
+    """
+
+    subscription: str
+    scope: str | None
+    start: Instant
+    end: Instant | None
+    topic: str
+    source: str | None
+    attributes: Mapping[str, Value] | None
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds."""
+        return None if self.end is None else (self.end - self.start) / SECOND
+
+    @property
+    def open(self) -> bool:
+        return self.end is None
+
+
+class Pairing:
+    """Pairs each start with its end."""
+
+    def __init__(self) -> None:
+        self._open: dict[tuple[str, str | None], Interval] = {}
+
+    def completed(self, notifications: Iterable[Notification]) -> list[Interval]:
+        """The intervals that these notifications end, in the order in which they end."""
+        found: list[Interval] = []
+        for notification in notifications:
+            key = notification.subscription, notification.scope
+            match notification.status:
+                case "ingress":
+                    self._open[key] = _interval(notification, None)
+                case "atomic":
+                    found.append(_interval(notification, notification.event.time))
+                case "egress":
+                    found.append(_ended(self._open.pop(key, None), notification))
+                case "late":
+                    pass  # reaches no subscriber
+        return found
+
+    def still_open(self) -> list[Interval]:
+        """The intervals that nothing has ended, by (start, subscription, scope)."""
+        return sorted(self._open.values(), key=lambda i: (i.start, i.subscription, i.scope or ""))
+
+
+def _interval(notification: Notification, end: Instant | None) -> Interval:
+    event = notification.event
+    return Interval(
+        notification.subscription,
+        notification.scope,
+        event.time,
+        end,
+        event.topic,
+        event.source,
+        event.attributes,
+    )
+
+
+def _ended(begun: Interval | None, notification: Notification) -> Interval:
+    event = notification.event
+    if begun is not None:
+        return begun._replace(end=event.time)
+    start = event.time if notification.since is None else notification.since
+    return Interval(notification.subscription, notification.scope, start, event.time, event.topic, None, None)

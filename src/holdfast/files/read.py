@@ -1,0 +1,134 @@
+"""Files as batches of events: streaming, in file order, whatever the format.
+
+Bad rows are put aside with a reason; a file that is not what it says is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from ..errors import InputError
+from ..model.topic import Topic
+from . import from_csv, from_jsonl, from_parquet
+from .chunk import BAD_TIME, NO_SOURCE, NO_TIME, Chunk, needs_unit, to_batches
+from .convert import convert, exact_int
+from .find import InputFile
+from .reading import Layout, Reading, lay_out
+from .tally import Rejects, Tally
+
+CHUNK_ROWS = 1 << 17
+
+_NAMES = {"csv": from_csv.names, "jsonl": from_jsonl.names, "parquet": from_parquet.names}
+_EXAMPLE = "--time-format '%d.%m.%Y %H:%M'"
+_SAMPLE_ROWS = 1_000
+_SAMPLE_BLOCK = 1 << 20
+_TELLING = 10
+"""So many bad rows, and not one good among the first, and it is not the rows that are wrong."""
+
+
+def read(
+    file: InputFile,
+    reading: Reading,
+    tally: Tally,
+    rejects: Rejects,
+    *,
+    row_groups: Sequence[int] | None = None,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Iterator[tuple[Topic, pa.RecordBatch]]:
+    """The file's events in file order, as batches of one topic each.
+
+    Columns are those of ``model.batch.schema``; ``source`` is dictionary-encoded.  ``row_groups``
+    restricts a Parquet file.
+    """
+    layout = _layout(file, reading)
+    if layout is None:
+        return
+    for chunk in _chunks(file, layout, reading, tally, row_groups, chunk_rows):
+        yield from _batches(file, chunk, layout, reading, tally, rejects)
+
+
+def inspect(file: InputFile, reading: Reading) -> list[str]:
+    """The file's columns, after a look at its beginning: what is wrong with the whole is said now."""
+    layout = _layout(file, reading)
+    if layout is None:
+        return []
+    sample = Tally()
+    groups = None if file.format != "parquet" else _first_group(file)
+    for chunk in _chunks(file, layout, reading, Tally(), groups, _SAMPLE_ROWS, _SAMPLE_BLOCK):
+        for _ in _batches(file, chunk, layout, reading, sample, Rejects()):
+            pass
+        _require_sense(file, chunk, layout, reading, sample)
+        break
+    return list(layout.names)
+
+
+def _layout(file: InputFile, reading: Reading) -> Layout | None:
+    """Where the columns are; nothing for a text file without a single line."""
+    names = _NAMES[file.format](file)
+    if not names and file.format != "parquet":
+        return None
+    return lay_out(file, names, reading, open_ended=file.format == "jsonl")
+
+
+def _chunks(
+    file: InputFile,
+    layout: Layout,
+    reading: Reading,
+    tally: Tally,
+    row_groups: Sequence[int] | None,
+    chunk_rows: int,
+    block: int | None = None,
+) -> Iterator[Chunk]:
+    wanted = layout.wanted(reading)
+    match file.format:
+        case "csv":
+            sizes = {"block": block} if block else {}
+            return from_csv.chunks(file, wanted, tally, chunk_rows=chunk_rows, **sizes)
+        case "jsonl":
+            return from_jsonl.chunks(file, wanted, tally, chunk_rows=chunk_rows)
+        case "parquet":
+            return from_parquet.chunks(
+                file, wanted, tally, chunk_rows=chunk_rows, source=layout.source, row_groups=row_groups
+            )
+
+
+def _batches(
+    file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, tally: Tally, rejects: Rejects
+) -> Iterator[tuple[Topic, pa.RecordBatch]]:
+    try:
+        yield from to_batches(file, chunk, layout, reading, tally, rejects)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{file.path}: text that is not UTF-8: {error}; write the file again") from None
+
+
+def _first_group(file: InputFile) -> list[int]:
+    with from_parquet.opened(file) as table:
+        return [0] if table.num_row_groups else []
+
+
+def _require_sense(file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, sample: Tally) -> None:
+    """At least one of the first rows is good, or the reasons differ."""
+    enough = 1 if file.format == "parquet" else _TELLING
+    if sample.used or sample.other_topics or len(sample.rejected) != 1:
+        return
+    reason, count = next(iter(sample.rejected.items()))
+    if count < enough or not len(chunk.rows):
+        return
+    raise InputError(_nonsense(file, chunk, layout, reading, reason))
+
+
+def _nonsense(file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, reason: str) -> str:
+    first = chunk.data(0)
+    head = f"{file.path}: none of the first {len(chunk.rows)} rows can be used: {reason}."
+    theirs = "+".join(layout.time)
+    if reason == BAD_TIME:
+        text = convert(chunk.columns[layout.time[0]], "text")[0][0].as_py()
+        if len(layout.time) == 1 and reading.time_unit is None and exact_int(text) is not None:
+            return needs_unit(file, theirs, text)
+        return f"{head}\n  Column '{theirs}' begins with '{text}'. Say how to read it: {_EXAMPLE}."
+    if reason in (NO_TIME, NO_SOURCE):
+        ours, where = ("time", theirs) if reason == NO_TIME else ("source", layout.source)
+        return f"{head}\n  Column '{where}' is empty. Map another: --map {ours}=NAME."
+    return f"{head}\n  The first is: {first}\n  Correct the topic's declaration, or map columns with --map."

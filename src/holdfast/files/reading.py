@@ -1,0 +1,199 @@
+"""How tables are to be read, and which of a file's columns hold what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from difflib import get_close_matches
+from itertools import takewhile
+from types import MappingProxyType
+from typing import Literal
+
+from ..errors import UsageError, did_you_mean
+from ..model.batch import AXES
+from ..model.topic import Topic
+from .find import InputFile
+
+TimeUnit = Literal["s", "ms", "us", "ns"]
+
+FIXED = ("time", "source", "topic", "sequence", "place", *AXES)
+"""Columns that every table may have, beside its topic's attributes."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read and how.
+
+    ``rename`` leads from our names to theirs; ``time`` may name several columns, joined by ``+``
+    (``time=Date+Time``), whose texts are read with a blank between them.  ``zone`` is that of times
+    which do not say it.  ``time_format`` is for text (``strptime``); ``time_unit`` for times that
+    are numbers since 1970, which are refused without it.  ``topic`` is that of rows and files which
+    do not say it.
+    """
+
+    topics: tuple[Topic, ...]
+    rename: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    zone: tzinfo = UTC
+    time_format: str | None = None
+    time_unit: TimeUnit | None = None
+    topic: str | None = None
+
+    def __post_init__(self) -> None:
+        known = {*FIXED, *(a.name for topic in self.topics for a in topic.attributes)}
+        for ours in self.rename:
+            if ours not in known:
+                near = did_you_mean(ours, known) or f"Known: {', '.join(sorted(known))}."
+                raise UsageError(f"--map {ours}={self.rename[ours]}: there is no '{ours}' to read. {near}")
+        if self.topic is not None and self.topic not in self.by_name:
+            near = did_you_mean(self.topic, self.by_name) or f"Declared: {', '.join(self.by_name) or 'none'}."
+            raise UsageError(f"topic '{self.topic}' is not declared. {near}")
+
+    @property
+    def by_name(self) -> dict[str, Topic]:
+        return {topic.name: topic for topic in self.topics}
+
+    def theirs(self, ours: str) -> str:
+        """What the files call it."""
+        return self.rename.get(ours, ours)
+
+    def default(self, file: InputFile) -> Topic | None:
+        """The topic of a file's rows that do not say theirs."""
+        name = file.topic or self.topic
+        if name is not None:
+            return self.by_name[name]
+        return self.topics[0] if len(self.topics) == 1 else None
+
+
+def parse_rename(text: str) -> dict[str, str]:
+    """The pairs of ``--map``: ours=theirs, separated by commas.
+
+    >>> parse_rename("time=ts, source=room")
+    {'time': 'ts', 'source': 'room'}
+    """
+    pairs: dict[str, str] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        ours, equals, theirs = (part.strip() for part in pair.partition("="))
+        if not (ours and equals and theirs):
+            raise UsageError(f"--map '{pair}': write ours=theirs, such as time=ts,source=room")
+        if ours in pairs:
+            raise UsageError(f"--map names '{ours}' twice; keep one of them")
+        pairs[ours] = theirs
+    return pairs
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of one file hold what, by the file's names."""
+
+    time: tuple[str, ...]
+    source: str
+    topic: str | None
+    sequence: str | None
+    place: str | None
+    axes: tuple[str, ...]
+    default: Topic | None
+    names: tuple[str, ...]
+    open_ended: bool
+    """Rows may have further columns that the layout does not list (JSON lines)."""
+
+    def wanted(self, reading: Reading) -> list[str]:
+        """The file's columns that are worth reading, each once."""
+        topics = reading.topics if self.topic is not None else [self.default] if self.default else []
+        columns = [*self.time, self.source, self.topic, self.sequence, self.place, *self.axes]
+        columns += [reading.theirs(a.name) for topic in topics for a in topic.attributes]
+        return list(
+            dict.fromkeys(c for c in columns if c is not None and (self.open_ended or c in self.names))
+        )
+
+
+def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_ended: bool = False) -> Layout:
+    """Find our columns among a file's; what is missing is the caller's mistake, said with a remedy.
+
+    The attributes are those of the file's topic; where a column says the topic, those of a topic
+    are wanted when its first row comes (``require_attributes``).
+    """
+    topic = _optional(file, "topic", names, reading)
+    default = reading.default(file)
+    if topic is None and default is None:
+        declared = ", ".join(t.name for t in reading.topics) or "none"
+        raise UsageError(
+            f"{file.path}: which topic are its rows of? Declared: {declared}. Add a column 'topic', "
+            f"write --input {reading.topics[0].name if reading.topics else 'Topic'}={file.path}, "
+            "or give --topic for all files."
+        )
+    axes = takewhile(bool, (_optional(file, axis, names, reading) for axis in AXES))  # no y without x
+    layout = Layout(
+        time=_times(file, names, reading),
+        source=_required(file, "source", names, reading),
+        topic=topic,
+        sequence=_optional(file, "sequence", names, reading),
+        place=_optional(file, "place", names, reading),
+        axes=tuple(theirs for theirs in axes if theirs is not None),
+        default=default,
+        names=tuple(names),
+        open_ended=open_ended,
+    )
+    if topic is None and default is not None and not open_ended:
+        require_attributes(file, default, names, reading)
+    _require_unique(file, layout.wanted(reading), names)
+    return layout
+
+
+def require_attributes(file: InputFile, topic: Topic, names: Sequence[str], reading: Reading) -> None:
+    """Every attribute of the topic has its column."""
+    for attribute in topic.attributes:
+        _required(file, attribute.name, names, reading, of=topic.name)
+
+
+def _times(file: InputFile, names: Sequence[str], reading: Reading) -> tuple[str, ...]:
+    theirs = reading.theirs("time")
+    parts = tuple(part.strip() for part in theirs.split("+"))
+    if theirs not in names and len(parts) > 1 and all(part in names for part in parts):
+        return parts
+    return (_required(file, "time", names, reading),)
+
+
+def _optional(file: InputFile, ours: str, names: Sequence[str], reading: Reading) -> str | None:
+    if ours in reading.rename:
+        return _required(file, ours, names, reading)
+    return ours if ours in names else None
+
+
+def _required(
+    file: InputFile, ours: str, names: Sequence[str], reading: Reading, of: str | None = None
+) -> str:
+    theirs = reading.theirs(ours)
+    if theirs in names:
+        return theirs
+    raise UsageError(_missing(file, ours, theirs, names, of))
+
+
+def _missing(file: InputFile, ours: str, theirs: str, names: Sequence[str], of: str | None) -> str:
+    what = f"the column '{theirs}'" + (f" (mapped from '{ours}')" if theirs != ours else "")
+    whose = f" that topic '{of}' declares" if of else ""
+    example = f"--map {ours}=NAME" if not names else f"--map {ours}={_nearest(theirs, names)}"
+    lines = [f"{file.path}: {what}{whose} is missing."]
+    lines.append(f"  The file has: {_listed(names)}.")
+    near = did_you_mean(theirs, names)
+    lines.append(f"  {near + ' ' if near else ''}Say which column it is, for example {example}.")
+    if len(names) == 1 and (other := next((c for c in ";\t|" if c in names[0]), None)):
+        lines.append(f"  The columns seem to be separated by {other!r}; a CSV file needs commas.")
+    return "\n".join(lines)
+
+
+def _nearest(name: str, names: Sequence[str]) -> str:
+    near = get_close_matches(name.casefold(), [n.casefold() for n in names], n=1, cutoff=0.6)
+    return next((n for n in names if n.casefold() == near[0]), "NAME") if near else "NAME"
+
+
+def _listed(names: Iterable[str], most: int = 30) -> str:
+    names = list(names)
+    more = f", … ({len(names) - most} more)" if len(names) > most else ""
+    return (", ".join(names[:most]) + more) or "no columns"
+
+
+def _require_unique(file: InputFile, wanted: Sequence[str], names: Sequence[str]) -> None:
+    for name in wanted:
+        if list(names).count(name) > 1:
+            raise UsageError(f"{file.path}: the column '{name}' occurs twice; rename one of them in the file")

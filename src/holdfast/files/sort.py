@@ -1,0 +1,292 @@
+"""Rows by (time, source, sequence), however many there are.
+
+Up to a third of the budget is sorted in memory.  Beyond that, sorted runs go to a private folder
+and are merged block by block: among the loaded blocks the smallest last key is a cut, and
+everything up to it is final.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..model.batch import concatenate
+
+Key = tuple[int, str, int]
+Indices = np.ndarray[Any, np.dtype[np.int64]]
+
+SOURCE = pa.dictionary(pa.int32(), pa.string())
+BATCH_ROWS = 1 << 17
+
+_FAN_IN = 64
+_LARGEST_RUN = 1 << 30  # text columns count their bytes with 32 bits
+
+
+class Sorter:
+    """Takes batches in any order and gives their rows back in order; equal keys keep theirs.
+
+    Batches may differ in their optional columns.  ``source`` comes out dictionary-encoded, other
+    text plain.  ``budget_bytes`` bounds the rows held, their sorted copies included.
+    """
+
+    def __init__(self, budget_bytes: int, scratch: Path | None = None) -> None:
+        self.spilled_bytes = 0
+        self.rows = 0
+        self._run_bytes = min(max(1, budget_bytes // 3), _LARGEST_RUN)
+        self._merge_bytes = budget_bytes // 6
+        self._block_bytes = max(1, self._merge_bytes // _FAN_IN)
+        self._scratch = scratch
+        self._folder: Path | None = None
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+        self._runs: list[Path] = []
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of a batch."""
+        if not len(batch):
+            return
+        batch = _coded(batch)
+        self.rows += len(batch)
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+        if self._held_bytes > self._run_bytes:
+            self._spill()
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """All rows in order, in batches of bounded size; the sorter is empty afterwards."""
+        if not self._runs:
+            held, self._held, self._held_bytes = self._held, [], 0
+            yield from _ordered(held, BATCH_ROWS)
+            return
+        if self._held:
+            self._spill()
+        while len(self._runs) > _FAN_IN:
+            first, self._runs = self._runs[:_FAN_IN], self._runs[_FAN_IN:]
+            self._runs.insert(
+                0, self._written(merge(first, self._merge_bytes))
+            )  # in front: it holds the oldest rows
+            for path in first:
+                path.unlink()
+        yield from merge(self._runs, self._merge_bytes)
+        self.close()
+
+    def close(self) -> None:
+        """Forget everything, also on disk."""
+        self._held, self._held_bytes, self._runs = [], 0, []
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _spill(self) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        size = sum(batch.nbytes for batch in held)
+        rows = max(16, self._block_bytes * sum(map(len, held)) // max(1, size))
+        self._runs.append(self._written(_ordered(held, min(rows, BATCH_ROWS))))
+
+    def _written(self, batches: Iterable[pa.RecordBatch]) -> Path:
+        if self._folder is None:
+            if self._scratch is not None:
+                self._scratch.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(prefix="holdfast-sort-", dir=self._scratch))
+        self._count += 1
+        path = self._folder / f"{self._count}.arrow"
+        writer = None
+        with pa.OSFile(str(path), "wb") as file:
+            for batch in batches:
+                for block in _blocks(_plain(batch), self._block_bytes):
+                    writer = writer or pa.ipc.new_stream(file, block.schema)
+                    writer.write_batch(block)
+            if writer is not None:
+                writer.close()
+        self.spilled_bytes += path.stat().st_size
+        return path
+
+
+def order(batch: pa.RecordBatch) -> Indices | None:
+    """The indices that put a batch in order, or nothing if it already is."""
+    times = batch.column("time").cast(pa.int64()).to_numpy()
+    ranks = _ranks(batch.column("source"))
+    sequences = batch.column("sequence").to_numpy()
+    if _is_ordered(times, ranks, sequences):
+        return None
+    indices = np.argsort(times, kind="stable")
+    sorted_times = times[indices]
+    ties = np.flatnonzero(sorted_times[1:] == sorted_times[:-1])
+    if len(ties):
+        tied = np.zeros(len(times), np.bool_)
+        tied[ties] = tied[ties + 1] = True
+        places = np.flatnonzero(tied)
+        rows = indices[places]
+        again = np.lexsort((sequences[rows], ranks[rows], sorted_times[places]))
+        indices[places] = rows[again]
+    return indices
+
+
+def _is_ordered(times: Indices, ranks: Indices, sequences: Indices) -> bool:
+    if np.any(times[1:] < times[:-1]):
+        return False
+    at = np.flatnonzero(times[1:] == times[:-1])
+    a, b = ranks[at], ranks[at + 1]
+    return not np.any((b < a) | ((a == b) & (sequences[at + 1] < sequences[at])))
+
+
+def _ranks(source: pa.DictionaryArray) -> Indices:
+    """For each row the place of its source among all sources, by code point."""
+    by_name = pc.sort_indices(source.dictionary).to_numpy()
+    names = source.dictionary.take(pa.array(by_name))
+    rank = np.empty(len(by_name), np.int64)
+    distinct = np.ones(len(by_name), np.int64)
+    if len(by_name):
+        distinct[0] = 0
+        distinct[1:] = pc.not_equal(names[1:], names[:-1]).to_numpy(zero_copy_only=False)
+    rank[by_name] = np.cumsum(distinct)  # a dictionary may hold a name twice
+    result: Indices = rank[source.indices.to_numpy()]
+    return result
+
+
+def _ordered(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of the batches in order, so many at a time.  Empties the list, to free what it held."""
+    if not held:
+        return
+    whole = concatenate(held)
+    held.clear()
+    indices = order(whole)
+    for at in range(0, len(whole), rows):
+        if indices is None:
+            yield whole.slice(at, rows)
+        else:
+            yield whole.take(pa.array(indices[at : at + rows]))
+
+
+def _coded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with ``source`` dictionary-encoded and no other column so."""
+    columns = [
+        _as_source(column) if name == "source" else _decoded(column)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _as_source(column: pa.Array) -> pa.DictionaryArray:
+    if column.type.equals(SOURCE):
+        return column
+    return _decoded(column).cast(pa.string()).dictionary_encode()
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without dictionaries, so that a block of it is no larger than its rows."""
+    columns = [_decoded(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _blocks(batch: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    rows = max(16, len(batch) * size // max(1, batch.nbytes))
+    return (batch.slice(at, rows) for at in range(0, len(batch), rows))
+
+
+# --- merging ---------------------------------------------------------------------------------------
+
+
+class _Run:
+    """A sorted run on disk, with one block of it loaded and the next one waiting."""
+
+    def __init__(self, path: Path, block_bytes: int) -> None:
+        self._block_bytes = block_bytes
+        self._file = pa.OSFile(str(path))
+        self._reader = pa.ipc.open_stream(self._file)
+        self._next = self._load()
+        self.block: pa.RecordBatch | None = None
+        self.advance()
+
+    def advance(self) -> None:
+        """Load the next block; there is none at the end."""
+        self.block, self._next = self._next, self._load()
+        self.at = 0
+
+    def _load(self) -> pa.RecordBatch | None:
+        loaded: list[pa.RecordBatch] = []
+        size = 0
+        while size < self._block_bytes and not self._file.closed:
+            try:
+                loaded.append(self._reader.read_next_batch())
+                size += loaded[-1].nbytes
+            except StopIteration:
+                self._file.close()
+        return concatenate(loaded) if loaded else None
+
+    @property
+    def is_last(self) -> bool:
+        return self._next is None
+
+    def key(self, i: int) -> Key:
+        assert self.block is not None
+        time = self.block.column("time")[i].value
+        return time, self.block.column("source")[i].as_py(), self.block.column("sequence")[i].as_py()
+
+    def take(self, cut: Key | None, side: Callable[..., int]) -> pa.RecordBatch | None:
+        """The rows of the block up to a cut."""
+        if self.block is None:
+            return None
+        end = len(self.block)
+        if cut is not None:
+            end = side(range(end), cut, lo=self.at, key=self.key)
+        part = self.block.slice(self.at, end - self.at)
+        self.at = end
+        if end == len(self.block):
+            self.advance()
+        return part if len(part) else None
+
+
+def merge(paths: Sequence[Path], size: int) -> Iterator[pa.RecordBatch]:
+    """The rows of sorted runs in order; of equal keys those of an earlier run come first.
+
+    ``size`` is how many bytes the loaded blocks may have together; as many wait behind them.
+    """
+    runs = [_Run(path, max(1, size // len(paths))) for path in paths]
+    gathered: list[pa.RecordBatch] = []
+    rows = 0
+    while any(run.block is not None for run in runs):
+        for batch in _final(runs):
+            gathered.append(batch)
+            rows += len(batch)
+            if rows >= BATCH_ROWS // 2:
+                yield concatenate(gathered)
+                gathered, rows = [], 0
+    if gathered:
+        yield concatenate(gathered)
+
+
+def _final(runs: Sequence[_Run]) -> Iterator[pa.RecordBatch]:
+    """What no later block can precede, in order."""
+    bounds = [
+        (run.key(len(run.block) - 1), i)
+        for i, run in enumerate(runs)
+        if run.block is not None and not run.is_last
+    ]
+    cut, at = min(bounds, default=(None, len(runs)))
+    # Rows equal to the cut may follow in the next block of run `at`: later runs wait for them.
+    parts = [run.take(cut, bisect_right if i <= at else bisect_left) for i, run in enumerate(runs)]
+    found = [_coded(part) for part in parts if part is not None]
+    return _ordered(found, BATCH_ROWS)

@@ -1,0 +1,154 @@
+"""Rows into CSV or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..model.batch import TIME, TYPES
+from ..model.event import Value
+from ..model.instant import show_instant
+from ..model.topic import Kind, Topic
+
+Cell = Value
+ColumnKind = Kind | Literal["time"]
+"""What a column holds; a time is given in microseconds."""
+
+EVENT_COLUMNS: dict[str, ColumnKind] = {
+    "id": "text",
+    "subscription": "text",
+    "scope": "text",
+    "status": "text",
+    "time": "time",
+    "since": "time",
+    "topic": "text",
+    "source": "text",
+    "location": "text",
+}
+INTERVAL_COLUMNS: dict[str, ColumnKind] = {
+    "subscription": "text",
+    "scope": "text",
+    "start": "time",
+    "end": "time",
+    "duration": "float",
+    "open": "bool",
+    "topic": "text",
+    "source": "text",
+}
+
+_ROWS = 1 << 16
+
+
+class Table(Protocol):
+    """Takes rows of cells in the order of its columns."""
+
+    def write(self, rows: Sequence[Sequence[Cell]]) -> None: ...
+    def finish(self) -> None: ...
+    def abandon(self) -> None: ...
+
+
+def attribute_columns(
+    topics: Sequence[Topic], fixed: Mapping[str, ColumnKind]
+) -> dict[str, tuple[str, ColumnKind]]:
+    """For each attribute of any topic its column and kind.
+
+    A name with two kinds becomes text; one that a fixed column has is written ``attributes.NAME``.
+    """
+    kinds: dict[str, ColumnKind] = {}
+    for topic in topics:
+        for attribute in topic.attributes:
+            known = kinds.setdefault(attribute.name, attribute.kind)
+            if known != attribute.kind:
+                kinds[attribute.name] = "text"
+    return {name: (f"attributes.{name}" if name in fixed else name, kind) for name, kind in kinds.items()}
+
+
+class CsvTable:
+    """A header, then a line for each row; a missing value is an empty field."""
+
+    def __init__(self, file: IO[bytes], columns: Mapping[str, ColumnKind]) -> None:
+        self._file = file
+        self._times = [i for i, kind in enumerate(columns.values()) if kind == "time"]
+        self._lines([list(columns)])
+
+    def write(self, rows: Sequence[Sequence[Cell]]) -> None:
+        self._lines([self._shown(row) for row in rows])
+
+    def finish(self) -> None:
+        self._file.flush()
+
+    def abandon(self) -> None:
+        pass
+
+    def _shown(self, row: Sequence[Cell]) -> list[Cell]:
+        shown = [_field(cell) for cell in row]
+        for i in self._times:
+            cell = row[i]
+            shown[i] = show_instant(cell) if isinstance(cell, int) else None
+        return shown
+
+    def _lines(self, rows: Sequence[Sequence[Cell]]) -> None:
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        self._file.write(text.getvalue().encode("utf-8", "replace"))
+
+
+def _field(cell: Cell) -> Cell:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return None if cell != cell else cell
+
+
+class ParquetTable:
+    """Columns of proper types, in row groups of bounded size."""
+
+    def __init__(self, file: IO[bytes], columns: Mapping[str, ColumnKind]) -> None:
+        self._kinds = list(columns.values())
+        types = {"time": TIME, **TYPES}
+        self._schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
+        self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
+        self._rows: list[Sequence[Cell]] = []
+
+    def write(self, rows: Sequence[Sequence[Cell]]) -> None:
+        self._rows += rows
+        if len(self._rows) >= _ROWS:
+            self._flush()
+
+    def finish(self) -> None:
+        self._flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Let go of the file, which nobody will read."""
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+
+    def _flush(self) -> None:
+        if self._rows:
+            cells = list(zip(*self._rows, strict=True))
+            arrays = [_column(kind, column) for kind, column in zip(self._kinds, cells, strict=True)]
+            self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+            self._rows = []
+
+
+def _column(kind: ColumnKind, cells: Sequence[Cell]) -> pa.Array:
+    match kind:
+        case "time":
+            return pa.array(cells, pa.int64()).cast(TIME)
+        case "text":
+            return pa.array([_shown(cell) for cell in cells], pa.string())
+        case _:
+            return pa.array([None if cell != cell else cell for cell in cells], TYPES[kind])
+
+
+def _shown(cell: Cell) -> str | None:
+    if cell is None or isinstance(cell, str):
+        return cell
+    field = _field(cell)
+    return None if field is None else str(field)

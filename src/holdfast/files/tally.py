@@ -1,0 +1,86 @@
+"""What became of the rows: counters, and the rows that could not be used, with the reason."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from ..errors import InputError
+from .find import InputFile
+from .whole import WholeFile
+
+_NAMES_KEPT = 100
+_TEXT_KEPT = 10_000
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of a reading.  ``rows`` counts every row read, whatever became of it."""
+
+    rows: int = 0
+    rejected: Counter[str] = field(default_factory=Counter)
+    other_topics: Counter[str] = field(default_factory=Counter)
+    bytes: int = 0
+
+    @property
+    def used(self) -> int:
+        """Rows that became events."""
+        return self.rows - self.rejected.total() - self.other_topics.total()
+
+    def other(self, topic: str, rows: int) -> None:
+        """Rows of a topic that is not declared; only the first hundred names are kept apart."""
+        known = topic in self.other_topics or len(self.other_topics) < _NAMES_KEPT
+        self.other_topics[topic if known else "…"] += rows
+
+    def add(self, other: Tally) -> None:
+        """Count what another tally has counted."""
+        self.rows += other.rows
+        self.bytes += other.bytes
+        self.rejected.update(other.rejected)
+        for topic, rows in other.other_topics.items():
+            self.other(topic, rows)
+
+
+class Rejects:
+    """Where rows go that cannot be used: JSON lines ``{"file", "row", "reason", "data"}``.
+
+    ``row`` counts data rows from 1 (in JSON lines it is the line).  Without a path rows are only
+    counted.  With ``strict`` the first one is an error.  As every output, the file appears when
+    the run is complete; it exists, and is empty, when nothing was rejected.
+    """
+
+    def __init__(self, path: str | None = None, *, strict: bool = False) -> None:
+        self.strict = strict
+        self.count = 0
+        self._whole = WholeFile(path) if path is not None else None
+
+    def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
+        """Put one row aside."""
+        if self.strict:
+            raise InputError(
+                f"{file.path}, row {row}: {reason}\n    {_line(data)[:300]}\n"
+                "  Correct the row, or run without --strict to put such rows aside."
+            )
+        self.count += 1
+        if self._whole is not None:
+            data = data[:_TEXT_KEPT] if isinstance(data, str) else data
+            entry = {"file": file.path, "row": row, "reason": reason, "data": data}
+            self._whole.file.write(_line(entry).encode("utf-8", "replace") + b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._whole is not None:
+            self._whole.__exit__(kind, error, trace)
+
+
+def _line(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

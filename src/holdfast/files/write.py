@@ -1,0 +1,230 @@
+"""Notifications as JSON lines, CSV or Parquet: each event, or each interval from start to end.
+
+A file appears when it is complete, or not at all.  JSON is UTF-8, with a blank after ``:`` and
+``,`` as ``json.dumps`` writes it; NaN is null, and infinity, which JSON does not know, is the text
+``"inf"`` or ``"-inf"`` (which the reader understands).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from json.encoder import encode_basestring as quoted
+from types import TracebackType
+from typing import IO, Literal, Protocol, Self
+
+from ..errors import UsageError, did_you_mean
+from ..model.event import Notification, Value
+from ..model.instant import show_instant
+from ..model.topic import Topic
+from .interval import Interval, Pairing
+from .table import EVENT_COLUMNS, INTERVAL_COLUMNS, Cell, CsvTable, ParquetTable, Table, attribute_columns
+from .whole import WholeFile
+
+OutputFormat = Literal["jsonl", "csv", "parquet"]
+Form = Literal["events", "intervals"]
+
+FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
+FORMS: tuple[Form, ...] = ("events", "intervals")
+
+
+class Sink(Protocol):
+    """Takes events or intervals and writes them to one file."""
+
+    def events(self, notifications: Sequence[Notification]) -> None: ...
+    def intervals(self, intervals: Sequence[Interval]) -> None: ...
+    def finish(self) -> None: ...
+    def abandon(self) -> None: ...
+
+
+class Writer:
+    """Writes notifications, given in order; a context whose end completes the file."""
+
+    def __init__(self, sink: Sink, form: Form, whole: WholeFile | None) -> None:
+        self.count = 0
+        """How many notifications were written."""
+        self._sink, self._whole = sink, whole
+        self._pairing = Pairing() if form == "intervals" else None
+
+    def write(self, notifications: Sequence[Notification]) -> None:
+        self.count += len(notifications)
+        if self._pairing is None:
+            self._sink.events(notifications)
+        else:
+            self._sink.intervals(self._pairing.completed(notifications))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._discard()
+            return
+        try:
+            if self._pairing is not None:
+                self._sink.intervals(self._pairing.still_open())
+            self._sink.finish()
+        except BaseException:
+            self._discard()
+            raise
+        if self._whole is not None:
+            self._whole.keep()
+
+    def _discard(self) -> None:
+        self._sink.abandon()
+        if self._whole is not None:
+            self._whole.discard()
+
+
+def open_writer(
+    path: str, format: OutputFormat = "jsonl", form: Form = "events", topics: Sequence[Topic] = ()
+) -> Writer:
+    """A writer to a file, or with ``-`` to standard output."""
+    _require(format, FORMATS, "--format")
+    _require(form, FORMS, "--as")
+    if path == "-" and format == "parquet":
+        raise UsageError("Parquet cannot go to standard output; give --output PATH, or --format jsonl or csv")
+    whole = None if path == "-" else WholeFile(path)
+    try:
+        file = sys.stdout.buffer if whole is None else whole.file
+        return Writer(_sink(file, format, form, topics), form, whole)
+    except BaseException:
+        if whole is not None:
+            whole.discard()
+        raise
+
+
+def _require(word: str, words: Sequence[str], option: str) -> None:
+    if word not in words:
+        near = did_you_mean(word, words) or f"Choose one of {', '.join(words)}."
+        raise UsageError(f"{option} {word}: there is no such choice. {near}")
+
+
+def _sink(file: IO[bytes], format: OutputFormat, form: Form, topics: Sequence[Topic]) -> Sink:
+    if format == "jsonl":
+        return JsonLines(file)
+    fixed = EVENT_COLUMNS if form == "events" else INTERVAL_COLUMNS
+    attributes = attribute_columns(topics, fixed)
+    columns = {**fixed, **dict(attributes.values())}
+    table = CsvTable(file, columns) if format == "csv" else ParquetTable(file, columns)
+    return TableRows(table, list(attributes))
+
+
+# --- JSON lines ------------------------------------------------------------------------------------
+
+
+class JsonLines:
+    """One JSON object a line."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def events(self, notifications: Sequence[Notification]) -> None:
+        self._file.write("".join(map(event_line, notifications)).encode("utf-8", "replace"))
+
+    def intervals(self, intervals: Sequence[Interval]) -> None:
+        self._file.write("".join(map(interval_line, intervals)).encode("utf-8", "replace"))
+
+    def finish(self) -> None:
+        self._file.flush()
+
+    def abandon(self) -> None:
+        pass
+
+
+def event_line(notification: Notification) -> str:
+    """The notification as a line of JSON: ``Notification.to_json``, written by hand for speed."""
+    event = notification.event
+    return (
+        f'{{"id": "{notification.id}", "subscription": {quoted(notification.subscription)}, '
+        f'"scope": {_text(notification.scope)}, "status": "{notification.status}", '
+        f'"time": {_time(event.time)}, "since": {_time(notification.since)}, '
+        f'"topic": {quoted(event.topic)}, "source": {quoted(event.source)}, '
+        f'"location": {_location(event.place, event.location)}, '
+        f'"attributes": {_attributes(event.attributes)}}}\n'
+    )
+
+
+def interval_line(interval: Interval) -> str:
+    """The interval as a line of JSON."""
+    return (
+        f'{{"subscription": {quoted(interval.subscription)}, "scope": {_text(interval.scope)}, '
+        f'"start": {_time(interval.start)}, "end": {_time(interval.end)}, '
+        f'"duration": {_value(interval.duration)}, "open": {_value(interval.open)}, '
+        f'"topic": {quoted(interval.topic)}, "source": {_text(interval.source)}, '
+        f'"attributes": {"null" if interval.attributes is None else _attributes(interval.attributes)}}}\n'
+    )
+
+
+def _text(text: str | None) -> str:
+    return "null" if text is None else quoted(text)
+
+
+def _time(at: int | None) -> str:
+    return "null" if at is None else f'"{show_instant(at)}"'
+
+
+def _location(place: str | None, location: Sequence[float] | None) -> str:
+    return _text(place) if location is None else f"[{', '.join(map(_value, location))}]"
+
+
+def _attributes(attributes: Mapping[str, Value]) -> str:
+    return f"{{{', '.join([f'{quoted(name)}: {_value(value)}' for name, value in attributes.items()])}}}"
+
+
+def _float(value: float) -> str:
+    if value - value == 0:
+        return float.__repr__(value)
+    return "null" if value != value else f'"{float.__repr__(value)}"'
+
+
+_WRITTEN: dict[type, Callable[..., str]] = {
+    type(None): lambda _: "null",
+    bool: lambda value: "true" if value else "false",
+    int: int.__repr__,
+    float: _float,
+    str: quoted,
+}
+
+
+def _value(value: Value) -> str:
+    return _WRITTEN[type(value)](value)
+
+
+# --- tables ----------------------------------------------------------------------------------------
+
+
+class TableRows:
+    """One row for each event or interval, and one column for each attribute."""
+
+    def __init__(self, table: Table, attributes: Sequence[str]) -> None:
+        self._table, self._attributes = table, attributes
+
+    def events(self, notifications: Sequence[Notification]) -> None:
+        self._table.write([(*_event_cells(n), *self._cells(n.event.attributes)) for n in notifications])
+
+    def intervals(self, intervals: Sequence[Interval]) -> None:
+        self._table.write([(*_interval_cells(i), *self._cells(i.attributes or {})) for i in intervals])
+
+    def finish(self) -> None:
+        self._table.finish()
+
+    def abandon(self) -> None:
+        self._table.abandon()
+
+    def _cells(self, attributes: Mapping[str, Value]) -> list[Cell]:
+        return [attributes.get(name) for name in self._attributes]
+
+
+def _event_cells(n: Notification) -> tuple[Cell, ...]:
+    event = n.event
+    location = event.place if event.location is None else _location(None, event.location)
+    return (
+        n.id, n.subscription, n.scope, n.status, event.time, n.since, event.topic, event.source, location,
+    )  # fmt: skip
+
+
+def _interval_cells(i: Interval) -> tuple[Cell, ...]:
+    return i.subscription, i.scope, i.start, i.end, i.duration, i.open, i.topic, i.source

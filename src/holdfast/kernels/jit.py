@@ -1,0 +1,38 @@
+"""The one place where loops become machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import update_wrapper
+from typing import Any
+
+SMALL = 2048
+"""Shorter inputs run as Python until something longer has made the compiled kernel worth loading."""
+
+
+class Kernel:
+    """A loop over arrays; ``body`` is the Python it was written as."""
+
+    def __init__(self, body: Callable[..., Any]) -> None:
+        self.body = body
+        self._compiled: Callable[..., Any] | None = None
+        update_wrapper(self, body)
+
+    def __call__(self, *args: Any) -> Any:
+        if self._compiled is None and len(args[0]) < SMALL:
+            return self.body(*args)
+        return self.compiled(*args)
+
+    @property
+    def compiled(self) -> Callable[..., Any]:
+        """The kernel as machine code; numba is imported here and nowhere else."""
+        if self._compiled is None:
+            import numba
+
+            self._compiled = numba.njit(cache=True, nogil=True, boundscheck=False)(self.body)
+        return self._compiled
+
+
+def kernel(body: Callable[..., Any]) -> Kernel:
+    """Make a kernel of a loop whose first argument is an array."""
+    return Kernel(body)

@@ -1,0 +1,75 @@
+"""An open-addressing hash table from byte strings to dense codes, as bare arrays.
+
+``slots`` (a power of two long) holds codes, -1 where free; ``hashes[code]`` is the CRC-32 of the
+key and ``data[ends[code - 1]:ends[code]]`` the key itself (``ends[-1]`` of the first is 0).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .jit import kernel
+
+
+def _crc_table() -> NDArray[np.uint32]:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & 1, (table >> 1) ^ np.uint32(0xEDB88320), table >> 1).astype(np.uint32)
+    return table
+
+
+CRC = _crc_table()
+"""The table of CRC-32 (ISO 3309), so that the kernel hashes as ``zlib.crc32`` does."""
+
+
+@kernel
+def look_up(starts, stops, text, crc, slots, hashes, ends, data, count, codes):  # type: ignore[no-untyped-def]
+    """The code of each key ``text[starts[i]:stops[i]]``; an unknown key gets the next code.
+
+    There must be room for every key to be new.  Returns how many keys there are now.
+    """
+    mask = len(slots) - 1
+    for i in range(len(starts)):
+        begin = starts[i]
+        size = stops[i] - begin
+        h = np.uint32(0xFFFFFFFF)
+        for j in range(size):
+            h = crc[(h ^ text[begin + j]) & np.uint32(0xFF)] ^ (h >> np.uint32(8))
+        h = h ^ np.uint32(0xFFFFFFFF)
+        at = np.int64(h) & mask
+        while True:
+            code = slots[at]
+            if code < 0:
+                base = ends[count - 1] if count > 0 else 0
+                for j in range(size):
+                    data[base + j] = text[begin + j]
+                ends[count] = base + size
+                hashes[count] = h
+                slots[at] = count
+                codes[i] = count
+                count += 1
+                break
+            if hashes[code] == h:
+                base = ends[code - 1] if code > 0 else 0
+                same = ends[code] - base == size
+                j = 0
+                while same and j < size:
+                    same = data[base + j] == text[begin + j]
+                    j += 1
+                if same:
+                    codes[i] = code
+                    break
+            at = (at + 1) & mask
+    return count
+
+
+@kernel
+def rebuild(hashes, count, slots):  # type: ignore[no-untyped-def]
+    """Enter the first ``count`` codes into empty slots."""
+    mask = len(slots) - 1
+    for code in range(count):
+        at = np.int64(hashes[code]) & mask
+        while slots[at] >= 0:
+            at = (at + 1) & mask
+        slots[at] = code

@@ -1,0 +1,1 @@
+"""Text and Python builders make one closed set of operations; nothing here knows who runs them."""

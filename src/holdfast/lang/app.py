@@ -1,0 +1,180 @@
+"""A definition: statements in their order, whether they were written as text or made in Python.
+
+app = App()
+temp = app.topic("Temperature", value="float °C")
+app.state("Warm", on=temp, enter=temp.value > 25, exit=temp.value < 22, per="source")
+app.check()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from ..errors import UsageError, did_you_mean
+from ..model.instant import Duration
+from ..model.qos import Delivery, Late
+from ..model.space import Shape
+from ..model.topic import KINDS, Attribute, Kind, Topic
+from ..model.unit import UNITS
+from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate
+from .ops import (
+    DeclareRegion,
+    DeclareTopic,
+    Let,
+    Levels,
+    Name,
+    Not,
+    Statement,
+    Subscribe,
+    Truth,
+    UseGazetteer,
+)
+
+if TYPE_CHECKING:
+    from .condition import Checked
+
+Grouping = str | Sequence[str] | Sequence[Sequence[str]]
+"""``"source"``, ``"room, sensor"``, ``("room", "sensor")``, ``"room within floor"``,
+``[("room",), ("floor",)]``."""
+
+_KINDS: dict[object, Kind] = {float: "float", int: "int", str: "text", bool: "bool"}
+
+
+class App:
+    """What a file says.  Two are equal if their statements are."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self, statements: Iterable[Statement] = (), *, text: str | None = None, file: str | None = None
+    ) -> None:
+        self._statements = list(statements)
+        self.text, self.file = text, file
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        return tuple(self._statements)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, App) and self._statements == other._statements
+
+    def __repr__(self) -> str:
+        return f"App({self.statements!r})"
+
+    def check(self, base: Path | None = None, **lets: float | int | str | bool) -> Checked:
+        """What the definition means; ``lets`` gives parameters other values."""
+        from .check import check
+
+        return check(self, base, lets)
+
+    # --- builders --------------------------------------------------------------------------
+
+    def let(self, name: str, value: Operand) -> Expr:
+        """``let name = value``."""
+        self._statements.append(Let(checked_name(name, "parameter"), operand(value)))
+        return Expr(Name(name))
+
+    def topic(self, name: str, /, **attributes: type | str) -> TopicHandle:
+        """``topic name (…)``; a kind is ``float``, ``int``, ``str``, ``bool`` or text: ``"float °C"``."""
+        made = Topic(checked_name(name, "topic"), tuple(_attribute(*item) for item in attributes.items()))
+        self._statements.append(DeclareTopic(made))
+        return TopicHandle(made)
+
+    def region(self, name: str, shape: Shape | None = None, parent: str | None = None) -> str:
+        """``region name = shape in parent``."""
+        self._statements.append(DeclareRegion(name, shape, parent))
+        return name
+
+    def gazetteer(self, path: str | Path) -> None:
+        """``gazetteer "path"``."""
+        self._statements.append(UseGazetteer(str(path)))
+
+    def filter(
+        self,
+        name: str,
+        *,
+        on: TopicHandle | str,
+        where: Operand,
+        per: Grouping = (),
+        scope: Grouping = (),
+        ordered: str | timedelta | None = None,
+        late: Late = "drop",
+    ) -> None:
+        """``filter name on topic where …``: every match passes."""
+        self.state(name, on=on, enter=where, exit=True, per=per, scope=scope, ordered=ordered, late=late)
+
+    def state(
+        self,
+        name: str,
+        *,
+        on: TopicHandle | str,
+        enter: Operand,
+        exit: Operand | None = None,
+        per: Grouping = (),
+        scope: Grouping = (),
+        ordered: str | timedelta | None = None,
+        late: Late = "drop",
+    ) -> None:
+        """``state name on topic [enter; exit] …``; without ``exit`` it ends when ``enter`` fails."""
+        entrance = predicate(enter)
+        self._statements.append(
+            Subscribe(
+                checked_name(name, "subscription"),
+                checked_name(name_of(on), "topic"),
+                entrance,
+                Not(entrance) if exit is None else Truth(True) if exit is True else predicate(exit),
+                _levels(per),
+                _levels(scope),
+                Delivery(_duration(ordered), _late(late)),
+            )
+        )
+
+
+def within(*levels: str | Sequence[str]) -> Levels:
+    """Nested groups, innermost first: ``within("room", "floor")``."""
+    return tuple((level,) if isinstance(level, str) else tuple(level) for level in levels)
+
+
+def _levels(groups: Grouping) -> Levels:
+    if isinstance(groups, str):
+        from .parse import parse_levels
+
+        return parse_levels(groups)
+    if all(isinstance(group, str) for group in groups):
+        return (tuple(cast("Sequence[str]", groups)),) if groups else ()
+    return within(*groups)
+
+
+def _attribute(name: str, kind: type | str) -> Attribute:
+    checked_name(name, "attribute")
+    if kind in _KINDS:
+        return Attribute(name, _KINDS[kind])
+    word, _, unit = str(kind).partition(" ")
+    if word not in KINDS:
+        hint = did_you_mean(word, KINDS) or ""
+        raise UsageError(f"attribute '{name}' is float, int, text or bool, not '{word}'. {hint}".rstrip())
+    if unit and unit not in UNITS:
+        hint = did_you_mean(unit, UNITS) or ""
+        raise UsageError(f"attribute '{name}' has the unknown unit '{unit}'. {hint}".rstrip())
+    return Attribute(name, word, unit or None)
+
+
+def _duration(length: str | timedelta | None) -> Duration | None:
+    if isinstance(length, str):
+        from .parse import parse_duration
+
+        return parse_duration(length)
+    if length is None:
+        return None
+    if length < timedelta():
+        raise UsageError("a duration cannot be negative")
+    return length // timedelta(microseconds=1)
+
+
+def _late(word: Late) -> Late:
+    if word not in ("drop", "apply"):
+        raise UsageError(f"late is 'drop' or 'apply', not {word!r}")
+    return word

@@ -1,0 +1,308 @@
+"""Checking: names are resolved, types and units agree, scopes nest; what is left is the core.
+
+Whatever is wrong raises a `DefinitionError` at its place; what is only doubtful becomes a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import DefinitionError, Place, UsageError, did_you_mean
+from ..model.space import Gazetteer
+from ..model.topic import KINDS, RESERVED, Topic
+from ..model.unit import UNITS, conversion
+from . import reason, rewrite, scopes
+from .condition import Caution, Checked, Condition
+from .infer import implicit_topic, topic_of
+from .ops import (
+    Case,
+    DeclareRegion,
+    DeclareTopic,
+    Expect,
+    Expression,
+    Given,
+    Let,
+    Number,
+    Statement,
+    Subscribe,
+    Text,
+    Truth,
+)
+from .types import (
+    Parameters,
+    Quantity,
+    Scope,
+    Typed,
+    Words,
+    of_attribute,
+    predicate,
+    typed,
+    unknown_attribute,
+)
+
+if TYPE_CHECKING:
+    from .app import App
+
+Literal = float | int | str | bool
+S = TypeVar("S", DeclareTopic, DeclareRegion, Let, Subscribe, Case)
+
+
+def check(app: App, base: Path | None = None, lets: Mapping[str, Literal] | None = None) -> Checked:
+    """What a definition means, or the first thing that is wrong with it.
+
+    ``base`` is the folder that gazetteer paths start from; ``lets`` gives parameters other values.
+    """
+    folder = base or (Path(app.file).parent if app.file else Path())
+    try:
+        found = _checked(app.statements, folder, lets or {})
+    except DefinitionError as error:
+        if app.text is None or error.text is not None:
+            raise
+        raise error.located(app.text, app.file) from None
+    except RecursionError:
+        raise DefinitionError("an expression is nested too deeply", text=app.text, file=app.file) from None
+    cautions = tuple(replace(caution, text=app.text, file=app.file) for caution in found.warnings)
+    return replace(found, warnings=cautions)
+
+
+def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, Literal]) -> Checked:
+    topics = _topics(_unique("topic", _all(DeclareTopic, statements), lambda s: s.topic.name))
+    _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
+    subscriptions = _unique("subscription", _all(Subscribe, statements), lambda s: s.name)
+    parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
+    known = scopes.gazetteer(statements, folder)
+    if not topics and (short := [s for s in subscriptions if s.topic is None]):
+        topics = (implicit_topic(short, parameters),)
+    conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
+    cases = tuple(_case(c, topics, conditions) for c in _all(Case, statements))
+    warnings = [
+        caution
+        for statement, condition in zip(subscriptions, conditions, strict=True)
+        for caution in _cautions(statement, condition, known)
+    ]
+    return Checked(topics, conditions, cases, tuple(warnings))
+
+
+def _all(kind: type[S], statements: Iterable[Statement]) -> list[S]:
+    return [s for s in statements if isinstance(s, kind)]
+
+
+def _unique(what: str, statements: list[S], name: Callable[[S], str]) -> list[S]:
+    """The statements, if no two have one name."""
+    first: dict[str, S] = {}
+    for statement in statements:
+        other = first.setdefault(name(statement), statement)
+        if other is not statement:
+            where = f"; the first one is in line {other.at.line}" if other.at else ""
+            raise DefinitionError(
+                f"{what} '{name(statement)}' is declared twice{where}",
+                statement.at,
+                hint="Rename one of them.",
+            )
+    return statements
+
+
+# --- topics and parameters ---------------------------------------------------------------------
+
+
+def _topics(declared: Iterable[DeclareTopic]) -> tuple[Topic, ...]:
+    return tuple(_topic(s.topic, s.at) for s in declared)
+
+
+def _topic(topic: Topic, at: Place | None) -> Topic:
+    seen: set[str] = set()
+    for attribute in topic.attributes:
+        named = f"attribute '{attribute.name}' of topic '{topic.name}'"
+        if attribute.name in RESERVED:
+            raise DefinitionError(
+                f"'{attribute.name}' is part of every event; topic '{topic.name}' cannot declare it",
+                at,
+                hint="Leave it out, or name the attribute otherwise.",
+            )
+        if attribute.name in seen:
+            raise DefinitionError(f"{named} is declared twice", at)
+        if attribute.kind not in KINDS:
+            raise DefinitionError(f"{named} has the unknown kind '{attribute.kind}'", at)
+        if attribute.unit is not None and attribute.unit not in UNITS:
+            hint = did_you_mean(attribute.unit, UNITS)
+            raise DefinitionError(f"{named} has the unknown unit '{attribute.unit}'", at, hint=hint)
+        if attribute.unit is not None and attribute.kind in ("text", "bool"):
+            raise DefinitionError(f"{named} is a {attribute.kind} and cannot have a unit", at)
+        seen.add(attribute.name)
+    return topic
+
+
+def _parameters(declared: Iterable[Let], lets: Mapping[str, Literal]) -> Parameters:
+    found: dict[str, Typed] = {}
+    for let in declared:
+        value = typed(let.value, Scope(None, found))
+        found[let.name] = _overridden(let.name, value, lets[let.name]) if let.name in lets else value
+    for name in lets:
+        if name not in found:
+            has = f"it has {', '.join(found)}" if found else "it has none"
+            hint = did_you_mean(name, found)
+            raise UsageError(f"the definition has no parameter '{name}'; {has}. {hint or ''}".rstrip())
+    return found
+
+
+def _overridden(name: str, declared: Typed, value: Literal) -> Typed:
+    """The parameter with another value of the same kind; a bare number keeps the declared unit."""
+    try:
+        given = typed(_literal(value, declared), Scope(None, {}))
+    except DefinitionError as error:
+        raise UsageError(f"parameter '{name}' cannot be {value!r}: {error.message}") from None
+    if type(given) is not type(declared):
+        raise UsageError(f"parameter '{name}' cannot be {value!r}: it is of another kind")
+    if isinstance(given, Quantity) and isinstance(declared, Quantity):
+        if given.bare:
+            return replace(given, unit=declared.unit, bare=declared.bare)
+        if declared.unit is None or given.unit is None or declared.unit.dimension != given.unit.dimension:
+            raise UsageError(f"parameter '{name}' cannot be {value!r}: its unit is of another dimension")
+    return given
+
+
+def _literal(value: Literal, declared: Typed) -> Expression:
+    from .parse import parse_expression
+
+    if isinstance(value, bool):
+        return Truth(value)
+    if isinstance(value, str):
+        return Text(value) if isinstance(declared, Words) else parse_expression(value)
+    return Number(value)
+
+
+# --- subscriptions -----------------------------------------------------------------------------
+
+
+def _condition(
+    statement: Subscribe, topics: Sequence[Topic], known: Parameters, regions: Gazetteer
+) -> Condition:
+    try:
+        topic = _topic_of(statement, topics, known)
+        scope = Scope(topic, known)
+        if statement.delivery.wait is None and statement.delivery.late == "apply":
+            raise DefinitionError(
+                "'late apply' needs 'ordered': without it nothing is ever late",
+                statement.at,
+                hint="Add how long to wait, such as: ordered 30 s",
+            )
+        return Condition(
+            statement.name,
+            topic,
+            predicate(statement.enter, scope),
+            predicate(statement.exit, scope),
+            _keys(statement, scope),
+            scopes.forest(statement.scope, regions, statement.at),
+            statement.delivery,
+        )
+    except DefinitionError as error:
+        if error.place is not None:
+            raise
+        raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+
+
+def _topic_of(statement: Subscribe, topics: Sequence[Topic], known: Parameters) -> Topic:
+    if statement.topic is None:
+        return topic_of(statement, topics, known)
+    return _topic_named(statement.topic, topics, statement.at)
+
+
+def _topic_named(name: str, topics: Sequence[Topic], at: Place | None) -> Topic:
+    by_name = {topic.name: topic for topic in topics}
+    if name not in by_name:
+        has = f"there are {', '.join(by_name)}" if by_name else "none is declared"
+        hint = did_you_mean(name, by_name) or f"Declare it: topic {name} (value float)"
+        raise DefinitionError(f"unknown topic '{name}'; {has}", at, hint=hint)
+    return by_name[name]
+
+
+def _keys(statement: Subscribe, scope: Scope) -> tuple[tuple[str, ...], ...]:
+    assert scope.topic is not None
+    seen: set[str] = set()
+    for name in (name for level in statement.per for name in level):
+        if name not in scope.topic.by_name:
+            raise unknown_attribute(name, Scope(scope.topic, {}), statement.at)
+        if name in seen:
+            raise DefinitionError(f"'per' names '{name}' twice", statement.at)
+        seen.add(name)
+    return statement.per
+
+
+def _cautions(statement: Subscribe, condition: Condition, regions: Gazetteer) -> list[Caution]:
+    found = reason.cautions(statement, condition)
+    if statement.scope and not regions.regions:
+        names = ", ".join(name for level in statement.scope for name in level)
+        message = f"no region is declared, so {names} stands for the events whose place has that name"
+        found.append(Caution(f"'{statement.name}': {message}", statement.at))
+    return found
+
+
+# --- cases -------------------------------------------------------------------------------------
+
+
+def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[Condition]) -> Case:
+    """The case with whole rows, in the units and kinds of the attributes."""
+    given = tuple(_given(given, topics) for given in case.given)
+    for expect in case.expect:
+        _expect(expect, conditions)
+    return replace(case, given=given)
+
+
+def _given(given: Given, topics: Sequence[Topic]) -> Given:
+    topic = _topic_named(given.topic, topics, given.at)
+    return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
+
+
+Cell = Number | Text | Truth | None
+
+
+def _row(row: tuple[Cell, ...], topic: Topic, at: Place | None) -> tuple[Cell, ...]:
+    if len(row) > len(topic.attributes):
+        has = len(topic.attributes)
+        raise DefinitionError(
+            f"a row has {len(row)} values, but topic '{topic.name}' has {has} attribute{'s' * (has != 1)}",
+            next((cell.at for cell in row[has:] if cell), at),
+        )
+    missing = (None,) * (len(topic.attributes) - len(row))
+    return tuple(_cell(cell, topic, i) for i, cell in enumerate(row + missing))
+
+
+def _cell(cell: Cell, topic: Topic, index: int) -> Cell:
+    attribute = topic.attributes[index]
+    if cell is None:
+        return None
+    wanted, found = of_attribute(attribute), typed(cell, Scope(None, {}))
+    if type(wanted) is not type(found):
+        raise DefinitionError(f"'{attribute.name}' of topic '{topic.name}' is {attribute.kind}", cell.at)
+    if not isinstance(found, Quantity) or not isinstance(wanted, Quantity):
+        return cell
+    value = _in_unit_of(found, wanted, cell, attribute.name)
+    if attribute.kind == "float":
+        return Number(float(value), at=cell.at)
+    if not isinstance(value, int):
+        raise DefinitionError(f"'{attribute.name}' of topic '{topic.name}' is int", cell.at)
+    return Number(value, at=cell.at)
+
+
+def _in_unit_of(found: Quantity, wanted: Quantity, cell: Expression, name: str) -> float | int:
+    assert isinstance(found.core, Number)
+    if found.unit is None:
+        return found.core.value
+    if wanted.unit is None or wanted.unit.dimension != found.unit.dimension:
+        raise DefinitionError(f"'{name}' is not measured in {found.unit.name}", cell.at)
+    core = rewrite.scaled(found.core, *conversion(found.unit, wanted.unit))
+    assert isinstance(core, Number)
+    return core.value
+
+
+def _expect(expect: Expect, conditions: Sequence[Condition]) -> None:
+    names = [c.name for c in conditions]
+    if expect.subscription not in names:
+        raise DefinitionError(
+            f"unknown subscription '{expect.subscription}'",
+            expect.at,
+            hint=did_you_mean(expect.subscription, names),
+        )

@@ -1,0 +1,94 @@
+"""The plain meaning of a core expression at one reading; what the compilers do faster."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import assert_never
+
+from .ops import (
+    Absolute,
+    And,
+    Arithmetic,
+    Between,
+    Compare,
+    Expression,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Text,
+    Truth,
+)
+from .rewrite import COMPARED
+
+Value = float | int | str | bool
+
+
+def holds(op: Expression, reading: Mapping[str, Value]) -> bool:
+    """Whether a core predicate is true, not only not false, at a reading."""
+    return value(op, reading) is True
+
+
+def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
+    """The value of a core expression; ``None`` is missing, for a predicate unknown."""
+    match op:
+        case Name(name):
+            return _known(reading.get(name))
+        case Number(literal):
+            return literal
+        case Text(text):
+            return text
+        case Truth(outcome):
+            return outcome
+        case Arithmetic(sign, left, right):
+            return _computed(sign, value(left, reading), value(right, reading))
+        case Negative(arg):
+            return _computed("-", 0.0, value(arg, reading))
+        case Absolute(arg):
+            number = value(arg, reading)
+            return None if number is None else abs(float(number))
+        case Compare(sign, left, right):
+            a, b = value(left, reading), value(right, reading)
+            return None if a is None or b is None else COMPARED[sign](a, b)
+        case And(left, right):
+            return _kleene(value(left, reading), value(right, reading), decides=False)
+        case Or(left, right):
+            return _kleene(value(left, reading), value(right, reading), decides=True)
+        case Not(arg):
+            truth = value(arg, reading)
+            return None if truth is None else not truth
+        case Between():
+            raise AssertionError("not a core expression")
+        case _:
+            assert_never(op)
+
+
+def _known(found: Value | None) -> Value | None:
+    return None if found is None or found != found else found
+
+
+def _kleene(a: Value | None, b: Value | None, *, decides: bool) -> bool | None:
+    if a is decides or b is decides:
+        return decides
+    return None if a is None or b is None else not decides
+
+
+def _computed(sign: str, left: Value | None, right: Value | None) -> float | None:
+    """Float arithmetic; division by zero is missing."""
+    if left is None or right is None:
+        return None
+    a, b = float(left), float(right)
+    match sign:
+        case "+":
+            result = a + b
+        case "-":
+            result = a - b
+        case "*":
+            result = a * b
+        case "/":
+            result = a / b if b else math.nan
+        case other:
+            raise AssertionError(other)
+    return None if result != result else result

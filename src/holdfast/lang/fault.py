@@ -1,0 +1,265 @@
+"""What a syntax error means to the person who wrote the text.
+
+The parser only knows which terminal it could not use and which it could have.  Typical mistakes
+are recognised one by one, in the order of `_MISTAKES`; for the rest, what was expected is listed in
+words, never as names of terminals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ..errors import DefinitionError, Place, did_you_mean
+from ..model.unit import UNITS
+
+if TYPE_CHECKING:
+    from lark import Lark
+    from lark.exceptions import UnexpectedInput
+
+STATEMENTS = ("let", "topic", "region", "gazetteer", "filter", "state", "case", "given", "expect")
+CLAUSES = ("per", "scope", "within", "timely", "ordered", "late", "where", "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Where reading stopped, and what could have stood there."""
+
+    text: str
+    start: int
+    expected: frozenset[str]
+
+    @property
+    def at_end(self) -> bool:
+        return self.start >= len(self.text)
+
+    @property
+    def before(self) -> str:
+        return self.text[: self.start]
+
+    @property
+    def rest(self) -> str:
+        return self.text[self.start :]
+
+    @property
+    def found(self) -> str:
+        """The word or sign at which reading stopped."""
+        match = re.match(r"[^\W\d]\w*|[\d.]+|==|!=|<=|>=|&&|\|\||\S", self.rest)
+        return match[0] if match else ""
+
+    def error(self, message: str, hint: str | None = None) -> DefinitionError:
+        return self.error_at(self.start, len(self.found), message, hint)
+
+    def error_at(self, start: int, width: int, message: str, hint: str | None = None) -> DefinitionError:
+        line = self.text.count("\n", 0, start) + 1
+        column = start - (self.text.rfind("\n", 0, start) + 1) + 1
+        return DefinitionError(message, Place(line, column, max(1, width)), hint=hint)
+
+
+def explain(error: UnexpectedInput, parser: Lark, text: str, rule: str) -> DefinitionError:
+    """A syntax error in words."""
+    from lark.exceptions import UnexpectedToken
+
+    start = error.pos_in_stream or 0
+    if isinstance(error, UnexpectedToken) and error.token.type == "$END":
+        start = len(text)
+    fault = Fault(text, start, _expected(parser, text[:start], rule))
+    for mistake in _MISTAKES:
+        known = mistake(fault)
+        if known is not None:
+            return known
+    return _unexpected(fault)
+
+
+def _expected(parser: Lark, before: str, rule: str) -> frozenset[str]:
+    """The terminals that may follow a text.
+
+    The parser's own answer comes too late: it has reduced what it could before it gave up.
+    """
+    from lark.exceptions import UnexpectedInput
+
+    reading = parser.parse_interactive(before, start=rule)
+    with suppress(UnexpectedInput):
+        reading.exhaust_lexer()
+    return frozenset(reading.accepts())  # type: ignore[no-untyped-call]
+
+
+# --- typical mistakes --------------------------------------------------------------------------
+
+
+def _unclosed_text(fault: Fault) -> DefinitionError | None:
+    if fault.rest.startswith('"') and not re.match(r'"(\\.|[^"\\\n])*"', fault.rest):
+        line = fault.rest.split("\n", 1)[0]
+        return fault.error_at(fault.start, len(line), "the text that starts here is never closed", 'Add a "')
+    return None
+
+
+def _other_quotes(fault: Fault) -> DefinitionError | None:
+    if fault.rest[:1] in "'“”‘’«»`" and not fault.at_end:
+        return fault.error("text is written in double quotes", 'As in name == "John"')
+    return None
+
+
+def _unclosed_bracket(fault: Fault) -> DefinitionError | None:
+    if not fault.at_end and not (fault.found in STATEMENTS and "NAME" not in fault.expected):
+        return None
+    opened: list[tuple[str, int]] = []
+    for sign in re.finditer(r'"(?:\\.|[^"\\\n])*"|#[^\n]*|[\[\](){}]', fault.before):
+        if sign[0] in ("[", "(", "{"):
+            opened.append((sign[0], sign.start()))
+        elif sign[0] in ("]", ")", "}") and opened:
+            opened.pop()
+    if not opened:
+        return None
+    bracket, start = opened[-1]
+    closing = {"[": "]", "(": ")", "{": "}"}[bracket]
+    return fault.error_at(start, 1, f"'{bracket}' is never closed", f"Add a '{closing}'")
+
+
+def _unknown_statement(fault: Fault) -> DefinitionError | None:
+    """``stat Warm on …``: the word was taken for the label of a paper's notation."""
+    if fault.expected != {"COLON", "EQUAL"}:
+        return None
+    word = re.search(r"(\w+)\s*$", re.sub(r"#[^\n]*", lambda m: " " * len(m[0]), fault.before))
+    assert word is not None
+    fault = replace(fault, start=word.start(1))
+    instead = _other_operator(replace(fault, expected=frozenset({"_AND"}))) or _unknown_unit(fault)
+    if instead is not None:
+        return instead
+    near = did_you_mean(word[1], STATEMENTS + CLAUSES)
+    all_words = f"A statement starts with {', '.join(STATEMENTS[:6])} or {STATEMENTS[6]}."
+    return fault.error_at(
+        word.start(1),
+        len(word[1]),
+        f"unknown word '{word[1]}' at the start of a statement",
+        near or all_words,
+    )
+
+
+def _bars(fault: Fault) -> DefinitionError | None:
+    if fault.found == "||" and "_BAR" in fault.expected:
+        return fault.error("'||' means 'or' here", "Put a blank between the bars, or write abs(…).")
+    return None
+
+
+_OPERATORS = (
+    (r"=[<>]", "'{0}' is not a comparison", "Write >= or <=."),
+    (r"=", "'=' does not compare", "Did you mean '=='?"),
+    (r"&(?!&)", "'&' is not an operator", "Did you mean '&&'?"),
+    (r"\|(?!\|)", "'|' is not an operator here", "Did you mean '||'?"),
+    (r"(?i:and)(?!\w)", "'{0}' is not an operator", "Did you mean 'and'?"),
+    (r"(?i:or)(?!\w)", "'{0}' is not an operator", "Did you mean 'or'?"),
+    (r"(?i:in|is)(?!\w)", "'{0}' is not an operator here", "Ranges are written as value in [20, 25]."),
+    (r"\^|\*\*", "there are no powers", "Multiply instead."),
+)
+
+
+def _other_operator(fault: Fault) -> DefinitionError | None:
+    if fault.before.endswith("<") and fault.rest.startswith(">"):
+        return fault.error_at(fault.start - 1, 2, "'<>' is not a comparison", "Did you mean '!='?")
+    if "_AND" not in fault.expected and "COMPARE" not in fault.expected:
+        return None
+    for pattern, message, hint in _OPERATORS:
+        found = re.match(pattern, fault.rest)
+        if found:
+            return fault.error_at(fault.start, len(found[0]), message.format(found[0]), hint)
+    return None
+
+
+def _missing_semicolon(fault: Fault) -> DefinitionError | None:
+    if "SEMICOLON" not in fault.expected:
+        return None
+    if fault.rest.startswith(","):
+        return fault.error("entrance and exit are separated by ';'", "Write [enter; exit].")
+    if re.match(r"\(|[^\W\d]\w*\s*([<>=!≤≥≠+*/-]|in\b)", fault.rest):
+        return fault.error(
+            f"expected ';', '&&' or '||' before '{fault.found}'", "Entrance and exit are separated by ';'."
+        )
+    return None
+
+
+def _unknown_unit(fault: Fault) -> DefinitionError | None:
+    word = re.match(r"[^\s()\[\]{},;:<>=!&|+*\"#-]+", fault.rest)
+    after_number = re.search(r"(?<!\w)[\d.]+(?:[eE][+-]?\d+)?[ \t]*$", fault.before)
+    if not word or not (after_number or "UNIT" in fault.expected) or re.match(r"[\d.]", word[0]):
+        return None
+    near = did_you_mean(word[0], UNITS)
+    if word[0] in STATEMENTS + CLAUSES or (near is None and did_you_mean(word[0], CLAUSES)):
+        return None
+    return fault.error_at(
+        fault.start,
+        len(word[0]),
+        f"unknown unit '{word[0]}'",
+        near or "Units are written as °C, %, m, km/h, s, min, hPa, ppm, lx, …; or leave it out.",
+    )
+
+
+def _missing_on(fault: Fault) -> DefinitionError | None:
+    if fault.expected != {"_ON"}:
+        return None
+    return fault.error(
+        f"expected 'on' and a topic before '{fault.found}'" if fault.found else "expected 'on' and a topic",
+        "As in: state Warm on Temperature [value > 25; value < 22]",
+    )
+
+
+_MISTAKES: tuple[Callable[[Fault], DefinitionError | None], ...] = (
+    _unclosed_text,
+    _other_quotes,
+    _missing_on,
+    _unknown_statement,
+    _unclosed_bracket,
+    _bars,
+    _other_operator,
+    _missing_semicolon,
+    _unknown_unit,
+)
+
+# --- everything else ---------------------------------------------------------------------------
+
+_OPERAND = {
+    "NAME", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE", "LPAR", "MINUS", "_ABS", "_BAR", "_NOT",
+}  # fmt: skip
+_OPERATOR = {"COMPARE", "PLUS", "MINUS", "TIMES", "OVER", "_AND", "_OR", "_IN"}
+_START = {f"_{word.upper()}" for word in STATEMENTS} | {"NAME", "LSQB", "$END"}
+
+_GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
+    ({"NAME", "NUMBER"}, _OPERAND, "a number, an attribute, '('"),
+    ({"COMPARE"}, _OPERATOR, "an operator"),
+    ({"_LET"}, _START, "a statement"),
+    ({"MISSING"}, {"MISSING", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE", "MINUS"}, "a value, '_'"),
+    ({"NUMBER"}, {"NUMBER", "QUANTITY", "MINUS"}, "a number"),
+    ({"NAME", "STRING"}, {"NAME", "STRING"}, "a name"),
+)
+"""If all of the first set are expected, the second set is said in these words."""
+
+_SAID = {
+    "NAME": "a name", "STRING": "a text in double quotes", "UNIT": "a unit", "EVERYTHING": "'U'",
+    "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'", "RBRACE": "'}'",
+    "COMMA": "','", "COLON": "':'", "SEMICOLON": "';'", "EQUAL": "'='", "_AND": "'&&'", "_OR": "'||'",
+    "_BAR": "'|'", "PLUS": "'+'", "MINUS": "'-'", "TIMES": "'*'", "OVER": "'/'", "COMPARE": "a comparison",
+    "_NOT": "'!'", "$END": "the end",
+}  # fmt: skip
+
+
+def in_words(terminals: frozenset[str]) -> str:
+    """What the terminals stand for, as a list in words."""
+    left = set(terminals)
+    words: list[str] = []
+    for needed, covered, said in _GROUPS:
+        if needed <= left:
+            words += said.split(", ")
+            left -= covered
+    words += sorted(_SAID.get(name, f"'{name.strip('_').lower()}'") for name in left)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _unexpected(fault: Fault) -> DefinitionError:
+    expected = in_words(fault.expected) if fault.expected else "nothing more"
+    if fault.at_end:
+        end = len(fault.text.rstrip())
+        return fault.error_at(max(0, end - 1), 1, f"the text ends too early: expected {expected}")
+    return fault.error(f"expected {expected}, found '{fault.found}'")

@@ -1,0 +1,127 @@
+"""A comparison that is linear in one attribute restricts that attribute to a range."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..model.topic import Topic
+from .ops import Arithmetic, Compare, ComparisonSign, Expression, Name, Negative, Number, Text
+from .ranges import Interval, Range, Texts, widened
+
+MIRRORED: Mapping[ComparisonSign, ComparisonSign] = {
+    "<": ">", "<=": ">=", "==": "==", "!=": "!=", ">=": "<=", ">": "<",
+}  # fmt: skip
+"""The comparison with its sides exchanged."""
+
+ROUNDING = Fraction(1, 10**9)
+"""How far, relative to the numbers in it, float arithmetic may stray; generous."""
+
+LARGE = 10**300
+EXACT = 2**53
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """``factor * name + constant``; ``size`` bounds the numbers that the sum was made of."""
+
+    name: str | None
+    factor: Fraction
+    constant: Fraction
+    slope: Fraction  # sum of the magnitudes of the factors
+    size: Fraction  # sum of the magnitudes of the constants
+
+    def __add__(self, other: Linear) -> Linear | None:
+        if self.name and other.name and self.name != other.name:
+            return None
+        return Linear(
+            self.name or other.name,
+            self.factor + other.factor,
+            self.constant + other.constant,
+            self.slope + other.slope,
+            self.size + other.size,
+        )
+
+    def times(self, by: Fraction) -> Linear:
+        return Linear(
+            self.name, self.factor * by, self.constant * by, self.slope * abs(by), self.size * abs(by)
+        )
+
+
+def restriction(op: Compare, topic: Topic) -> tuple[str, Range] | None:
+    """The attribute that a comparison restricts and the range it leaves; ``None``: not understood."""
+    match op.left, op.right:
+        case (Name(name), Text(text)) | (Text(text), Name(name)):
+            return name, Texts(only=text) if op.sign == "==" else Texts(excluded=frozenset((text,)))
+        case Name(name), Number(value) if _comparable(value, name, topic):
+            return name, interval(op.sign, Fraction(value))
+        case Number(value), Name(name) if _comparable(value, name, topic):
+            return name, interval(MIRRORED[op.sign], Fraction(value))
+    left, right = linear(op.left, topic), linear(op.right, topic)
+    if left is None or right is None:
+        return None
+    form = left + right.times(Fraction(-1))
+    return None if form is None else _solved(op.sign, form)
+
+
+def _comparable(value: float | int, name: str, topic: Topic) -> bool:
+    """An int is compared with a float exactly only as long as both are exact."""
+    return isinstance(value, int) or topic.by_name[name].kind == "float" or abs(value) < EXACT
+
+
+def interval(sign: ComparisonSign, bound: Fraction) -> Interval:
+    """The numbers that compare so with a bound."""
+    match sign:
+        case "<" | "<=":
+            return Interval(high=bound, high_open=sign == "<")
+        case ">" | ">=":
+            return Interval(low=bound, low_open=sign == ">")
+        case "==":
+            return Interval(bound, bound)
+        case "!=":
+            return Interval(excluded=frozenset((bound,)))
+
+
+def linear(op: Expression, topic: Topic) -> Linear | None:
+    """A numeric expression as a linear form in at most one attribute, if it is one."""
+    match op:
+        case Number(value):
+            number = Fraction(value)
+            return Linear(None, Fraction(0), number, Fraction(0), abs(number))
+        case Name(name) if topic.by_name[name].kind in ("float", "int"):
+            return Linear(name, Fraction(1), Fraction(0), Fraction(1), Fraction(0))
+        case Negative(arg):
+            inner = linear(arg, topic)
+            return None if inner is None else inner.times(Fraction(-1))
+        case Arithmetic(sign, left, right):
+            a, b = linear(left, topic), linear(right, topic)
+            return None if a is None or b is None else _combined(sign, a, b)
+    return None
+
+
+def _combined(sign: str, a: Linear, b: Linear) -> Linear | None:
+    match sign:
+        case "+":
+            return a + b
+        case "-":
+            return a + b.times(Fraction(-1))
+        case "*":
+            one, other = (a, b) if b.name is None else (b, a)
+            return one.times(other.constant) if other.name is None else None
+        case "/" if b.name is None and b.constant:
+            return a.times(1 / b.constant)
+    return None
+
+
+def _solved(sign: ComparisonSign, form: Linear) -> tuple[str, Range] | None:
+    """``factor * x + constant ⋈ 0``, solved for x, with room for rounding."""
+    if form.name is None or not form.factor or max(form.size, form.slope) > LARGE or sign == "!=":
+        return None
+    bound = -form.constant / form.factor
+    if abs(form.factor) < Fraction(1, LARGE) or not math.isfinite(float(bound)):
+        return None
+    slack = ROUNDING * (form.size + form.slope * abs(bound)) / abs(form.factor)
+    found = interval(sign if form.factor > 0 else MIRRORED[sign], bound)
+    return form.name, widened(found, slack)

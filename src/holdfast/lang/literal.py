@@ -1,0 +1,103 @@
+"""How names, numbers, text and durations are written; reading and writing are inverse."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+from ..model.instant import NEVER, SECOND, Duration
+from ..model.unit import UNITS, Unit
+
+RESERVED_WORDS = frozenset({
+    "and", "or", "not", "in", "true", "false", "abs",
+    "on", "where", "per", "scope", "within", "timely", "ordered", "late",
+})  # fmt: skip
+"""Words that cannot be names.  Others (``state``, ``case``, ``from``…) are words only in their place."""
+
+INT64 = range(-(2**63), 2**63)
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_QUANTITY = re.compile(r"([\d.]+(?:[eE][+-]?\d+)?)[ \t]*(.*)", re.DOTALL)
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "t": "\t"}
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_UNPRINTABLE = re.compile(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff]')
+
+
+def is_name(text: str) -> bool:
+    """Whether the text can be a name as it stands."""
+    return _NAME.fullmatch(text) is not None and text not in RESERVED_WORDS
+
+
+def read_number(text: str) -> int | float:
+    """Digits alone are an int; with a point or an exponent it is a float."""
+    try:
+        value = int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        value = math.inf
+    if value == math.inf:
+        raise ValueError("the number is too large")
+    return value
+
+
+def write_number(value: int | float) -> str:
+    """The shortest text that reads back as the same number, of the same kind."""
+    if not isinstance(value, int) and not math.isfinite(value):
+        raise ValueError(f"{value} cannot be written: a number must be finite")
+    return repr(value)
+
+
+def split_quantity(text: str) -> tuple[str, str | None]:
+    """``("25", "°C")`` of ``25 °C``; the unit is ``None`` where there is none."""
+    found = _QUANTITY.fullmatch(text)
+    assert found is not None, text
+    return found[1], found[2] or None
+
+
+def read_text(quoted: str) -> str:
+    """The text between double quotes, escapes resolved."""
+    plain = _ESCAPE.sub(_unescaped, quoted[1:-1])
+    try:
+        return plain.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ValueError("half of a surrogate pair does not stand for a character") from None
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1]
+    if code in _ESCAPES:
+        return _ESCAPES[code]
+    if len(code) == 5:
+        return chr(int(code[1:], 16))
+    raise ValueError(f'unknown escape \\{code}; there are \\" \\\\ \\n \\t and \\uXXXX')
+
+
+def write_text(value: str) -> str:
+    """The text in double quotes; what would not show is escaped."""
+    names = {plain: f"\\{code}" for code, plain in _ESCAPES.items()}
+    return '"' + _UNPRINTABLE.sub(lambda m: names.get(m[0], f"\\u{ord(m[0]):04x}"), value) + '"'
+
+
+def read_duration(number: str, unit: str | None) -> Duration:
+    """Whole microseconds; a duration has a unit of time and is not negative.
+
+    >>> read_duration("1.5", "h")
+    5400000000
+    """
+    if unit is None:
+        raise ValueError(f"a duration needs a unit of time, such as {number} s")
+    if UNITS[unit].dimension != UNITS["s"].dimension:
+        raise ValueError(f"{unit} is not a unit of time; a duration is written as 30 s, 2 min, 500 ms or 1 h")
+    length = Fraction(number) * UNITS[unit].factor * SECOND
+    if length.denominator != 1:
+        raise ValueError("a duration must be a whole number of microseconds")
+    if length >= NEVER:
+        raise ValueError("the duration is too long")
+    if length < 0:
+        raise ValueError("a duration cannot be negative")
+    return int(length)
+
+
+def describe_unit(unit: Unit | None) -> str:
+    """A unit as messages name it."""
+    return "no unit" if unit is None else unit.name.removeprefix("Δ")

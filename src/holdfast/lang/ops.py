@@ -1,0 +1,210 @@
+"""The operations: everything that a definition can say, as frozen values.
+
+Two families.  *Expressions* compute a value of one event; *statements* are the lines of a file.
+Equality ignores where in the text something stood (``at``), so ``parse(show(x)) == x``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..errors import Place
+from ..model.instant import Duration
+from ..model.qos import TIMELY, Delivery
+from ..model.space import Shape
+from ..model.topic import Topic
+
+# --- expressions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """An attribute of the event, or a parameter that ``let`` declared."""
+
+    name: str
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A literal number; without a unit it takes the unit of what it is compared with."""
+
+    value: float | int
+    unit: str | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    value: str
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    value: bool
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+ArithmeticSign = Literal["+", "-", "*", "/"]
+ComparisonSign = Literal["<", "<=", "==", "!=", ">=", ">"]
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    sign: ArithmeticSign
+    left: Expression
+    right: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    arg: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Absolute:
+    arg: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """True, false, or unknown when an operand is missing."""
+
+    sign: ComparisonSign
+    left: Expression
+    right: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """``arg in [low, high]``, both ends included."""
+
+    arg: Expression
+    low: Expression
+    high: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    left: Expression
+    right: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    left: Expression
+    right: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    arg: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+Expression = (
+    Name | Number | Text | Truth | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not
+)
+
+# --- statements ------------------------------------------------------------------------------
+
+Levels = tuple[tuple[str, ...], ...]
+"""Nested groups of names, innermost first: ``a, b within c`` is ``(("a", "b"), ("c",))``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """``let high = 25 °C``: a parameter."""
+
+    name: str
+    value: Expression
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareTopic:
+    """``topic Temperature (value float °C)``."""
+
+    topic: Topic
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareRegion:
+    """``region lab = rectangle (0, 0) (10, 5) in hall``; without a shape, a region by name alone."""
+
+    name: str
+    shape: Shape | None = None
+    parent: str | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UseGazetteer:
+    """``gazetteer "building.toml"``: names of regions come from a file beside the definition."""
+
+    path: str
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """``filter`` and ``state``: a named condition ``[enter; exit]`` over the events of a topic.
+
+    ``topic is None`` only in the papers' short notations; checking finds the topic.  ``exit`` is
+    ``Truth(True)`` for a momentary condition, which is what ``filter`` declares.
+    """
+
+    name: str
+    topic: str | None
+    enter: Expression
+    exit: Expression
+    per: Levels = ()
+    scope: Levels = ()
+    delivery: Delivery = TIMELY
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Readings of a test case: one row each ``every``, from ``start``, of one source."""
+
+    topic: str
+    rows: tuple[tuple[Number | Text | Truth | None, ...], ...]
+    every: Duration
+    start: Duration = 0
+    source: str | None = None
+    place: str | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """What a subscription must say in a test case: (status, when) in order; empty is nothing."""
+
+    subscription: str
+    marks: tuple[tuple[str, Duration], ...]
+    scope: str | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``case "a warm room"`` with what is given and what is expected."""
+
+    name: str
+    given: tuple[Given, ...]
+    expect: tuple[Expect, ...]
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+Statement = Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Case

@@ -1,0 +1,102 @@
+"""Text becomes operations, each with the place at which it stood.
+
+`parse` reads a file; the other three read what the Python builders accept as text.  Names are not
+resolved here, and types not checked: that is `check`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import DefinitionError
+from ..model.instant import Duration
+from ..model.unit import UNITS
+from .app import App
+from .ops import Expression, Levels
+from .tree import duration, expression, levels, parts_of, place, statements
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+    from .tree import Node
+
+T = TypeVar("T")
+
+DEPTH = 200
+"""How deep expressions may nest: everything that walks them does so by recursion."""
+
+
+def parse(text: str, file: str | None = None) -> App:
+    """The definitions that a text makes.
+
+    >>> len(parse("topic T (value float)  filter Hot on T where value > 40").statements)
+    2
+    """
+    text = text.removeprefix("\ufeff")
+    return _read(text, file, "file", lambda tree: App(statements(tree), text=text, file=file))
+
+
+def parse_expression(text: str) -> Expression:
+    """The expression that a text writes."""
+    return _read(text, None, "expression", expression)
+
+
+def parse_levels(text: str) -> Levels:
+    """Nested groups of names: ``room, sensor within floor``."""
+    return _read(text, None, "levels", levels)
+
+
+def parse_duration(text: str) -> Duration:
+    """A duration such as ``30 s``, in microseconds."""
+    return _read(text, None, "duration", duration)
+
+
+# --- text to tree ------------------------------------------------------------------------------
+
+
+@cache
+def _parser() -> Lark:
+    from lark import Lark
+
+    units = "|".join(re.escape(name).replace("/", r"\/") for name in sorted(UNITS, key=len, reverse=True))
+    grammar = files(__package__).joinpath("holdfast.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar.replace("<UNITS>", units),
+        parser="lalr",
+        lexer="contextual",
+        start=["file", "expression", "levels", "duration"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+
+
+def _read(text: str, file: str | None, start: str, build: Callable[[Node], T]) -> T:
+    from lark.exceptions import UnexpectedInput
+
+    from .fault import explain
+
+    try:
+        tree = _parser().parse(text, start=start)
+        _not_too_deep(tree)
+        return build(tree)
+    except UnexpectedInput as error:
+        raise explain(error, _parser(), text, start).located(text, file) from None
+    except DefinitionError as error:
+        raise error.located(text, file) from None
+
+
+def _not_too_deep(tree: Node) -> None:
+    layer, depth = [tree], 0
+    while layer:
+        if depth > DEPTH:
+            raise DefinitionError(
+                f"the expression is nested more than {DEPTH} deep",
+                place(layer[0]),
+                hint="Split it into several subscriptions, or shorten it with 'let'.",
+            )
+        layer = [part for node in layer for part in parts_of(node)]
+        depth += 1

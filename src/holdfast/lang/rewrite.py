@@ -1,0 +1,171 @@
+"""Small steps towards the core: constants are folded, ``!`` is pushed down to the comparisons.
+
+Everything here keeps the three-valued meaning: a missing operand makes a comparison unknown,
+`!unknown` is unknown, and `&&` and `||` follow Kleene.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, assert_never
+
+from .ops import (
+    Absolute,
+    And,
+    Arithmetic,
+    ArithmeticSign,
+    Between,
+    Compare,
+    ComparisonSign,
+    Expression,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Text,
+    Truth,
+)
+
+OPPOSITE: Mapping[ComparisonSign, ComparisonSign] = {
+    "<": ">=", "<=": ">", "==": "!=", "!=": "==", ">=": "<", ">": "<=",
+}  # fmt: skip
+"""The comparison that holds where the given one does not (and nothing is missing)."""
+
+COMPARED: Mapping[ComparisonSign, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq,
+    "!=": operator.ne, ">=": operator.ge, ">": operator.gt,
+}  # fmt: skip
+
+_COMPUTED: Mapping[ArithmeticSign, Callable[[float, float], float]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
+
+
+def negated(op: Expression) -> Expression:
+    """``!op`` for a core predicate, pushed down.
+
+    >>> negated(Compare(">", Name("value"), Number(25)))
+    Compare(sign='<=', left=Name(name='value'), right=Number(value=25, unit=None))
+    """
+    match op:
+        case Truth(value):
+            return Truth(not value)
+        case Name():
+            return Not(op)
+        case Not(arg):
+            return arg
+        case Compare(sign, left, right):
+            return Compare(OPPOSITE[sign], left, right, op.at)
+        case And(left, right):
+            return either(negated(left), negated(right))
+        case Or(left, right):
+            return both(negated(left), negated(right))
+        case _:
+            raise AssertionError(f"not a core predicate: {op}")
+
+
+def both(left: Expression, right: Expression) -> Expression:
+    """``left && right``, without constants."""
+    match left, right:
+        case (Truth(False), _) | (_, Truth(True)):
+            return left
+        case (Truth(True), _) | (_, Truth(False)):
+            return right
+    return And(left, right)
+
+
+def either(left: Expression, right: Expression) -> Expression:
+    """``left || right``, without constants."""
+    match left, right:
+        case (Truth(True), _) | (_, Truth(False)):
+            return left
+        case (Truth(False), _) | (_, Truth(True)):
+            return right
+    return Or(left, right)
+
+
+def alike(left: Expression, right: Expression) -> Expression:
+    """``left == right`` for two predicates, as logic; unknown if one of them is."""
+    return either(both(left, right), both(negated(left), negated(right)))
+
+
+def compared(sign: ComparisonSign, left: Expression, right: Expression) -> Expression:
+    """A comparison of two numbers or two texts; of two literals, its outcome."""
+    match left, right:
+        case (Number(a), Number(b)) | (Text(a), Text(b)):
+            return Truth(COMPARED[sign](a, b))
+    return Compare(sign, left, right)
+
+
+def computed(sign: ArithmeticSign, left: Expression, right: Expression) -> Expression:
+    """Arithmetic; of two literals its result, unless that is not a number."""
+    if isinstance(left, Number) and isinstance(right, Number) and (sign != "/" or right.value):
+        try:
+            value = _COMPUTED[sign](left.value, right.value)
+        except OverflowError:
+            value = math.inf
+        if isinstance(value, int) or math.isfinite(value):
+            return Number(value)
+    return Arithmetic(sign, as_float(left), as_float(right))
+
+
+def negative(arg: Expression) -> Expression:
+    return Number(-arg.value) if isinstance(arg, Number) else Negative(arg)
+
+
+def absolute(arg: Expression) -> Expression:
+    return Number(abs(arg.value)) if isinstance(arg, Number) else Absolute(arg)
+
+
+def as_float(op: Expression) -> Expression:
+    """Arithmetic is float arithmetic, so a literal in it is a float."""
+    return Number(float(op.value)) if isinstance(op, Number) else op
+
+
+def scaled(op: Expression, scale: Fraction, shift: Fraction) -> Expression:
+    """``op * scale + shift``, rounding as little as possible.
+
+    A literal is converted exactly and rounded once (an int stays one where it can).  Of anything
+    else ``(op * p + r) / q`` is made with whole numbers.
+    """
+    if scale == 1 and not shift:
+        return op
+    if isinstance(op, Number):
+        value = Fraction(op.value) * scale + shift
+        whole = isinstance(op.value, int) and value.denominator == 1
+        return Number(int(value) if whole else float(value))
+    under = math.lcm(scale.denominator, shift.denominator)
+    by, plus = int(scale * under), int(shift * under)
+    if by != 1:
+        op = Arithmetic("*", op, Number(float(by)))
+    if plus:
+        op = Arithmetic("+" if plus > 0 else "-", op, Number(float(abs(plus))))
+    return op if under == 1 else Arithmetic("/", op, Number(float(under)))
+
+
+def names(op: Expression) -> list[str]:
+    """Every name that an expression mentions, in the order of the text, each once."""
+    return list(dict.fromkeys(_names(op)))
+
+
+def _names(op: Expression) -> list[str]:
+    return [op.name] if isinstance(op, Name) else [n for part in parts(op) for n in _names(part)]
+
+
+def parts(op: Expression) -> tuple[Expression, ...]:
+    """The expressions that an operation is made of."""
+    match op:
+        case Name() | Number() | Text() | Truth():
+            return ()
+        case Negative(arg) | Absolute(arg) | Not(arg):
+            return (arg,)
+        case Arithmetic(_, left, right) | Compare(_, left, right) | And(left, right) | Or(left, right):
+            return (left, right)
+        case Between(arg, low, high):
+            return (arg, low, high)
+        case _:
+            assert_never(op)

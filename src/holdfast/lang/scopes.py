@@ -1,0 +1,87 @@
+"""The regions of a definition, and how the scopes of a subscription nest in one another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from ..errors import DefinitionError, Place, UsageError, did_you_mean
+from ..model.space import Forest, Gazetteer, PartialOverlap, Region, load_gazetteer, nest
+from .ops import DeclareRegion, Levels, Statement, UseGazetteer
+
+
+def gazetteer(statements: Sequence[Statement], base: Path) -> Gazetteer:
+    """One gazetteer of the files that a definition uses and of the regions that it declares."""
+    regions: list[Region] = []
+    for use in statements:
+        if isinstance(use, UseGazetteer):
+            try:
+                regions += load_gazetteer(base / use.path).regions
+                Gazetteer(tuple(regions))
+            except UsageError as error:
+                raise DefinitionError(str(error), use.at) from None
+    declared = [s for s in statements if isinstance(s, DeclareRegion)]
+    levels = {region.level for region in regions}
+    known = {region.name for region in regions} | {d.name for d in declared}
+    for declare in declared:
+        if declare.parent is not None and declare.parent not in known:
+            raise DefinitionError(
+                f"region '{declare.name}' is in '{declare.parent}', which is not declared",
+                declare.at,
+                hint=did_you_mean(declare.parent, known - {declare.name}),
+            )
+        if declare.name in levels:
+            raise DefinitionError(f"'{declare.name}' is already a level of the gazetteer", declare.at)
+    regions += [Region(d.name, d.shape, d.parent) for d in declared]
+    try:
+        return Gazetteer(tuple(regions))
+    except UsageError as error:
+        raise DefinitionError(str(error), _blamed(str(error), declared)) from None
+
+
+def _blamed(message: str, declared: Sequence[DeclareRegion]) -> Place | None:
+    found = re.search(r"'([^']*)'", message)
+    return next((d.at for d in declared if found and d.name == found[1]), None)
+
+
+def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
+    """The regions that ``scope`` names, as trees.
+
+    In a definition without any gazetteer or region, names stand for themselves: an event belongs
+    to the region that its place names.
+    """
+    if not levels:
+        return None
+    if not known.regions:
+        known = Gazetteer(tuple(Region(name) for name in dict.fromkeys(n for level in levels for n in level)))
+    rings = [[region for name in level for region in _named(name, known, at)] for level in levels]
+    chosen = [region for ring in rings for region in ring]
+    names = [region.name for region in chosen]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DefinitionError(f"the scope names region '{twice}' twice", at)
+    try:
+        found = nest(chosen, known)
+    except PartialOverlap as error:
+        raise DefinitionError(str(error), at) from None
+    for i, (inner, outer) in enumerate(pairwise(rings)):
+        for region in inner:
+            around = {found.regions[j].name for j in found.chains[names.index(region.name)]}
+            if not around & {r.name for r in outer}:
+                raise DefinitionError(
+                    f"region '{region.name}' does not lie inside any of {', '.join(levels[i + 1])}", at
+                )
+    return found
+
+
+def _named(name: str, known: Gazetteer, at: Place | None) -> tuple[Region, ...]:
+    regions = known.named(name)
+    if regions is None:
+        names = [*known.levels, *known.by_name]
+        some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        raise DefinitionError(
+            f"unknown region or level '{name}'; there are {some}", at, hint=did_you_mean(name, names)
+        )
+    return regions

@@ -1,0 +1,217 @@
+"""Operations as text: canonical, with no more parentheses than needed; ``parse(show(x)) == x``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from ..errors import UsageError
+from ..model.instant import show_duration
+from ..model.qos import Delivery
+from ..model.space import Circle, Point, Polygon, Rectangle, Shape
+from ..model.topic import Attribute, Topic
+from .literal import is_name, write_number, write_text
+from .ops import (
+    Absolute,
+    And,
+    Arithmetic,
+    Between,
+    Case,
+    Compare,
+    DeclareRegion,
+    DeclareTopic,
+    Expect,
+    Expression,
+    Given,
+    Let,
+    Levels,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Statement,
+    Subscribe,
+    Text,
+    Truth,
+    UseGazetteer,
+)
+
+if TYPE_CHECKING:
+    from .app import App
+
+# how tightly an expression binds
+OR, AND, NOT, COMPARISON, SUM, PRODUCT, UNARY, ATOM = range(8)
+
+
+def show(what: App | Statement | Expression) -> str:
+    """The text of a definition, a statement or an expression.
+
+    >>> show(Compare(">", Name("value"), Number(25, "°C")))
+    'value > 25 °C'
+    """
+    if isinstance(what, Statement):
+        return show_statement(what)
+    if isinstance(what, Expression):
+        return show_expression(what)
+    return "".join(show_statement(statement) + "\n" for statement in what.statements)
+
+
+# --- statements --------------------------------------------------------------------------------
+
+
+def show_statement(statement: Statement) -> str:
+    """The text of one statement."""
+    match statement:
+        case Let(name, value):
+            return f"let {name} = {show_expression(value)}"
+        case DeclareTopic(topic):
+            return show_topic(topic)
+        case DeclareRegion(name, shape, parent):
+            shaped = "" if shape is None else f" = {_shape(shape)}"
+            return f"region {_label(name)}{shaped}" + ("" if parent is None else f" in {_label(parent)}")
+        case UseGazetteer(path):
+            return f"gazetteer {write_text(path)}"
+        case Subscribe():
+            return _subscribe(statement)
+        case Case(name, given, expect):
+            return "\n".join([f"case {write_text(name)}", *map(_given, given), *map(_expect, expect)])
+        case _:
+            assert_never(statement)
+
+
+def show_topic(topic: Topic) -> str:
+    """``topic Temperature (value float °C)``."""
+    return f"topic {topic.name} ({', '.join(map(_attribute, topic.attributes))})"
+
+
+def _attribute(attribute: Attribute) -> str:
+    return " ".join(filter(None, (attribute.name, attribute.kind, attribute.unit)))
+
+
+def _shape(shape: Shape) -> str:
+    match shape:
+        case Rectangle(low, high):
+            return f"rectangle {_point(low)} {_point(high)}"
+        case Circle(centre, radius):
+            return f"circle {_point(centre)} {_coordinate(radius)}"
+        case Polygon(corners):
+            return f"polygon {' '.join(map(_point, corners))}"
+        case _:
+            assert_never(shape)
+
+
+def _point(point: Point) -> str:
+    return f"({', '.join(map(_coordinate, point))})"
+
+
+def _coordinate(value: float) -> str:
+    return write_number(value + 0.0).removesuffix(".0")  # -0.0 is 0
+
+
+def _label(name: str) -> str:
+    return name if is_name(name) else write_text(name)
+
+
+def _subscribe(statement: Subscribe) -> str:
+    enter, exit = show_expression(statement.enter), show_expression(statement.exit)
+    if statement.topic is None:
+        head = f"{statement.name}: [{enter}; {exit}]"
+    elif statement.exit == Truth(True):
+        head = f"filter {statement.name} on {statement.topic} where {enter}"
+    else:
+        head = f"state {statement.name} on {statement.topic} [{enter}; {exit}]"
+    return " ".join([head, *_clauses(statement)])
+
+
+def _clauses(statement: Subscribe) -> list[str]:
+    clauses = [
+        f"{word} {show_levels(levels)}"
+        for word, levels in (("per", statement.per), ("scope", statement.scope))
+        if levels
+    ]
+    shown = show_delivery(statement.delivery)
+    return clauses + ([shown] if shown else [])
+
+
+def show_levels(levels: Levels) -> str:
+    """``room, sensor within floor``."""
+    return " within ".join(", ".join(map(_label, level)) for level in levels)
+
+
+def show_delivery(delivery: Delivery) -> str:
+    """``ordered 30 s late apply``; nothing for the default."""
+    words = [] if delivery.wait is None else [f"ordered {show_duration(delivery.wait)}"]
+    return " ".join(words + (["late apply"] if delivery.late == "apply" else []))
+
+
+def _given(given: Given) -> str:
+    words = ["  given", given.topic]
+    if given.source is not None:
+        words += ["from", write_text(given.source)]
+    if given.place is not None:
+        words += ["at", write_text(given.place)]
+    if given.start:
+        words += ["starting", show_duration(given.start)]
+    return f"{' '.join(words)} every {show_duration(given.every)}: {', '.join(map(_row, given.rows))}"
+
+
+def _row(row: tuple[Number | Text | Truth | None, ...]) -> str:
+    values = ["_" if value is None else show_expression(value) for value in row]
+    return values[0] if len(values) == 1 else f"({', '.join(values)})"
+
+
+def _expect(expect: Expect) -> str:
+    scope = "" if expect.scope is None else f" in {write_text(expect.scope)}"
+    marks = ", ".join(f"{status} at {show_duration(when)}" for status, when in expect.marks)
+    return f"  expect {expect.subscription}{scope}: {marks or 'nothing'}"
+
+
+# --- expressions -------------------------------------------------------------------------------
+
+
+def show_expression(op: Expression, tightness: int = OR) -> str:
+    """The text of an expression, in parentheses where the place wants it to bind more tightly."""
+    shown, own = _shown(op)
+    return shown if own >= tightness else f"({shown})"
+
+
+def _shown(op: Expression) -> tuple[str, int]:
+    """The text of an expression and how tightly it binds."""
+    inner = show_expression
+    match op:
+        case Name(name):
+            return name, ATOM
+        case Number(value, unit):
+            return _number(value, unit), UNARY if value < 0 else ATOM
+        case Text(value):
+            return write_text(value), ATOM
+        case Truth(value):
+            return str(value).lower(), ATOM
+        case Arithmetic(sign, left, right):
+            own = SUM if sign in ("+", "-") else PRODUCT
+            return f"{inner(left, own)} {sign} {inner(right, own + 1)}", own
+        case Negative(Number() as arg) if not arg.value < 0:
+            return f"-({inner(arg)})", UNARY
+        case Negative(arg):
+            return f"-{inner(arg, UNARY)}", UNARY
+        case Absolute(arg):
+            return f"abs({inner(arg)})", ATOM
+        case Compare(sign, left, right):
+            return f"{inner(left, SUM)} {sign} {inner(right, SUM)}", COMPARISON
+        case Between(arg, low, high):
+            return f"{inner(arg, SUM)} in [{inner(low)}, {inner(high)}]", COMPARISON
+        case And(left, right):
+            return f"{inner(left, AND)} && {inner(right, NOT)}", AND
+        case Or(left, right):
+            return f"{inner(left, OR)} || {inner(right, AND)}", OR
+        case Not(arg):  # !(a > b) would read as (!a) > b without its parentheses
+            return f"!{inner(arg, NOT if isinstance(arg, Not) else UNARY)}", NOT
+        case _:
+            assert_never(op)
+
+
+def _number(value: float | int, unit: str | None) -> str:
+    try:
+        return write_number(value) + ("" if unit is None else f" {unit}")
+    except ValueError as error:
+        raise UsageError(str(error)) from None

@@ -1,0 +1,369 @@
+"""The type and the unit of every expression, found while it is rewritten to the core.
+
+A quantity has a unit, or none.  A bare literal (and arithmetic over bare literals) takes the unit
+of what it meets; two units of one dimension are converted; everything else is an error that says
+what would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn, assert_never
+
+from ..errors import DefinitionError, Place, did_you_mean
+from ..model.topic import RESERVED, Attribute, Topic
+from ..model.unit import NONE, UNITS, Unit, conversion, product, quotient
+from . import rewrite
+from .literal import INT64, describe_unit
+from .ops import (
+    Absolute,
+    And,
+    Arithmetic,
+    ArithmeticSign,
+    Between,
+    Compare,
+    ComparisonSign,
+    Expression,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Text,
+    Truth,
+)
+from .show import show_expression
+
+ONE = Unit("1", NONE)
+"""The unit of a ratio."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number.  ``bare``: a literal that takes the unit of what it meets.
+
+    ``whole``: an int attribute or literal, not a computation.  ``difference``: the distance of two
+    quantities; it is converted by scale alone (3.6 °F are 2 K).
+    """
+
+    core: Expression
+    unit: Unit | None = None
+    bare: bool = False
+    whole: bool = False
+    difference: bool = False
+
+    @property
+    def constant(self) -> bool:
+        return isinstance(self.core, Number)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text."""
+
+    core: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Something that holds or not."""
+
+    core: Expression
+
+
+Typed = Quantity | Words | Predicate
+Parameters = Mapping[str, Typed]
+
+_CALLED = {Quantity: "a number", Words: "a text", Predicate: "a condition"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The names that an expression may use: attributes of a topic (if any) and parameters."""
+
+    topic: Topic | None
+    parameters: Parameters
+
+
+def predicate(op: Expression, scope: Scope) -> Expression:
+    """The core of an expression that must be a condition."""
+    found = typed(op, scope)
+    if isinstance(found, Predicate):
+        return found.core
+    shown = show_expression(op)
+    likely = f"{shown} > 0" if isinstance(found, Quantity) else f'{shown} == "…"'
+    raise DefinitionError(
+        f"expected a condition, but {shown} is {_CALLED[type(found)]}",
+        op.at,
+        hint=f"Compare it with something, as in {likely}",
+    )
+
+
+def typed(op: Expression, scope: Scope) -> Typed:
+    """The type of an expression, with its core."""
+    match op:
+        case Name(name):
+            return _named(name, scope, op.at)
+        case Number():
+            return _literal(op)
+        case Text():
+            return Words(Text(op.value))
+        case Truth():
+            return Predicate(Truth(op.value))
+        case Arithmetic(sign, left, right):
+            return _computed(sign, _number(left, scope), _number(right, scope), op)
+        case Negative(arg):
+            number = _number(arg, scope)
+            return _representable(replace(number, core=rewrite.negative(number.core)), op)
+        case Absolute(arg):
+            number = _number(arg, scope)
+            return _representable(replace(number, core=rewrite.absolute(number.core)), op)
+        case Compare(sign, left, right):
+            return Predicate(_compared(sign, typed(left, scope), typed(right, scope), op))
+        case Between(arg, low, high):
+            middle = _number(arg, scope)
+            above = _ordered(">=", middle, _number(low, scope), Compare(">=", arg, low, op.at))
+            below = _ordered("<=", middle, _number(high, scope), Compare("<=", arg, high, op.at))
+            return Predicate(rewrite.both(above, below))
+        case And(left, right):
+            return Predicate(rewrite.both(predicate(left, scope), predicate(right, scope)))
+        case Or(left, right):
+            return Predicate(rewrite.either(predicate(left, scope), predicate(right, scope)))
+        case Not(arg):
+            return Predicate(rewrite.negated(predicate(arg, scope)))
+        case _:
+            assert_never(op)
+
+
+# --- names and literals ------------------------------------------------------------------------
+
+
+def _named(name: str, scope: Scope, at: Place | None) -> Typed:
+    attribute = scope.topic.by_name.get(name) if scope.topic else None
+    parameter = scope.parameters.get(name)
+    if attribute and parameter:
+        assert scope.topic is not None
+        raise DefinitionError(
+            f"'{name}' is both a parameter and an attribute of topic '{scope.topic.name}'",
+            at,
+            hint="Rename the parameter.",
+        )
+    if parameter:
+        return parameter
+    if attribute:
+        return of_attribute(attribute)
+    raise unknown_attribute(name, scope, at)
+
+
+def of_attribute(attribute: Attribute) -> Typed:
+    """The type that an attribute has in an expression."""
+    name = Name(attribute.name)
+    match attribute.kind:
+        case "text":
+            return Words(name)
+        case "bool":
+            return Predicate(name)
+        case "float" | "int":
+            unit = UNITS[attribute.unit] if attribute.unit else None
+            return Quantity(name, unit, whole=attribute.kind == "int")
+        case _:
+            assert_never(attribute.kind)
+
+
+def unknown_attribute(name: str, scope: Scope, at: Place | None) -> DefinitionError:
+    """The error for a name that nothing declares."""
+    if scope.topic is None:
+        return DefinitionError(
+            f"'{name}' is not a parameter that stands above",
+            at,
+            hint=did_you_mean(name, scope.parameters) or "A parameter is made of literals and earlier ones.",
+        )
+    own = [a.name for a in scope.topic.attributes]
+    has = f"it has {', '.join(own)}" if own else "it has no attributes"
+    if name in RESERVED:
+        return DefinitionError(f"a predicate cannot mention '{name}'; {has}, source, place, x, y and z", at)
+    return DefinitionError(
+        f"topic '{scope.topic.name}' has no '{name}'; {has}",
+        at,
+        hint=did_you_mean(name, [*own, *scope.parameters, *scope.topic.by_name]),
+    )
+
+
+def _literal(op: Number) -> Quantity:
+    if op.unit is not None and op.unit not in UNITS:
+        raise DefinitionError(f"unknown unit '{op.unit}'", op.at, hint=did_you_mean(op.unit, UNITS))
+    unit = UNITS[op.unit] if op.unit is not None else None
+    found = Quantity(Number(op.value), unit, bare=unit is None, whole=isinstance(op.value, int))
+    return _representable(found, op)
+
+
+def _representable(number: Quantity, op: Expression) -> Quantity:
+    core = number.core
+    if isinstance(core, Number):
+        if isinstance(core.value, int) and core.value not in INT64:
+            raise DefinitionError(
+                f"{core.value} does not fit in 64 bits",
+                op.at,
+                hint="Write it with a decimal point to make it a float.",
+            )
+        if core.value - core.value != 0:
+            raise DefinitionError("a number must be finite", op.at)
+    return number
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def _number(op: Expression, scope: Scope) -> Quantity:
+    found = typed(op, scope)
+    if isinstance(found, Quantity):
+        return found
+    raise DefinitionError(
+        f"expected a number, but {show_expression(op)} is {_CALLED[type(found)]}",
+        op.at,
+        hint="Text and conditions do not mix with arithmetic.",
+    )
+
+
+def _computed(sign: ArithmeticSign, left: Quantity, right: Quantity, op: Arithmetic) -> Quantity:
+    if sign in ("*", "/"):
+        return _representable(_multiplied(sign, left, right), op)
+    added = "added to" if sign == "+" else "taken from"
+    a, b = _aligned(left, right, op, added, linear=_linear_sum(sign, left, right))
+    known = a if b.bare else b
+    return _representable(
+        Quantity(
+            rewrite.computed(sign, a.core, b.core),
+            known.unit,
+            bare=a.bare and b.bare,
+            whole=_both_whole(a, b),
+            difference=known.unit is not None and _is_difference(sign, a, b),
+        ),
+        op,
+    )
+
+
+def _linear_sum(sign: ArithmeticSign, a: Quantity, b: Quantity) -> bool:
+    """Whether a sum converts by scale alone: it does when one side is a difference, or when a
+    literal is added (2 °C more are 3.6 °F more)."""
+    return a.difference or b.difference or (sign == "+" and a.constant != b.constant)
+
+
+def _is_difference(sign: ArithmeticSign, a: Quantity, b: Quantity) -> bool:
+    """°C − °C is a difference, and so is a difference more or less a literal or a difference; a
+    literal less a literal is a literal."""
+    if a.difference != b.difference:
+        return (b if a.difference else a).constant
+    return a.difference or (sign == "-" and not (a.constant and b.constant))
+
+
+def _both_whole(a: Quantity, b: Quantity) -> bool:
+    return a.whole and b.whole and a.constant and b.constant
+
+
+def _multiplied(sign: ArithmeticSign, left: Quantity, right: Quantity) -> Quantity:
+    core = rewrite.computed(sign, left.core, right.core)
+    whole = sign == "*" and _both_whole(left, right)
+    if right.unit is None:
+        return replace(left, core=core, whole=whole, bare=left.bare and right.bare)
+    if left.unit is None and sign == "*":
+        return replace(right, core=core, whole=whole)
+    unit = (product if sign == "*" else quotient)(left.unit or ONE, right.unit)
+    if unit.dimension == NONE:
+        core, unit = rewrite.scaled(core, unit.factor, unit.offset), ONE
+    return Quantity(core, unit, difference=True)
+
+
+def _aligned(
+    left: Quantity, right: Quantity, op: Arithmetic | Compare, how: str, *, linear: bool
+) -> tuple[Quantity, Quantity]:
+    """Both quantities in one unit: that of the one that is not a literal, else of the left."""
+    if left.bare or right.bare:
+        return left, right
+    if left.unit is None or right.unit is None:
+        if (left.unit or ONE) == (right.unit or ONE):
+            return left, right
+        _no_unit(left, right, op, how)
+    if left.unit.dimension != right.unit.dimension:
+        raise DefinitionError(
+            f"{_shown(op.right, right)} cannot be {how} {_shown(op.left, left)}",
+            op.at,
+            hint=f"{describe_unit(left.unit)} and {describe_unit(right.unit)} measure different things.",
+        )
+    if _keeps_its_unit(right, left):
+        return _converted(left, right.unit, linear), right
+    return left, _converted(right, left.unit, linear)
+
+
+def _keeps_its_unit(one: Quantity, other: Quantity) -> bool:
+    if one.constant != other.constant:
+        return other.constant
+    return other.difference and not one.difference
+
+
+def _converted(number: Quantity, to: Unit, linear: bool) -> Quantity:
+    unit = number.unit
+    assert unit is not None
+    scale, shift = conversion(unit.difference, to.difference) if linear else conversion(unit, to)
+    core = rewrite.scaled(number.core, scale, shift)
+    same = core is number.core or (isinstance(core, Number) and isinstance(core.value, int))
+    return replace(number, core=core, unit=to, whole=number.whole and same)
+
+
+def _shown(op: Expression, number: Quantity) -> str:
+    shown = show_expression(op)
+    return shown if isinstance(op, Number) else f"{shown} ({describe_unit(number.unit)})"
+
+
+def _no_unit(left: Quantity, right: Quantity, op: Arithmetic | Compare, how: str) -> NoReturn:
+    (plain, _), (other, known) = sorted(
+        ((op.left, left), (op.right, right)), key=lambda side: side[1].unit is not None
+    )
+    unit = describe_unit(known.unit)
+    hint = f"Leave the unit out, or declare the unit of what {show_expression(plain)} is made of."
+    if isinstance(plain, Name):
+        hint = f"Declare the unit in the topic: {plain.name} float {unit}"
+    raise DefinitionError(
+        f"{show_expression(plain)} has no unit, so {_shown(other, known)} cannot be {how} it",
+        op.at,
+        hint=hint,
+    )
+
+
+# --- comparisons -------------------------------------------------------------------------------
+
+
+def _compared(sign: ComparisonSign, left: Typed, right: Typed, op: Compare) -> Expression:
+    match left, right:
+        case Quantity(), Quantity():
+            return _ordered(sign, left, right, op)
+        case (Words(), Words()) | (Predicate(), Predicate()):
+            if sign not in ("==", "!="):
+                what = "texts" if isinstance(left, Words) else "conditions"
+                raise DefinitionError(f"{what} are compared with == and != only, not with {sign}", op.at)
+            if isinstance(left, Words):
+                return rewrite.compared(sign, left.core, right.core)
+            same = rewrite.alike(left.core, right.core)
+            return same if sign == "==" else rewrite.negated(same)
+    raise DefinitionError(
+        f"{_CALLED[type(left)]} cannot be compared with {_CALLED[type(right)]}", op.at, hint=_mixed(op)
+    )
+
+
+def _mixed(op: Compare) -> str | None:
+    for one, other in ((op.left, op.right), (op.right, op.left)):
+        match one, other:
+            case Name(name), Number():
+                return f"'{name}' is not a number here; text is written in double quotes."
+            case Name(name), Text():
+                return f"'{name}' is not a text here; numbers, true and false are written without quotes."
+    return None
+
+
+def _ordered(sign: ComparisonSign, left: Quantity, right: Quantity, op: Compare) -> Expression:
+    linear = left.difference or right.difference
+    a, b = _aligned(left, right, op, "compared with", linear=linear)
+    if a.whole and b.whole:
+        return rewrite.compared(sign, a.core, b.core)
+    return rewrite.compared(sign, rewrite.as_float(a.core), rewrite.as_float(b.core))

@@ -1,0 +1,469 @@
+"""State filters: pass the event that starts a condition and the event that ends it.
+
+A machine runs up to 64 filters that watch one topic in the same scopes.  Each filter has one bit
+for each scope [F3, F8], initially 0: the filters of one scope are the bits of a word.  An event
+goes through the scopes that contain it from the innermost outward: what passes the inner filter
+feeds the outer one, and what passes the outermost is a transition [F10].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..kernels.toggle import both_ways, pair, toggle
+from ..model.batch import TIME, concatenate, from_ipc, reached, stood_for, to_ipc, with_progress
+from ..model.event import STATUSES, Event, Transition
+from ..model.instant import BEGINNING, Instant
+from .keys import Keys, grown
+from .machine import CONDITION, SCOPE, SINCE, STATUS
+
+Words = NDArray[Any]  # one unsigned integer for each scope or row; bit f belongs to filter f
+Rows = NDArray[np.intp]
+Chain = tuple[str | None, ...]
+
+MOST = 64
+"""How many filters one machine can hold."""
+
+_CHUNK = 1 << 16  # rows whose masks stay in the cache between predicate and toggle
+_LOW, _HIGH, _KEY, _WORD = "@low", "@high", "@key", "@word"
+
+
+@dataclass(frozen=True)
+class StateFilter:
+    """``[enter; leave]``, for one event and for a batch."""
+
+    enter: Callable[[Event], bool]
+    leave: Callable[[Event], bool]
+    enters: Callable[[pa.RecordBatch], NDArray[np.bool_]]
+    leaves: Callable[[pa.RecordBatch], NDArray[np.bool_]]
+    momentary: bool = False
+
+
+class Level(NamedTuple):
+    """The scopes of one level of nesting and the bits of their filters."""
+
+    keys: Keys
+    words: Words
+
+
+class State(NamedTuple):
+    """Levels, innermost first; ``since[f, c]`` is when filter f began to hold in outermost scope c."""
+
+    levels: tuple[Level, ...]
+    since: NDArray[np.int64]
+
+
+class Summary(NamedTuple):
+    """A stretch of history, computed alone: the events that may pass and what it does to each bit.
+
+    ``rows`` are a reduced batch with two further columns, the filters that each event passes if
+    its innermost scope began with all bits 0 (``@low``) or all bits 1 (``@high``).  ``actions`` says
+    for each innermost scope (``@key``) where those two beginnings lead.
+    """
+
+    rows: pa.RecordBatch
+    actions: pa.RecordBatch
+
+
+@dataclass(frozen=True)
+class Filters:
+    """The machine.  ``chain`` and ``scoping`` give the keys of the scopes of an event and of a
+    batch, innermost first; ``shown`` turns an outermost key into the scope that people read."""
+
+    filters: tuple[StateFilter, ...]
+    depth: int
+    chain: Callable[[Event], Chain | None]
+    scoping: Callable[[pa.RecordBatch], tuple[tuple[NDArray[np.int32], pa.StringArray], ...]]
+    shown: Callable[[str], str | None]
+
+    @cached_property
+    def word(self) -> Any:
+        """The unsigned integer that has a bit for each filter."""
+        assert 1 <= len(self.filters) <= MOST
+        return np.uint8 if len(self.filters) <= 8 else np.uint64
+
+    @cached_property
+    def moving(self) -> Any:
+        """The filters whose bit moves: all but the momentary ones."""
+        return self.word(sum(1 << f for f, spec in enumerate(self.filters) if not spec.momentary))
+
+    def initial(self) -> State:
+        levels = tuple(Level(Keys(), np.zeros(8, self.word)) for _ in range(self.depth))
+        return State(levels, np.full((len(self.filters), 8), BEGINNING, np.int64))
+
+    def due(self, state: State) -> Instant | None:
+        return None  # a filter acts on events alone
+
+    # --- one event ---
+
+    def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
+        """Inactive, test the entrance predicate; active, the exit predicate; a hit toggles.  [S2]"""
+        chain = self.chain(event)
+        if chain is None:
+            return state, []
+        state, codes = self._codes_of(state, chain)
+        out: list[Transition] = []
+        for f, spec in enumerate(self.filters):
+            if spec.momentary:
+                if spec.enter(event):
+                    out.append(Transition(event, "atomic", self._scope(chain), None, f))
+            elif self._passes(state, codes, f, spec, event):
+                since = state.since[f]
+                outermost = codes[-1]
+                began = int(since[outermost])
+                since[outermost] = event.time if began == BEGINNING else BEGINNING
+                if began == BEGINNING:
+                    out.append(Transition(event, "ingress", self._scope(chain), None, f))
+                else:
+                    out.append(Transition(event, "egress", self._scope(chain), began, f))
+        return state, out
+
+    def _codes_of(self, state: State, chain: Chain) -> tuple[State, list[int]]:
+        codes = [
+            -1 if key is None else level.keys.code(key)
+            for key, level in zip(chain, state.levels, strict=True)
+        ]
+        for code, level in zip(codes, state.levels, strict=True):
+            if code >= len(level.words):
+                return self._widened(state), codes
+        return state, codes
+
+    def _widened(self, state: State) -> State:
+        """The state with a word for every key."""
+        levels = tuple(Level(keys, grown(words, len(keys))) for keys, words in state.levels)
+        return State(levels, grown(state.since, len(levels[-1].words), BEGINNING))
+
+    @staticmethod
+    def _passes(state: State, codes: list[int], f: int, spec: StateFilter, event: Event) -> bool:
+        enters: bool | None = None
+        leaves: bool | None = None
+        passed: list[tuple[Words, int]] = []
+        for code, (_, words) in zip(codes, state.levels, strict=True):
+            if code < 0:
+                continue
+            if (int(words[code]) >> f) & 1:
+                leaves = spec.leave(event) if leaves is None else leaves
+                hit = leaves
+            else:
+                enters = spec.enter(event) if enters is None else enters
+                hit = enters
+            if not hit:
+                break
+            passed.append((words, code))
+        else:
+            hit = True
+        for words, code in passed:
+            words[code] ^= words.dtype.type(1 << f)
+        return hit
+
+    def _scope(self, chain: Chain) -> str | None:
+        key = chain[-1]
+        assert key is not None
+        return self.shown(key)
+
+    def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
+        return state, []
+
+    # --- a batch ---
+
+    def step(self, state: State, batch: pa.RecordBatch, until: Instant) -> tuple[State, pa.RecordBatch]:
+        found = self.scoping(batch)
+        state, tables = self._known(state, found)
+        (codes, _), words = found[0], state.levels[0].words
+        rows: list[Rows] = []
+        enters: list[Words] = []
+        leaves: list[Words] = []
+        hits = np.empty(min(len(batch), _CHUNK), self.word)
+        for at, enter, leave in self._masks(batch, found[-1][0]):
+            part = slice(at, at + len(enter))
+            hit = hits[: len(enter)]
+            toggle(_mapped(codes[part], tables[0]), enter, leave, words, self.moving, hit)
+            passed = np.flatnonzero(hit != 0)
+            rows.append(passed + at)
+            enters.append(enter[passed] & hit[passed])
+            leaves.append(leave[passed] & hit[passed])
+        return self._outward(
+            state,
+            batch,
+            _concatenated(rows, np.intp),
+            _concatenated(enters, self.word),
+            _concatenated(leaves, self.word),
+            found,
+            tables,
+        )
+
+    def _masks(
+        self, batch: pa.RecordBatch, outermost: NDArray[np.int32]
+    ) -> Iterator[tuple[int, Words, Words]]:
+        """For each chunk: where it begins, and the filters whose predicates hold at each event.
+
+        A momentary filter leaves as it enters, and an event outside every scope does nothing.
+        """
+        uncovered = bool(len(outermost)) and int(outermost.min()) < 0
+        for at in range(0, len(batch), _CHUNK):
+            part = batch if len(batch) <= _CHUNK else batch.slice(at, _CHUNK)
+            enter = self._packed([spec.enters(part) for spec in self.filters])
+            leave = self._packed(
+                [spec.enters(part) if spec.momentary else spec.leaves(part) for spec in self.filters]
+            )
+            if uncovered:
+                covered = outermost[at : at + _CHUNK] >= 0
+                enter, leave = enter * covered, leave * covered
+            yield at, enter, leave
+
+    def _packed(self, masks: list[NDArray[np.bool_]]) -> Words:
+        if len(masks) == 1:
+            return np.ascontiguousarray(masks[0]).view(np.uint8)
+        packed: Words = masks[0].astype(self.word)
+        for f, mask in enumerate(masks[1:], 1):
+            packed |= mask.astype(self.word) << self.word(f)
+        return packed
+
+    def _known(self, state: State, found: Any) -> tuple[State, list[NDArray[np.int32] | None]]:
+        """The state with room for every key of a batch, and how its codes translate into ours."""
+        tables = [
+            _translation(level.keys, keys) for level, (_, keys) in zip(state.levels, found, strict=True)
+        ]
+        return self._widened(state), tables
+
+    def _outward(
+        self,
+        state: State,
+        batch: pa.RecordBatch,
+        rows: Rows,
+        enter: Words,
+        leave: Words,
+        found: Any,
+        tables: list[NDArray[np.int32] | None],
+    ) -> tuple[State, pa.RecordBatch]:
+        """Take what passed the innermost filters through the levels around them."""
+        hits = enter | leave
+        for (codes, _), table, level in list(zip(found, tables, state.levels, strict=True))[1:]:
+            hits = np.empty(len(rows), self.word)
+            toggle(_mapped(codes[rows], table), enter, leave, level.words, self.moving, hits)
+            passed = np.flatnonzero(hits)
+            rows, hits = rows[passed], hits[passed]
+            enter, leave = enter[passed] & hits, leave[passed] & hits
+        outermost = _mapped(found[-1][0][rows], tables[-1])
+        return state, self._transitions(state, batch, rows, hits, outermost)
+
+    def _transitions(
+        self, state: State, batch: pa.RecordBatch, rows: Rows, hits: Words, outermost: Any
+    ) -> pa.RecordBatch:
+        """The events that passed, with the filter, what it means there, and since when."""
+        time = batch.column(batch.schema.get_field_index("time")).view(pa.int64())
+        times = np.asarray(time)[rows] if len(rows) else np.empty(0, np.int64)
+        picks: list[Rows] = []
+        sinces: list[NDArray[np.int64]] = []
+        statuses: list[NDArray[np.int8]] = []
+        for f, spec in enumerate(self.filters):
+            pick = np.flatnonzero(hits & self.word(1 << f))
+            began = np.full(len(pick), BEGINNING, np.int64)
+            if spec.momentary:
+                status = np.full(len(pick), STATUSES.index("atomic"), np.int8)
+            else:
+                pair(outermost[pick], times[pick], state.since[f], began, BEGINNING)
+                status = (began != BEGINNING).astype(np.int8)  # ingress, egress
+            picks.append(pick)
+            sinces.append(began)
+            statuses.append(status)
+        which = np.concatenate(picks)
+        since = np.concatenate(sinces)
+        conditions = np.repeat(np.arange(len(picks), dtype=np.int8), [len(p) for p in picks])
+        named, scopes = np.unique(outermost[which], return_inverse=True)
+        names = [self.shown(key) for key in state.levels[-1].keys.take(named).to_pylist()]
+        added = {
+            CONDITION: pa.array(conditions),
+            STATUS: pa.DictionaryArray.from_arrays(np.concatenate(statuses), list(STATUSES)),
+            SCOPE: pa.array(names, pa.string()).take(pa.array(scopes)),
+            SINCE: pa.array(since, pa.int64(), mask=since == BEGINNING).cast(TIME),
+        }
+        events = batch.take(pa.array(rows[which]))
+        return pa.RecordBatch.from_arrays(
+            [*events.columns, *added.values()], names=[*events.schema.names, *added]
+        )
+
+    # --- a stretch of history alone ---
+
+    def reduce(self, batch: pa.RecordBatch, *, closed: bool = True) -> pa.RecordBatch:
+        """Drop what passes neither from bit 0 nor from bit 1; where the part is not closed, only
+        what satisfies neither predicate."""
+        if closed:
+            return self.summarise(batch).rows.select(batch.schema.names)
+        found = self.scoping(batch)
+        kept = [
+            at + np.flatnonzero((enter | leave) != 0) for at, enter, leave in self._masks(batch, found[-1][0])
+        ]
+        return _thinned(batch, kept)
+
+    def summarise(self, batch: pa.RecordBatch) -> Summary:
+        """The summary of a closed part; ``rows`` still say how many events they stood for."""
+        found = self.scoping(batch)
+        codes, keys = found[0]
+        low = np.zeros(len(keys), self.word)
+        high = np.full(len(keys), ~self.word(0), self.word)
+        kept: list[Rows] = []
+        lows: list[Words] = []
+        highs: list[Words] = []
+        for at, enter, leave in self._masks(batch, found[-1][0]):
+            hits_low, hits_high = np.empty_like(enter), np.empty_like(enter)
+            part = codes[at : at + len(enter)]
+            both_ways(part, enter, leave, low, high, self.moving, hits_low, hits_high)
+            pick = np.flatnonzero((hits_low | hits_high) != 0)
+            kept.append(at + pick)
+            lows.append(hits_low[pick])
+            highs.append(hits_high[pick])
+        rows = _thinned(batch, kept)
+        rows = _relabelled(rows, (_concatenated(lows, self.word), _concatenated(highs, self.word)))
+        return Summary(rows, _action_table(keys, low, high))
+
+    def merge(self, first: Summary, second: Summary) -> Summary:
+        """The summary of two adjacent stretches.  Associative."""
+        keys = Keys()
+        before = keys.codes(first.actions.column(_KEY))
+        after = keys.codes(second.actions.column(_KEY))
+        low, high = self._actions(first, before, len(keys))
+        rows_low, rows_high = _words(second.rows, _LOW), _words(second.rows, _HIGH)
+        at = self._innermost(second.rows, keys)
+        rows = concatenate(
+            [first.rows, _relabelled(second.rows, _led(rows_low, rows_high, low[at], high[at]))]
+        )
+        rows = _thinned(rows, [np.flatnonzero(_words(rows, _LOW) | _words(rows, _HIGH))])
+        latest = [at for at in (reached(first.rows), reached(second.rows)) if at is not None]
+        rows = with_progress(rows, stood_for(first.rows) + stood_for(second.rows), max(latest, default=None))
+        low, high = _led(*self._actions(second, after, len(keys)), low, high)
+        return Summary(rows, _action_table(keys.all(), low[:-1], high[:-1]))
+
+    def finish(self, state: State, summary: Summary) -> tuple[State, pa.RecordBatch]:
+        """What a stretch does to a state, and what it lets pass: equal to stepping through it."""
+        keys = state.levels[0].keys
+        scopes = keys.codes(summary.actions.column(_KEY))
+        at = self._innermost(summary.rows, keys)
+        found = self.scoping(summary.rows)
+        state, tables = self._known(state, found)
+        words = state.levels[0].words
+        low, high = _words(summary.rows, _LOW), _words(summary.rows, _HIGH)
+        hits = _chosen(low, high, words[at])
+        words[scopes] = _chosen(_words(summary.actions, _LOW), _words(summary.actions, _HIGH), words[scopes])
+        masks = list(self._masks(summary.rows, found[-1][0]))
+        enter = _concatenated([enter for _, enter, _ in masks], self.word)
+        leave = _concatenated([leave for _, _, leave in masks], self.word)
+        rows = np.flatnonzero(hits)
+        enter, leave = enter[rows] & hits[rows], leave[rows] & hits[rows]
+        return self._outward(
+            state, summary.rows.select(_events_of(summary.rows)), rows, enter, leave, found, tables
+        )
+
+    def _actions(self, summary: Summary, codes: NDArray[np.int32], size: int) -> tuple[Words, Words]:
+        """The summary's actions by code; scopes that it does not know keep their bits.  The last
+        entry is for events that have no innermost scope."""
+        low = np.zeros(size + 1, self.word)
+        high = np.full(size + 1, ~self.word(0), self.word)
+        low[codes], high[codes] = _words(summary.actions, _LOW), _words(summary.actions, _HIGH)
+        return low, high
+
+    def _innermost(self, rows: pa.RecordBatch, keys: Keys) -> NDArray[np.int32]:
+        codes, local = self.scoping(rows)[0]
+        return _mapped(codes, _translation(keys, local))
+
+    # --- what holds, and keeping it ---
+
+    def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
+        keys = state.levels[-1].keys
+        return [
+            (int(f), self.shown(keys.key(int(c))), int(state.since[f, c]))
+            for f, c in np.argwhere(state.since[:, : len(keys)] != BEGINNING)
+        ]
+
+    def is_fresh(self, state: State, condition: int) -> bool:
+        bit = self.word(1 << condition)
+        return not any((words & bit).any() for _, words in state.levels)
+
+    def to_bytes(self, state: State) -> bytes:
+        """Only scopes with a bit set are kept: the others cannot be told from new ones."""
+        tables = []
+        for keys, words in state.levels:
+            held = np.flatnonzero(words[: len(keys)])
+            columns = {_KEY: keys.take(held), _WORD: pa.array(words[held].astype(np.uint64))}
+            if keys is state.levels[-1].keys:
+                columns |= {f"{SINCE}{f}": pa.array(since[held]) for f, since in enumerate(state.since)}
+            tables.append(to_ipc(pa.RecordBatch.from_pydict(columns)))
+        return msgspec.msgpack.encode(tables)
+
+    def from_bytes(self, raw: bytes, picked: Sequence[int] | None = None) -> State:
+        picked = range(len(self.filters)) if picked is None else picked
+        state = self.initial()
+        tables = [from_ipc(table) for table in msgspec.msgpack.decode(raw, type=list[bytes])]
+        codes = [
+            level.keys.codes(table.column(_KEY)) for level, table in zip(state.levels, tables, strict=True)
+        ]
+        state = self._widened(state)
+        for level, table, at in zip(state.levels, tables, codes, strict=True):
+            words = _words(table, _WORD)
+            for f, old in enumerate(picked):
+                level.words[at] |= (((words >> np.uint64(old)) & np.uint64(1)) << np.uint64(f)).astype(
+                    self.word
+                )
+        for f, old in enumerate(picked):
+            state.since[f][codes[-1]] = np.asarray(tables[-1].column(f"{SINCE}{old}"))
+        return state
+
+
+# --- words and rows --------------------------------------------------------------------------------
+
+
+def _chosen(low: Words, high: Words, begin: Words) -> Words:
+    """Where a stretch leads from ``begin``, given where it leads from 0 and from 1."""
+    return (low & ~begin) | (high & begin)
+
+
+def _led(low: Words, high: Words, begin_low: Words, begin_high: Words) -> tuple[Words, Words]:
+    return _chosen(low, high, begin_low), _chosen(low, high, begin_high)
+
+
+def _words(batch: pa.RecordBatch, name: str) -> Words:
+    return batch.column(batch.schema.get_field_index(name)).to_numpy()
+
+
+def _events_of(rows: pa.RecordBatch) -> list[str]:
+    return [name for name in rows.schema.names if name not in (_LOW, _HIGH)]
+
+
+def _relabelled(rows: pa.RecordBatch, labels: tuple[Words, Words]) -> pa.RecordBatch:
+    events = rows.select(_events_of(rows))
+    return events.append_column(_LOW, pa.array(labels[0])).append_column(_HIGH, pa.array(labels[1]))
+
+
+def _action_table(keys: pa.StringArray, low: Words, high: Words) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({_KEY: keys, _LOW: pa.array(low), _HIGH: pa.array(high)})
+
+
+def _translation(keys: Keys, local: pa.StringArray) -> NDArray[np.int32] | None:
+    """From a batch's codes to ours; nothing if they are the same.  The last entry serves -1."""
+    table = keys.codes(local)
+    if np.array_equal(table, np.arange(len(table))):
+        return None
+    return np.append(table, np.int32(-1)).astype(np.int32)
+
+
+def _mapped(codes: NDArray[np.int32], table: NDArray[np.int32] | None) -> NDArray[np.int32]:
+    return codes if table is None else table[codes]
+
+
+def _thinned(batch: pa.RecordBatch, kept: list[Rows]) -> pa.RecordBatch:
+    """The kept rows, which still say how far time has come and how many events they stood for."""
+    rows = _concatenated(kept, np.intp)
+    thin = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
+    return with_progress(thin, stood_for(batch), reached(batch))
+
+
+def _concatenated(parts: list[Any], dtype: Any) -> Any:
+    return np.concatenate(parts) if parts else np.empty(0, dtype)

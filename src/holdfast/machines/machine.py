@@ -1,0 +1,57 @@
+"""What a condition machine is.
+
+Laws, property-tested for every machine (`tests/laws`):
+
+0. ``step`` equals folding ``react`` and then letting time come as far as ``until``.
+1. Cut anywhere: stepping through a ++ b equals stepping through a, then b.
+2. Reduce anywhere: ``reduce`` drops events that cannot change the output, whatever the state
+   before; it may be applied to any closed part of a scope's sequence, any number of times.
+3. Split by scope: the machine over a union of outermost scopes equals the union of machines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from ..model.event import Event, Transition
+from ..model.instant import Instant
+
+CONDITION, STATUS, SCOPE, SINCE = "@condition", "@status", "@scope", "@since"
+"""What ``step`` adds to the columns of the events that passed."""
+
+
+class Machine(Protocol):
+    """A function from a history of events to the moments at which conditions start and end."""
+
+    def initial(self) -> Any:
+        """The state before any event."""
+
+    def react(self, state: Any, event: Event) -> tuple[Any, list[Transition]]:
+        """Take one event.  The state that was passed in must not be used again."""
+
+    def advance(self, state: Any, until: Instant) -> tuple[Any, list[Transition]]:
+        """Let event time come as far as ``until``."""
+
+    def step(self, state: Any, batch: pa.RecordBatch, until: Instant) -> tuple[Any, pa.RecordBatch]:
+        """Take a batch, after which event time has come as far as ``until``."""
+
+    def reduce(self, batch: pa.RecordBatch, *, closed: bool = True) -> pa.RecordBatch:
+        """The events of a part of the history that can matter, whatever came before."""
+
+    def due(self, state: Any) -> Instant | None:
+        """When the machine wants to be stepped even if no event comes."""
+
+    def holding(self, state: Any) -> list[tuple[int, str | None, Instant]]:
+        """Which conditions hold now: (condition, scope, since)."""
+
+    def is_fresh(self, state: Any, condition: int) -> bool:
+        """Whether, for that condition, the state cannot be told from the initial one."""
+
+    def to_bytes(self, state: Any) -> bytes:
+        """The state, to be kept."""
+
+    def from_bytes(self, raw: bytes, picked: Sequence[int] | None = None) -> Any:
+        """The state that ``to_bytes`` kept; ``picked[i]`` was the number of condition ``i`` then."""

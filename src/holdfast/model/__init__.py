@@ -1,0 +1,4 @@
+"""Frozen values: events, topics, batches, space, instants, units, quality of delivery.
+
+Knows nothing else of Holdfast.
+"""

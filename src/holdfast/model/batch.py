@@ -1,0 +1,144 @@
+"""A batch is a ``pyarrow.RecordBatch`` of events of one topic.
+
+Columns: ``time`` (timestamp[us, UTC]), ``source`` (string), ``sequence`` (int64), and, where the
+events have them, ``place`` (string), ``x``, ``y``, ``z`` (float64); then the topic's attributes.
+A missing value is null or NaN; a column that is absent is missing in every row.  String columns
+may be dictionary-encoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .event import Event, Value
+from .instant import Instant
+from .topic import Topic
+
+TIME = pa.timestamp("us", tz="UTC")
+TYPES: dict[str, pa.DataType] = {
+    "float": pa.float64(),
+    "int": pa.int64(),
+    "text": pa.string(),
+    "bool": pa.bool_(),
+}
+AXES = ("x", "y", "z")
+
+_STOOD_FOR = b"holdfast.stood_for"
+_REACHED = b"holdfast.reached"
+
+
+def schema(topic: Topic, *, axes: int = 0, place: bool = False) -> pa.Schema:
+    """The columns of a batch of ``topic`` whose events have so many coordinates, or a place."""
+    fields = [pa.field("time", TIME), pa.field("source", pa.string()), pa.field("sequence", pa.int64())]
+    if place:
+        fields.append(pa.field("place", pa.string()))
+    fields += [pa.field(axis, pa.float64()) for axis in AXES[:axes]]
+    return pa.schema(fields + [pa.field(a.name, TYPES[a.kind]) for a in topic.attributes])
+
+
+def from_events(topic: Topic, events: Sequence[Event]) -> pa.RecordBatch:
+    """A batch of the events, in their order."""
+    axes = max((len(e.location or ()) for e in events), default=0)
+    form = schema(topic, axes=axes, place=any(e.place is not None for e in events))
+    columns = {
+        "time": pa.array([e.time for e in events], pa.int64()).cast(TIME),
+        "source": [e.source for e in events],
+        "sequence": [e.sequence for e in events],
+        "place": [e.place for e in events],
+        **{
+            axis: [e.location[i] if e.location and len(e.location) > i else None for e in events]
+            for i, axis in enumerate(AXES)
+        },
+        **{a.name: [e.attributes.get(a.name) for e in events] for a in topic.attributes},
+    }
+    arrays = [pa.array(columns[f.name], f.type) for f in form]
+    return pa.RecordBatch.from_arrays(arrays, schema=form)
+
+
+def to_events(topic: Topic, batch: pa.RecordBatch) -> Iterator[Event]:
+    """The events of a batch, one by one; missing values are ``None``."""
+    columns = {name: _values(batch, name) for name in batch.schema.names if name != "time"}
+    times = batch.column("time").cast(pa.int64()).to_pylist()
+    axes = [columns[axis] for axis in AXES if axis in columns]
+    places = columns.get("place")
+    names = [a.name for a in topic.attributes]
+    absent: list[Value] = [None] * len(batch)
+    values = [columns.get(name, absent) for name in names]
+    for i, at in enumerate(times):
+        point = tuple(takewhile(_is_known, (c[i] for c in axes)))
+        yield Event(
+            topic.name,
+            at,
+            columns["source"][i],
+            {name: column[i] for name, column in zip(names, values, strict=True)},
+            columns["sequence"][i],
+            point or None,
+            places[i] if places else None,
+        )
+
+
+def _is_known(value: Value) -> bool:
+    return value is not None
+
+
+def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    column = batch.column(name)
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [None if v is None or v != v else v for v in values]
+    return values
+
+
+def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows by (time, source, sequence)."""
+    keys = [("time", "ascending"), ("source", "ascending"), ("sequence", "ascending")]
+    return batch.take(pc.sort_indices(pa.Table.from_batches([batch]), sort_keys=keys))
+
+
+def concatenate(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of the rows of all; a column that one of them lacks is missing in its rows."""
+    table = pa.concat_tables((pa.Table.from_batches([b]) for b in batches), promote_options="default")
+    whole = table.unify_dictionaries().combine_chunks().to_batches()
+    return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def with_progress(batch: pa.RecordBatch, stood_for: int, reached: Instant | None) -> pa.RecordBatch:
+    """A reduced batch that still says how many events it stood for and how far time has come."""
+    note = {_STOOD_FOR: str(stood_for).encode()}
+    if reached is not None:
+        note[_REACHED] = str(reached).encode()
+    return batch.replace_schema_metadata({**(batch.schema.metadata or {}), **note})
+
+
+def stood_for(batch: pa.RecordBatch) -> int:
+    """How many events the batch stands for: its own rows, unless it was reduced."""
+    note = (batch.schema.metadata or {}).get(_STOOD_FOR)
+    return len(batch) if note is None else int(note)
+
+
+def reached(batch: pa.RecordBatch) -> Instant | None:
+    """The latest event time that the batch stands for."""
+    note = (batch.schema.metadata or {}).get(_REACHED)
+    if note is not None:
+        return int(note)
+    latest = pc.max(batch.column("time").cast(pa.int64())).as_py() if len(batch) else None
+    return None if latest is None else int(latest)
+
+
+def to_ipc(batch: pa.RecordBatch) -> bytes:
+    """The batch as bytes, in Arrow's stream format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    raw: bytes = sink.getvalue().to_pybytes()
+    return raw
+
+
+def from_ipc(raw: bytes) -> pa.RecordBatch:
+    """The batch that ``to_ipc`` made bytes of."""
+    return pa.ipc.open_stream(raw).read_next_batch()

@@ -1,0 +1,69 @@
+"""Instants are whole microseconds since 1970-01-01 UTC; durations are whole microseconds."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+
+Instant = int
+Duration = int
+
+MICROSECOND = 1
+MILLISECOND = 1_000
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+NEVER = 2**63 - 1  # later than every instant
+BEGINNING = -(2**63)  # earlier than every instant
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NAIVE_EPOCH = datetime(1970, 1, 1)
+_TICK = timedelta(microseconds=1)
+_NAMES = ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"), (MILLISECOND, "ms"))
+
+
+def from_datetime(moment: datetime, zone: tzinfo = UTC) -> Instant:
+    """The instant of a datetime; a naive one is taken to be in ``zone``."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+    return (aware - _EPOCH) // _TICK
+
+
+def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> Instant:
+    """The instant that ISO 8601 text (or text in a ``strptime`` format) names."""
+    text = text.strip()
+    moment = datetime.strptime(text, format) if format else datetime.fromisoformat(text)
+    return from_datetime(moment, zone)
+
+
+def show_instant(at: Instant) -> str:
+    """
+    >>> show_instant(1189690500000000)
+    '2007-09-13T13:35:00.000000Z'
+    """
+    seconds, micros = divmod(at, SECOND)
+    days, second = divmod(seconds, 86_400)
+    return f"{_show_day(days)}T{_show_clock(second)}.{micros:06d}Z"
+
+
+@lru_cache(maxsize=4_096)
+def _show_day(days: int) -> str:
+    return (_NAIVE_EPOCH + timedelta(days=days)).date().isoformat()
+
+
+@lru_cache(maxsize=86_400)
+def _show_clock(second: int) -> str:
+    return (_NAIVE_EPOCH + timedelta(seconds=second)).time().isoformat()
+
+
+def show_duration(length: Duration) -> str:
+    """The duration in its largest whole unit.
+
+    >>> show_duration(30_000_000), show_duration(90_000_000), show_duration(1_500)
+    ('30 s', '90 s', '1500 us')
+    """
+    for size, name in _NAMES:
+        if length and length % size == 0:
+            return f"{length // size} {name}"
+    return f"{length} us"

@@ -1,0 +1,140 @@
+"""Units: a quantity is compared after conversion, and °C is never compared with metres.
+
+A unit is a power product of base dimensions with a factor and, for temperatures, an offset:
+``base value = value * factor + offset``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+Dimension = tuple[tuple[str, int], ...]  # sorted (base, exponent), no zero exponents
+
+NONE: Dimension = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit of measurement.  Factors are exact, so that conversion rounds once."""
+
+    name: str
+    dimension: Dimension
+    factor: Fraction = Fraction(1)
+    offset: Fraction = Fraction(0)
+
+    @property
+    def difference(self) -> Unit:
+        """The unit of a difference of two such quantities: the same scale without its zero."""
+        return self if not self.offset else replace(self, name=f"Δ{self.name}", offset=Fraction(0))
+
+
+_BASE: Mapping[str, Dimension] = {
+    "number": NONE,
+    "time": (("time", 1),),
+    "length": (("length", 1),),
+    "mass": (("mass", 1),),
+    "speed": (("length", 1), ("time", -1)),
+    "temperature": (("temperature", 1),),
+    "pressure": (("length", -1), ("mass", 1), ("time", -2)),
+    "angle": (("angle", 1),),
+    "illuminance": (("illuminance", 1),),
+    "level": (("level", 1),),
+    "current": (("current", 1),),
+    "voltage": (("current", -1), ("length", 2), ("mass", 1), ("time", -3)),
+    "power": (("length", 2), ("mass", 1), ("time", -3)),
+    "irradiance": (("mass", 1), ("time", -3)),
+    "energy": (("length", 2), ("mass", 1), ("time", -2)),
+    "frequency": (("time", -1),),
+}
+
+_TABLE = """
+time         us µs          1/1000000
+time         ms             1/1000
+time         s sec          1
+time         min            60
+time         h hour hours   3600
+time         d day days     86400
+length       mm             1/1000
+length       cm             1/100
+length       m              1
+length       km             1000
+length       ft             0.3048
+length       mi             1609.344
+mass         g              1/1000
+mass         kg             1
+speed        m/s            1
+speed        km/h kmh       5/18
+speed        mph            0.44704
+speed        kn             463/900
+temperature  K              1
+temperature  °C degC        1           273.15
+temperature  °F degF        5/9         45967/180
+pressure     Pa             1
+pressure     hPa mbar       100
+pressure     kPa            1000
+pressure     bar            100000
+number       %              1/100
+number       ppm            1/1000000
+number       ppb            1/1000000000
+angle        deg °          1
+illuminance  lx lux         1
+level        dB             1
+current      A              1
+current      mA             1/1000
+voltage      V              1
+voltage      mV             1/1000
+power        W              1
+power        kW             1000
+irradiance   W/m2           1
+energy       J              1
+energy       Wh             3600
+energy       kWh            3600000
+frequency    Hz             1
+frequency    kHz            1000
+"""
+
+
+def _read(row: str) -> list[tuple[str, Unit]]:
+    base, *words = row.split()
+    names = [word for word in words if not word[0].isdigit()]
+    factor, offset = ([Fraction(word) for word in words if word[0].isdigit()] + [Fraction(0)])[:2]
+    return [(name, Unit(names[0], _BASE[base], factor, offset)) for name in names]
+
+
+UNITS: Mapping[str, Unit] = {name: unit for row in _TABLE.strip().splitlines() for name, unit in _read(row)}
+"""Every unit by every name it may be written with."""
+
+
+def product(a: Unit, b: Unit) -> Unit:
+    """The unit of a product of two quantities."""
+    return _combined(a, b, 1, "*")
+
+
+def quotient(a: Unit, b: Unit) -> Unit:
+    """The unit of a quotient of two quantities."""
+    return _combined(a, b, -1, "/")
+
+
+def _combined(a: Unit, b: Unit, sign: int, sign_name: str) -> Unit:
+    powers = dict(a.dimension)
+    for base, power in b.dimension:
+        powers[base] = powers.get(base, 0) + sign * power
+    dimension = tuple(sorted((base, power) for base, power in powers.items() if power))
+    return Unit(f"{a.name}{sign_name}{b.name}", dimension, a.factor * b.factor**sign)
+
+
+def convert(value: float, unit: Unit, to: Unit) -> float:
+    """
+    >>> convert(77, UNITS["°F"], UNITS["°C"])
+    25.0
+    """
+    scale, shift = conversion(unit, to)
+    return float(Fraction(value) * scale + shift) if value - value == 0 else value
+
+
+def conversion(unit: Unit, to: Unit) -> tuple[Fraction, Fraction]:
+    """The scale and the shift that turn a value in ``unit`` into one in ``to``."""
+    assert unit.dimension == to.dimension
+    return unit.factor / to.factor, (unit.offset - to.offset) / to.factor

@@ -1,0 +1,454 @@
+"""Conditions over events that come one by one or in batches, in this process.
+
+The engine is the definition of live behaviour: other runtimes are faster or farther away.
+It is not safe to push from two threads at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from ...compilers.machine import Group, groups
+from ...errors import UsageError, did_you_mean
+from ...lang.app import App
+from ...lang.check import check
+from ...lang.condition import Checked, Condition
+from ...lang.parse import parse
+from ...machines.machine import CONDITION, SCOPE, SINCE, STATUS
+from ...model.batch import to_events
+from ...model.event import Event, Notification, Transition, Value
+from ...model.instant import BEGINNING, NEVER, Instant
+from ...model.topic import Attribute, Topic
+
+Callback = Callable[[Notification], Any]
+
+LATE_KEPT = 10_000
+"""How many late events stay readable; all of them are counted."""
+
+
+class Holding(NamedTuple):
+    """A condition that holds now."""
+
+    subscription: str
+    scope: str | None
+    since: Instant
+
+
+@dataclass
+class _Running:
+    """A machine at work: ``names[i]`` are the subscriptions that its condition ``i`` serves."""
+
+    group: Group
+    conditions: list[Condition]
+    names: list[list[str]]
+    state: Any
+
+    @property
+    def is_idle(self) -> bool:
+        return not any(self.names)
+
+
+class Subscription:
+    """Somebody who wants to know.  Without a callback, notifications wait to be iterated over."""
+
+    def __init__(self, engine: Engine, name: str, callback: Callback | None) -> None:
+        self.name = name
+        self._engine = engine
+        self._waiting: deque[Notification] = deque()
+        self._callback = callback or self._waiting.append
+
+    def __iter__(self) -> Iterator[Notification]:
+        """What has come since the last look; ends when nothing is waiting."""
+        while self._waiting:
+            yield self._waiting.popleft()
+
+    def cancel(self) -> None:
+        """Hear no more; the condition goes on for others."""
+        self._engine._silence(self)
+
+
+class Engine:
+    """The conditions of an app, over live events.
+
+    >>> from holdfast import Engine, Event, parse
+    >>> engine = Engine(parse('''
+    ...     topic Temperature (value float)
+    ...     state Warm on Temperature [value > 25; value < 22] per source
+    ... '''))
+    >>> for time, value in enumerate([24, 26, 27, 23, 21.9]):
+    ...     for note in engine.push(Event("Temperature", time, "s1", {"value": value})):
+    ...         print(note.status, note.event.attributes)
+    ingress {'value': 26.0}
+    egress {'value': 21.9}
+    """
+
+    def __init__(self, app: App | str | None = None, *, base: Path | None = None) -> None:
+        self._app = _as_app(app)
+        self._base = base
+        checked = check(self._app, base)
+        self._topics = {topic.name: topic for topic in checked.topics}
+        self._running: list[_Running] = []
+        self._listeners: dict[str, list[Subscription]] = {}
+        self._reached: dict[str, Instant] = {}
+        self._sequence = 0
+        self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
+        self._late_counts: Counter[str] = Counter()
+        self._start(checked.conditions)
+
+    # --- who wants to know ---
+
+    @property
+    def subscriptions(self) -> list[str]:
+        """The names of the conditions that run."""
+        return list(self._listeners)
+
+    def subscribe(self, what: str, callback: Callback | None = None) -> Subscription:
+        """Hear of a condition that runs already, by its name, or of a new one, by its definition.
+
+        A new condition starts with the next event.  If an equal filter runs and nothing holds
+        there, the two share its state; the answers are the same as if they did not.
+        """
+        name = what.strip()
+        if name not in self._listeners:
+            if name.isidentifier():
+                hint = did_you_mean(name, self._listeners) or "Give its definition to start it."
+                raise UsageError(f"no condition named '{name}' runs. {hint}")
+            name = self._define(what)
+        subscription = Subscription(self, name, callback)
+        self._listeners[name].append(subscription)
+        return subscription
+
+    def _define(self, text: str) -> str:
+        added = parse(text)
+        whole = App((*self._app.statements, *added.statements), file=self._app.file)
+        known = set(self._listeners) | {c.name for c in check(self._app, self._base).conditions}
+        checked = check(whole, self._base)
+        fresh = [condition for condition in checked.conditions if condition.name not in known]
+        if len(fresh) != 1:
+            raise UsageError("give one new subscription at a time, under a name that is not yet used")
+        self._app = whole
+        self._topics = {topic.name: topic for topic in checked.topics}
+        self._join(fresh[0])
+        return fresh[0].name
+
+    def _join(self, condition: Condition) -> None:
+        """Start a condition, on an equal one's machine where that makes no difference."""
+        for running in self._running:
+            for i, other in enumerate(running.conditions):
+                if fingerprint(other) == fingerprint(condition) and running.group.machine.is_fresh(
+                    running.state, i
+                ):
+                    running.names[i].append(condition.name)
+                    self._listeners[condition.name] = []
+                    return
+        self._start([condition])
+
+    def _start(self, conditions: Iterable[Condition]) -> None:
+        by_name = {condition.name: condition for condition in conditions}
+        for group in groups(by_name.values()):
+            distinct = [by_name[names[0]] for names in group.conditions]
+            names = [list(names) for names in group.conditions]
+            self._running.append(_Running(group, distinct, names, group.machine.initial()))
+        self._listeners.update({name: [] for name in by_name})
+
+    def unsubscribe(self, name: str) -> None:
+        """End a condition and everybody's interest in it."""
+        if name not in self._listeners:
+            raise UsageError(f"no condition named '{name}' runs. {did_you_mean(name, self._listeners) or ''}")
+        del self._listeners[name]
+        for running in self._running:
+            for names in running.names:
+                if name in names:
+                    names.remove(name)
+        self._running = [running for running in self._running if not running.is_idle]
+        kept = [s for s in self._app.statements if getattr(s, "name", None) != name]
+        self._app = App(kept, file=self._app.file)
+
+    def _silence(self, subscription: Subscription) -> None:
+        listeners = self._listeners.get(subscription.name, [])
+        if subscription in listeners:
+            listeners.remove(subscription)
+
+    # --- events ---
+
+    def push(self, event: Event) -> list[Notification]:
+        """Take one event; what it starts or ends is delivered and returned."""
+        topic = self._topic(event.topic)
+        event = self._admitted(topic, event)
+        self._sequence = max(self._sequence, event.sequence) + 1
+        reached = self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), event.time)
+        out: list[Notification] = []
+        for running in self._running:
+            group = running.group
+            if group.topic.name == topic.name:
+                running.state, passed = group.machine.react(running.state, event)
+                out += self._addressed(running, passed)
+                if group.wait is not None:
+                    out += self._advance(running, reached - group.wait)
+        return self._deliver(out)
+
+    def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
+        """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
+        known = self._topic(topic)
+        batch = self._numbered(batch)
+        if len(batch):
+            latest = int(np.asarray(batch.column("time").view(pa.int64())).max())
+            self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
+        out: list[Notification] = []
+        for running in self._running:
+            group = running.group
+            if group.topic.name == topic:
+                until = self._reached.get(topic, BEGINNING) - (group.wait or 0)
+                running.state, passed = group.machine.step(running.state, batch, until)
+                out += self._addressed(running, transitions(known, passed))
+        return self._deliver(out)
+
+    def run(self, events: Iterable[Event]) -> Iterator[Notification]:
+        """Push every event, let time run out, and yield the notifications as they come."""
+        for event in events:
+            yield from self.push(event)
+        yield from self.finish()
+
+    def advance(self, until: Instant) -> list[Notification]:
+        """Tell the engine that event time has come this far, though no event says so."""
+        out: list[Notification] = []
+        for running in self._running:
+            name = running.group.topic.name
+            self._reached[name] = max(self._reached.get(name, BEGINNING), until)
+            out += self._advance(running, self._reached[name] - (running.group.wait or 0))
+        return self._deliver(out)
+
+    def finish(self) -> list[Notification]:
+        """Nothing more will come: process what ordered conditions still hold back."""
+        return self._deliver([n for running in self._running for n in self._advance(running, NEVER)])
+
+    def _advance(self, running: _Running, until: Instant) -> list[Notification]:
+        due = running.group.machine.due(running.state)
+        if due is None or due >= until:
+            return []
+        running.state, passed = running.group.machine.advance(running.state, until)
+        return self._addressed(running, passed)
+
+    def _topic(self, name: str) -> Topic:
+        topic = self._topics.get(name)
+        if topic is None:
+            hint = did_you_mean(name, self._topics) or f"There is {', '.join(self._topics) or 'none'}."
+            raise UsageError(f"no topic named '{name}'. {hint}")
+        return topic
+
+    def _admitted(self, topic: Topic, event: Event) -> Event:
+        """The event with declared kinds and a sequence number."""
+        attributes = admitted(topic, event.attributes)
+        if attributes is event.attributes and event.sequence:
+            return event
+        return Event(
+            event.topic,
+            event.time,
+            event.source,
+            attributes,
+            event.sequence or self._sequence,
+            event.location,
+            event.place,
+        )
+
+    def _numbered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for name in ("time", "source"):
+            if name not in batch.schema.names:
+                raise UsageError(f"a batch needs a '{name}' column; it has {', '.join(batch.schema.names)}")
+        if "sequence" not in batch.schema.names:
+            numbers = pa.array(np.arange(self._sequence, self._sequence + len(batch)))
+            batch = batch.append_column("sequence", numbers)
+        self._sequence += len(batch)
+        return batch
+
+    # --- delivery ---
+
+    def _addressed(self, running: _Running, passed: Iterable[Transition]) -> list[Notification]:
+        out = []
+        for event, status, scope, since, condition in passed:
+            served = running.names if condition < 0 else [running.names[condition]]
+            for names in served:
+                out += [Notification(name, event, status, scope, since) for name in names]
+        return out
+
+    def _deliver(self, notifications: list[Notification]) -> list[Notification]:
+        """Hand out what machines have said, after all of them have said it."""
+        delivered: list[Notification] = []
+        faults: list[Exception] = []
+        for notification in notifications:
+            if notification.status == "late":
+                self._late.append(notification)
+                self._late_counts[notification.subscription] += 1
+                continue
+            delivered.append(notification)
+            for subscription in list(self._listeners.get(notification.subscription, ())):
+                try:
+                    subscription._callback(notification)
+                except Exception as fault:  # one subscriber's fault is not another's
+                    faults.append(fault)
+        if faults:
+            raise faults[0] if len(faults) == 1 else ExceptionGroup("subscribers failed", faults)
+        return delivered
+
+    @property
+    def late(self) -> list[Notification]:
+        """Late events of ordered conditions: the last ten thousand, oldest first."""
+        return list(self._late)
+
+    @property
+    def late_counts(self) -> dict[str, int]:
+        """How many events came too late, for each subscription that had some."""
+        return dict(self._late_counts)
+
+    def holding(self) -> list[Holding]:
+        """The conditions that hold now, by subscription and scope."""
+        found = [
+            Holding(name, scope, since)
+            for running in self._running
+            for condition, scope, since in running.group.machine.holding(running.state)
+            for name in running.names[condition]
+        ]
+        return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
+
+    # --- keeping ---
+
+    def snapshot(self) -> bytes:
+        """Everything the engine remembers, as bytes.  Subscribers are not part of it."""
+        kept = _Snapshot(
+            [
+                _Kept(
+                    [fingerprint(condition) for condition in running.conditions],
+                    running.names,
+                    running.group.machine.to_bytes(running.state),
+                )
+                for running in self._running
+            ],
+            self._reached,
+            self._sequence,
+            dict(self._late_counts),
+        )
+        return msgspec.msgpack.encode(kept)
+
+    @classmethod
+    def restore(cls, app: App | str, snapshot: bytes, *, base: Path | None = None) -> Engine:
+        """An engine that goes on where the snapshot was taken: nothing is said again, nothing lost.
+
+        Subscriptions that the snapshot does not know start afresh; those that the app no longer has
+        are forgotten.  One that has the same name but another meaning is refused.
+        """
+        try:
+            kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
+        except msgspec.MsgspecError as error:
+            raise UsageError(f"this is not a snapshot of an engine: {error}") from error
+        engine = cls(base=base)
+        engine._app = _as_app(app)
+        checked = check(engine._app, base)
+        engine._topics = {topic.name: topic for topic in checked.topics}
+        engine._resume(checked, kept)
+        engine._reached, engine._sequence = dict(kept.reached), kept.sequence
+        engine._late_counts.update(kept.late_counts)
+        return engine
+
+    def _resume(self, checked: Checked, kept: _Snapshot) -> None:
+        missing = {condition.name: condition for condition in checked.conditions}
+        for part in kept.parts:
+            picked, conditions, names = [], [], []
+            for i, print_of in enumerate(part.fingerprints):
+                known = [missing[name] for name in part.names[i] if name in missing]
+                for condition in known:
+                    if fingerprint(condition) != print_of:
+                        raise UsageError(
+                            f"'{condition.name}' means something else than when the snapshot was taken. "
+                            "Give the new condition a name of its own, or start without the snapshot."
+                        )
+                    del missing[condition.name]
+                if known:
+                    picked.append(i)
+                    conditions.append(known[0])
+                    names.append([condition.name for condition in known])
+            if conditions:
+                (group,) = groups(conditions)
+                state = group.machine.from_bytes(part.state, picked)
+                self._running.append(_Running(group, conditions, names, state))
+                self._listeners.update({name: [] for equal in names for name in equal})
+        self._start(missing.values())
+
+
+class _Kept(msgspec.Struct):
+    fingerprints: list[str]
+    names: list[list[str]]
+    state: bytes
+
+
+class _Snapshot(msgspec.Struct):
+    parts: list[_Kept]
+    reached: dict[str, Instant]
+    sequence: int
+    late_counts: dict[str, int]
+
+
+def fingerprint(condition: Condition) -> str:
+    """Equal for conditions that mean the same, whatever their names."""
+    meaning = (
+        condition.topic,
+        condition.enter,
+        condition.exit,
+        condition.keys,
+        condition.forest,
+        condition.delivery,
+    )
+    return blake2b(repr(meaning).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:
+    """The transitions of a batch that a machine's ``step`` returned, one by one."""
+    columns = [passed.column(name).to_pylist() for name in (STATUS, SCOPE, CONDITION)]
+    since = passed.column(SINCE).cast(pa.int64()).to_pylist()
+    for event, status, scope, condition, began in zip(to_events(topic, passed), *columns, since, strict=True):
+        yield Transition(event, status, scope, began, condition)
+
+
+_KINDS: dict[str, type | tuple[type, ...]] = {"float": float, "int": int, "text": str, "bool": bool}
+
+
+def admitted(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Value]:
+    """The attributes in their declared kinds, in the declared order; missing ones are ``None``."""
+    declared = topic.attributes
+    if len(attributes) == len(declared) and all(
+        type(attributes.get(a.name)) is _KINDS[a.kind] for a in declared
+    ):
+        return attributes
+    for name in attributes:
+        if name not in topic.by_name:
+            has = ", ".join(a.name for a in declared)
+            hint = did_you_mean(name, topic.by_name) or ""
+            raise UsageError(f"topic '{topic.name}' has no '{name}'; it has {has}. {hint}".rstrip())
+    return {a.name: _of_kind(topic, a, attributes.get(a.name)) for a in declared}
+
+
+def _of_kind(topic: Topic, attribute: Attribute, value: Value) -> Value:
+    kind = attribute.kind
+    if value is None or type(value) is _KINDS[kind]:
+        return value
+    if kind == "float" and isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        return float(value)
+    if kind == "int" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    if kind == "bool" and isinstance(value, np.bool_):
+        return bool(value)
+    raise UsageError(f"'{attribute.name}' of topic '{topic.name}' must be {kind}, not {value!r}")
+
+
+def _as_app(app: App | str | None) -> App:
+    if app is None:
+        return App()
+    return parse(app) if isinstance(app, str) else app

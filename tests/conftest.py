@@ -1,0 +1,38 @@
+"""What every test may use: how many examples hypothesis tries, and the shared data.
+
+``HOLDFAST_EXAMPLES=5000 script/test tests/laws`` searches longer; ``script/soak`` sets it by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+
+settings.register_profile(
+    "holdfast",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],  # a busy machine is not a defect
+)
+settings.register_profile(
+    "soak",
+    settings.get_profile("holdfast"),
+    derandomize=False,
+    max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 2000),
+)
+settings.load_profile("soak" if os.environ.get("HOLDFAST_EXAMPLES") else "holdfast")
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The real readings that the project shares: ``shared/data`` beside the repository."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"needs the shared data sets in {folder}, which is not there")
+    return folder

@@ -1,0 +1,246 @@
+"""The laws of DESIGN §1 for state filters, and their equality with the naive twin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support import naive
+from support.histories import TOPIC, chain, conditions, histories, label, ordered, subscriptions
+
+from holdfast.compilers.machine import machine
+from holdfast.machines.machine import CONDITION, SCOPE, SINCE, STATUS
+from holdfast.model.batch import from_events, reached, stood_for, to_events
+from holdfast.model.event import Transition
+from holdfast.model.instant import NEVER
+from holdfast.model.qos import TIMELY
+
+
+def folded(it, events, state=None):
+    """Every transition of events taken one by one."""
+    state = it.initial() if state is None else state
+    out = []
+    for event in events:
+        state, passed = it.react(state, event)
+        out += passed
+    return state, seen(out)
+
+
+def stepped(it, batch, state=None, until=0):
+    state, passed = it.step(it.initial() if state is None else state, batch, until)
+    return state, rows(passed)
+
+
+def rows(passed):
+    since = passed.column(SINCE).cast("int64").to_pylist()
+    columns = [passed.column(name).to_pylist() for name in (STATUS, SCOPE, CONDITION)]
+    events = to_events(TOPIC, passed.drop_columns([STATUS, SCOPE, CONDITION, SINCE]))
+    return seen(
+        Transition(event, status, scope, began, condition)
+        for event, began, status, scope, condition in zip(events, since, *columns, strict=True)
+    )
+
+
+def seen(transitions):
+    """What can be seen of transitions, condition by condition."""
+    return sorted(
+        (
+            (t.condition, t.status, t.scope, t.since, t.event.order)
+            for t in transitions
+        ),
+        key=lambda t: t[0],
+    )
+
+
+def batch_of(events):
+    return from_events(TOPIC, events)
+
+
+def orders(batch):
+    """Which events a batch has, and what a summary says of them."""
+    labels = [batch.column(name).to_pylist() for name in ("@low", "@high") if name in batch.schema.names]
+    return list(zip((event.order for event in to_events(TOPIC, batch)), *labels, strict=True))
+
+
+def same_state(it, a, b):
+    return sorted(it.holding(a), key=repr) == sorted(it.holding(b), key=repr)
+
+
+@given(subscriptions(), histories())
+def test_one_event_at_a_time_is_what_the_papers_say(subs, events):
+    it = machine(conditions(subs))
+    _, out = folded(it, events)
+    expected = []
+    for i, sub in enumerate(subs):
+        for status, outermost, since, event in naive.run(sub, chain(sub.per, sub.scope), events):
+            expected.append((i, status, label(sub.per, sub.scope, outermost), since, event.order))
+    assert out == expected
+
+
+@given(subscriptions(most=10), histories())
+def test_law_0_a_step_is_a_fold(subs, events):
+    it = machine(conditions(subs))
+    one, out = folded(it, events)
+    other, out_of_batch = stepped(it, batch_of(events))
+    assert out == out_of_batch
+    assert same_state(it, one, other)
+
+
+@given(subscriptions(most=10), histories(), histories())
+def test_law_1_a_history_can_be_cut_anywhere(subs, first, second):
+    it = machine(conditions(subs))
+    middle, a = stepped(it, batch_of(first))
+    end, b = stepped(it, batch_of(second), middle)
+    whole, out = stepped(it, batch_of(first + second))
+    assert sorted(a + b, key=lambda t: t[0]) == out
+    assert same_state(it, end, whole)
+
+
+@given(subscriptions(most=10), histories(), histories(), histories())
+def test_law_2_a_closed_part_can_be_reduced_whatever_came_before(subs, before, part, after):
+    it = machine(conditions(subs))
+    reduced = it.reduce(batch_of(part))
+    again = it.reduce(it.reduce(reduced))
+    assert orders(again) == orders(reduced)
+    assert (stood_for(again), reached(again)) == (len(part), max((e.time for e in part), default=None))
+    state, a = stepped(it, batch_of(before))
+    state, b = stepped(it, reduced, state)
+    state, c = stepped(it, batch_of(after), state)
+    assert sorted(a + b + c, key=lambda t: t[0]) == stepped(it, batch_of(before + part + after))[1]
+
+
+@given(subscriptions(), histories(), st.lists(st.booleans(), min_size=12, max_size=12))
+def test_law_2_a_part_that_is_not_closed_keeps_all_that_satisfies_a_predicate(subs, events, here):
+    it = machine(conditions(subs))
+    part = batch_of([e for e, mine in zip(events, here, strict=False) if mine])
+    kept = {e.order for e in to_events(TOPIC, it.reduce(part, closed=False))}
+    thinned = [e for e, mine in zip(events, here, strict=False) if not mine or e.order in kept]
+    assert folded(it, thinned)[1] == folded(it, events)[1]
+
+
+@given(subscriptions(), histories())
+def test_law_3_outermost_scopes_are_independent(subs, events):
+    it = machine(conditions(subs))
+    find = chain(subs[0].per, subs[0].scope)
+    parts: dict[object, list] = {}
+    for event in events:
+        scopes = find(event)
+        parts.setdefault(repr(scopes[-1]) if scopes else None, []).append(event)
+    apart = [t for part in parts.values() for t in folded(it, part)[1]]
+    assert sorted(apart, key=repr) == sorted(folded(it, events)[1], key=repr)
+
+
+@given(subscriptions(most=1), histories(), st.integers(1, 4))
+def test_replicas_in_series_are_one_filter(subs, events, count):
+    it = machine(conditions(subs))
+    passed = events
+    for _ in range(count):
+        state = it.initial()
+        through = []
+        for event in passed:
+            state, out = it.react(state, event)
+            through += [t.event for t in out]
+        passed = through
+    assert passed == [t.event for t in _transitions(it, events)]
+
+
+def _transitions(it, events):
+    state, out = it.initial(), []
+    for event in events:
+        state, passed = it.react(state, event)
+        out += passed
+    return out
+
+
+@given(subscriptions(most=10), histories(), histories(), histories(), histories())
+def test_summaries_merge_in_any_grouping_and_finish_to_a_step(subs, before, a, b, c):
+    it = machine(conditions(subs))
+    x, y, z = (it.summarise(batch_of(part)) for part in (a, b, c))
+    left = it.merge(it.merge(x, y), z)
+    right = it.merge(x, it.merge(y, z))
+    assert orders(left.rows) == orders(right.rows)
+    assert sorted(left.actions.to_pylist(), key=repr) == sorted(right.actions.to_pylist(), key=repr)
+    assert stood_for(left.rows) == len(a + b + c)
+    whole = it.summarise(batch_of(a + b + c))
+    assert orders(left.rows) == orders(whole.rows)
+    state, _ = stepped(it, batch_of(before))
+    end, out = it.finish(state, left)
+    again, _ = stepped(it, batch_of(before))
+    expected, stepped_out = stepped(it, batch_of(a + b + c), again)
+    assert rows(out) == stepped_out
+    assert same_state(it, end, expected)
+    follow = batch_of(before + a)
+    assert stepped(it, follow, end)[1] == stepped(it, follow, expected)[1]
+
+
+@given(subscriptions(most=10), histories(), histories())
+def test_a_kept_state_goes_on_as_if_nothing_had_happened(subs, first, second):
+    it = machine(conditions(subs))
+    state, _ = stepped(it, batch_of(first))
+    restored = it.from_bytes(it.to_bytes(state))
+    assert same_state(it, state, restored)
+    assert stepped(it, batch_of(second), restored)[1] == stepped(it, batch_of(second), state)[1]
+
+
+# --- ordered delivery ---
+
+
+@given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), st.integers(0, 8))
+def test_law_0_an_ordered_step_is_a_fold_and_then_time(subs, events, until):
+    it = machine(conditions(subs))
+    one, early = folded(it, events)
+    one, passed = it.advance(one, until)
+    other, out = stepped(it, batch_of(events), until=until)
+    assert sorted(early + seen(passed), key=lambda t: t[0]) == out
+    assert same_state(it, one, other)
+    rest, rest_too = it.advance(one, NEVER)[1], it.advance(other, NEVER)[1]
+    assert seen(rest) == seen(rest_too)
+
+
+@given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(most=16), st.data())
+def test_disorder_within_the_wait_changes_nothing(subs, events, data):
+    """Events that come at most ``wait`` behind the latest give what replay in order gives."""
+    it = machine(conditions(subs))
+    wait = subs[0].delivery.wait
+    taken = list(arrivals(events, wait))
+    arriving, state, out, latest = taken, it.initial(), [], 0
+    while arriving:
+        size = data.draw(st.integers(1, len(arriving)))
+        part, arriving = arriving[:size], arriving[size:]
+        latest = max([latest, *(e.time for e in part)])
+        state, passed = it.step(state, batch_of(part), latest - wait)
+        out += rows(passed)
+    state, passed = it.step(state, batch_of([]), NEVER)
+    out += rows(passed)
+    timely = machine(conditions([replace(sub, delivery=TIMELY) for sub in subs]))
+    assert sorted(out, key=lambda t: t[0]) == folded(timely, naive.in_order(taken))[1]
+
+
+def arrivals(events, wait):
+    """The events without those that come more than ``wait`` behind the latest."""
+    latest = 0
+    for event in events:
+        latest = max(latest, event.time)
+        if event.time >= latest - wait:
+            yield event
+
+
+@given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), histories())
+def test_an_ordered_state_can_be_kept_with_what_it_holds_back(subs, first, second):
+    it = machine(conditions(subs))
+    state, _ = stepped(it, batch_of(first), until=3)
+    restored = it.from_bytes(it.to_bytes(state))
+    a = stepped(it, batch_of(second), restored, until=9)[1]
+    assert a == stepped(it, batch_of(second), state, until=9)[1]
+
+
+@given(ordered.flatmap(lambda d: subscriptions(delivery=d, most=1)), histories(), histories())
+def test_nothing_is_dropped_silently(subs, first, second):
+    """Every event is processed or late: late ones are those older than an earlier until."""
+    it = machine(conditions(subs))
+    state, _ = stepped(it, batch_of(first), until=3)
+    state, out = stepped(it, batch_of(second), state, until=5)
+    late = [t for t in out if t[1] == "late"]
+    expected = [e.order for e in second if e.time < 3] if subs[0].delivery.late == "drop" else []
+    assert [t[4] for t in late] == expected

@@ -1,0 +1,92 @@
+"""The laws of the language: text and operations are one thing, checking is total, warnings are true."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import DefinitionError, UsageError
+from holdfast.lang.check import check
+from holdfast.lang.evaluate import value
+from holdfast.lang.parse import parse, parse_expression
+from holdfast.lang.reason import example, satisfiable
+from holdfast.lang.show import show
+from holdfast.lang.types import Scope, predicate
+from support.definitions import TOPIC, apps, expressions, meaning, predicates, readings
+
+relaxed = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+
+
+@relaxed
+@given(expressions)
+def test_an_expression_that_is_shown_parses_to_itself(op):
+    again = parse_expression(show(op))
+    assert again == op
+    assert repr(again) == repr(op)  # 1 and 1.0 are equal in Python, but not here
+
+
+@relaxed
+@given(apps)
+def test_a_definition_that_is_shown_parses_to_itself(app):
+    assert parse(show(app)) == app
+
+
+@relaxed
+@given(apps)
+def test_showing_is_idempotent(app):
+    text = show(app)
+    assert show(parse(text)) == text
+
+
+@relaxed
+@given(apps)
+def test_checking_accepts_or_says_what_is_wrong(app):
+    for definition in (app, parse(show(app))):
+        with suppress(UsageError):
+            check(definition)
+
+
+PIECES = r"""state W on T [ ] { } ( ) value > 25 °C ; , && || | = == "a "a" per scope within case given every
+1 s : _ U region late ordered - ! let topic in abs ' & \ # ²"""
+texts = st.text(max_size=40) | st.lists(st.sampled_from([*PIECES.split(), "\n", "\x00"]), max_size=14).map(
+    " ".join
+)
+TERMINALS = {"LPAR", "RSQB", "NAME", "QUANTITY", "COMPARE", "_AND", "$END"}
+
+
+@relaxed
+@given(texts)
+def test_any_text_parses_or_is_explained(text):
+    message = ""
+    try:
+        parse(text)
+    except DefinitionError as error:
+        message = error.message.split("found")[0]
+    assert not TERMINALS & set(message.replace(",", "").split())
+
+
+@relaxed
+@given(predicates, readings)
+def test_the_core_means_what_was_written(op, reading):
+    core = predicate(op, Scope(TOPIC, {}))
+    assert value(core, reading) == meaning(op, reading)
+
+
+@relaxed
+@given(predicates, st.lists(readings, min_size=1, max_size=10))
+def test_what_can_never_hold_never_holds(op, some):
+    core = predicate(op, Scope(TOPIC, {}))
+    if satisfiable(core, TOPIC) is False:
+        assert not any(meaning(op, reading) for reading in some)
+
+
+@relaxed
+@given(predicates)
+def test_an_example_satisfies_what_it_is_an_example_of(op):
+    core = predicate(op, Scope(TOPIC, {}))
+    found = example(core, TOPIC)
+    if found is not None:
+        assert meaning(op, found) is True
+        assert satisfiable(core, TOPIC) is True

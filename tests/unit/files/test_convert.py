@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.files.convert import WrongType, convert
+
+
+def converted(values, kind, type=None):
+    """The values; those that are not of the kind are an ellipsis."""
+    column, bad = convert(pa.array(values, type), kind)
+    return [... if b else v for v, b in zip(column.to_pylist(), bad, strict=True)]
+
+
+@given(st.lists(st.floats(allow_nan=False)))
+def test_text_of_a_float_is_that_float(values):
+    assert converted([repr(v) for v in values], "float", pa.string()) == values
+
+
+@given(st.lists(st.integers(-(2**70), 2**70)))
+def test_text_of_an_int_is_that_int_if_it_has_64_bits(values):
+    expected = [v if -(2**63) <= v < 2**63 else ... for v in values]
+    assert converted([str(v) for v in values], "int", pa.string()) == expected
+
+
+@given(st.lists(st.text(st.characters(codec="ascii"), max_size=6)))
+def test_no_text_makes_a_conversion_fail(values):
+    for kind in ("float", "int", "bool", "text"):
+        assert len(converted(values, kind, pa.string())) == len(values)
+
+
+def test_text_for_a_float():
+    words = [
+        "+1.5",
+        ".5",
+        "1.",
+        "1e5",
+        " 2 ",
+        "inf",
+        "-Infinity",
+        "",
+        "NaN",
+        "n/a",
+        "null",
+        "0x10",
+        "1_0",
+        "1,5",
+    ]
+    found = converted(words, "float")
+    assert found[:7] == [1.5, 0.5, 1.0, 1e5, 2.0, math.inf, -math.inf]
+    assert found[7:] == [None, None, None, None, ..., ..., ...]
+
+
+def test_text_for_an_int():
+    words = [
+        "+1",
+        "-01",
+        "5.0",
+        "1e3",
+        "5.5",
+        "0x10",
+        "9223372036854775807",
+        "9223372036854775808",
+        "9007199254740993.0",
+        "",
+    ]
+    assert converted(words, "int") == [1, -1, 5, 1000, ..., ..., 2**63 - 1, ..., ..., None]
+
+
+def test_numbers_for_an_int():
+    assert converted([1.0, 1.5, math.nan, math.inf, 1e19, None], "int") == [1, ..., None, ..., ..., None]
+    assert converted([2**64 - 1, 5], "int", pa.uint64()) == [..., 5]
+    assert converted([2**53 + 1], "float") == [float(2**53)]
+
+
+def test_truth_values():
+    words = ["true", "FALSE", "1", "0", "on", "Off", "yes", "no", "2", "maybe", "", "NA"]
+    assert converted(words, "bool") == [
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+        False,
+        ...,
+        ...,
+        None,
+        None,
+    ]
+    assert converted([1, 0, 2, None], "bool") == [True, False, ..., None]
+    assert converted([1.0, 0.0, 0.5, math.nan], "bool") == [True, False, ..., None]
+
+
+def test_everything_plain_has_a_text():
+    assert converted([5, None], "text") == ["5", None]
+    assert converted([5.0, 2.5, math.nan], "text") == ["5", "2.5", None]
+    assert converted([True], "text") == ["true"]
+    assert converted(["NA", "null", "", "  ", " a"], "text") == ["NA", "null", None, None, " a"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"), [([[1]], "float"), ([{"a": 1}], "text"), ([True], "float"), ([[True]], "bool")]
+)
+def test_some_types_can_never_be_of_the_kind(values, kind):
+    with pytest.raises(WrongType):
+        convert(pa.array(values), kind)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.files.find import find
+
+
+def names(files):
+    return [os.path.basename(f.path) for f in files]
+
+
+def test_inputs_keep_their_order_and_folders_go_by_path(put, tmp_path):
+    for name in ("d/b.csv", "d/a.jsonl.gz", "d/deep/c.parquet", "d/_temporary/x.csv", "d/.hidden.csv"):
+        put(name, b"")
+    put("z.pq", b"")
+    found = find([str(tmp_path / "z.pq"), str(tmp_path / "d")])
+    assert names(found) == ["z.pq", "a.jsonl.gz", "b.csv", "c.parquet"]
+    assert [f.rank for f in found] == [0, 1, 2, 3]
+    assert [(f.format, f.compressed) for f in found] == [
+        ("parquet", False), ("jsonl", True), ("csv", False), ("parquet", False),
+    ]  # fmt: skip
+
+
+def test_a_glob_is_sorted_by_path(put, tmp_path):
+    for name in ("10.csv", "9.csv", "x/1.csv", "note.txt"):
+        put(name, b"")
+    assert names(find([str(tmp_path / "*.csv")])) == ["10.csv", "9.csv"]
+    assert names(find([str(tmp_path / "**" / "*.csv")])) == ["10.csv", "9.csv", "1.csv"]
+
+
+def test_a_topic_before_the_path(put):
+    path = put("a=b.csv", b"")
+    assert [(f.topic, f.path) for f in find([f"T={path}"], ["T"])] == [("T", path)]
+    assert [(f.topic, f.path) for f in find([path], ["T"])] == [(None, path)]
+    assert [f.topic for f in find([f"T={path}", f"U={path}"], ["T", "U"])] == ["T", "U"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("data.txt", "no known suffix"), ("data.parquet.gz", "no known suffix"), ("data.csv.zst", ".csv")],
+)
+def test_an_unknown_suffix_says_which_are_known(put, name, said):
+    with pytest.raises(UsageError, match=said):
+        find([put(name, b"")])
+
+
+def test_a_folder_with_an_unknown_file_says_so_instead_of_skipping_it(put, tmp_path):
+    put("d/a.csv", b"")
+    put("d/b.tsv", b"")
+    with pytest.raises(UsageError, match=r"b\.tsv.*glob"):
+        find([str(tmp_path / "d")])
+
+
+def test_what_is_not_there_comes_with_the_nearest_name(put, tmp_path):
+    put("readings.csv", b"")
+    with pytest.raises(UsageError, match=r"Did you mean 'readings\.csv'"):
+        find([str(tmp_path / "reading.csv")])
+    with pytest.raises(UsageError, match="no folder"):
+        find([str(tmp_path / "nowhere" / "a.csv")])
+    with pytest.raises(UsageError, match="no file matches"):
+        find([str(tmp_path / "*.parquet")])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UsageError, match="holds no files"):
+        find([str(tmp_path / "empty")])
+    with pytest.raises(UsageError, match="no input"):
+        find([])
+
+
+def test_an_unknown_topic_before_a_path_comes_with_the_nearest(put):
+    path = put("a.csv", b"")
+    with pytest.raises(UsageError, match="Did you mean 'Temperature'"):
+        find([f"Temprature={path}"], ["Temperature"])
+
+
+def test_a_file_named_twice_would_count_twice(put, tmp_path):
+    path = put("a.csv", b"")
+    with pytest.raises(UsageError, match="twice"):
+        find([path, str(tmp_path)])
+
+
+def test_no_permission_is_said(put, monkeypatch):
+    path = put("a.csv", b"")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root, whom nothing stops
+    with pytest.raises(UsageError, match="no permission"):
+        find([path])
+
+
+def test_a_folder_that_links_to_itself_ends(put, tmp_path):
+    put("d/a.csv", b"")
+    (tmp_path / "d" / "again").symlink_to(tmp_path / "d")
+    assert names(find([str(tmp_path / "d")])) == ["a.csv"]

@@ -1,0 +1,193 @@
+"""The direction of imports: which folder may know which. The table here is the one that rules."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+# Folder (or module at the top) -> the parts of ours that it may import besides itself and `errors`.
+BASIS = frozenset({"model", "kernels"})
+BELOW_RUNTIMES = BASIS | {"lang", "files", "machines", "protocols", "compilers", "sim"}
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "errors": frozenset(),
+    "kernels": frozenset(),
+    "model": frozenset(),
+    "lang": frozenset({"model"}),
+    "sim": frozenset({"model"}),
+    "files": frozenset({"model"}),
+    "machines": BASIS,
+    "protocols": BASIS,
+    "compilers": BASIS | {"lang", "machines"},
+    "runtimes": BELOW_RUNTIMES,
+    "experiments": BELOW_RUNTIMES | {"runtimes"},
+    "service": BELOW_RUNTIMES | {"runtimes"},
+}
+FREE = {"__init__", "__main__", "cli"}  # modules at the top that may import anything
+KERNELS_BUILD_ON = {"numpy", "numba"}
+SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "experiments/")
+
+HEAVY = {"pyspark", "numba", "pandas", "matplotlib", "shapely", "polars", "duckdb"}
+SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported name, absolute and dotted, and the line on which it stands."""
+
+    line: int
+    name: str
+
+
+def imports(code: str, package: str) -> Iterator[Import]:
+    """Every import in a module of ``package``: at the top, inside functions, for types, by name."""
+    for node in ast.walk(ast.parse(code)):
+        match node:
+            case ast.Import(names=names):
+                yield from (Import(node.lineno, alias.name) for alias in names)
+            case ast.ImportFrom(module=module, names=names, level=level):
+                origin = resolve_name("." * level + (module or ""), package)
+                yield from (Import(node.lineno, f"{origin}.{alias.name}") for alias in names)
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                yield Import(node.lineno, resolve_name(name, package))
+
+
+def violations(path: str, code: str) -> list[str]:
+    """What the module at ``path`` (relative to ``src/holdfast``) imports and must not, one line each."""
+    parts = path.removesuffix(".py").split("/")
+    if len(parts) == 1 and parts[0] in FREE:
+        own_rule = None
+    elif parts[0] in MAY_IMPORT:
+        own_rule = MAY_IMPORT[parts[0]]
+    else:
+        return [f"{path}:1: '{parts[0]}' is not in the table; allowed are {listed(MAY_IMPORT)}"]
+
+    found = []
+    for imported in imports(code, ".".join(["holdfast", *parts[:-1]])):
+        top, *inner = imported.name.split(".")
+        if top == "holdfast":
+            reason = None if own_rule is None else wrong_direction(parts, inner, own_rule)
+        elif top == "pyspark":
+            reason = None if path.startswith(SPARK_LIVES_IN) else f"pyspark: {listed(SPARK_LIVES_IN)} only"
+        elif parts[0] == "kernels" and top not in KERNELS_BUILD_ON | sys.stdlib_module_names:
+            reason = f"kernels: {listed(KERNELS_BUILD_ON)} only"
+        else:
+            reason = None
+        if reason:
+            found.append(f"{path}:{imported.line}: imports {imported.name}; allowed for {reason}")
+    return found
+
+
+def wrong_direction(parts: list[str], target: list[str], allowed: frozenset[str]) -> str | None:
+    """Why a module may not import ``holdfast.<target>``, as the sentence that says what it may."""
+    here, there = parts[0], target[0] if target else "__init__"
+    if here == there == "runtimes":
+        return None if target[1:2] == parts[1:2] else f"runtimes/{parts[1]}: itself, not another runtime"
+    if there in {here, "errors"} | allowed:
+        return None
+    return f"{here}: itself, {listed(allowed | {'errors'})}"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def modules() -> dict[str, str]:
+    package = SOURCE / "holdfast"
+    return {p.relative_to(package).as_posix(): p.read_text("utf-8") for p in package.rglob("*.py")}
+
+
+def test_imports_follow_the_table():
+    sources = modules()
+    assert {"__init__.py", "errors.py", "model/__init__.py"} <= sources.keys()
+    found = [line for path, code in sorted(sources.items()) for line in violations(path, code)]
+    assert not found, "imports against the table:\n" + "\n".join(found)
+
+
+def test_module_names_say_what_is_inside():
+    vague = [path for path in modules() if SAYS_NOTHING & set(path.removesuffix(".py").split("/"))]
+    assert not vague, f"name these after what they hold: {listed(vague)}"
+
+
+def test_importing_holdfast_is_light():
+    code = "import sys, holdfast; print(*sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert not HEAVY & set(loaded.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "imported"),
+    [
+        ("model/event.py", "from ..lang import ops", "holdfast.lang.ops"),
+        ("model/event.py", "import holdfast.lang.ops", "holdfast.lang.ops"),
+        ("model/event.py", "from holdfast import Event", "holdfast.Event"),
+        ("model/event.py", "import holdfast", "holdfast"),
+        ("model/__init__.py", "from .. import lang", "holdfast.lang"),
+        ("errors.py", "from .model.event import Event", "holdfast.model.event.Event"),
+        (
+            "lang/parse.py",
+            "def f():\n    from ..machines.filter import step",
+            "holdfast.machines.filter.step",
+        ),
+        ("lang/parse.py", "if TYPE_CHECKING:\n    from .. import compilers", "holdfast.compilers"),
+        ("lang/parse.py", "importlib.import_module('..files', __package__)", "holdfast.files"),
+        ("files/read.py", "from ..lang.ops import Topic", "holdfast.lang.ops.Topic"),
+        ("machines/filter.py", "from ..lang import ops", "holdfast.lang.ops"),
+        ("machines/detector/smc.py", "from ...protocols import dds", "holdfast.protocols.dds"),
+        ("compilers/columns.py", "from ..runtimes.local import Engine", "holdfast.runtimes.local.Engine"),
+        ("runtimes/local.py", "from .spark import session", "holdfast.runtimes.spark.session"),
+        ("runtimes/local.py", "from . import spark", "holdfast.runtimes.spark"),
+        ("runtimes/spark/replay.py", "from ..local import Engine", "holdfast.runtimes.local.Engine"),
+        ("runtimes/__init__.py", "from .local import Engine", "holdfast.runtimes.local.Engine"),
+        ("runtimes/local.py", "from ..cli import main", "holdfast.cli.main"),
+        ("service/http.py", "from ..experiments import registry", "holdfast.experiments.registry"),
+        ("kernels/toggle.py", "import pyarrow as pa", "pyarrow"),
+        ("kernels/toggle.py", "from ..model import batch", "holdfast.model.batch"),
+        ("runtimes/local.py", "import pyspark.sql", "pyspark.sql"),
+        ("cli.py", "def f():\n    from pyspark.sql import SparkSession", "pyspark.sql.SparkSession"),
+    ],
+)
+def test_the_check_finds(path, code, imported):
+    line = 1 + code.count("\n")
+    (message,) = violations(path, code)
+    assert message.startswith(f"{path}:{line}: imports {imported}; allowed for ")
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("model/event.py", "from .topic import Topic\nfrom ..errors import UsageError\nimport pyarrow"),
+        ("lang/check.py", "from . import ops\nfrom ..model.topic import Topic\nfrom .. import errors"),
+        ("kernels/toggle.py", "import math, numpy as np\nfrom numba import njit\nfrom .match import match"),
+        ("compilers/spark.py", "from pyspark.sql import Column\nfrom ..lang import ops"),
+        (
+            "runtimes/local/engine.py",
+            "from .late import Late\nfrom ...lang import ops\nfrom ...files import read",
+        ),
+        ("runtimes/local/engine.py", "from ..local.late import Late"),
+        ("runtimes/spark/replay.py", "import pyspark\nfrom . import session\nfrom ...sim import clock"),
+        ("experiments/table.py", "import pyspark\nfrom ..runtimes.local import Engine"),
+        ("__init__.py", "from .runtimes.local import Engine"),
+        ("cli.py", "from . import experiments, service\nimport holdfast"),
+    ],
+)
+def test_the_check_lets_pass(path, code):
+    assert violations(path, code) == []
+
+
+def test_a_folder_outside_the_table_is_found():
+    (message,) = violations("plumbing/pipe.py", "")
+    assert "'plumbing' is not in the table" in message

@@ -45,10 +45,7 @@ def rows(passed):
 def seen(transitions):
     """What can be seen of transitions, condition by condition."""
     return sorted(
-        (
-            (t.condition, t.status, t.scope, t.since, t.event.order)
-            for t in transitions
-        ),
+        ((t.condition, t.status, t.scope, t.since, t.event.order) for t in transitions),
         key=lambda t: t[0],
     )
 

@@ -36,9 +36,11 @@ sources = st.sampled_from(["s1", "s2", "é", ""])
 number_names = st.sampled_from(["a", "b", "n", "x"]).map(ops.Name)
 numbers = st.recursive(
     number_names | st.sampled_from([-1.5, -1, 0, 0.5, 1, 2, 3]).map(ops.Number),
-    lambda inner: st.builds(ops.Arithmetic, st.sampled_from("+-*/"), inner, inner)
-    | inner.map(ops.Negative)
-    | inner.map(ops.Absolute),
+    lambda inner: (
+        st.builds(ops.Arithmetic, st.sampled_from("+-*/"), inner, inner)
+        | inner.map(ops.Negative)
+        | inner.map(ops.Absolute)
+    ),
     max_leaves=4,
 )
 text_values = st.sampled_from(["k", "source", "place"]).map(ops.Name) | texts.map(ops.Text)
@@ -144,7 +146,13 @@ def label(per, scope, outermost):
 
 
 def text(value):
-    return str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else repr(value)
+        if isinstance(value, float)
+        else str(value)
+    )
 
 
 # --- subscriptions and events ---

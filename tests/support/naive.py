@@ -35,14 +35,18 @@ def truth(op, event):
                 return None
             if isinstance(x, float) != isinstance(y, float):  # numbers meet as floats
                 x, y = float(x), float(y)
-            return {
-                "<": x < y,
-                "<=": x <= y,
-                "==": x == y,
-                "!=": x != y,
-                ">=": x >= y,
-                ">": x > y,
-            }[sign] if not isinstance(x, (str, bool)) else (x == y if sign == "==" else x != y)
+            return (
+                {
+                    "<": x < y,
+                    "<=": x <= y,
+                    "==": x == y,
+                    "!=": x != y,
+                    ">=": x >= y,
+                    ">": x > y,
+                }[sign]
+                if not isinstance(x, (str, bool))
+                else (x == y if sign == "==" else x != y)
+            )
     raise AssertionError(op)
 
 

@@ -216,6 +216,7 @@ class _Run:
         self._block_bytes = block_bytes
         self._file = pa.OSFile(str(path))
         self._reader = pa.ipc.open_stream(self._file)
+        self.schema: pa.Schema = self._reader.schema
         self._next = self._load()
         self.block: pa.RecordBatch | None = None
         self.advance()
@@ -265,10 +266,11 @@ def merge(paths: Sequence[Path], size: int) -> Iterator[pa.RecordBatch]:
     ``size`` is how many bytes the loaded blocks may have together; as many wait behind them.
     """
     runs = [_Run(path, max(1, size // len(paths))) for path in paths]
+    schema = pa.unify_schemas([run.schema for run in runs])
     gathered: list[pa.RecordBatch] = []
     rows = 0
     while any(run.block is not None for run in runs):
-        for batch in _final(runs):
+        for batch in _final(runs, schema):
             gathered.append(batch)
             rows += len(batch)
             if rows >= BATCH_ROWS // 2:
@@ -278,7 +280,7 @@ def merge(paths: Sequence[Path], size: int) -> Iterator[pa.RecordBatch]:
         yield concatenate(gathered)
 
 
-def _final(runs: Sequence[_Run]) -> Iterator[pa.RecordBatch]:
+def _final(runs: Sequence[_Run], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """What no later block can precede, in order."""
     bounds = [
         (run.key(len(run.block) - 1), i)
@@ -288,5 +290,16 @@ def _final(runs: Sequence[_Run]) -> Iterator[pa.RecordBatch]:
     cut, at = min(bounds, default=(None, len(runs)))
     # Rows equal to the cut may follow in the next block of run `at`: later runs wait for them.
     parts = [run.take(cut, bisect_right if i <= at else bisect_left) for i, run in enumerate(runs)]
-    found = [_coded(part) for part in parts if part is not None]
+    found = [_coded(_padded(part, schema)) for part in parts if part is not None]
     return _ordered(found, BATCH_ROWS)
+
+
+def _padded(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with all columns of the schema; those that it lacks are missing."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [
+        batch.column(field.name) if field.name in batch.schema.names else pa.nulls(len(batch), field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

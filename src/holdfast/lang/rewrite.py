@@ -135,7 +135,7 @@ def scaled(op: Expression, scale: Fraction, shift: Fraction) -> Expression:
     if scale == 1 and not shift:
         return op
     if isinstance(op, Number):
-        value = Fraction(op.value) * scale + shift
+        value = Fraction(repr(op.value)) * scale + shift  # the decimal number, as it was written
         whole = isinstance(op.value, int) and value.denominator == 1
         return Number(int(value) if whole else float(value))
     under = math.lcm(scale.denominator, shift.denominator)

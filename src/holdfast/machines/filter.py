@@ -298,11 +298,13 @@ class Filters:
         what satisfies neither predicate."""
         if closed:
             return self.summarise(batch).rows.select(batch.schema.names)
-        found = self.scoping(batch)
-        kept = [
-            at + np.flatnonzero((enter | leave) != 0) for at, enter, leave in self._masks(batch, found[-1][0])
-        ]
-        return _thinned(batch, kept)
+        return _thinned(batch, [np.flatnonzero(self.matters(batch))])
+
+    def matters(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        outermost = self.scoping(batch)[-1][0]
+        return _concatenated(
+            [(enter | leave) != 0 for _, enter, leave in self._masks(batch, outermost)], np.bool_
+        )
 
     def summarise(self, batch: pa.RecordBatch) -> Summary:
         """The summary of a closed part; ``rows`` still say how many events they stood for."""

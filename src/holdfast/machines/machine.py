@@ -11,13 +11,17 @@ Laws, property-tested for every machine (`tests/laws`):
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from ..model.batch import to_events
 from ..model.event import Event, Transition
 from ..model.instant import Instant
+from ..model.topic import Topic
 
 CONDITION, STATUS, SCOPE, SINCE = "@condition", "@status", "@scope", "@since"
 """What ``step`` adds to the columns of the events that passed."""
@@ -41,6 +45,9 @@ class Machine(Protocol):
     def reduce(self, batch: pa.RecordBatch, *, closed: bool = True) -> pa.RecordBatch:
         """The events of a part of the history that can matter, whatever came before."""
 
+    def matters(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Which events satisfy some predicate: all that a part that is not closed must keep."""
+
     def due(self, state: Any) -> Instant | None:
         """When the machine wants to be stepped even if no event comes."""
 
@@ -55,3 +62,11 @@ class Machine(Protocol):
 
     def from_bytes(self, raw: bytes, picked: Sequence[int] | None = None) -> Any:
         """The state that ``to_bytes`` kept; ``picked[i]`` was the number of condition ``i`` then."""
+
+
+def transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:
+    """The transitions of a batch that a machine's ``step`` returned, one by one."""
+    columns = [passed.column(name).to_pylist() for name in (STATUS, SCOPE, CONDITION)]
+    since = passed.column(SINCE).cast(pa.int64()).to_pylist()
+    for event, status, scope, condition, began in zip(to_events(topic, passed), *columns, since, strict=True):
+        yield Transition(event, status, scope, began, condition)

@@ -112,6 +112,9 @@ class Ordered:
         """What arrives is not in order yet, so no part of it is closed."""
         return self.inner.reduce(batch, closed=False)
 
+    def matters(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+        return self.inner.matters(batch)
+
     def due(self, state: State) -> Instant | None:
         if state.held:
             return state.held[0][2].time

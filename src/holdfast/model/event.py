@@ -89,7 +89,7 @@ class Notification(NamedTuple):
             "topic": event.topic,
             "source": event.source,
             "location": event.place if event.location is None else list(event.location),
-            "attributes": dict(event.attributes),
+            "attributes": {name: None if v != v else v for name, v in event.attributes.items()},
         }
 
 

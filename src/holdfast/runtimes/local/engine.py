@@ -23,8 +23,7 @@ from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked, Condition
 from ...lang.parse import parse
-from ...machines.machine import CONDITION, SCOPE, SINCE, STATUS
-from ...model.batch import to_events
+from ...machines.machine import transitions
 from ...model.event import Event, Notification, Transition, Value
 from ...model.instant import BEGINNING, NEVER, Instant
 from ...model.topic import Attribute, Topic
@@ -407,14 +406,6 @@ def fingerprint(condition: Condition) -> str:
         condition.delivery,
     )
     return blake2b(repr(meaning).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:
-    """The transitions of a batch that a machine's ``step`` returned, one by one."""
-    columns = [passed.column(name).to_pylist() for name in (STATUS, SCOPE, CONDITION)]
-    since = passed.column(SINCE).cast(pa.int64()).to_pylist()
-    for event, status, scope, condition, began in zip(to_events(topic, passed), *columns, since, strict=True):
-        yield Transition(event, status, scope, began, condition)
 
 
 _KINDS: dict[str, type | tuple[type, ...]] = {"float": float, "int": int, "text": str, "bool": bool}

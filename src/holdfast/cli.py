@@ -1,0 +1,299 @@
+"""The commands people type.  Thin: they read options, call, and show."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from .errors import HoldfastError, UsageError
+
+if TYPE_CHECKING:
+    from .files.tally import Tally
+    from .lang.condition import Checked
+    from .runtimes.local.replay import Replay
+
+app = typer.Typer(
+    name="holdfast",
+    help="Publish/subscribe for sensor systems, by state: the start and the end of conditions that hold.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Definition = Annotated[Path, typer.Argument(metavar="APP.hf", help="The definition.", show_default=False)]
+Lets = Annotated[
+    list[str] | None, typer.Option("--let", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
+]
+
+
+def main() -> None:
+    """Run a command; an error is one message and an exit status: 1 a failed run, 2 wrong use."""
+    try:
+        app()
+    except HoldfastError as error:
+        Console(stderr=True).print(
+            f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True
+        )
+        sys.exit(error.exit_status)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from . import __version__
+
+        typer.echo(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None: ...
+
+
+def _load(path: Path, lets: list[str] | None = None) -> Checked:
+    from .lang.check import check
+    from .lang.parse import parse
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not a definition: it is not UTF-8 text") from error
+    return check(parse(text, str(path)), lets=_parameters(lets or []))
+
+
+def _parameters(lets: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for let in lets:
+        name, equals, text = let.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--let {let}: write it as NAME=VALUE")
+        found[name.strip()] = _literal(text.strip())
+    return found
+
+
+def _literal(text: str) -> float | int | str | bool:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _warn(checked: Checked) -> None:
+    for caution in checked.warnings:
+        Console(stderr=True).print(
+            str(caution), style="yellow", markup=False, highlight=False, soft_wrap=True
+        )
+
+
+@app.command()
+def check(definition: Definition, let: Lets = None) -> None:
+    """Parse and type-check; list topics and subscriptions; warn of what is probably a mistake."""
+    from .lang.ops import DeclareTopic
+    from .lang.show import show
+
+    checked = _load(definition, let)
+    for topic in checked.topics:
+        typer.echo(show(DeclareTopic(topic)))
+    for condition in checked.conditions:
+        kind = "filter" if condition.momentary else "state"
+        typer.echo(f"{kind} {condition.name} on {condition.topic.name}")
+    if checked.cases:
+        typer.echo(f"{len(checked.cases)} cases; run them with: holdfast test {definition}")
+    _warn(checked)
+    warned = f", {len(checked.warnings)} warnings" if checked.warnings else ""
+    typer.echo(
+        f"{definition}: {len(checked.topics)} topics, {len(checked.conditions)} subscriptions{warned}",
+        err=True,
+    )
+
+
+@app.command()
+def explain(
+    definition: Definition,
+    engine: Annotated[str, typer.Option(help="The engine to plan for: local.")] = "local",
+    let: Lets = None,
+) -> None:
+    """The plan: what is pushed where, what is kept in state."""
+    from .compilers.explain import explain as plan
+
+    _require_local(engine)
+    typer.echo(plan(_load(definition, let)))
+
+
+def _require_local(engine: str) -> None:
+    if engine != "local":
+        raise UsageError(f"--engine {engine}: this version runs on 'local' only")
+
+
+@app.command()
+def test(definition: Definition, let: Lets = None) -> None:
+    """Run the given/expect cases that stand beside the definition."""
+    from .runtimes.local.cases import run_cases
+
+    checked = _load(definition, let)
+    if not checked.cases:
+        raise UsageError(f'{definition} has no cases; write one with: case "name" given … expect …')
+    failed = set()
+    for outcome in run_cases(checked):
+        if not outcome.holds:
+            failed.add(outcome.case.name)
+            line = outcome.expect.at.line if outcome.expect.at else 0
+            typer.echo(f'{definition}:{line}: case "{outcome.case.name}": {outcome}')
+    typer.echo(f"{len(checked.cases) - len(failed)} passed, {len(failed)} failed")
+    if failed:
+        raise typer.Exit(1)
+
+
+@app.command()
+def replay(
+    definition: Definition,
+    input: Annotated[
+        list[str],
+        typer.Option(
+            "--input", "-i", metavar="[TOPIC=]PATH", help="A file, folder or glob; may be repeated."
+        ),
+    ],
+    map: Annotated[
+        list[str] | None,
+        typer.Option("--map", metavar="OURS=THEIRS,…", help="Columns by other names: time=ts,source=room."),
+    ] = None,
+    topic: Annotated[str | None, typer.Option(help="The topic of rows that do not say theirs.")] = None,
+    zone: Annotated[str, typer.Option(help="The time zone of times that do not say theirs.")] = "UTC",
+    time_format: Annotated[str | None, typer.Option(help="How times are written, as for strptime.")] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(metavar="s|ms|us|ns", help="The unit of times that are numbers since 1970.")
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Where to run: local.")] = "local",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="PATH", help="Where to; - is the terminal.")
+    ] = "-",
+    format: Annotated[
+        str | None, typer.Option(metavar="jsonl|csv|parquet", help="By the output's name, else jsonl.")
+    ] = None,
+    form: Annotated[str, typer.Option("--as", metavar="events|intervals", help="What a line is.")] = "events",
+    rejects: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Put rows that cannot be used here.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail at the first row that cannot be used.")
+    ] = False,
+    memory: Annotated[
+        int, typer.Option(metavar="MB", min=1, help="Memory for sorting; beyond it, the disk.")
+    ] = 256,
+    scratch: Annotated[Path | None, typer.Option(metavar="DIR", help="Where sorting may put files.")] = None,
+    let: Lets = None,
+) -> None:
+    """Run a definition over files of readings: the moments at which conditions start and end."""
+    from .files.find import find
+    from .files.tally import Rejects
+    from .files.write import open_writer
+    from .runtimes.local.replay import Replay
+
+    _require_local(engine)
+    checked = _load(definition, let)
+    _warn(checked)
+    reading = _reading(checked, map or [], topic, zone, time_format, time_unit)
+    files = find(input, [t.name for t in checked.topics])
+    with _progress(sum(file.size for file in files)) as show, Rejects(rejects, strict=strict) as put_aside:
+        history = Replay(
+            checked, files, reading, rejects=put_aside, memory=memory << 20, scratch=scratch, progress=show
+        )
+        with open_writer(output, format or _format(output), form, checked.topics) as writer:  # type: ignore[arg-type]
+            for some in _gathered(history, 1024):
+                writer.write(some)
+    _summarise(history)
+
+
+def _format(output: str) -> str:
+    suffix = Path(output).suffix.lower()
+    return {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}.get(suffix, "jsonl")
+
+
+def _reading(
+    checked: Checked,
+    maps: list[str],
+    topic: str | None,
+    zone: str,
+    time_format: str | None,
+    time_unit: str | None,
+) -> Any:
+    from zoneinfo import ZoneInfo
+
+    from .files.reading import Reading, parse_rename
+
+    if time_unit not in (None, "s", "ms", "us", "ns"):
+        raise UsageError(f"--time-unit {time_unit}: it is one of s, ms, us, ns")
+    try:
+        where = ZoneInfo(zone)
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(f"--zone {zone}: there is no such time zone; write it like Europe/London") from error
+    rename = {ours: theirs for text in maps for ours, theirs in parse_rename(text).items()}
+    return Reading(checked.topics, rename, where, time_format, time_unit, topic)  # type: ignore[arg-type]
+
+
+def _gathered(items: Any, size: int) -> Iterator[list[Any]]:
+    """Lists of so many items."""
+    some: list[Any] = []
+    for item in items:
+        some.append(item)
+        if len(some) == size:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Any]:
+    """A bar of the bytes read, on a terminal; nothing in a pipe."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        with nullcontext():
+            yield lambda tally: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=total)
+
+        def show(tally: Tally) -> None:
+            bar.update(task, completed=tally.bytes)
+
+        yield show
+
+
+def _summarise(history: Replay) -> None:
+    """What was read and what came of it, on the error stream."""
+    tally = history.tally
+    lines = [f"{tally.rows:,} rows read, {history.kept:,} could matter"]
+    lines += [f"{count:,} rows rejected: {reason}" for reason, count in tally.rejected.most_common()]
+    lines += [
+        f"{count:,} rows of topic '{name}', which is not declared"
+        for name, count in tally.other_topics.items()
+    ]
+    lines += [f"{count:,} notifications of {name}" for name, count in sorted(history.passed.items())]
+    holding = len(history.holding())
+    lines.append(f"{sum(history.passed.values()):,} notifications; {holding:,} conditions still hold")
+    typer.echo("\n".join(lines), err=True)

@@ -1,0 +1,93 @@
+"""The plan of a definition in words: what is tested, what is dropped where, what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..lang.condition import Checked, Condition
+from ..lang.ops import Expression, Name, Not
+from ..lang.show import show
+from ..model.instant import show_duration
+from .machine import Group, groups
+
+
+def explain(checked: Checked) -> str:
+    """The plan of every machine that the definition needs."""
+    by_name = {condition.name: condition for condition in checked.conditions}
+    parts = ["\n".join(_machine(i, group, by_name)) for i, group in enumerate(groups(checked.conditions), 1)]
+    return "\n\n".join(parts) or "Nothing to run: no filter and no state is declared."
+
+
+def _machine(number: int, group: Group, by_name: dict[str, Condition]) -> Iterator[str]:
+    conditions = [by_name[name] for names in group.conditions for name in names]
+    first = conditions[0]
+    plural = "s" if len(group.conditions) > 1 else ""
+    yield f"machine {number}: {len(group.conditions)} filter{plural} on {group.topic.name}"
+    for names in group.conditions:
+        condition = by_name[names[0]]
+        yield f"  {', '.join(names)}"
+        yield f"    starts  {show(condition.enter)}"
+        yield f"    ends    {_end(condition)}"
+    yield f"  reads     {', '.join(_columns(conditions)) or 'nothing but'} with time, source, sequence"
+    yield f"  scopes    {_scopes(first)}"
+    yield f"  delivery  {_delivery(first)}"
+    yield "  at the source, drops what satisfies neither predicate; in a closed part also every"
+    yield "            event that can start or end nothing, whatever came before"
+    yield f"  keeps     {_state(first, len(group.conditions))}"
+
+
+def _end(condition: Condition) -> str:
+    if condition.momentary:
+        return "at once (momentary: every match passes, nothing is kept)"
+    ends = show(condition.exit)
+    return "never" if ends == "false" else ends
+
+
+def _columns(conditions: list[Condition]) -> list[str]:
+    seen: dict[str, None] = {}
+    for condition in conditions:
+        for op in (condition.enter, condition.exit):
+            seen.update(dict.fromkeys(_names(op)))
+        seen.update(dict.fromkeys(name for level in condition.keys for name in level))
+    return [name for name in seen if name != "source"]
+
+
+def _names(op: Expression) -> Iterator[str]:
+    match op:
+        case Name(name) | Not(Name(name)):
+            yield name
+        case _:
+            for field in ("left", "right", "arg"):
+                if hasattr(op, field):
+                    yield from _names(getattr(op, field))
+
+
+def _scopes(condition: Condition) -> str:
+    levels = [" and ".join(names) for names in condition.keys]
+    if condition.forest is not None:
+        forest = condition.forest
+        depth = f", {forest.depth} deep" if forest.depth > 1 else ""
+        levels.append(f"{len(forest.regions)} regions{depth}")
+    if not levels:
+        return "one for everything"
+    inner = "one filter per " + ", inside ".join(levels)
+    nested = len(condition.keys) + (condition.forest.depth if condition.forest else 0) > 1
+    return inner + ("; what passes the inner filter feeds the outer" if nested else "")
+
+
+def _delivery(condition: Condition) -> str:
+    wait, late = condition.delivery.wait, condition.delivery.late
+    if wait is None:
+        return "timely: live, events are taken as they arrive (replay is always in order of time)"
+    then = "goes to the late output" if late == "drop" else "is applied as it arrives"
+    return f"ordered: live, events wait {show_duration(wait)} to be put in order; a later one {then}"
+
+
+def _state(condition: Condition, filters: int) -> str:
+    if condition.momentary and filters == 1:
+        return "nothing"
+    word = 1 if filters <= 8 else 8
+    return (
+        f"for each scope {word} byte{'s' if word > 1 else ''} of status bits, its name (about 25 bytes and "
+        f"the text), and {8 * filters} bytes of start times"
+    )

@@ -1,0 +1,82 @@
+"""``given`` / ``expect`` cases that stand beside a definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ...compilers.machine import groups
+from ...lang.condition import Checked
+from ...lang.ops import Case, Expect, Given
+from ...model.event import Event, Notification, Value
+from ...model.instant import Duration, show_duration
+from ...model.qos import TIMELY
+from ...model.topic import Topic
+
+_SOURCE = "test"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one expectation of a case came to."""
+
+    case: Case
+    expect: Expect
+    found: tuple[tuple[str, Duration], ...]
+
+    @property
+    def holds(self) -> bool:
+        return self.found == self.expect.marks
+
+    def __str__(self) -> str:
+        scope = f' in "{self.expect.scope}"' if self.expect.scope is not None else ""
+        return (
+            f"{self.expect.subscription}{scope}\n"
+            f"    expected: {_marks(self.expect.marks)}\n"
+            f"    got:      {_marks(self.found)}"
+        )
+
+
+def run_cases(checked: Checked) -> Iterator[Outcome]:
+    """Run every case as a small history of its own, in order of time."""
+    for case in checked.cases:
+        said = _said(checked, case)
+        for expect in case.expect:
+            mine = (n for n in said if n.subscription == expect.subscription)
+            if expect.scope is not None:
+                mine = (n for n in mine if n.scope == expect.scope)
+            yield Outcome(case, expect, tuple((n.status, n.event.time) for n in mine))
+
+
+def _said(checked: Checked, case: Case) -> list[Notification]:
+    topics = {topic.name: topic for topic in checked.topics}
+    events = [event for given in case.given for event in _events(topics[given.topic], given)]
+    history = [replace(event, sequence=i) for i, event in enumerate(events)]
+    history.sort(key=lambda event: event.order)
+    out: list[Notification] = []
+    for group in groups(replace(condition, delivery=TIMELY) for condition in checked.conditions):
+        state = group.machine.initial()
+        for event in history:
+            if event.topic == group.topic.name:
+                state, passed = group.machine.react(state, event)
+                out += [
+                    Notification(name, t.event, t.status, t.scope, t.since)
+                    for t in passed
+                    for name in group.conditions[t.condition]
+                ]
+    return sorted(out, key=lambda n: n.order)
+
+
+def _events(topic: Topic, given: Given) -> Iterator[Event]:
+    for i, row in enumerate(given.rows):
+        values: dict[str, Value] = {
+            a.name: None if cell is None else cell.value
+            for a, cell in zip(topic.attributes, (*row, *[None] * len(topic.attributes)), strict=False)
+        }
+        at = given.start + i * given.every
+        yield Event(topic.name, at, given.source or _SOURCE, values, place=given.place)
+
+
+def _marks(marks: tuple[tuple[str, Duration], ...]) -> str:
+    shown = (f"{status} at {show_duration(at) if at else '0 s'}" for status, at in marks)
+    return ", ".join(shown) or "nothing"

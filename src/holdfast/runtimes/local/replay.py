@@ -1,0 +1,145 @@
+"""History in this process: files in any order and of any size, notifications in order.
+
+The whole input is processed by (time, source, sequence); nothing is late.  Files are read part by
+part (a part shares no moment with another), what satisfies no predicate is dropped as it is read,
+and the rest is sorted, on disk where it is more than memory should hold.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...compilers.machine import Group, groups
+from ...files.find import InputFile
+from ...files.plan import Part, closed_parts
+from ...files.read import inspect, read
+from ...files.reading import Reading
+from ...files.sort import Sorter
+from ...files.tally import Rejects, Tally
+from ...lang.condition import Checked
+from ...machines.machine import transitions
+from ...model.event import Notification
+from ...model.instant import BEGINNING, Instant
+from ...model.qos import TIMELY
+from ...model.topic import Topic
+
+MEMORY = 256 << 20
+"""How many bytes of events may wait in memory to be sorted."""
+
+
+class Replay:
+    """The notifications of a history, in order: iterate once, then look at what was counted."""
+
+    def __init__(
+        self,
+        checked: Checked,
+        files: Sequence[InputFile],
+        reading: Reading,
+        *,
+        rejects: Rejects | None = None,
+        memory: int = MEMORY,
+        scratch: Path | None = None,
+        progress: Callable[[Tally], None] = lambda tally: None,
+    ) -> None:
+        self.tally = Tally()
+        self.kept = 0
+        """How many events satisfied some predicate."""
+        self.passed: Counter[str] = Counter()
+        """How many notifications each subscription had."""
+        self._reading = reading
+        self._rejects = rejects if rejects is not None else Rejects()
+        self._memory, self._scratch, self._progress = memory, scratch, progress
+        for file in files:
+            inspect(file, reading)
+        self.parts = closed_parts(files, reading)
+        timely = [replace(condition, delivery=TIMELY) for condition in checked.conditions]
+        self._groups = groups(timely)
+        self._states: list[Any] = [group.machine.initial() for group in self._groups]
+        self._topics = [
+            topic for topic in checked.topics if any(group.topic == topic for group in self._groups)
+        ]
+
+    def __iter__(self) -> Iterator[Notification]:
+        for part in self.parts:
+            with ExitStack() as stack:
+                share = self._memory // max(len(self._topics), 1)
+                sorters = {
+                    topic.name: stack.enter_context(Sorter(share, self._scratch)) for topic in self._topics
+                }
+                self._load(part, sorters)
+                streams = [self._notifications(topic, sorters[topic.name]) for topic in self._topics]
+                for notification in heapq.merge(*streams, key=attrgetter("order")):
+                    self.passed[notification.subscription] += 1
+                    yield notification
+
+    def _load(self, part: Part, sorters: dict[str, Sorter]) -> None:
+        """Read a part, keeping only what can matter.  [law 2]"""
+        for piece in part.pieces:
+            batches = read(piece.file, self._reading, self.tally, self._rejects, row_groups=piece.row_groups)
+            for topic, batch in batches:
+                if topic.name in sorters and len(batch):
+                    rows = np.logical_or.reduce(
+                        [group.machine.matters(batch) for group in self._groups if group.topic == topic]
+                    )
+                    kept = batch.filter(pa.array(rows))
+                    self.kept += len(kept)
+                    sorters[topic.name].add(kept)
+                self._progress(self.tally)
+
+    def _notifications(self, topic: Topic, sorter: Sorter) -> Iterator[Notification]:
+        """What one topic's conditions say, in the order of an output.
+
+        Events of one moment may be cut by a batch: what was said of the last moment waits for
+        the next batch.
+        """
+        waiting: list[Notification] = []
+        for batch in sorter.drain():
+            moment = _last_time(batch)
+            waiting += self._stepped(topic, batch)
+            waiting.sort(key=attrgetter("order"))
+            settled = next((i for i, n in enumerate(waiting) if n.event.time >= moment), len(waiting))
+            yield from waiting[:settled]
+            del waiting[:settled]
+        yield from waiting
+
+    def _stepped(self, topic: Topic, batch: pa.RecordBatch) -> list[Notification]:
+        out: list[Notification] = []
+        for i, group in enumerate(self._groups):
+            if group.topic == topic:
+                self._states[i], passed = group.machine.step(self._states[i], batch, BEGINNING)
+                out += _addressed(group, topic, passed)
+        return out
+
+    def holding(self) -> list[tuple[str, str | None, Instant]]:
+        """The conditions that hold at the end: (subscription, scope, since)."""
+        return sorted(
+            (
+                (name, scope, since)
+                for group, state in zip(self._groups, self._states, strict=True)
+                for condition, scope, since in group.machine.holding(state)
+                for name in group.conditions[condition]
+            ),
+            key=lambda row: (row[0], row[1] or ""),
+        )
+
+
+def _addressed(group: Group, topic: Topic, passed: pa.RecordBatch) -> list[Notification]:
+    return [
+        Notification(name, event, status, scope, since)
+        for event, status, scope, since, condition in transitions(topic, passed)
+        for name in group.conditions[condition]
+    ]
+
+
+def _last_time(batch: pa.RecordBatch) -> Instant:
+    return int(np.asarray(batch.column("time").view(pa.int64()))[-1])

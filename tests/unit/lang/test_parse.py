@@ -1,0 +1,272 @@
+"""Every statement and every notation of the papers, as text."""
+
+import pytest
+
+from holdfast.errors import DefinitionError
+from holdfast.lang.ops import (
+    Absolute,
+    And,
+    Arithmetic,
+    Between,
+    Case,
+    Compare,
+    DeclareRegion,
+    DeclareTopic,
+    Expect,
+    Given,
+    Let,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Subscribe,
+    Text,
+    Truth,
+    UseGazetteer,
+)
+from holdfast.lang.parse import parse, parse_duration, parse_expression, parse_levels
+from holdfast.model.qos import Delivery
+from holdfast.model.space import Circle, Polygon, Rectangle
+from holdfast.model.topic import Attribute, Topic
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+
+
+def above(name, value):
+    return Compare(">", Name(name), Number(value))
+
+
+def below(name, value):
+    return Compare("<", Name(name), Number(value))
+
+
+def only(text):
+    (statement,) = parse(text).statements
+    return statement
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("let high = 25 °C", Let("high", Number(25, "°C"))),
+        (
+            "topic T (value float °C, h float %, n int, ok bool, name text)",
+            DeclareTopic(
+                Topic(
+                    "T",
+                    (
+                        Attribute("value", "float", "°C"),
+                        Attribute("h", "float", "%"),
+                        Attribute("n", "int"),
+                        Attribute("ok", "bool"),
+                        Attribute("name", "text"),
+                    ),
+                )
+            ),
+        ),
+        ("topic Ping ()", DeclareTopic(Topic("Ping"))),
+        (
+            "region lab = rectangle (0, 0) (10, 5) in hall",
+            DeclareRegion("lab", Rectangle((0, 0), (10, 5)), "hall"),
+        ),
+        ("region c = circle (1, -2, 3) 0.5 km", DeclareRegion("c", Circle((1, -2, 3), 500))),
+        ("region c = circle (7) 500", DeclareRegion("c", Circle((7,), 500))),
+        (
+            "region p = polygon (0,0) (1,0) (1,1)",
+            DeclareRegion("p", Polygon(((0, 0), (1, 0), (1, 1)))),
+        ),
+        ('region "room 12" in floor', DeclareRegion("room 12", None, "floor")),
+        ('gazetteer "building.toml"', UseGazetteer("building.toml")),
+        ("filter Hot on T where value > 40", Subscribe("Hot", "T", above("value", 40), Truth(True))),
+        (
+            "state Warm on T [value > 25; value < 22] per source",
+            Subscribe("Warm", "T", above("value", 25), below("value", 22), (("source",),)),
+        ),
+        (
+            "state Heat on T [value > 26; value < 23] late apply scope rooms within floors ordered 30 s",
+            Subscribe(
+                "Heat",
+                "T",
+                above("value", 26),
+                below("value", 23),
+                scope=(("rooms",), ("floors",)),
+                delivery=Delivery(30 * SECOND, "apply"),
+            ),
+        ),
+        (
+            "state W on T [value > 25] per room, sensor within floor timely",
+            Subscribe(
+                "W", "T", above("value", 25), Not(above("value", 25)), (("room", "sensor"), ("floor",))
+            ),
+        ),
+    ],
+)
+def test_a_statement_parses(text, statement):
+    assert only(text) == statement
+
+
+def test_a_case_parses():
+    case = only(
+        """
+        case "a warm room cools down"
+          given Temperature from "s1" at "kitchen" starting 5 min every 1 min:
+            24, _, 21.9, (20, -55 %), "x", true
+          expect Warm in "s1": ingress at 1 min, egress at 4 min
+          expect Hot: nothing
+        """
+    )
+    rows = (
+        (Number(24),),
+        (None,),
+        (Number(21.9),),
+        (Number(20), Number(-55, "%")),
+        (Text("x"),),
+        (Truth(True),),
+    )
+    assert case == Case(
+        "a warm room cools down",
+        (Given("Temperature", rows, MINUTE, 5 * MINUTE, "s1", "kitchen"),),
+        (Expect("Warm", (("ingress", MINUTE), ("egress", 4 * MINUTE)), "s1"), Expect("Hot", ())),
+    )
+
+
+JOHN, FE05 = Compare("==", Name("Name"), Text("John")), Text("FE05")
+METHANE = (above("methane", 500), Or(below("methane", 500), below("temp", 20)))
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        (
+            "warmness: [temperature > 25; temperature < 22]",
+            Subscribe("warmness", None, above("temperature", 25), below("temperature", 22)),
+        ),
+        (
+            '[(Name == "John") && (Location == "FE05");(Name == "John") && (Location != "FE05")]',
+            Subscribe(
+                "state_1",
+                None,
+                And(JOHN, Compare("==", Name("Location"), FE05)),
+                And(JOHN, Compare("!=", Name("Location"), FE05)),
+            ),
+        ),
+        ('[Name == "John"; true]', Subscribe("state_1", None, JOHN, Truth(True))),
+        (
+            "s = {methane > 500, (methane < 500) || (temp < 20), U}",
+            Subscribe("s", None, *METHANE),
+        ),
+        (
+            "s = {temp > T_h, temp ≤ T_p, {region : office_1}}",
+            Subscribe(
+                "s",
+                None,
+                Compare(">", Name("temp"), Name("T_h")),
+                Compare("<=", Name("temp"), Name("T_p")),
+                scope=(("office_1",),),
+            ),
+        ),
+        ("s_1 = methane > 500", Subscribe("s_1", None, METHANE[0], Truth(True))),
+        ("s_2 = (methane < 500) || (temp < 20)", Subscribe("s_2", None, METHANE[1], Truth(True))),
+        (
+            "state R on Mine {methane > 500, (methane < 500) || (temp < 20), U}",
+            Subscribe("R", "Mine", *METHANE),
+        ),
+    ],
+)
+def test_the_papers_notations_parse_as_printed(text, statement):
+    assert only(text) == statement
+
+
+@pytest.mark.parametrize("scope", ["{region : a, region : b}", "{region : a, b}"])
+def test_several_regions_may_be_written_in_two_ways(scope):
+    assert only(f"s = {{a > 1, a < 1, {scope}}}").scope == (("a", "b"),)
+
+
+def test_anonymous_conditions_are_numbered_among_themselves():
+    app = parse("[a > 1; a < 1]  named: [a > 1; a < 1]  [a > 2]")
+    assert [s.name for s in app.statements] == ["state_1", "named", "state_2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expression"),
+    [
+        ("a || b && !c", Or(Name("a"), And(Name("b"), Not(Name("c"))))),
+        ("a or b and not c", Or(Name("a"), And(Name("b"), Not(Name("c"))))),
+        ("!a > 1", Not(above("a", 1))),
+        ("20 < a < 25", And(Compare("<", Number(20), Name("a")), below("a", 25))),
+        ("a in [1, 2.5]", Between(Name("a"), Number(1), Number(2.5))),
+        (
+            "a - 1 - 2 * b",
+            Arithmetic(
+                "-",
+                Arithmetic("-", Name("a"), Number(1)),
+                Arithmetic("*", Number(2), Name("b")),
+            ),
+        ),
+        ("-a", Negative(Name("a"))),
+        ("-5 °C", Number(-5, "°C")),
+        ("-(5)", Negative(Number(5))),
+        ("abs(a)", Absolute(Name("a"))),
+        ("|a - |b| |", Absolute(Arithmetic("-", Name("a"), Absolute(Name("b"))))),
+        ("||a| - b|", Absolute(Arithmetic("-", Absolute(Name("a")), Name("b")))),
+        ("a ≥ 1", Compare(">=", Name("a"), Number(1))),
+        ("a ≠ 1", Compare("!=", Name("a"), Number(1))),
+        ("5 m/s", Number(5, "m/s")),
+        ("5 m/speed", Arithmetic("/", Number(5, "m"), Name("speed"))),
+        ("5kmh", Number(5, "kmh")),
+        ("1e3", Number(1000.0)),
+        (".5", Number(0.5)),
+        ("state", Name("state")),
+        (r'"a\"\\\n\t\u00e9\ud83d\ude00"', Text('a"\\\n\té😀')),
+    ],
+)
+def test_an_expression_parses(text, expression):
+    assert parse_expression(text) == expression
+
+
+def test_ints_stay_ints_and_floats_stay_floats():
+    assert isinstance(parse_expression("5").value, int)
+    assert isinstance(parse_expression("5.0").value, float)
+
+
+def test_a_unit_stands_in_the_line_of_its_number():
+    first, second = parse("s_1 = methane > 500\ns = {methane > 1, methane < 1, U}").statements
+    assert first.enter == above("methane", 500)
+    assert second.name == "s"
+
+
+def test_line_breaks_and_comments_do_not_matter():
+    text = "# all\nstate\n Warm # name\n on T [value\n> 25;\n\n value < 22]\r\n per source # end"
+    assert only(text) == only("state Warm on T [value > 25; value < 22] per source")
+
+
+@pytest.mark.parametrize(
+    ("text", "length"),
+    [
+        ("30 s", 30 * SECOND),
+        ("500 ms", SECOND // 2),
+        ("1.5 h", 90 * MINUTE),
+        ("1 d", 1440 * MINUTE),
+        ("0 s", 0),
+    ],
+)
+def test_a_duration_is_whole_microseconds(text, length):
+    assert parse_duration(text) == length
+
+
+def test_levels_are_nested_innermost_first():
+    assert parse_levels('a, "b c" within d') == (("a", "b c"), ("d",))
+
+
+def test_places_point_at_what_is_meant():
+    statement = only("state Warm on T\n  [value > 25; value + 1 < 22]")
+    assert (statement.at.line, statement.at.column, statement.at.width) == (1, 7, 4)
+    assert (statement.exit.at.line, statement.exit.at.column, statement.exit.at.width) == (2, 16, 14)
+
+
+def test_a_deep_expression_is_refused_and_a_long_one_is_not():
+    parse_expression(" || ".join(["a"] * 190))
+    with pytest.raises(DefinitionError, match="nested more than"):
+        parse_expression("(" * 5000 + "a" + ")" * 5000)

@@ -297,3 +297,41 @@ def _summarise(history: Replay) -> None:
     holding = len(history.holding())
     lines.append(f"{sum(history.passed.values()):,} notifications; {holding:,} conditions still hold")
     typer.echo("\n".join(lines), err=True)
+
+
+@app.command()
+def demo() -> None:
+    """The main job on generated sensors of a small building; needs no input."""
+    from .experiments.demo import report
+
+    for line in report():
+        typer.echo(line)
+
+
+@app.command()
+def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME …]", help="Which; all by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Measure, beside named peers in the same run."""
+    import json
+
+    from .benchmarks import run
+
+    found = run(names or [], lambda doing: typer.echo(f"… {doing}", err=True))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    for name, rows in found["benchmarks"].items():
+        typer.echo(f"\n{name}  (load {found['machine']['load']:.1f} on {found['machine']['cores']} cores)")
+        for row in rows:
+            typer.echo(_measured(row))
+
+
+def _measured(row: dict[str, Any]) -> str:
+    goal = f"   goal {row['goal']}: {'met' if row['met'] else 'missed'}" if row["goal"] else ""
+    times = row["detail"].get("holdfast_is_times_faster")
+    beside = f"   holdfast is {times:,.1f} × as fast" if times else ""
+    return f"  {row['what']:<66} {row['value']:>16,.1f} {row['unit']}{goal}{beside}"

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
-from support import naive
-from support.histories import TOPIC, chain, conditions, histories, label, ordered, subscriptions
 
 from holdfast.compilers.machine import machine
 from holdfast.machines.machine import CONDITION, SCOPE, SINCE, STATUS
@@ -15,6 +13,8 @@ from holdfast.model.batch import from_events, reached, stood_for, to_events
 from holdfast.model.event import Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
+from support import naive
+from support.histories import TOPIC, chain, conditions, histories, label, ordered, subscriptions
 
 
 def folded(it, events, state=None):

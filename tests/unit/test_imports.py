@@ -29,11 +29,12 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "compilers": BASIS | {"lang", "machines"},
     "runtimes": BELOW_RUNTIMES,
     "experiments": BELOW_RUNTIMES | {"runtimes"},
+    "benchmarks": BELOW_RUNTIMES | {"runtimes"},
     "service": BELOW_RUNTIMES | {"runtimes"},
 }
 FREE = {"__init__", "__main__", "cli"}  # modules at the top that may import anything
 KERNELS_BUILD_ON = {"numpy", "numba"}
-SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "experiments/")
+SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "experiments/", "benchmarks/")
 
 HEAVY = {"pyspark", "numba", "pandas", "matplotlib", "shapely", "polars", "duckdb"}
 SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}

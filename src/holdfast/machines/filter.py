@@ -110,20 +110,23 @@ class Filters:
         if chain is None:
             return state, []
         state, codes = self._codes_of(state, chain)
+        met = [(words, code) for code, (_, words) in zip(codes, state.levels, strict=True) if code >= 0]
+        bits = [int(words[code]) for words, code in met]
         out: list[Transition] = []
         for f, spec in enumerate(self.filters):
             if spec.momentary:
                 if spec.enter(event):
                     out.append(Transition(event, "atomic", self._scope(chain), None, f))
-            elif self._passes(state, codes, f, spec, event):
+            elif _passes(bits, f, spec, event):
                 since = state.since[f]
-                outermost = codes[-1]
-                began = int(since[outermost])
-                since[outermost] = event.time if began == BEGINNING else BEGINNING
+                began = int(since[codes[-1]])
+                since[codes[-1]] = event.time if began == BEGINNING else BEGINNING
                 if began == BEGINNING:
                     out.append(Transition(event, "ingress", self._scope(chain), None, f))
                 else:
                     out.append(Transition(event, "egress", self._scope(chain), began, f))
+        for (words, code), word in zip(met, bits, strict=True):
+            words[code] = word
         return state, out
 
     def _codes_of(self, state: State, chain: Chain) -> tuple[State, list[int]]:
@@ -131,38 +134,14 @@ class Filters:
             -1 if key is None else level.keys.code(key)
             for key, level in zip(chain, state.levels, strict=True)
         ]
-        for code, level in zip(codes, state.levels, strict=True):
-            if code >= len(level.words):
-                return self._widened(state), codes
+        if any(code >= len(words) for code, (_, words) in zip(codes, state.levels, strict=True)):
+            state = self._widened(state)
         return state, codes
 
     def _widened(self, state: State) -> State:
         """The state with a word for every key."""
         levels = tuple(Level(keys, grown(words, len(keys))) for keys, words in state.levels)
         return State(levels, grown(state.since, len(levels[-1].words), BEGINNING))
-
-    @staticmethod
-    def _passes(state: State, codes: list[int], f: int, spec: StateFilter, event: Event) -> bool:
-        enters: bool | None = None
-        leaves: bool | None = None
-        passed: list[tuple[Words, int]] = []
-        for code, (_, words) in zip(codes, state.levels, strict=True):
-            if code < 0:
-                continue
-            if (int(words[code]) >> f) & 1:
-                leaves = spec.leave(event) if leaves is None else leaves
-                hit = leaves
-            else:
-                enters = spec.enter(event) if enters is None else enters
-                hit = enters
-            if not hit:
-                break
-            passed.append((words, code))
-        else:
-            hit = True
-        for words, code in passed:
-            words[code] ^= words.dtype.type(1 << f)
-        return hit
 
     def _scope(self, chain: Chain) -> str | None:
         key = chain[-1]
@@ -207,16 +186,15 @@ class Filters:
 
         A momentary filter leaves as it enters, and an event outside every scope does nothing.
         """
-        uncovered = bool(len(outermost)) and int(outermost.min()) < 0
         for at in range(0, len(batch), _CHUNK):
             part = batch if len(batch) <= _CHUNK else batch.slice(at, _CHUNK)
             enter = self._packed([spec.enters(part) for spec in self.filters])
             leave = self._packed(
                 [spec.enters(part) if spec.momentary else spec.leaves(part) for spec in self.filters]
             )
-            if uncovered:
-                covered = outermost[at : at + _CHUNK] >= 0
-                enter, leave = enter * covered, leave * covered
+            scopes = outermost[at : at + _CHUNK]
+            if scopes.min() < 0:
+                enter, leave = enter * (scopes >= 0), leave * (scopes >= 0)
             yield at, enter, leave
 
     def _packed(self, masks: list[NDArray[np.bool_]]) -> Words:
@@ -417,6 +395,16 @@ class Filters:
         for f, old in enumerate(picked):
             state.since[f][codes[-1]] = np.asarray(tables[-1].column(f"{SINCE}{old}"))
         return state
+
+
+def _passes(bits: list[int], f: int, spec: StateFilter, event: Event) -> bool:
+    """Whether an event passes filter f in every scope it meets, innermost first; ``bits`` are the
+    words of those scopes, and toggle where it passes."""
+    for i, word in enumerate(bits):
+        if not (spec.leave(event) if word >> f & 1 else spec.enter(event)):
+            return False
+        bits[i] = word ^ (1 << f)
+    return True
 
 
 # --- words and rows --------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked, Condition
+from ...lang.ops import Subscribe
 from ...lang.parse import parse
 from ...machines.machine import transitions
 from ...model.event import Event, Notification, Transition, Value
@@ -129,9 +130,8 @@ class Engine:
     def _define(self, text: str) -> str:
         added = parse(text)
         whole = App((*self._app.statements, *added.statements), file=self._app.file)
-        known = set(self._listeners) | {c.name for c in check(self._app, self._base).conditions}
         checked = check(whole, self._base)
-        fresh = [condition for condition in checked.conditions if condition.name not in known]
+        fresh = [condition for condition in checked.conditions if condition.name not in self._listeners]
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
         self._app = whole
@@ -169,7 +169,7 @@ class Engine:
                 if name in names:
                     names.remove(name)
         self._running = [running for running in self._running if not running.is_idle]
-        kept = [s for s in self._app.statements if getattr(s, "name", None) != name]
+        kept = [s for s in self._app.statements if not (isinstance(s, Subscribe) and s.name == name)]
         self._app = App(kept, file=self._app.file)
 
     def _silence(self, subscription: Subscription) -> None:

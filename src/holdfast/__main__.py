@@ -1,0 +1,5 @@
+"""``python -m holdfast`` is ``holdfast``."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,144 @@
+"""What an experiment is: parameters, rows, and claims of a document that are judged.
+
+A claim's rule stands in its text before anything is measured.  ``holds`` is true, false, or ``None``
+where it cannot be judged; the note says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Progress = Callable[[str], None]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a document says, what we found, and whether the one bears the other out."""
+
+    id: str
+    claim: str
+    paper: Any
+    ours: Any
+    holds: bool | None
+    note: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "claim": self.claim,
+            "paper": self.paper,
+            "ours": self.ours,
+            "holds": self.holds,
+            "note": self.note,
+        }
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of an experiment; equal for equal parameters."""
+
+    experiment: str
+    parameters: dict[str, Any]
+    rows: list[Row]
+    claims: tuple[Claim, ...]
+    exhibit: Any = field(default=None, compare=False, repr=False)
+    """What a figure draws beyond the rows; not part of what is printed."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment,
+            "parameters": self.parameters,
+            "rows": self.rows,
+            "claims": [claim.to_json() for claim in self.claims],
+        }
+
+
+@dataclass(frozen=True)
+class Table:
+    """Part of a result as people read it."""
+
+    title: str
+    columns: Sequence[str]
+    lines: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of a document that can be run again.
+
+    ``run(data, full, progress)`` measures; ``tables(result)`` arranges the rows for reading;
+    ``figure(result, folder)`` draws and returns the files.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Path | None, bool, Progress], Result]
+    tables: Callable[[Result], Sequence[Table]]
+    figure: Callable[[Result, Path], list[Path]]
+
+
+def show(experiment: Experiment, result: Result, console: Console) -> None:
+    """Print a result: parameters, the document's figures beside ours, the claims."""
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    console.print(Text(f"{experiment.name}: {experiment.title}", style="bold"))
+    settings = Grid.grid(padding=(0, 2))
+    for name, value in result.parameters.items():
+        settings.add_row(Text(name, style="dim"), Text(written(value)))
+    console.print(settings)
+    for table in experiment.tables(result):
+        console.print()
+        grid = Grid(title=table.title, title_justify="left", title_style="bold")
+        for i, column in enumerate(table.columns):
+            grid.add_column(column, justify="right" if i else "left", overflow="fold")
+        for line in table.lines:
+            grid.add_row(*(Text(written(value)) for value in line))
+        console.print(grid)
+    for claim in result.claims:
+        verdict, style = _VERDICTS[claim.holds]
+        console.print()
+        console.print(Text.assemble((claim.id, "bold"), ": ", (verdict, style)))
+        parts = Grid.grid(padding=(0, 2))
+        for name, text in (
+            ("  claim", claim.claim),
+            ("  document", written(claim.paper)),
+            ("  ours", written(claim.ours)),
+            ("  note", claim.note),
+        ):
+            parts.add_row(Text(name, style="dim"), Text(text))
+        console.print(parts)
+
+
+_VERDICTS: Mapping[bool | None, tuple[str, str]] = {
+    True: ("holds", "green"),
+    False: ("does not hold", "red"),
+    None: ("cannot be judged", "yellow"),
+}
+
+
+def written(value: Any) -> str:
+    """A value as people read it.
+
+    >>> written(0.0033333), written({"sf": 20, "ecf": None}), written([1, 2.5]), written("a")
+    ('0.003333', 'sf 20, ecf –', '1, 2.5', 'a')
+    """
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:.4g}"
+        case dict():
+            return ", ".join(f"{name} {written(v)}" for name, v in value.items())
+        case list() | tuple():
+            return ", ".join(map(written, value))
+    return str(value)

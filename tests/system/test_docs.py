@@ -1,0 +1,386 @@
+"""What README.md and docs/ show is what happens: commands, their output, definitions, Python, links.
+
+A page is read from top to bottom in a folder of its own, which holds `examples` and stands beside
+`shared` as the repository does.  What a fenced block means follows from its first line:
+
+    ```hf title=warm.hf        a file of the page; every definition must pass `check`
+    ```hf after=warm.hf        checked behind that file of the page
+    ```hf error                must fail with the message in the ```text block that follows
+                               (with a title, commands may show it instead)
+    ```csv title=x.csv         any other file of the page (also toml, jsonl, python)
+    ```console                 `$ command` and exactly what it prints; a line `...` stands for any lines
+    ```console exit=2          the last command ends with this status
+    ```sh                      commands that must succeed, whatever they print
+    ```python                  run; what it prints is the ```text block that follows
+    ```text                    otherwise only shown
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+import holdfast
+from holdfast import cli
+
+ROOT = Path(__file__).resolve().parents[2]
+SHARED = ROOT.parent / "shared"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.hf"))
+
+EXEMPT = {
+    "git clone": "needs a network",
+    "cd ": "goes into a clone that the page did not make",
+    ". .venv/bin/activate": "the environment that script/bootstrap made",
+    "script/bootstrap": "makes .venv, which runs this test",
+    "script/test": "runs this test",
+    "script/soak": "takes long by design",
+    "script/bench": "measures; its numbers differ from run to run",
+    "holdfast bench": "measures; its numbers differ from run to run",
+    "holdfast reproduce": "tested with the experiment that it runs; takes minutes",
+    "ls .venv": "the environment that script/bootstrap made",
+}
+"""Commands that are shown and not run, by how they begin, each with the reason."""
+
+INSTEAD = {"script/demo": "holdfast demo", ".venv/bin/holdfast": "holdfast"}
+"""Commands that are run under another name: script/demo is bootstrap and then this."""
+
+
+class PageError(AssertionError):
+    """A page that does not tell the truth."""
+
+
+@dataclass
+class Block:
+    """A fenced block: its language, the words behind it, its text, and where it begins."""
+
+    language: str
+    words: dict[str, str]
+    text: str
+    line: int
+
+
+@dataclass
+class Page:
+    """A page at work in its folder."""
+
+    name: str
+    folder: Path
+    files: dict[str, str] = field(default_factory=dict)
+    names: dict[str, object] = field(default_factory=lambda: {"__name__": "__main__"})
+    skipped: int = 0
+
+    def fail(self, block: Block, message: str) -> PageError:
+        return PageError(f"{self.name}:{block.line}: {message}")
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The fenced blocks of a page, in order."""
+    lines = text.splitlines()
+    start: int | None = None
+    for i, line in enumerate(lines):
+        if not line.startswith("```"):
+            continue
+        if start is None:
+            start = i
+            continue
+        if line != "```":
+            raise PageError(f"line {i + 1}: a fence inside the block of line {start + 1}")
+        language, *words = lines[start][3:].split() or [""]
+        pairs = {word.partition("=")[0]: word.partition("=")[2] for word in words}
+        yield Block(language, pairs, "".join(f"{row}\n" for row in lines[start + 1 : i]), start + 1)
+        start = None
+    if start is not None:
+        raise PageError(f"line {start + 1}: a block that does not end")
+
+
+def read_aloud(name: str, text: str, folder: Path) -> Page:
+    """Do everything that a page shows, and compare."""
+    page = Page(name, folder)
+    found = list(blocks(text))
+    for i, block in enumerate(found):
+        follower = found[i + 1] if i + 1 < len(found) and found[i + 1].language == "text" else None
+        if "title" in block.words:
+            page.files[block.words["title"]] = block.text
+            (folder / block.words["title"]).write_text(block.text, encoding="utf-8")
+        match block.language:
+            case "hf":
+                _definition(page, block, follower)
+            case "console":
+                _commands(page, block)
+            case "sh":
+                for command in block.text.splitlines():
+                    if command.strip() and not command.startswith("#"):
+                        _run(page, block, command)
+            case "python":
+                _python(page, block, follower)
+            case "text":
+                pass
+            case "csv" | "toml" | "json" | "jsonl" if "title" in block.words:
+                pass
+            case "json" | "jsonl" | "toml":
+                pass
+            case other:
+                raise page.fail(block, f"a block of the language '{other}', which nobody checks")
+    return page
+
+
+def _definition(page: Page, block: Block, follower: Block | None) -> None:
+    before = page.files[block.words["after"]] if "after" in block.words else ""
+    try:
+        holdfast.check(holdfast.parse(before + block.text), page.folder)
+    except holdfast.DefinitionError as error:
+        if "error" not in block.words:
+            raise page.fail(block, str(error)) from None
+        if follower is None and "title" in block.words:
+            return  # a command shows the message
+        if follower is None or not _alike(follower.text, f"{error}\n"):
+            raise page.fail(block, f"the message is\n{error}") from None
+    else:
+        if "error" in block.words:
+            raise page.fail(block, "there is no error in this definition")
+
+
+def _python(page: Page, block: Block, follower: Block | None) -> None:
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        exec(compile(block.text, f"{page.name}:{block.line}", "exec"), page.names)
+    if printed.getvalue():
+        _compare(page, block, follower.text if follower else "", printed.getvalue())
+
+
+def _commands(page: Page, block: Block) -> None:
+    parts = re.split(r"(?m)^\$ ", block.text)
+    if parts[0].strip() or len(parts) == 1:
+        raise page.fail(block, "a console block begins with '$ command'")
+    for i, part in enumerate(parts[1:], 2):
+        command, _, expected = part.partition("\n")
+        while command.endswith("\\"):
+            more, _, expected = expected.partition("\n")
+            command = command[:-1] + more.removeprefix(">").strip()
+        wanted = int(block.words.get("exit", "0")) if i == len(parts) else 0
+        printed = _run(page, block, command, wanted)
+        if printed is not None:
+            _compare(page, block, expected, printed, command)
+
+
+def _run(page: Page, block: Block, command: str, wanted: int = 0) -> str | None:
+    """What the command prints; nothing if it is exempt or needs what is not here."""
+    if any(command.startswith(known) for known in EXEMPT):
+        return None
+    if "../shared/data" in command and not (SHARED / "data").is_dir():
+        page.skipped += 1
+        return None
+    for known, other in INSTEAD.items():
+        command = other + command.removeprefix(known) if command.startswith(known) else command
+    simple = command.startswith("holdfast ") and not re.search(
+        r"[|<>;&$]", re.sub(r"'[^']*'|\"[^\"]*\"", "", command)
+    )
+    status, printed = _in_process(shlex.split(command)[1:]) if simple else _in_shell(command)
+    if status != wanted:
+        raise page.fail(block, f"'{command}' ends with status {status}, not {wanted}:\n{printed}")
+    return printed
+
+
+def _in_process(arguments: list[str]) -> tuple[int, str]:
+    raw = io.BytesIO()
+    printed = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
+    before, sys.argv = sys.argv, ["holdfast", *arguments]
+    status = 0
+    try:
+        with redirect_stdout(printed), redirect_stderr(printed):
+            cli.main()
+    except SystemExit as end:
+        status = int(end.code or 0)
+    finally:
+        sys.argv = before
+    return status, raw.getvalue().decode()
+
+
+def _in_shell(command: str) -> tuple[int, str]:
+    done = subprocess.run(
+        ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120
+    )
+    return done.returncode, done.stdout.decode()
+
+
+def _compare(page: Page, block: Block, expected: str, printed: str, what: str = "the block") -> None:
+    if not _alike(expected, printed):
+        raise page.fail(block, f"{what}\n--- shown\n{expected}--- printed\n{printed}")
+
+
+def _alike(expected: str, printed: str) -> bool:
+    """Equal line by line, blanks at their ends aside; a line `...` stands for any lines."""
+    wanted = [line.rstrip() for line in expected.rstrip().splitlines()]
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "..." else re.escape(line) + r"\n" for line in wanted)
+    text = "".join(line.rstrip() + "\n" for line in printed.rstrip().splitlines())
+    return re.fullmatch(pattern, text) is not None
+
+
+# --- tests -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where a page is read: beside `shared`, with `examples`, as the repository is."""
+    here = tmp_path / "main"
+    here.mkdir()
+    (here / "examples").symlink_to(ROOT / "examples")
+    if SHARED.is_dir():
+        (tmp_path / "shared").symlink_to(SHARED)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "PY_COLORS"):
+        monkeypatch.delenv(name, raising=False)
+    return here
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_page_shows_what_happens(path, folder):
+    page = read_aloud(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), folder)
+    if page.skipped:
+        pytest.skip(f"{page.skipped} commands of {page.name} need ../shared/data, which is not here")
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_an_example_checks_without_a_warning_and_its_cases_hold(path):
+    status, printed = _in_process(["check", str(path)])
+    assert status == 0
+    assert "warning" not in printed
+    status, printed = _in_process(["test", str(path)])
+    assert status == 0, printed
+
+
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_CODE = re.compile(r"(?ms)^```.*?^```$|`[^`\n]*`")
+
+
+def slugs(text: str) -> set[str]:
+    """The anchors of a page's headings."""
+    headings = re.findall(r"(?m)^#+ (.+)$", _CODE.sub(lambda m: m[0].strip("`"), text))
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def broken(path: Path, text: str) -> list[str]:
+    """The relative links of a page that lead nowhere."""
+    found = []
+    for link in _LINK.findall(_CODE.sub("", text)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        there = (path.parent / target).resolve() if target else path
+        if target and not there.exists():
+            found.append(link)
+        elif anchor and there.suffix == ".md":
+            other = there.read_text(encoding="utf-8") if target else text
+            found += [] if anchor in slugs(other) else [link]
+    return found
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(path):
+    assert broken(path, path.read_text(encoding="utf-8")) == []
+
+
+def test_every_page_can_be_reached_from_the_index():
+    seen: set[Path] = set()
+    waiting = [ROOT / "README.md"]
+    while waiting:
+        path = waiting.pop()
+        if path in seen or path.suffix != ".md" or not path.is_file():
+            continue
+        seen.add(path)
+        links = _LINK.findall(_CODE.sub("", path.read_text(encoding="utf-8")))
+        waiting += [
+            (path.parent / link.partition("#")[0]).resolve()
+            for link in links
+            if not re.match(r"[a-z]+:|#", link)
+        ]
+    assert [page for page in PAGES if page not in seen] == []
+
+
+def test_every_test_that_the_semantics_page_names_exists():
+    tests = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
+    named = set(
+        re.findall(r"`(test_\w+)`", (ROOT / "docs/concepts/semantics.md").read_text(encoding="utf-8"))
+    )
+    assert len(named) > 20
+    assert sorted(name for name in named if f"def {name}(" not in tests) == []
+
+
+# --- the checker can fail --------------------------------------------------------------------------
+
+WARM = (
+    "```hf title=warm.hf\ntopic T (value float)\nstate Warm on T [value > 25; value < 22] per source\n```\n"
+)
+READ = "```csv title=r.csv\ntime,source,value\n2026-01-01T00:00:00Z,a,26\n```\n"
+CHECKED = "topic T (value float)\nstate Warm on T\nwarm.hf: 1 topics, 1 subscriptions\n"
+
+
+def test_a_true_page_passes(folder):
+    read_aloud(
+        "page",
+        f"{WARM}{READ}```console\n$ holdfast check warm.hf\ntopic T (value float)\n...\n"
+        "$ cat r.csv | head -1\ntime,source,value\n```\n"
+        "```python\nprint(1 + 1)\n```\n```text\n2\n```\n"
+        "```console exit=2\n$ holdfast check no\nerror: cannot read no: No such file or directory\n```\n",
+        folder,
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        (
+            f"{WARM}```console\n$ holdfast check warm.hf\ntopic T (value int)\n...\n```\n",
+            "--- printed\ntopic T",
+        ),
+        (f"{WARM}```console\n$ holdfast check warm.hf\n```\n", "--- printed\ntopic T"),
+        (f"{WARM}```console exit=1\n$ holdfast check warm.hf\n...\n```\n", "status 0, not 1"),
+        ("```console\n$ holdfast check nothing.hf\n...\n```\n", "status 2, not 0"),
+        ("```console\n$ cat nothing.csv\n...\n```\n", "status 1, not 0"),
+        ("```sh\nholdfast check nothing.hf\n```\n", "status 2, not 0"),
+        ("```console\nholdfast check warm.hf\n```\n", "begins with"),
+        ("```hf\ntopic T (value flot)\n```\n", "flot"),
+        ("```hf\nstate Warm on T [value > 25; value < 22]\n```\n", "unknown topic 'T'"),
+        (f"{WARM.replace('hf ', 'hf error ')}", "no error in this definition"),
+        ("```hf error\ntopic T (value flot)\n```\n```text\nsomething else\n```\n", "the message is"),
+        ("```python\nprint(2)\n```\n```text\n3\n```\n", "--- printed\n2"),
+        ("```python\nprint(2)\n```\nNothing follows.\n", "--- printed\n2"),
+        ("```yaml\na: 1\n```\n", "nobody checks"),
+        ("```csv\na,b\n```\n", "nobody checks"),
+        ("```python\nprint(2)\n", "does not end"),
+    ],
+)
+def test_a_page_that_is_not_true_fails(page, said, folder):
+    with pytest.raises(PageError) as caught:
+        read_aloud("page", page, folder)
+    assert said in str(caught.value)
+
+
+def test_a_python_block_that_fails_is_a_failure(folder):
+    with pytest.raises(ZeroDivisionError):
+        read_aloud("page", "```python\n1 / 0\n```\n", folder)
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path):
+    (tmp_path / "there.md").write_text("# A `heading`: here\n", encoding="utf-8")
+    page = tmp_path / "page.md"
+    good = "# Own\n[a](there.md) [b](there.md#a-heading-here) [c](https://a.org/x) [d](#own) `[e](no.md)`"
+    assert broken(page, good) == []
+    assert broken(page, "[a](here.md) [b](there.md#nowhere) [c](#own)") == [
+        "here.md",
+        "there.md#nowhere",
+        "#own",
+    ]

@@ -15,6 +15,7 @@ from rich.console import Console
 from .errors import HoldfastError, UsageError
 
 if TYPE_CHECKING:
+    from .experiments.experiment import Experiment, Result
     from .files.tally import Tally
     from .lang.condition import Checked
     from .runtimes.local.replay import Replay
@@ -335,3 +336,45 @@ def _measured(row: dict[str, Any]) -> str:
     times = row["detail"].get("holdfast_is_times_faster")
     beside = f"   holdfast is {times:,.1f} × as fast" if times else ""
     return f"  {row['what']:<66} {row['value']:>16,.1f} {row['unit']}{goal}{beside}"
+
+
+@app.command()
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME …]", help="Which; all by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, one line for each.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Run everything, not only the quick part.")] = False,
+    figure: Annotated[Path | None, typer.Option(metavar="DIR", help="Draw figures there.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The real data sets; else HOLDFAST_DATA, else ../shared/data."),
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="Say which there are, and run none.")] = False,
+) -> None:
+    """Run tables and figures of the documents again: our figures beside theirs, claims judged.
+
+    Claims that do not hold are said so; the exit status is 0 all the same.
+    """
+    import json
+
+    from .experiments.experiment import show
+    from .experiments.registry import chosen
+
+    terminal = sys.stdout.isatty()
+    for experiment in chosen(names or []):
+        if listed:
+            typer.echo(f"{experiment.name:<22} {experiment.title}")
+            continue
+        result = _reproduced(experiment, data, full)
+        if as_json:
+            typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
+        else:
+            show(experiment, result, Console(width=None if terminal else 150, highlight=False))
+        for path in experiment.figure(result, figure) if figure else []:
+            typer.echo(f"figure: {path}", err=True)
+
+
+def _reproduced(experiment: Experiment, data: Path | None, full: bool) -> Result:
+    with Console(stderr=True).status(experiment.name) as doing:
+        return experiment.run(data, full, lambda what: doing.update(f"{experiment.name}: {what}"))

@@ -1,8 +1,8 @@
 """An independent implementation of the state filters, written from the documents alone.
 
 It shares nothing with ``src/holdfast``: dictionaries, loops and Python's own numbers. A row is a dictionary
-with ``time`` (µs since 1970), ``source``, ``sequence``, ``topic``, perhaps ``x``, ``y``, ``z`` or ``place``, and
-attributes; a missing value is ``None`` or NaN. A predicate is a function from a row to True, False or None
+with ``time`` (µs since 1970), ``source``, ``sequence``, ``topic``, perhaps ``x``, ``y``, ``z`` or ``place``,
+and attributes; a missing value is ``None`` or NaN. A predicate is a function from a row to True, False or None
 (unknown), made of the Kleene helpers below. A scope is a list of functions from a row to a key (or None),
 innermost first.
 """
@@ -23,7 +23,7 @@ Key = Callable[[Row], "str | None"]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-# --- values: None is missing, NaN is missing --------------------------------------------------------------
+# --- values: None is missing, NaN is missing ------------------------------------------------------
 
 
 def known(value: Value) -> Value:
@@ -52,7 +52,7 @@ def absolute(value: Value) -> Value:
     return None if value is None else abs(value)
 
 
-# --- Kleene's logic -------------------------------------------------------------------------------------------
+# --- Kleene's logic -------------------------------------------------------------------------------
 
 
 def compare(left: Value, operator: str, right: Value) -> bool | None:
@@ -89,7 +89,7 @@ def between(value: Value, low: Value, high: Value) -> bool | None:
     return both(compare(value, ">=", low), compare(value, "<=", high))
 
 
-# --- scopes -------------------------------------------------------------------------------------------------
+# --- scopes ---------------------------------------------------------------------------------------
 
 
 def key_text(value: Value) -> str | None:
@@ -179,7 +179,7 @@ def everything(row: Row) -> str:
     return ""
 
 
-# --- the filter -----------------------------------------------------------------------------------------------
+# --- the filter -----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -222,7 +222,7 @@ def printed(value: Value) -> Value:
 
 
 def judge(rows: Iterable[Row], subscriptions: Sequence[Subscription]) -> list[dict[str, Any]]:
-    """Every notification of a replay, as DESIGN §7 prints it (without ``id``), in the order that it prescribes."""
+    """Every notification of a replay, as DESIGN §7 prints it (without ``id``) and orders it."""
     ordered = sorted(rows, key=lambda row: (row["time"], row["source"], row["sequence"]))
     lines: list[tuple[tuple[Any, ...], dict[str, Any]]] = []
     for subscription in subscriptions:

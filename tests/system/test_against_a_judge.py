@@ -11,7 +11,7 @@ import random
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from support.judge import (
     EPOCH,
     Gazetteer,
@@ -62,7 +63,7 @@ def sub(
     return Subscription(name, topic, list(ATTRIBUTES), enter, leave, scopes)
 
 
-# --- the data -----------------------------------------------------------------------------------------------
+# --- the data -------------------------------------------------------------------------------------
 
 START = 1_700_000_000_000_000
 HUGE = 1 << 53
@@ -118,7 +119,7 @@ def numbered(rows: Sequence[Row], rank: int = 0) -> list[Row]:
     return [{**row, "sequence": (rank << 32) + i} for i, row in enumerate(rows)]
 
 
-# --- files ----------------------------------------------------------------------------------------------------
+# --- files ----------------------------------------------------------------------------------------
 
 Stamp = Callable[[int], str]
 
@@ -206,7 +207,7 @@ def write_parquet(
 WRITERS = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}
 
 
-# --- the definitions ------------------------------------------------------------------------------------------
+# --- the definitions ------------------------------------------------------------------------------
 
 PLACES = Gazetteer(
     {
@@ -623,7 +624,7 @@ def placed(rows: Sequence[Row], gazetteer: Gazetteer | None, seed: int = 5) -> l
     return list(rows)
 
 
-# --- one file -------------------------------------------------------------------------------------------------
+# --- one file -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("format", WRITERS)
@@ -668,7 +669,7 @@ def test_tables_say_the_same_as_lines(format: str, tmp_path: Path, holdfast: Any
     assert [row["source"] for row in found] == [line["source"] for line in expected]
 
 
-# --- units, topics, names, clocks -----------------------------------------------------------------------------
+# --- units, topics, names, clocks -----------------------------------------------------------------
 
 
 def test_units_are_compared_after_conversion(tmp_path: Path, holdfast: Any) -> None:
@@ -853,7 +854,7 @@ def test_an_explicit_sequence_decides_ties(tmp_path: Path, holdfast: Any) -> Non
     assert ran.lines == expected
 
 
-# --- several files ----------------------------------------------------------------------------------------------
+# --- several files --------------------------------------------------------------------------------
 
 
 def test_several_files_of_several_formats_overlap(tmp_path: Path, holdfast: Any) -> None:
@@ -934,7 +935,7 @@ def test_a_shuffled_overlapping_folder_equals_the_sorted_one_in_little_memory(
     )
 
 
-# --- chance -----------------------------------------------------------------------------------------------------
+# --- chance ---------------------------------------------------------------------------------------
 
 FLOATS = st.none() | st.sampled_from([*VALUES, math.nan, -0.0]) | st.floats(width=64)
 WHOLE = st.none() | st.integers(-3, 3) | st.integers(-(2**62), 2**62)

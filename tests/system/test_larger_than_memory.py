@@ -17,11 +17,11 @@ DEFINITION = """
 topic Reading (value float, level int)
 state Warm   on Reading [value > 25; value < 22] per source
 state Warmer on Reading [value > 26; value < 21] per source
-state Any    on Reading [value > 27.5; value < 19.5]
-state Level  on Reading [level == 3; level == 0] per level, source
+state Any    on Reading [value > 28.3; value < 18.7]
+state Level  on Reading [level == 9999; level == 3] per source
 """
 SOURCES = 500
-COLUMNS = ("time", "source", "value", "level", "sequence")
+NAMES = pa.array([f"sensor-{i}" for i in range(SOURCES)])
 
 
 def chunk(number: int, rows: int) -> pa.Table:
@@ -32,9 +32,9 @@ def chunk(number: int, rows: int) -> pa.Table:
     values = 23.5 + 4 * np.sin(row / SOURCES / 300 + source) + rng.normal(0, 0.2, rows)
     columns = {
         "time": pa.array(row // 100 * 1_000_000).cast(pa.timestamp("us")),
-        "source": pa.array(np.char.add("sensor-", source.astype(str))),
+        "source": NAMES.take(pa.array(source)),
         "value": values.round(3),
-        "level": rng.integers(0, 4, rows),
+        "level": rng.integers(0, 10_000, rows),
         "sequence": row,
     }
     return pa.table(columns)

@@ -48,7 +48,7 @@ def values(name: str, numbers: Sequence[float], source: str = "s1") -> list[Read
     return [(source, {name: number}) for number in numbers]
 
 
-# --- state-filters.md -------------------------------------------------------------------------------------------
+# --- state-filters.md -----------------------------------------------------------------------------
 
 WARMNESS = "topic Temperature (temperature float)\nwarmness: [temperature > 25; temperature < 22]\n"
 WARM = [24, 26, 27, 23, 21.9, 20, 25, 25.1]
@@ -127,7 +127,7 @@ def test_all_examples_of_the_paper_parse_in_one_file(holdfast: Any, tmp_path: Pa
     assert ran.status == 0, ran.err
 
 
-# --- sps.md §3.1: mines -------------------------------------------------------------------------------------------
+# --- sps.md §3.1: mines ---------------------------------------------------------------------------
 
 MINES = """
 topic Mine (methane float, temp float)
@@ -164,7 +164,7 @@ def test_mines_deliver_onset_and_end_where_content_filters_deliver_nearly_everyt
     assert state == passed["s"]
 
 
-# --- sps.md §3.2: office ------------------------------------------------------------------------------------------
+# --- sps.md §3.2: office --------------------------------------------------------------------------
 
 OFFICE = """
 topic Office (temp float)
@@ -204,7 +204,7 @@ def test_office_regulation_holds_at_its_end_and_says_its_region(holdfast: Any, t
     assert mine[1]["since"] == "2007-09-13T00:02:00.000000Z"
 
 
-# --- sps.md §3.3 --------------------------------------------------------------------------------------------------
+# --- sps.md §3.3 ----------------------------------------------------------------------------------
 
 
 def test_freezing_delivers_the_first_reading_below_zero_and_the_first_that_is_not(
@@ -285,7 +285,8 @@ PAIRS = [
 def test_replicas_in_series_equal_one_filter(pair: str, numbers: list[float | None], replicas: int) -> None:
     definition = f"topic T (temp float)\nstate S on T [{pair}]\n"
     stream = [Event("T", i, "s", {"temp": number}, i + 1) for i, number in enumerate(numbers)]
-    once = [note.event for event in stream for note in chain([Engine(parse(definition))], event)]
+    single = Engine(parse(definition))
+    once = [note.event for event in stream for note in single.push(event)]
     engines = [Engine(parse(definition)) for _ in range(replicas)]
     series = [note.event for event in stream for note in chain(engines, event)]
     assert series == once

@@ -190,7 +190,8 @@ def _equality(compare: Callable[[Any, Any], Any], a: Any, b: Any, size: int) -> 
         a, b = b, a
     if isinstance(a, pa.DictionaryArray) and isinstance(b, pa.Scalar):
         entries = _mask(compare(a.dictionary, b), len(a.dictionary))
-        return np.append(entries, False)[a.indices.fill_null(len(entries)).to_numpy(zero_copy_only=False)]
+        indices = a.indices.cast(pa.int64()).fill_null(len(entries))  # int8 cannot count 128 entries
+        return np.append(entries, False)[indices.to_numpy(zero_copy_only=False)]
     a, b = (v.dictionary_decode() if isinstance(v, pa.DictionaryArray) else v for v in (a, b))
     return _mask(compare(a, b), size)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..lang.condition import Checked, Condition
-from ..lang.ops import Expression, Name, Not
+from ..lang.rewrite import names
 from ..lang.show import show
 from ..model.instant import show_duration
 from .machine import Group, groups
@@ -19,16 +19,16 @@ def explain(checked: Checked) -> str:
 
 
 def _machine(number: int, group: Group, by_name: dict[str, Condition]) -> Iterator[str]:
-    conditions = [by_name[name] for names in group.conditions for name in names]
+    conditions = [by_name[name] for equal in group.conditions for name in equal]
     first = conditions[0]
     plural = "s" if len(group.conditions) > 1 else ""
     yield f"machine {number}: {len(group.conditions)} filter{plural} on {group.topic.name}"
-    for names in group.conditions:
-        condition = by_name[names[0]]
-        yield f"  {', '.join(names)}"
+    for equal in group.conditions:
+        condition = by_name[equal[0]]
+        yield f"  {', '.join(equal)}"
         yield f"    starts  {show(condition.enter)}"
         yield f"    ends    {_end(condition)}"
-    yield f"  reads     {', '.join(_columns(conditions)) or 'nothing but'} with time, source, sequence"
+    yield f"  looks at  {', '.join(['time', 'source', 'sequence', *_columns(conditions)])}"
     yield f"  scopes    {_scopes(first)}"
     yield f"  delivery  {_delivery(first)}"
     yield "  at the source, drops what satisfies neither predicate; in a closed part also every"
@@ -44,22 +44,14 @@ def _end(condition: Condition) -> str:
 
 
 def _columns(conditions: list[Condition]) -> list[str]:
+    """What is read of an event beside time, source and sequence."""
     seen: dict[str, None] = {}
     for condition in conditions:
-        for op in (condition.enter, condition.exit):
-            seen.update(dict.fromkeys(_names(op)))
+        seen.update(dict.fromkeys([*names(condition.enter), *names(condition.exit)]))
         seen.update(dict.fromkeys(name for level in condition.keys for name in level))
+    if conditions[0].forest is not None:
+        seen.update(dict.fromkeys(("place", "x", "y", "z")))
     return [name for name in seen if name != "source"]
-
-
-def _names(op: Expression) -> Iterator[str]:
-    match op:
-        case Name(name) | Not(Name(name)):
-            yield name
-        case _:
-            for field in ("left", "right", "arg"):
-                if hasattr(op, field):
-                    yield from _names(getattr(op, field))
 
 
 def _scopes(condition: Condition) -> str:

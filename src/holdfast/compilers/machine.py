@@ -37,7 +37,8 @@ def groups(conditions: Iterable[Condition]) -> list[Group]:
 def _shared(together: Sequence[Condition]) -> list[Group]:
     equal: dict[object, list[Condition]] = {}
     for condition in together:
-        equal.setdefault((condition.enter, condition.exit), []).append(condition)
+        meaning = repr((condition.enter, condition.exit))  # 1 == 1.0, but they compare differently
+        equal.setdefault(meaning, []).append(condition)
     distinct = list(equal.values())
     return [_group(distinct[i : i + MOST]) for i in range(0, len(distinct), MOST)]
 

@@ -9,7 +9,7 @@ from ..errors import UsageError, did_you_mean
 from .experiment import Experiment
 
 MODULES = {
-    "state-filter-table": "state_filter_table",
+    "state-filter-table": "state_filter_table.run",
 }
 """Name -> the module here whose ``EXPERIMENT`` it is."""
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ..errors import InputError, UsageError
 from ..model.batch import AXES, TYPES
 from ..model.topic import Kind, Topic
-from .convert import Mask, WrongType, convert, decoded, truths
+from .convert import Mask, WrongType, convert, decoded, named, truths
 from .find import InputFile
 from .reading import Layout, Reading, require_attributes
 from .tally import Rejects, Tally
@@ -103,7 +103,7 @@ def _topics(
     if layout.topic is None:
         assert layout.default is not None
         return [(layout.default, every)] if len(every) else []
-    names, _ = convert(chunk.columns[layout.topic], "text")
+    names = named(convert(chunk.columns[layout.topic], "text")[0])
     if layout.default is not None:
         names = pc.fill_null(names, layout.default.name)
     blame.add(truths(pc.is_null(names)), NO_TOPIC)
@@ -127,7 +127,9 @@ def _shared(
     columns = {"time": _time(file, chunk, layout, reading, blame, mine)}
     source = chunk.columns[layout.source]
     if not (pa.types.is_dictionary(source.type) and source.type.equals(SOURCE)):
-        source = _converted(file, source, layout.source, "source", "text", blame, mine).dictionary_encode()
+        source = named(
+            _converted(file, source, layout.source, "source", "text", blame, mine)
+        ).dictionary_encode()
     elif (blanks := _blank(source.dictionary)) is not None:
         source = (
             pa.DictionaryArray.from_arrays(source.indices, blanks).dictionary_decode().dictionary_encode()
@@ -146,7 +148,7 @@ def _shared(
 def _blank(dictionary: pa.Array) -> pa.Array | None:
     """The dictionary with its blank words missing, if it has some."""
     dictionary.validate(full=True)
-    words, _ = convert(dictionary, "text")
+    words = named(dictionary)
     return words if words.null_count else None
 
 

@@ -81,6 +81,12 @@ def trimmed(text: pa.Array) -> pa.Array:
     return pc.if_else(said, text, pa.scalar(None, pa.string()))
 
 
+def named(text: pa.Array) -> pa.Array:
+    """Text that names something; null where it is blank."""
+    blank = pc.equal(pc.ascii_trim_whitespace(text), "")
+    return pc.if_else(blank, pa.scalar(None, pa.string()), text) if pc.any(blank).as_py() else text
+
+
 def _as_string(column: pa.Array) -> pa.Array:
     text = column.cast(pa.string())
     if not pa.types.is_binary(column.type):
@@ -94,9 +100,7 @@ def _is_number(type: pa.DataType) -> bool:
 
 def _to_text(column: pa.Array) -> tuple[pa.Array, Mask]:
     if is_text(column.type):
-        blank = pc.equal(pc.ascii_trim_whitespace(column), "")
-        text = pc.if_else(blank, pa.scalar(None, pa.string()), column) if pc.any(blank).as_py() else column
-        return text, nowhere(column)
+        return column, nowhere(column)
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     if not (_is_number(column.type) or pa.types.is_boolean(column.type) or pa.types.is_temporal(column.type)):

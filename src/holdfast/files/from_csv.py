@@ -96,7 +96,9 @@ def _batches(
             pacsv.ConvertOptions(
                 column_types=dict.fromkeys(wanted, pa.string()),
                 include_columns=wanted,
-                strings_can_be_null=False,
+                null_values=[""],  # nothing between two commas; "" in quotes is an empty text
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
             ),
         )
         yield from reader

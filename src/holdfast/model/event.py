@@ -18,6 +18,9 @@ Status = Literal["ingress", "egress", "atomic", "late"]
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast
 
+UNNUMBERED = -1
+"""The sequence number of an event that a host has yet to number."""
+
 STATUSES: tuple[Status, ...] = ("ingress", "egress", "atomic", "late")
 
 
@@ -29,7 +32,7 @@ class Event:
     time: Instant
     source: str
     attributes: Mapping[str, Value] = field(default_factory=dict)
-    sequence: int = 0
+    sequence: int = UNNUMBERED
     location: tuple[float, ...] | None = None
     place: str | None = None
 

@@ -76,8 +76,9 @@ def inside(shape: Shape, axes: Sequence[Any]) -> NDArray[np.bool_]:
             sides = [(lo <= axis) & (axis <= hi) for lo, hi, axis in zip(low, high, axes, strict=False)]
             return np.logical_and.reduce(sides)
         case Circle(centre, radius):
-            squares = [(axis - c) * (axis - c) for c, axis in zip(centre, axes, strict=False)]
-            return np.asarray(sum(squares) <= radius * radius)
+            with np.errstate(over="ignore"):  # what is too far to square is outside
+                squares = [(axis - c) * (axis - c) for c, axis in zip(centre, axes, strict=False)]
+                return np.asarray(sum(squares) <= radius * radius)
         case Polygon():
             import shapely
 

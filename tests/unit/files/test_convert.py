@@ -101,7 +101,7 @@ def test_everything_plain_has_a_text():
     assert converted([5, None], "text") == ["5", None]
     assert converted([5.0, 2.5, math.nan], "text") == ["5", "2.5", None]
     assert converted([True], "text") == ["true"]
-    assert converted(["NA", "null", "", "  ", " a"], "text") == ["NA", "null", None, None, " a"]
+    assert converted(["NA", "null", "", "  ", " a"], "text") == ["NA", "null", "", "  ", " a"]
 
 
 @pytest.mark.parametrize(

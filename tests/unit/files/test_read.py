@@ -184,6 +184,21 @@ def test_csv_quotes_line_ends_blank_lines_and_marks_are_understood(put, reads, s
     assert (second.source, second.attributes["room"], second.sequence) == ("ø", " r", 1)
 
 
+def test_nothing_between_commas_is_missing_and_quotes_hold_an_empty_text(put, reads, sighting):
+    text = 'time,source,name,room\n2007-09-13,s,,""\n2007-09-14,s," ",\n'
+    first, second = reads(put("a.csv", text), topics=(sighting,)).events
+    assert first.attributes == {"name": None, "room": ""}
+    assert second.attributes == {"name": " ", "room": None}
+    lines = '{"time": "2007-09-13", "source": "s", "name": "", "room": null}\n'
+    (event,) = reads(put("a.jsonl", lines), topics=(sighting,)).events
+    assert event.attributes == {"name": "", "room": None}
+
+
+def test_a_blank_source_is_no_source(put, reads):
+    result = reads(put("a.csv", 'time,source,value\n2007-09-13,"",1\n2007-09-13,  ,1\n2007-09-13,s,1\n'))
+    assert [reason for _, reason in result.reasons] == ["no source", "no source"]
+
+
 def test_a_csv_file_of_several_blocks_keeps_its_row_numbers(put, reads, monkeypatch):
     from holdfast.files import from_csv
 

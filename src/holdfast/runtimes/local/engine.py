@@ -25,7 +25,7 @@ from ...lang.condition import Checked, Condition
 from ...lang.ops import Subscribe
 from ...lang.parse import parse
 from ...machines.machine import transitions
-from ...model.event import Event, Notification, Transition, Value
+from ...model.event import UNNUMBERED, Event, Notification, Transition, Value
 from ...model.instant import BEGINNING, NEVER, Instant
 from ...model.topic import Attribute, Topic
 
@@ -247,14 +247,15 @@ class Engine:
     def _admitted(self, topic: Topic, event: Event) -> Event:
         """The event with declared kinds and a sequence number."""
         attributes = admitted(topic, event.attributes)
-        if attributes is event.attributes and event.sequence:
+        numbered = event.sequence != UNNUMBERED
+        if numbered and attributes is event.attributes:
             return event
         return Event(
             event.topic,
             event.time,
             event.source,
             attributes,
-            event.sequence or self._sequence,
+            event.sequence if numbered else self._sequence,
             event.location,
             event.place,
         )

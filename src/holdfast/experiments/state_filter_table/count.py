@@ -1,0 +1,205 @@
+"""The lines of the table, counted from what passed and what was delivered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..stbernard import MINUTE, Temperatures, Times
+from .field import EVERY, VALIDITY, Field, Setting
+from .scheme import Passed, Scheme, content_filters, state_filters
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The lines of the table for one scheme; times in minutes."""
+
+    publishers: int
+    subscribers: int
+    subscriptions: int
+    covered_publishers: int
+    source_filters: int
+    scoping_filters: int | None
+    published: int
+    covered: int
+    passes: int
+    ratio: float
+    disseminated: int
+    suppressed: int
+    shared_before: int
+    shared_after: int
+    delivered: int
+    resolution: float
+    worst_error: float
+    conditions: int
+
+
+LINES: Mapping[str, tuple[str, Any, Any, str]] = {
+    "publishers": ("publishers", 35, 35, "sensors"),
+    "subscribers": ("subscribers", 10, 10, "one threshold each"),
+    "subscriptions": ("subscriptions", 10, 10, "one for each subscriber"),
+    "covered_publishers": ("covered publishers", 11, 11, "sensors in a region somebody subscribes to"),
+    "source_filters": ("source-side filters", 27, 27, "pairs of a subscription and a sensor it covers"),
+    "scoping_filters": ("scoping filters", 10, None, "pairs of a subscription and a region it covers"),
+    "published": ("published events", 21000, 21000, "readings of all sensors"),
+    "covered": ("covered events", 6600, 6600, "readings of covered publishers"),
+    "passes": ("source-side passes", 22, 216, "events that pass a filter at their source, each once"),
+    "ratio": ("source-side pass ratio", 22 / 6600, 216 / 6600, "source-side passes / covered events"),
+    "disseminated": ("disseminated events", 8, 216, "events that leave their region, each once"),
+    "suppressed": ("duplicates suppressed", 14, 0, "source-side passes - disseminated events"),
+    "shared_before": (
+        "shared events before suppression",
+        16,
+        192,
+        "source-side passes for two subscribers or more",
+    ),
+    "shared_after": (
+        "shared events after suppression",
+        6,
+        192,
+        "disseminated events for two subscribers or more",
+    ),
+    "delivered": ("delivered events", 20, 620, "deliveries, counted at every subscriber"),
+    "resolution": (
+        "capturing resolution (min)",
+        3,
+        30,
+        "how long ago a change may have been when the scheme can first show it: "
+        "the time between readings; the validity",
+    ),
+    "worst_error": (
+        "worst error seen (min)",
+        None,
+        18,
+        "how long a subscriber still believes in a condition after the reading that ended it",
+    ),
+    "conditions": (
+        "conditions told apart",
+        None,
+        None,
+        "stretches that a subscriber can tell from the next; the readings hold as many as SF says",
+    ),
+}
+"""Line -> what it is called, the paper's SF and ECF, and how we count it."""
+
+
+class Measured(NamedTuple):
+    """One run: both schemes on one field, one period, one setting."""
+
+    sf: Counts
+    ecf: Counts
+    schemes: tuple[Scheme, Scheme]
+
+
+def measure(field: Field, setting: Setting, times: Times, temps: Temperatures) -> Measured:
+    """Both schemes on ``temps[sensor, reading]``, and every line of the table."""
+    sf = state_filters(field, setting, times, temps)
+    ecf = content_filters(field, setting, times, temps)
+    late_sf: list[int] = [0]
+    late_ecf: list[int] = [0]
+    told_sf = told_ecf = 0
+    for subscriber in field.subscribers:
+        sensor = field.sensors_of(subscriber.region)[0]  # all of the region report the same
+        values, threshold = temps[sensor], setting.threshold(subscriber)
+        toggles = sorted(p.at for p in sf.delivered if p.subscriber == subscriber.name)
+        late_sf += late_ends(times, values <= setting.leaves(subscriber), toggles)
+        told_sf += (len(toggles) + 1) // 2
+        said = sorted(p.at for p in ecf.delivered if p.subscriber == subscriber.name and p.sensor == sensor)
+        late_ecf += overstays(times, values > threshold, said, VALIDITY)
+        told_ecf += stretches(times[said])
+    return Measured(
+        _counted(
+            field,
+            sf,
+            len(times),
+            scoping_filters=len({(s.name, s.region) for s in field.subscribers}),
+            resolution=float(np.diff(times).max() / MINUTE),
+            worst_error=max(late_sf) / MINUTE,
+            conditions=told_sf,
+        ),
+        _counted(
+            field,
+            ecf,
+            len(times),
+            scoping_filters=None,
+            resolution=VALIDITY / MINUTE,
+            worst_error=max(late_ecf) / MINUTE,
+            conditions=told_ecf,
+        ),
+        (sf, ecf),
+    )
+
+
+def late_ends(times: Times, ended: NDArray[np.bool_], toggles: Sequence[int]) -> list[int]:
+    """For every end that SF tells, how long before it a reading had already satisfied the exit."""
+    late = []
+    for start, end in zip(toggles[::2], toggles[1::2], strict=False):
+        first = start + int(np.argmax(ended[start : end + 1]))
+        late.append(int(times[end] - times[first]))
+    return late
+
+
+def overstays(times: Times, warm: NDArray[np.bool_], said: Sequence[int], validity: int) -> list[int]:
+    """For every end of a condition, how long ECF lets believe in it: until the validity of the last
+    event runs out, or the condition begins again."""
+    late = []
+    for end in np.flatnonzero(warm[:-1] & ~warm[1:]) + 1:
+        last = max((at for at in said if at < end), default=None)
+        if last is not None:
+            again = np.flatnonzero(warm[end:])
+            begins = times[end + again[0]] if len(again) else times[last] + validity
+            late.append(max(0, int(min(times[last] + validity, begins) - times[end])))
+    return late
+
+
+def stretches(said: Times) -> int:
+    """How many runs of ECF events there are in which each follows as soon as the validity allows."""
+    return 0 if not len(said) else 1 + int((np.diff(said) > VALIDITY + EVERY).sum())
+
+
+def _counted(
+    field: Field,
+    scheme: Scheme,
+    readings: int,
+    *,
+    scoping_filters: int | None,
+    resolution: float,
+    worst_error: float,
+    conditions: int,
+) -> Counts:
+    watched = [i for i, sensor in enumerate(field.sensors) if sensor.region in field.covered]
+    before, after = _wanted(scheme.at_source), _wanted(scheme.delivered)
+    return Counts(
+        publishers=len(field.sensors),
+        subscribers=len(field.subscribers),
+        subscriptions=len(field.subscribers),
+        covered_publishers=len(watched),
+        source_filters=sum(len(field.sensors_of(s.region)) for s in field.subscribers),
+        scoping_filters=scoping_filters,
+        published=len(field.sensors) * readings,
+        covered=len(watched) * readings,
+        passes=len(before),
+        ratio=len(before) / (len(watched) * readings),
+        disseminated=len(after),
+        suppressed=len(before) - len(after),
+        shared_before=_shared(before),
+        shared_after=_shared(after),
+        delivered=len(scheme.delivered),
+        resolution=resolution,
+        worst_error=worst_error,
+        conditions=conditions,
+    )
+
+
+def _wanted(passed: Iterable[Passed]) -> Counter[tuple[int, int]]:
+    """For each event, a reading of a sensor, by how many subscribers it is wanted."""
+    return Counter((p.sensor, p.at) for p in set(passed))
+
+
+def _shared(wanted: Counter[tuple[int, int]]) -> int:
+    return sum(subscribers >= 2 for subscribers in wanted.values())

@@ -1,0 +1,69 @@
+"""One definition, every runtime, the same notifications."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from holdfast import App, Event, parse
+from holdfast.lang import ops
+from holdfast.model.event import notification_id
+from support import naive
+from support.histories import REGIONS, TOPIC, chain, histories, label, subscriptions
+from support.runtimes import RUNTIMES, Runtime
+
+
+@pytest.fixture(params=RUNTIMES)
+def runtime(request) -> Runtime:
+    return RUNTIMES[request.param]
+
+
+def visible(notifications):
+    return [(n.id, n.subscription, n.scope, n.status, n.since, n.event.order) for n in notifications]
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+@given(subs=subscriptions(most=3), events=histories())
+def test_random_definitions_over_random_histories(name, subs, events):
+    app = App((ops.DeclareTopic(TOPIC), *REGIONS, *subs))
+    expected = [
+        (sub.name, label(sub.per, sub.scope, outermost), status, since, event)
+        for sub in subs
+        for status, outermost, since, event in naive.run(
+            sub, chain(sub.per, sub.scope), naive.in_order(events)
+        )
+    ]
+    expected.sort(key=lambda n: (n[4].time, n[0], n[1] or "", n[4].source, n[4].sequence))
+    assert visible(RUNTIMES[name](app, events)) == [
+        (notification_id(sub, scope, status, *event.order), sub, scope, status, since, event.order)
+        for sub, scope, status, since, event in expected
+    ]
+
+
+TWO_TOPICS = """
+topic Temperature (value float)
+topic Door (open bool)
+state  Warm on Temperature [value > 25; value < 22] per source
+state  Open on Door [open; !open] per source ordered 5 s
+filter Hot  on Temperature where value > 40
+"""
+
+
+def test_several_topics_come_out_in_one_order(runtime):
+    events = [
+        Event("Temperature", 1, "t1", {"value": 26.0}, 1),
+        Event("Door", 1, "d1", {"open": True}, 2),
+        Event("Temperature", 3, "t1", {"value": 41.0}, 3),
+        Event("Door", 2, "d1", {"open": None}, 4),
+        Event("Door", 3, "d1", {"open": False}, 5),
+        Event("Temperature", 2, "t1", {"value": None}, 6),
+        Event("Temperature", 4, "t1", {"value": 20.0}, 7),
+    ]
+    out = [(n.event.time, n.subscription, n.status, n.since) for n in runtime(parse(TWO_TOPICS), events)]
+    assert out == [
+        (1, "Open", "ingress", None),
+        (1, "Warm", "ingress", None),
+        (3, "Hot", "atomic", None),
+        (3, "Open", "egress", 1),
+        (4, "Warm", "egress", 1),
+    ]

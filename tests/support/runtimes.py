@@ -1,0 +1,67 @@
+"""Every way to run a definition over a history: the same notifications from each.
+
+A runtime is a function from an app and events (numbered, in order of arrival) to notifications in
+the order of an output.  The history is a replay: events are taken by (time, source, sequence).
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from holdfast import App, Engine, Event, Notification, Replay, check
+from holdfast.files.find import find
+from holdfast.files.reading import Reading
+from holdfast.model.batch import from_events
+
+Runtime = Callable[[App, Sequence[Event]], list[Notification]]
+
+
+def in_order(events: Sequence[Event]) -> list[Event]:
+    return sorted(events, key=lambda event: event.order)
+
+
+def output(notifications: Sequence[Notification]) -> list[Notification]:
+    return sorted(notifications, key=lambda n: n.order)
+
+
+def engine(app: App, events: Sequence[Event]) -> list[Notification]:
+    """One event at a time."""
+    return output(list(Engine(app).run(in_order(events))))
+
+
+def engine_in_batches(app: App, events: Sequence[Event]) -> list[Notification]:
+    """Batches of three, topic by topic."""
+    running, out = Engine(app), []
+    topics = {topic.name: topic for topic in check(app).topics}
+    history = in_order(events)
+    for i in range(0, len(history), 3):
+        for name, topic in topics.items():
+            part = [event for event in history[i : i + 3] if event.topic == name]
+            out += running.push_batch(name, from_events(topic, part))
+    return output(out + running.finish())
+
+
+def replay(app: App, events: Sequence[Event]) -> list[Notification]:
+    """Parquet files that overlap, with little memory to sort in."""
+    checked = check(app)
+    with tempfile.TemporaryDirectory() as folder:
+        for topic in checked.topics:
+            mine = [event for event in events if event.topic == topic.name]
+            for i in range(2):
+                table = pa.Table.from_batches([from_events(topic, mine[i::2])])
+                table = table.append_column("topic", pa.array([topic.name] * len(table), pa.string()))
+                pq.write_table(table, Path(folder) / f"{topic.name}-{i}.parquet", row_group_size=4)
+        files = find([folder], [topic.name for topic in checked.topics])
+        return list(Replay(checked, files, Reading(checked.topics), memory=4096))
+
+
+RUNTIMES: dict[str, Runtime] = {
+    "engine": engine,
+    "engine in batches": engine_in_batches,
+    "replay": replay,
+}

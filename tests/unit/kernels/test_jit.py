@@ -1,0 +1,69 @@
+"""When a loop becomes machine code."""
+
+import subprocess
+import sys
+from textwrap import dedent
+
+import numpy as np
+import pytest
+
+from holdfast.kernels.jit import SMALL, kernel
+
+INSIDE = """
+import sys
+import numpy as np
+from holdfast.kernels import keys
+from holdfast.kernels.toggle import toggle
+from holdfast.machines import filter, keys
+
+def run(size):
+    arrays = [np.zeros(size, dtype) for dtype in (np.int32, np.uint8, np.uint8)]
+    toggle(*arrays, np.zeros(1, np.uint8), np.uint8(1), np.zeros(size, np.uint8))
+    print("numba" in sys.modules)
+
+run({small} - 1)
+run({small})
+"""
+
+
+def test_numba_is_imported_by_the_first_large_call_and_not_before():
+    script = dedent(INSIDE).format(small=SMALL)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "True"]
+
+
+def test_a_short_call_is_python_until_a_long_one_has_paid_for_the_machine_code():
+    @kernel
+    def doubled(values):
+        """Twice."""
+        for i in range(len(values)):
+            values[i] *= 2
+
+    runs = []
+    python = doubled.body
+    doubled.body = lambda values: runs.append("python") or python(values)
+    values = np.ones(3)
+    doubled(values)
+    assert runs == ["python"]
+    doubled._compiled = lambda values: runs.append("compiled")
+    doubled(values)
+    assert runs == ["python", "compiled"]
+    assert values.tolist() == [2, 2, 2]
+
+
+def test_a_kernel_keeps_the_name_and_the_words_of_its_loop():
+    @kernel
+    def nothing(values):
+        """Does nothing."""
+
+    assert (nothing.__name__, nothing.__doc__) == ("nothing", "Does nothing.")
+
+
+@pytest.mark.parametrize("size", [0, 1, SMALL - 1, SMALL, SMALL + 1])
+def test_every_size_gives_every_row(size):
+    from holdfast.kernels.toggle import toggle
+
+    hits = np.full(size, 9, np.uint8)
+    ones = np.ones(size, np.uint8)
+    toggle(np.full(size, -1, np.int32), ones, ones, np.zeros(1, np.uint8), np.uint8(1), hits)
+    assert hits.tolist() == [1] * size

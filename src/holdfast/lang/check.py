@@ -30,6 +30,7 @@ from .ops import (
     Subscribe,
     Text,
     Truth,
+    place_of,
 )
 from .types import (
     Parameters,
@@ -223,12 +224,13 @@ def _keys(statement: Subscribe, scope: Scope) -> tuple[tuple[str, ...], ...]:
     assert scope.topic is not None
     seen: set[str] = set()
     for name in (name for level in statement.per for name in level):
+        at = place_of(name, statement.at)
         if name not in scope.topic.by_name:
-            raise unknown_attribute(name, Scope(scope.topic, {}), statement.at)
+            raise unknown_attribute(name, Scope(scope.topic, {}), at)
         if name in seen:
-            raise DefinitionError(f"'per' names '{name}' twice", statement.at)
+            raise DefinitionError(f"'per' names '{name}' twice", at)
         seen.add(name)
-    return statement.per
+    return tuple(tuple(str(name) for name in level) for level in statement.per)
 
 
 def _cautions(statement: Subscribe, condition: Condition, regions: Gazetteer) -> list[Caution]:

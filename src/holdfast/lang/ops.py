@@ -117,6 +117,23 @@ Expression = (
 
 # --- statements ------------------------------------------------------------------------------
 
+
+class Word(str):
+    """A name in a group of names that remembers where it stood."""
+
+    at: Place | None
+
+    def __new__(cls, name: str, at: Place | None = None) -> Word:
+        word = super().__new__(cls, name)
+        word.at = at
+        return word
+
+
+def place_of(name: str, otherwise: Place | None) -> Place | None:
+    """Where a name stood, if it remembers."""
+    return (name.at if isinstance(name, Word) else None) or otherwise
+
+
 Levels = tuple[tuple[str, ...], ...]
 """Nested groups of names, innermost first: ``a, b within c`` is ``(("a", "b"), ("c",))``."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import DefinitionError, Place, UsageError, did_you_mean
 from ..model.space import Forest, Gazetteer, PartialOverlap, Region, load_gazetteer, nest
-from .ops import DeclareRegion, Levels, Statement, UseGazetteer
+from .ops import DeclareRegion, Levels, Statement, UseGazetteer, place_of
 
 
 def gazetteer(statements: Sequence[Statement], base: Path) -> Gazetteer:
@@ -55,7 +55,9 @@ def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
     if not levels:
         return None
     if not known.regions:
-        known = Gazetteer(tuple(Region(name) for name in dict.fromkeys(n for level in levels for n in level)))
+        known = Gazetteer(
+            tuple(Region(str(name)) for name in dict.fromkeys(n for level in levels for n in level))
+        )
     rings = [[region for name in level for region in _named(name, known, at)] for level in levels]
     chosen = [region for ring in rings for region in ring]
     names = [region.name for region in chosen]
@@ -82,6 +84,8 @@ def _named(name: str, known: Gazetteer, at: Place | None) -> tuple[Region, ...]:
         names = [*known.levels, *known.by_name]
         some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         raise DefinitionError(
-            f"unknown region or level '{name}'; there are {some}", at, hint=did_you_mean(name, names)
+            f"unknown region or level '{name}'; there are {some}",
+            place_of(name, at),
+            hint=did_you_mean(name, names),
         )
     return regions

@@ -39,6 +39,7 @@ from .ops import (
     Text,
     Truth,
     UseGazetteer,
+    Word,
 )
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ def _condition(node: Node) -> Predicates:
     enter = expression(parts[0])
     if _tree(node).data == "pair":
         return enter, Not(enter, place(parts[0])) if parts[1] is None else expression(parts[1]), ()
-    regions = tuple(_label(token) for token in parts[2:] if token is not None and token.type != "EVERYTHING")
+    regions = tuple(_word(token) for token in parts[2:] if token is not None and token.type != "EVERYTHING")
     return enter, expression(parts[1]), (regions,) if regions else ()
 
 
@@ -271,7 +272,11 @@ def _one_of(token: Token, known: tuple[str, ...], what: str) -> str:
 
 def levels(node: Node) -> Levels:
     """The groups of names of ``per`` or ``scope``."""
-    return tuple(tuple(_label(_token(name)) for name in parts_of(level)) for level in parts_of(node))
+    return tuple(tuple(_word(_token(name)) for name in parts_of(level)) for level in parts_of(node))
+
+
+def _word(token: Token) -> Word:
+    return Word(_label(token), place(token))
 
 
 def duration(node: Node, *, above_zero: bool = False) -> Duration:

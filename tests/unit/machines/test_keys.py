@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.machines import keys as module
@@ -54,7 +54,6 @@ def test_keys_are_a_dict(takings):
 
 
 @pytest.mark.usefixtures("hurried")
-@settings(suppress_health_check=list(settings().suppress_health_check) + [])
 @given(takings)
 def test_keys_are_a_dict_across_the_limits_of_batch_and_memory(takings):
     assert agrees(*taken(takings))

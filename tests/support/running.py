@@ -1,0 +1,55 @@
+"""Machines at work, and what can be seen of what they say."""
+
+from __future__ import annotations
+
+from holdfast.compilers.machine import groups
+from holdfast.lang.parse import parse
+from holdfast.machines.machine import transitions
+from holdfast.model.event import Event
+
+
+def grouped(text):
+    """The one group of machine and topic that a definition makes."""
+    (group,) = groups(parse(text).check().conditions)
+    return group
+
+
+def machine_of(text):
+    return grouped(text).machine
+
+
+def said(passed):
+    """Transitions as plain tuples, condition by condition, each in order."""
+    seen = [(t.condition, t.status, t.scope, t.since, t.event.order) for t in passed]
+    return sorted(seen, key=lambda t: t[0])
+
+
+def folded(machine, events, state=None):
+    """The state after events taken one by one, and what was said."""
+    state = machine.initial() if state is None else state
+    out = []
+    for event in events:
+        state, passed = machine.react(state, event)
+        out += passed
+    return state, said(out)
+
+
+def stepped(machine, topic, batch, state=None, until=0):
+    """The state after a batch, and what was said."""
+    state, passed = machine.step(machine.initial() if state is None else state, batch, until)
+    return state, said(transitions(topic, passed))
+
+
+def readings(*values, source="s", start=0, name="v", topic="T", place=None):
+    """One reading at each instant from ``start``."""
+    return [
+        Event(topic, start + i, source, {name: value}, i, None, place) for i, value in enumerate(values)
+    ]
+
+
+def dictionary_encoded(batch, *names):
+    """The batch with those string columns as dictionaries."""
+    for name in names:
+        at = batch.schema.get_field_index(name)
+        batch = batch.set_column(at, name, batch.column(at).dictionary_encode())
+    return batch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import combinations_with_replacement
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +41,9 @@ CLAIMS = [
     "resolution",
     "accounting",
 ]
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "state-filter-table.md"
 
 
 # --- by hand ---
@@ -312,9 +316,12 @@ def test_the_command_prints_one_json_line(data):
     assert [claim["id"] for claim in json.loads(line)["claims"]] == CLAIMS
 
 
-def test_the_command_says_which_claims_do_not_hold(data):
-    found = CliRunner().invoke(app, ["reproduce", "--data", str(data)])
+def test_the_command_says_which_claims_do_not_hold_and_the_page_shows_what_it_prints(data):
+    found = CliRunner().invoke(app, ["reproduce", "state-filter-table", "--data", str(data)])
     assert found.exit_code == 0
+    tables, _, _ = found.stdout.partition("\nsource-pass-ratio: ")
+    shown = "\n".join(line.rstrip() for line in tables.rstrip().splitlines())
+    assert f"```text\n{shown}\n```" in PAGE.read_text(encoding="utf-8")
     assert "accounting: holds" in found.stdout
     assert "delivered: does not hold" in found.stdout
 

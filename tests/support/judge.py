@@ -2,9 +2,9 @@
 
 It shares nothing with ``src/holdfast``: dictionaries, loops and Python's own numbers. A row is a dictionary
 with ``time`` (µs since 1970), ``source``, ``sequence``, ``topic``, perhaps ``x``, ``y``, ``z`` or ``place``,
-and attributes; a missing value is ``None`` or NaN. A predicate is a function from a row to True, False or None
-(unknown), made of the Kleene helpers below. A scope is a list of functions from a row to a key (or None),
-innermost first.
+and attributes; a missing value is ``None`` or NaN. A predicate is a function from a row to True, False or
+None (unknown), made of the Kleene helpers below. A scope is a list of functions from a row to a key (or
+None), innermost first.
 """
 
 from __future__ import annotations

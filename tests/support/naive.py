@@ -72,6 +72,8 @@ def value(op, event):
                 return None
             result = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
             return None if math.isnan(result) else result
+        case ops.Compare() | ops.Between() | ops.And() | ops.Or() | ops.Not():
+            return truth(op, event)
     raise AssertionError(op)
 
 

@@ -42,9 +42,7 @@ def stepped(machine, topic, batch, state=None, until=0):
 
 def readings(*values, source="s", start=0, name="v", topic="T", place=None):
     """One reading at each instant from ``start``."""
-    return [
-        Event(topic, start + i, source, {name: value}, i, None, place) for i, value in enumerate(values)
-    ]
+    return [Event(topic, start + i, source, {name: value}, i, None, place) for i, value in enumerate(values)]
 
 
 def dictionary_encoded(batch, *names):

@@ -567,6 +567,17 @@ DEFINITIONS = {
         ],
         PLACES,
     ),
+    "keys within regions": Definition(
+        """
+        state Source on Reading [value > 25; value < 22] per source scope rooms
+        state Both on Reading [value > 25; value < 22] per room, n within floor scope buildings
+        """,
+        [
+            sub("Source", warm, cool, by("source"), PLACES.level("rooms")),
+            sub("Both", warm, cool, by("room", "n"), by("floor"), PLACES.level("buildings")),
+        ],
+        PLACES,
+    ),
     "shapes in shapes, by coordinates": Definition(
         """
         state Heat on Reading [value > 25; value < 22] scope rooms within floors within sites
@@ -989,3 +1000,154 @@ def test_whatever_the_rows_are_the_judge_agrees(
         ran = holdfast("replay", definition.write(Path(text)), "-i", folder, *definition.options)
         expected = judge(everything, definition.subscriptions)
         assert ran.lines == expected
+
+
+# --- definitions by chance ------------------------------------------------------------------------
+
+Written = tuple[str, Callable[[Any], Any]]  # the text of an expression and what it means
+
+
+def number_leaves() -> st.SearchStrategy[Written]:
+    constants = st.sampled_from([0, 1, 2, 3, 10, 22, 25]) | st.sampled_from([0.5, 2.5, 22.0, 25.1])
+    return st.sampled_from([("value", value), ("value", value), ("n", n)]) | constants.map(
+        lambda c: (repr(c), lambda r: c)
+    )
+
+
+def float_of(written: Written) -> Written:
+    """Arithmetic is over floats, whatever the attributes are."""
+    text, mean = written
+
+    def as_float(r: Any) -> Any:
+        found = mean(r)
+        return None if found is None else float(found)
+
+    return text, as_float
+
+
+def arithmetic(inner: st.SearchStrategy[Written]) -> st.SearchStrategy[Written]:
+    def binary(sign: str, left: Written, right: Written) -> Written:
+        (a, f), (b, g) = float_of(left), float_of(right)
+        return f"({a} {sign} {b})", lambda r: compute(sign, f(r), g(r))
+
+    def magnitude(written: Written, bars: bool) -> Written:
+        text, f = float_of(written)
+        return (f"abs({text})" if not bars or "|" in text else f"| {text} |"), lambda r: absolute(f(r))
+
+    def minus(written: Written) -> Written:
+        text, f = float_of(written)
+        return f"(-{text})", lambda r: compute("-", -0.0, f(r))
+
+    return (
+        st.builds(binary, st.sampled_from("+-*/"), inner, inner)
+        | st.builds(magnitude, inner, st.booleans())
+        | st.builds(minus, inner)
+    )
+
+
+NUMBERS = st.recursive(number_leaves(), arithmetic, max_leaves=4)
+SIGNS = st.sampled_from([">", "<", ">=", "<=", "==", "!="])
+
+
+def comparison(left: Written, sign: str, right: Written) -> Written:
+    (a, f), (b, g) = left, right
+    return f"{a} {sign} {b}", lambda r: compare(f(r), sign, g(r))
+
+
+def ranged(inner: Written, low: float, high: float) -> Written:
+    text, f = inner
+    return f"{text} in [{low}, {high}]", lambda r: between(f(r), low, high)
+
+
+def word(name: str, sign: str, text: str) -> Written:
+    get = attribute(name)
+    return f'{name} {sign} "{text}"', lambda r: compare(get(r), sign, text)
+
+
+def logic(inner: st.SearchStrategy[Written]) -> st.SearchStrategy[Written]:
+    def joined(sign: str, left: Written, right: Written) -> Written:
+        (a, f), (b, g) = left, right
+        kleene = both if sign in ("&&", "and") else either
+        return f"({a}) {sign} ({b})", lambda r: kleene(f(r), g(r))
+
+    def negated(sign: str, written: Written) -> Written:
+        text, f = written
+        return f"{sign} ({text})", lambda r: negate(f(r))
+
+    return st.builds(joined, st.sampled_from(["&&", "||", "and", "or"]), inner, inner) | st.builds(
+        negated, st.sampled_from(["!", "not"]), inner
+    )
+
+
+PREDICATES = st.recursive(
+    st.builds(comparison, NUMBERS, SIGNS, NUMBERS)
+    | st.builds(ranged, NUMBERS, st.sampled_from([0, 2.5, 20]), st.sampled_from([22, 25.1]))
+    | st.builds(word, st.sampled_from(["room", "floor", "source"]), st.sampled_from(["==", "!="]), st.sampled_from("ab1"))
+    | st.just(("ok", ok))
+    | st.sampled_from([("true", lambda r: True), ("false", lambda r: False)]),
+    logic,
+    max_leaves=5,
+)
+KEYS = st.lists(st.sampled_from(["source", "room", "floor", "n", "ok"]), unique=True, max_size=4)
+
+
+@st.composite
+def subscriptions(draw: st.DrawFn, name: str) -> tuple[str, Subscription]:
+    entrance, enter = draw(PREDICATES)
+    kind = draw(st.sampled_from(["state", "state", "state", "filter", "same"]))
+    keys = draw(KEYS)
+    cuts = sorted(draw(st.sets(st.integers(1, 3), max_size=2)))
+    levels = [part for a, b in zip([0, *cuts], [*cuts, 9], strict=True) if (part := keys[a:b])]
+    per = f" per {' within '.join(', '.join(level) for level in levels)}" if levels else ""
+    scopes = [by(*level) for level in levels]
+    if kind == "filter":
+        return f"filter {name} on Reading where {entrance}{per}", sub(name, enter, True, *scopes)
+    leaving, leave = draw(PREDICATES) if kind == "state" else (entrance, enter)
+    static = constant(leaving)
+    text = f"state {name} on Reading [{entrance}; {leaving}]{per}"
+    return text, sub(name, enter, leave if static is None else static, *scopes)
+
+
+def constant(text: str) -> bool | None:
+    """The static exits; anything else is left to the rows."""
+    return {"true": True, "false": False}.get(text)
+
+
+SMALL = st.none() | st.integers(-3, 30)
+SMALL_ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "time": st.integers(0, 6).map(lambda i: START + i * 500_000),
+            "source": st.sampled_from(["a", "b", "s1"]),
+            "topic": st.just("Reading"),
+            "value": st.none() | st.sampled_from([*VALUES, math.nan]) | st.integers(-5, 30).map(float),
+            "n": SMALL,
+            "m": SMALL,
+            "ok": st.none() | st.booleans(),
+            "room": WORDS,
+            "floor": WORDS,
+            "building": WORDS,
+        }
+    ),
+    min_size=1,
+    max_size=50,
+)
+
+
+def varies(written: str) -> bool:
+    """Whether an exit mentions an attribute: one that is constant is momentary, or never holds."""
+    return any(name in written for name in ("value", "n ", "n)", "ok", "room", "floor", "source"))
+
+
+@settings(max_examples=600)
+@given(data=st.data(), rows=SMALL_ROWS, format=st.sampled_from(list(WRITERS)))
+def test_whatever_the_definitions_are_the_judge_agrees(
+    data: st.DataObject, rows: list[Row], format: str, holdfast: Any
+) -> None:
+    drawn = [data.draw(subscriptions(f"S{i}"), label=f"S{i}") for i in range(3)]
+    definition = Definition("\n".join(text for text, _ in drawn), [subscription for _, subscription in drawn])
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        WRITERS[format](folder / f"data.{format}", rows)
+        ran = holdfast("replay", definition.write(folder), "-i", folder / f"data.{format}")
+        assert ran.lines == judge(numbered(rows), definition.subscriptions)

@@ -77,7 +77,7 @@ def test_a_rebuilt_table_finds_every_key_again(wanted, wider):
 
 
 def test_keys_with_one_hash_are_told_apart():
-    """"plumless" and "buckeroo" have the same CRC-32."""
+    """ "plumless" and "buckeroo" have the same CRC-32."""
     twins = [b"plumless", b"buckeroo"]
     assert crc32(twins[0]) == crc32(twins[1])
     for how in (look_up.body, look_up.compiled):

@@ -22,7 +22,9 @@ WARM = HEAD + "state Warm on T [v > 25; v < 22] per source"
 def thresholds(count, per="per k"):
     """So many filters with thresholds of their own; every fifth is momentary."""
     lines = [
-        f"filter c{i} on T where v > {i} {per}" if i % 5 == 4 else f"state c{i} on T [v > {i}; v < {i} - 3] {per}"
+        f"filter c{i} on T where v > {i} {per}"
+        if i % 5 == 4
+        else f"state c{i} on T [v > {i}; v < {i} - 3] {per}"
         for i in range(count)
     ]
     return HEAD + "\n".join(lines)
@@ -82,7 +84,8 @@ def test_a_batch_of_several_chunks_is_a_fold(size, count, monkeypatch):
     reduced = it.reduce(batch)
     assert stepped(it, TOPIC, reduced)[1] == expected
     assert it.matters(batch).tolist() == [
-        event.attributes["k"] is not None and any(f.enter(event) or f.leave(event) for f in it.filters)
+        event.attributes["k"] is not None
+        and any(f.enter(event) or (not f.momentary and f.leave(event)) for f in it.filters)
         for event in events
     ]
     assert stepped(it, TOPIC, batch.filter(pa.array(it.matters(batch))))[1] == expected
@@ -130,7 +133,10 @@ def test_chunks_without_and_with_uncovered_rows_agree(monkeypatch):
     it = machine_of(HEAD + "state A on T [v > 0; v < 0] per k")
     values = [1, -1, 1, -1, 1, 1, -1, -1, 1, -1]
     keys = ["a"] * 4 + [None] * 4 + ["a", None]
-    events = [Event("T", i, "s", {"v": float(v), "k": k}, i) for i, (v, k) in enumerate(zip(values, keys, strict=True))]
+    events = [
+        Event("T", i, "s", {"v": float(v), "k": k}, i)
+        for i, (v, k) in enumerate(zip(values, keys, strict=True))
+    ]
     _, out = stepped(it, TOPIC, from_events(TOPIC, events))
     assert [(status, order[0]) for _, status, _, _, order in out] == [
         ("ingress", 0), ("egress", 1), ("ingress", 2), ("egress", 3), ("ingress", 8),
@@ -211,7 +217,11 @@ def building():
     for name, parent in [("b", None), ("f", "b"), ("g", "b"), ("x", "f"), ("u", "f"), ("w", "g")]:
         app.region(name, parent=parent)
     app.state(
-        "Heat", on=topic, enter=topic.v > 26, exit=topic.v <= 23, scope=within(["x", "u", "w"], ["f", "g"], "b")
+        "Heat",
+        on=topic,
+        enter=topic.v > 26,
+        exit=topic.v <= 23,
+        scope=within(["x", "u", "w"], ["f", "g"], "b"),
     )
     (group,) = groups(app.check().conditions)
     return group
@@ -306,7 +316,9 @@ def test_a_merged_summary_stands_for_both_parts():
 
 
 def test_what_holds_is_known_with_its_beginning():
-    it = machine_of(HEAD + "state A on T [v > 25; v < 22] per source\nstate B on T [v > 30; v < 22] per source")
+    it = machine_of(
+        HEAD + "state A on T [v > 25; v < 22] per source\nstate B on T [v > 30; v < 22] per source"
+    )
     state, _ = folded(it, readings(26.0, 31.0) + readings(27.0, source="t", start=5))
     assert sorted(it.holding(state)) == [(0, "s", 0), (0, "t", 5), (1, "s", 1)]
     assert (it.is_fresh(state, 0), it.is_fresh(state, 1)) == (False, False)

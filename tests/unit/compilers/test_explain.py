@@ -1,0 +1,90 @@
+"""What a plan must mention."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.compilers.explain import explain
+from holdfast.lang.parse import parse
+
+TEXT = """
+topic Temperature (value float °C, room text, humidity float)
+topic Door (open bool)
+region hall = rectangle (0, 0) (9, 9)
+region lab = rectangle (0, 0) (4, 4) in hall
+state Warm on Temperature [value > 25; value < 22] per source
+state Toasty on Temperature [value > 25; value < 22] per source
+state Hot on Temperature [value > 40 && humidity < 50; value < 30] per source
+filter Open on Door where open
+state Stuck on Door [open; false] per source ordered 30 s
+state Late on Door [open; !open] per source ordered 2 min late apply
+state Area on Temperature [value > 25; value < 22] per room scope lab within hall
+"""
+
+
+@pytest.fixture(scope="module")
+def plan():
+    """The paragraphs of the plan, by the conditions that they are about."""
+    found = {}
+    for part in explain(parse(TEXT).check()).split("\n\n"):
+        found[part.splitlines()[1].strip().split(",")[0]] = part
+    return found
+
+
+def test_every_machine_has_a_paragraph_with_its_topic(plan):
+    assert list(plan) == ["Warm", "Open", "Stuck", "Late", "Area"]
+    assert plan["Warm"].startswith("machine 1: 2 filters on Temperature")
+    assert plan["Open"].startswith("machine 2: 1 filter on Door")
+
+
+def test_equal_filters_stand_together_with_start_and_end(plan):
+    assert "Warm, Toasty" in plan["Warm"]
+    assert "starts  value > 25.0" in plan["Warm"]
+    assert "ends    value < 22.0" in plan["Warm"]
+    assert "value > 40.0 && humidity < 50.0" in plan["Warm"]
+
+
+def test_it_names_the_columns_that_are_read_and_no_others(plan):
+    (line,) = (line for line in plan["Warm"].splitlines() if "sequence" in line)
+    assert "value" in line
+    assert "humidity" in line
+    assert "room" not in line
+    (line,) = (line for line in plan["Area"].splitlines() if "sequence" in line)
+    assert "room" in line
+
+
+def test_it_says_what_ends_at_once_and_what_never(plan):
+    assert "momentary" in plan["Open"]
+    assert "keeps     nothing" in plan["Open"]
+    assert "ends    never" in plan["Stuck"]
+
+
+def test_it_says_how_scopes_nest(plan):
+    assert "one for everything" in plan["Open"]
+    assert "one filter per source" in plan["Warm"]
+    assert "feeds" not in plan["Warm"]
+    assert "one filter per room, inside 2 regions, 2 deep" in plan["Area"]
+    assert "what passes the inner filter feeds the outer" in plan["Area"]
+
+
+def test_it_says_how_events_come_and_what_becomes_of_late_ones(plan):
+    assert "timely" in plan["Warm"]
+    assert "30 s" in plan["Stuck"]
+    assert "late output" in plan["Stuck"]
+    assert "2 min" in plan["Late"]
+    assert "applied as it arrives" in plan["Late"]
+
+
+def test_it_says_what_is_dropped_at_the_source_and_what_is_kept(plan):
+    assert "drops what satisfies neither predicate" in plan["Warm"]
+    assert "1 byte of status bits" in plan["Warm"]
+    assert "16 bytes of start times" in plan["Warm"]
+
+
+def test_more_than_eight_filters_need_a_wider_word():
+    lines = "\n".join(f"state c{i} on T [v > {i}; v < {i} - 1] per source" for i in range(9))
+    assert "8 bytes of status bits" in explain(parse(f"topic T (v float)\n{lines}").check(Path()))
+
+
+def test_a_definition_without_conditions_has_no_plan():
+    assert explain(parse("topic T (v float)").check()).startswith("Nothing to run")

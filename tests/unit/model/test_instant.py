@@ -1,0 +1,118 @@
+"""Instants and durations as text and back."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.model.instant import (
+    BEGINNING,
+    DAY,
+    HOUR,
+    MINUTE,
+    NEVER,
+    SECOND,
+    from_datetime,
+    parse_instant,
+    show_duration,
+    show_instant,
+)
+
+FIRST = from_datetime(datetime.min.replace(tzinfo=UTC))
+LAST = from_datetime(datetime.max.replace(tzinfo=UTC))
+
+
+@given(st.integers(FIRST, LAST))
+def test_an_instant_that_was_shown_is_read_back(at):
+    assert parse_instant(show_instant(at)) == at
+
+
+@given(st.datetimes())
+def test_it_is_shown_as_the_standard_library_shows_it(moment):
+    shown = show_instant(from_datetime(moment))
+    assert shown == moment.isoformat(timespec="microseconds") + "Z"
+
+
+@given(st.integers(FIRST, LAST), st.integers(FIRST, LAST))
+def test_later_instants_are_later_texts(a, b):
+    assert (show_instant(a) < show_instant(b)) == (a < b)
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        (0, "1970-01-01T00:00:00.000000Z"),
+        (-1, "1969-12-31T23:59:59.999999Z"),
+        (-DAY, "1969-12-31T00:00:00.000000Z"),
+        (1_189_690_500_000_000, "2007-09-13T13:35:00.000000Z"),
+        (FIRST, "0001-01-01T00:00:00.000000Z"),
+        (LAST, "9999-12-31T23:59:59.999999Z"),
+    ],
+)
+def test_known_instants(at, text):
+    assert show_instant(at) == text
+    assert parse_instant(text) == at
+
+
+@pytest.mark.parametrize("at", [FIRST - 1, LAST + 1, NEVER, BEGINNING])
+def test_beyond_the_years_1_to_9999_nothing_can_be_shown(at):
+    with pytest.raises(OverflowError):
+        show_instant(at)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2007-09-13T13:35:00Z", " 2007-09-13 13:35 ", "2007-09-13T15:35:00+02:00", "20070913T133500"],
+)
+def test_other_ways_to_write_an_instant(text):
+    assert parse_instant(text) == 1_189_690_500_000_000
+
+
+def test_a_naive_time_is_in_the_zone_that_is_given():
+    east = timezone(timedelta(hours=2))
+    assert parse_instant("1970-01-01T02:00", east) == 0
+    assert parse_instant("1970-01-01T02:00Z", east) == 2 * HOUR  # it says its own
+    summer = ZoneInfo("Europe/Berlin")
+    assert parse_instant("2007-07-01T02:00", summer) == parse_instant("2007-07-01T00:00Z")
+    assert parse_instant("2007-01-01T01:00", summer) == parse_instant("2007-01-01T00:00Z")
+
+
+def test_a_format_of_ones_own():
+    assert parse_instant("13/09/2007 13.35", format="%d/%m/%Y %H.%M") == 1_189_690_500_000_000
+    with pytest.raises(ValueError, match="does not match"):
+        parse_instant("2007-09-13", format="%d/%m/%Y")
+
+
+@pytest.mark.parametrize("text", ["", "noon", "12:00", "2007-02-30", "99999-01-01"])
+def test_what_is_no_instant_is_refused(text):
+    with pytest.raises(ValueError):  # noqa: PT011
+        parse_instant(text)
+
+
+@pytest.mark.parametrize(
+    ("length", "text"),
+    [
+        (0, "0 us"),
+        (1, "1 us"),
+        (999, "999 us"),
+        (1_000, "1 ms"),
+        (1_500, "1500 us"),
+        (30 * SECOND, "30 s"),
+        (90 * SECOND, "90 s"),
+        (2 * MINUTE, "2 min"),
+        (HOUR, "1 h"),
+        (36 * HOUR, "36 h"),
+        (48 * HOUR, "2 d"),
+    ],
+)
+def test_a_duration_is_shown_in_its_largest_whole_unit(length, text):
+    assert show_duration(length) == text
+
+
+@given(st.integers(0, 10**15))
+def test_a_duration_that_was_shown_is_read_back(length):
+    from holdfast.lang.parse import parse_duration
+
+    assert parse_duration(show_duration(length)) == length

@@ -8,13 +8,14 @@ from .errors import DefinitionError, HoldfastError, InputError, UsageError
 from .lang.app import App, within
 from .lang.check import check
 from .lang.expr import quantity
-from .lang.parse import parse
+from .lang.parse import load, parse
 from .lang.show import show
 from .model.event import Event, Notification
+from .model.instant import instant
 from .model.space import Circle, Gazetteer, Polygon, Rectangle, Region
 from .model.topic import Attribute, Topic
 from .runtimes.local.engine import Engine, Holding, Subscription
-from .runtimes.local.replay import Replay
+from .runtimes.local.replay import Replay, replay
 
 __version__ = "0.1.0"
 
@@ -38,8 +39,11 @@ __all__ = [
     "Topic",
     "UsageError",
     "check",
+    "instant",
+    "load",
     "parse",
     "quantity",
+    "replay",
     "show",
     "within",
 ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,15 +38,18 @@ def main() -> None:
     try:
         app()
     except HoldfastError as error:
-        Console(stderr=True).print(
-            f"error: {error}", style="red", markup=False, highlight=False, soft_wrap=True
-        )
+        _complain(str(error))
         sys.exit(error.exit_status)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except KeyboardInterrupt:
         sys.exit(130)
+    except OSError as error:  # a full disk, a closed output, a folder that went away
+        _complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        sys.exit(1)
+
+
+def _complain(message: str) -> None:
+    console = Console(stderr=True)
+    console.print(f"error: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
 def _version(wanted: bool) -> None:
@@ -68,15 +70,9 @@ def _options(
 
 def _load(path: Path, lets: list[str] | None = None) -> Checked:
     from .lang.check import check
-    from .lang.parse import parse
+    from .lang.parse import load
 
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not a definition: it is not UTF-8 text") from error
-    return check(parse(text, str(path)), lets=_parameters(lets or []))
+    return check(load(path), lets=_parameters(lets or []))
 
 
 def _parameters(lets: list[str]) -> dict[str, Any]:
@@ -85,19 +81,8 @@ def _parameters(lets: list[str]) -> dict[str, Any]:
         name, equals, text = let.partition("=")
         if not equals or not name.strip():
             raise UsageError(f"--let {let}: write it as NAME=VALUE")
-        found[name.strip()] = _literal(text.strip())
+        found[name.strip()] = text.strip()
     return found
-
-
-def _literal(text: str) -> float | int | str | bool:
-    if text in ("true", "false"):
-        return text == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _warn(checked: Checked) -> None:
@@ -120,13 +105,16 @@ def check(definition: Definition, let: Lets = None) -> None:
         kind = "filter" if condition.momentary else "state"
         typer.echo(f"{kind} {condition.name} on {condition.topic.name}")
     if checked.cases:
-        typer.echo(f"{len(checked.cases)} cases; run them with: holdfast test {definition}")
+        typer.echo(f"{_count(checked.cases, 'case')}; run with: holdfast test {definition}")
     _warn(checked)
-    warned = f", {len(checked.warnings)} warnings" if checked.warnings else ""
-    typer.echo(
-        f"{definition}: {len(checked.topics)} topics, {len(checked.conditions)} subscriptions{warned}",
-        err=True,
-    )
+    counts = [_count(checked.topics, "topic"), _count(checked.conditions, "subscription")]
+    if checked.warnings:
+        counts.append(_count(checked.warnings, "warning"))
+    typer.echo(f"{definition}: {', '.join(counts)}", err=True)
+
+
+def _count(things: Sized, name: str) -> str:
+    return f"{len(things):,} {name}{'s' * (len(things) != 1)}"
 
 
 @app.command()
@@ -201,7 +189,7 @@ def replay(
     ] = False,
     memory: Annotated[
         int, typer.Option(metavar="MB", min=1, help="Memory for sorting; beyond it, the disk.")
-    ] = 256,
+    ] = 128,
     scratch: Annotated[Path | None, typer.Option(metavar="DIR", help="Where sorting may put files.")] = None,
     let: Lets = None,
 ) -> None:
@@ -216,6 +204,7 @@ def replay(
     _warn(checked)
     reading = _reading(checked, map or [], topic, zone, time_format, time_unit)
     files = find(input, [t.name for t in checked.topics])
+    _require_distinct([file.path for file in files], output, rejects)
     with _progress(sum(file.size for file in files)) as show, Rejects(rejects, strict=strict) as put_aside:
         history = Replay(
             checked, files, reading, rejects=put_aside, memory=memory << 20, scratch=scratch, progress=show
@@ -224,6 +213,19 @@ def replay(
             for some in _gathered(history, 1024):
                 writer.write(some)
     _summarise(history)
+
+
+def _require_distinct(inputs: list[str], output: str, rejects: str | None) -> None:
+    """No file is read and written, or written twice."""
+    taken = {Path(path).resolve(): "an input" for path in inputs}
+    for option, path in (("--output", output), ("--rejects", rejects)):
+        if path is None or (path == "-" and option == "--output"):
+            continue
+        if path == "-":
+            raise UsageError("--rejects needs a file; the terminal shows how many there were")
+        if (known := taken.get(Path(path).resolve())) is not None:
+            raise UsageError(f"{option} {path}: this file is {known} already; name another")
+        taken[Path(path).resolve()] = "the output"
 
 
 def _format(output: str) -> str:

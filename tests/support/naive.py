@@ -59,22 +59,30 @@ def value(op, event):
             return attribute(event, name)
         case ops.Negative(arg):
             inner = value(arg, event)
-            return None if inner is None else -float(inner)
+            return None if inner is None else in_64_bits(-inner)
         case ops.Absolute(arg):
             inner = value(arg, event)
-            return None if inner is None else abs(float(inner))
+            return None if inner is None else in_64_bits(abs(inner))
         case ops.Arithmetic(sign, left, right):
             x, y = value(left, event), value(right, event)
             if x is None or y is None:
                 return None
-            x, y = float(x), float(y)
+            if sign == "/" or isinstance(x, float) or isinstance(y, float):
+                x, y = float(x), float(y)
             if sign == "/" and y == 0:
                 return None
             result = {"+": lambda: x + y, "-": lambda: x - y, "*": lambda: x * y, "/": lambda: x / y}[sign]()
-            return None if math.isnan(result) else result
+            return in_64_bits(result)
         case ops.Compare() | ops.Between() | ops.And() | ops.Or() | ops.Not():
             return truth(op, event)
     raise AssertionError(op)
+
+
+def in_64_bits(number):
+    """Ints beyond 64 bits and NaN are missing."""
+    if isinstance(number, float):
+        return None if math.isnan(number) else number
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def attribute(event, name):

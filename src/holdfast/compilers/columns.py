@@ -86,7 +86,7 @@ def _comparison(sign: str, left: Expression, right: Expression, topic: Topic) ->
             return np.broadcast_to(compare(x, y) & there & too, len(batch))
 
         return exactly
-    f, g = number(left), number(right)
+    f, g = number(left, topic), number(right, topic)
     if sign != "!=":
         return lambda batch: _broadcast(compare(f(batch), g(batch)), len(batch))
 
@@ -101,7 +101,7 @@ def _broadcast(mask: Any, size: int) -> Mask:
     return mask if np.ndim(mask) else np.full(size, mask)
 
 
-def number(op: Expression) -> Callable[[pa.RecordBatch], Any]:
+def number(op: Expression, topic: Topic) -> Callable[[pa.RecordBatch], Any]:
     """The floats that an expression computes, NaN where missing; a scalar if it is constant."""
     match op:
         case Name(name):
@@ -109,14 +109,22 @@ def number(op: Expression) -> Callable[[pa.RecordBatch], Any]:
         case Number(literal):
             constant = np.float64(literal)
             return lambda batch: constant
+        case _ if kind(op, topic) == "int":
+            whole = _integers(op)
+
+            def converted(batch: pa.RecordBatch) -> Any:
+                found, there = whole(batch)
+                return np.where(there, found.astype(np.float64), np.nan)
+
+            return converted
         case Negative(arg):
-            inner = number(arg)
+            inner = number(arg, topic)
             return lambda batch: -inner(batch)
         case Absolute(arg):
-            inner = number(arg)
+            inner = number(arg, topic)
             return lambda batch: np.abs(inner(batch))
         case Arithmetic(sign, left, right):
-            a, b, compute = number(left), number(right), _ARITHMETIC[sign]
+            a, b, compute = number(left, topic), number(right, topic), _ARITHMETIC[sign]
 
             def computed(batch: pa.RecordBatch) -> Any:
                 with np.errstate(all="ignore"):
@@ -149,22 +157,69 @@ def floats(batch: pa.RecordBatch, name: str) -> Floats:
     return column.to_numpy(zero_copy_only=False)
 
 
-def _integers(op: Expression) -> Callable[[pa.RecordBatch], tuple[Any, Any]]:
-    if isinstance(op, Number):
-        constant = np.int64(op.value)
-        return lambda batch: (constant, np.True_)
-    assert isinstance(op, Name)
-    name = op.name
+Whole = Callable[[pa.RecordBatch], tuple[Any, Any]]
+"""int64 numbers, and a mask of those that are there."""
 
-    def read(batch: pa.RecordBatch) -> tuple[Any, Any]:
-        column = _column(batch, name)
-        if column is None:
-            return np.int64(0), np.False_
-        if not column.null_count:
-            return column.to_numpy(), np.True_
-        return column.fill_null(0).to_numpy(), column.is_valid().to_numpy(zero_copy_only=False)
 
-    return read
+def _integers(op: Expression) -> Whole:
+    """Int arithmetic is exact; a result beyond 64 bits is missing."""
+    match op:
+        case Number(literal):
+            constant = np.int64(literal)
+            return lambda batch: (constant, np.True_)
+        case Name(name):
+            return lambda batch: _whole_column(batch, name)
+        case Negative(arg):
+            return _whole_arithmetic("-", _integers(Number(0)), _integers(arg))
+        case Absolute(arg):
+            inner = _integers(arg)
+
+            def absolute(batch: pa.RecordBatch) -> tuple[Any, Any]:
+                found, there = inner(batch)
+                return np.abs(found), there & (found != _LEAST)
+
+            return absolute
+        case Arithmetic(sign, left, right):
+            return _whole_arithmetic(sign, _integers(left), _integers(right))
+        case _:
+            raise AssertionError(f"not a core int: {op}")
+
+
+def _whole_column(batch: pa.RecordBatch, name: str) -> tuple[Any, Any]:
+    column = _column(batch, name)
+    if column is None:
+        return np.int64(0), np.False_
+    if not column.null_count:
+        return column.to_numpy(), np.True_
+    return column.fill_null(0).to_numpy(), column.is_valid().to_numpy(zero_copy_only=False)
+
+
+def _whole_arithmetic(sign: str, left: Whole, right: Whole) -> Whole:
+    compute, fits = _ARITHMETIC[sign], _FITS[sign]
+
+    def computed(batch: pa.RecordBatch) -> tuple[Any, Any]:
+        (x, there), (y, too) = left(batch), right(batch)
+        with np.errstate(all="ignore"):
+            result = compute(x, y)
+            return result, there & too & fits(x, y, result)
+
+    return computed
+
+
+_LEAST = np.iinfo(np.int64).min
+
+
+def _product_fits(x: Any, y: Any, result: Any) -> Any:
+    by = np.where((x == 0) | (x == -1), 1, x)
+    return np.where(x == -1, y != _LEAST, (x == 0) | (result // by == y))
+
+
+_FITS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "+": lambda x, y, sum: ((x ^ sum) & (y ^ sum)) >= 0,
+    "-": lambda x, y, difference: ((x ^ y) & (x ^ difference)) >= 0,
+    "*": _product_fits,
+}
+"""Whether int64 arithmetic gave the true result: it wraps around where it does not fit."""
 
 
 def _plain(op: Expression, kinds: set[str]) -> Callable[[pa.RecordBatch], Any]:
@@ -299,20 +354,17 @@ def _inside(around: Coded | None, parts: list[Coded]) -> Coded:
         if not pc.any(plain).as_py():
             return levels[0]
     present = np.logical_and.reduce([level.codes >= 0 for level in levels])
-    mixed = np.zeros(len(present), np.int64)
-    for level in levels:
-        mixed = mixed * max(len(level.keys), 1) + level.codes
-    distinct, where = np.unique(mixed[present], return_inverse=True)
+    mixed = levels[0].codes[present].astype(np.int64)
+    distinct: list[tuple[int, ...]] = [(code,) for code in range(len(levels[0].keys))]
+    for level in levels[1:]:  # compacted each time: the product of many keys would not fit 64 bits
+        found, mixed = np.unique(mixed * len(level.keys) + level.codes[present], return_inverse=True)
+        pairs = (divmod(code, len(level.keys)) for code in found.tolist())
+        distinct = [(*distinct[outer], inner) for outer, inner in pairs]
     texts = [level.keys.to_pylist() for level in levels]
-    keys = []
-    for code in distinct.tolist():
-        names: list[str] = []
-        for level in reversed(texts):
-            code, at = divmod(code, max(len(level), 1))
-            names.insert(0, level[at])
-        keys.append(joined(None, names) if around is None else joined(names[0], names[1:]))
+    names = ([text[at] for text, at in zip(texts, path, strict=True)] for path in distinct)
+    keys = [joined(None, path) if around is None else joined(path[0], path[1:]) for path in names]
     codes = np.full(len(present), -1, np.int32)
-    codes[present] = where
+    codes[present] = mixed
     return Coded(codes, pa.array(keys, pa.string()))
 
 

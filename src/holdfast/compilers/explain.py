@@ -8,6 +8,7 @@ from ..lang.condition import Checked, Condition
 from ..lang.rewrite import names
 from ..lang.show import show
 from ..model.instant import show_duration
+from ..model.topic import Topic
 from .machine import Group, groups
 
 
@@ -28,7 +29,8 @@ def _machine(number: int, group: Group, by_name: dict[str, Condition]) -> Iterat
         yield f"  {', '.join(equal)}"
         yield f"    starts  {show(condition.enter)}"
         yield f"    ends    {_end(condition)}"
-    yield f"  looks at  {', '.join(['time', 'source', 'sequence', *_columns(conditions)])}"
+    looked_at = [_with_unit(group.topic, name) for name in _columns(conditions)]
+    yield f"  looks at  {', '.join(['time', 'source', 'sequence', *looked_at])}"
     yield f"  scopes    {_scopes(first)}"
     yield f"  delivery  {_delivery(first)}"
     yield "  at the source, drops what satisfies neither predicate; in a closed part also every"
@@ -41,6 +43,11 @@ def _end(condition: Condition) -> str:
         return "at once (momentary: every match passes, nothing is kept)"
     ends = show(condition.exit)
     return "never" if ends == "false" else ends
+
+
+def _with_unit(topic: Topic, name: str) -> str:
+    unit = topic.by_name[name].unit
+    return f"{name} in {unit}" if unit else name
 
 
 def _columns(conditions: list[Condition]) -> list[str]:
@@ -59,7 +66,8 @@ def _scopes(condition: Condition) -> str:
     if condition.forest is not None:
         forest = condition.forest
         depth = f", {forest.depth} deep" if forest.depth > 1 else ""
-        levels.append(f"{len(forest.regions)} regions{depth}")
+        plural = "s" * (len(forest.regions) != 1)
+        levels.append(f"{len(forest.regions)} region{plural}{depth}")
     if not levels:
         return "one for everything"
     inner = "one filter per " + ", inside ".join(levels)

@@ -93,7 +93,7 @@ def _comparison(sign: str, left: Expression, right: Expression, topic: Topic) ->
 
 
 def kind(op: Expression, topic: Topic) -> str:
-    """The kind of a value; arithmetic is float."""
+    """The kind of a value: sums, differences and products of ints are int, other arithmetic float."""
     match op:
         case Name(name):
             return topic.by_name[name].kind
@@ -103,6 +103,10 @@ def kind(op: Expression, topic: Topic) -> str:
             return "text"
         case Truth():
             return "bool"
+        case Negative(arg) | Absolute(arg):
+            return kind(arg, topic)
+        case Arithmetic("+" | "-" | "*", left, right):
+            return "int" if kind(left, topic) == kind(right, topic) == "int" else "float"
         case _:
             return "float"
 
@@ -127,27 +131,45 @@ def reader(name: str) -> Callable[[Event], Any]:
 
 
 def value(op: Expression, topic: Topic) -> Callable[[Event], Any]:
-    """An attribute or a literal as it is, ``None`` if missing."""
+    """An attribute, a literal or int arithmetic, ``None`` if it is missing or beyond 64 bits."""
     match op:
         case Name(name):
             return reader(name)
         case Number(literal) | Text(literal) | Truth(literal):
             return lambda event: literal
+        case Negative(arg):
+            inner = value(arg, topic)
+            return lambda event: None if (x := inner(event)) is None else _in_64_bits(-x)
+        case Absolute(arg):
+            inner = value(arg, topic)
+            return lambda event: None if (x := inner(event)) is None else _in_64_bits(abs(x))
+        case Arithmetic(sign, left, right):
+            a, b, compute = value(left, topic), value(right, topic), _ARITHMETIC[sign]
+
+            def computed(event: Event) -> int | None:
+                x, y = a(event), b(event)
+                return None if x is None or y is None else _in_64_bits(compute(x, y))
+
+            return computed
         case _:
-            return number(op, topic)
+            raise AssertionError(f"not a core value: {op}")
+
+
+def _in_64_bits(number: Any) -> int | None:
+    return number if -(2**63) <= number < 2**63 else None
 
 
 def number(op: Expression, topic: Topic) -> Callable[[Event], float]:
     """The float that an expression computes, NaN if it is missing."""
+    if kind(op, topic) == "int" or isinstance(op, Name):
+        get = value(op, topic)
+
+        def read(event: Event) -> float:
+            found = get(event)
+            return math.nan if found is None else float(found)
+
+        return read
     match op:
-        case Name(name):
-            get = reader(name)
-
-            def read(event: Event) -> float:
-                found = get(event)
-                return math.nan if found is None else float(found)
-
-            return read
         case Number(literal):
             constant = float(literal)
             return lambda event: constant
@@ -169,7 +191,7 @@ def _divide(a: float, b: float) -> float:
     return a / b if b else math.nan
 
 
-_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, UsageError
-from ..model.batch import AXES, TYPES
+from ..model.batch import AXES, TYPES, located
 from ..model.topic import Kind, Topic
 from .convert import Mask, WrongType, convert, decoded, named, truths
 from .find import InputFile
@@ -89,7 +89,7 @@ def to_batches(
         parts.append((topic, mine, _attributes(file, chunk, topic, mine, reading, blame)))
     _put_aside(file, chunk, blame, tally, rejects)
     for topic, mine, attributes in parts:
-        batch = pa.RecordBatch.from_pydict({**shared, **attributes})
+        batch = pa.RecordBatch.from_pydict(located({**shared, **attributes}))
         good = mine & (blame.codes == 0)
         if good.any():
             yield topic, batch if good.all() else batch.filter(pa.array(good))

@@ -53,16 +53,22 @@ class _Span:
     bytes: int
 
 
-def closed_parts(files: Iterable[InputFile], reading: Reading) -> list[Part]:
-    """Parts that are disjoint in time, in order of time."""
+SMALL = 1 << 20
+"""Parts of fewer rows are joined to their neighbours: each part costs a look at its files."""
+
+
+def closed_parts(files: Iterable[InputFile], reading: Reading, small: int = SMALL) -> list[Part]:
+    """Parts that are disjoint in time, in order of time; neighbours are joined up to ``small`` rows."""
     spans = sorted((span for file in files for span in _spans(file, reading)), key=lambda span: span.start)
     parts: list[list[_Span]] = []
-    reached = BEGINNING
+    reached, rows = BEGINNING, 0
     for span in spans:
-        if parts and span.start <= reached:
+        if parts and (span.start <= reached or rows + (span.rows or small) < small):
             parts[-1].append(span)
         else:
             parts.append([span])
+            rows = 0
+        rows += span.rows or 0
         reached = max(reached, span.end)
     return [_part(part) for part in parts]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from ..errors import InputError
+from ..errors import InputError, UsageError
 from ..model.topic import Topic
 from . import from_csv, from_jsonl, from_parquet
 from .chunk import BAD_TIME, NO_SOURCE, NO_TIME, Chunk, needs_unit, to_batches
@@ -126,7 +126,7 @@ def _nonsense(file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, r
     if reason == BAD_TIME:
         text = convert(chunk.columns[layout.time[0]], "text")[0][0].as_py()
         if len(layout.time) == 1 and reading.time_unit is None and exact_int(text) is not None:
-            return needs_unit(file, theirs, text)
+            raise UsageError(needs_unit(file, theirs, text))
         return f"{head}\n  Column '{theirs}' begins with '{text}'. Say how to read it: {_EXAMPLE}."
     if reason in (NO_TIME, NO_SOURCE):
         ours, where = ("time", theirs) if reason == NO_TIME else ("source", layout.source)

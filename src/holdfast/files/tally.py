@@ -55,15 +55,17 @@ class Rejects:
     def __init__(self, path: str | None = None, *, strict: bool = False) -> None:
         self.strict = strict
         self.count = 0
+        self.first: str | None = None
+        """Where the first one stands, why it cannot be used, and what it says."""
         self._whole = WholeFile(path) if path is not None else None
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
         """Put one row aside."""
+        if self.first is None:
+            self.first = f"{file.path}, row {row}: {reason}\n    {_line(data)[:300]}"
         if self.strict:
-            raise InputError(
-                f"{file.path}, row {row}: {reason}\n    {_line(data)[:300]}\n"
-                "  Correct the row, or run without --strict to put such rows aside."
-            )
+            remedy = "Correct the row, or run without --strict to put such rows aside."
+            raise InputError(f"{self.first}\n  {remedy}")
         self.count += 1
         if self._whole is not None:
             data = data[:_TEXT_KEPT] if isinstance(data, str) else data

@@ -116,6 +116,7 @@ def _topics(declared: Iterable[DeclareTopic]) -> tuple[Topic, ...]:
 def _topic(topic: Topic, at: Place | None) -> Topic:
     seen: set[str] = set()
     for attribute in topic.attributes:
+        at = place_of(attribute.name, at)
         named = f"attribute '{attribute.name}' of topic '{topic.name}'"
         if attribute.name in RESERVED:
             raise DefinitionError(
@@ -133,7 +134,7 @@ def _topic(topic: Topic, at: Place | None) -> Topic:
         if attribute.unit is not None and attribute.kind in ("text", "bool"):
             raise DefinitionError(f"{named} is a {attribute.kind} and cannot have a unit", at)
         seen.add(attribute.name)
-    return topic
+    return Topic(topic.name, tuple(replace(a, name=str(a.name)) for a in topic.attributes))
 
 
 def _parameters(declared: Iterable[Let], lets: Mapping[str, Literal]) -> Parameters:
@@ -208,13 +209,13 @@ def _condition(
 def _topic_of(statement: Subscribe, topics: Sequence[Topic], known: Parameters) -> Topic:
     if statement.topic is None:
         return topic_of(statement, topics, known)
-    return _topic_named(statement.topic, topics, statement.at)
+    return _topic_named(statement.topic, topics, place_of(statement.topic, statement.at))
 
 
 def _topic_named(name: str, topics: Sequence[Topic], at: Place | None) -> Topic:
     by_name = {topic.name: topic for topic in topics}
     if name not in by_name:
-        has = f"there are {', '.join(by_name)}" if by_name else "none is declared"
+        has = f"declared: {', '.join(by_name)}" if by_name else "none is declared"
         hint = did_you_mean(name, by_name) or f"Declare it: topic {name} (value float)"
         raise DefinitionError(f"unknown topic '{name}'; {has}", at, hint=hint)
     return by_name[name]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import assert_never
+from typing import assert_never, cast
 
+from .literal import INT64
 from .ops import (
     Absolute,
     And,
@@ -45,13 +46,15 @@ def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
         case Arithmetic(sign, left, right):
             return _computed(sign, value(left, reading), value(right, reading))
         case Negative(arg):
-            return _computed("-", 0.0, value(arg, reading))
+            number = value(arg, reading)
+            return _computed("-", 0 if isinstance(number, int) else 0.0, number)
         case Absolute(arg):
             number = value(arg, reading)
-            return None if number is None else abs(float(number))
+            negative = number is not None and not isinstance(number, str) and number < 0
+            return _computed("-", 0, number) if negative else number
         case Compare(sign, left, right):
             a, b = value(left, reading), value(right, reading)
-            return None if a is None or b is None else COMPARED[sign](a, b)
+            return None if a is None or b is None else COMPARED[sign](*alike(a, b))
         case And(left, right):
             return _kleene(value(left, reading), value(right, reading), decides=False)
         case Or(left, right):
@@ -75,11 +78,16 @@ def _kleene(a: Value | None, b: Value | None, *, decides: bool) -> bool | None:
     return None if a is None or b is None else not decides
 
 
-def _computed(sign: str, left: Value | None, right: Value | None) -> float | None:
-    """Float arithmetic; division by zero is missing."""
+def alike(a: Value, b: Value) -> tuple[Value, Value]:
+    """An int that meets a float becomes one."""
+    return (float(a), float(b)) if isinstance(a, float) != isinstance(b, float) else (a, b)
+
+
+def _computed(sign: str, left: Value | None, right: Value | None) -> float | int | None:
+    """Exact between ints, unless they are divided; beyond 64 bits, and divided by zero, missing."""
     if left is None or right is None:
         return None
-    a, b = float(left), float(right)
+    a, b = (cast("float", number) for number in alike(left, right))
     match sign:
         case "+":
             result = a + b
@@ -88,7 +96,9 @@ def _computed(sign: str, left: Value | None, right: Value | None) -> float | Non
         case "*":
             result = a * b
         case "/":
-            result = a / b if b else math.nan
+            result = float(a) / float(b) if b else math.nan
         case other:
             raise AssertionError(other)
+    if isinstance(result, int):
+        return result if result in INT64 else None
     return None if result != result else result

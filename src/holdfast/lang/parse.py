@@ -10,9 +10,10 @@ import re
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ..errors import DefinitionError
+from ..errors import DefinitionError, UsageError
 from ..model.instant import Duration
 from ..model.unit import UNITS
 from .app import App
@@ -38,6 +39,17 @@ def parse(text: str, file: str | None = None) -> App:
     """
     text = text.removeprefix("\ufeff")
     return _read(text, file, "file", lambda tree: App(statements(tree), text=text, file=file))
+
+
+def load(path: str | Path) -> App:
+    """The app that a file defines; its gazetteers are looked for beside it."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not a definition: it is not UTF-8 text") from error
+    return parse(text, str(path))
 
 
 def parse_expression(text: str) -> Expression:

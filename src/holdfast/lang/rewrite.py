@@ -101,8 +101,11 @@ def compared(sign: ComparisonSign, left: Expression, right: Expression) -> Expre
     return Compare(sign, left, right)
 
 
-def computed(sign: ArithmeticSign, left: Expression, right: Expression) -> Expression:
-    """Arithmetic; of two literals its result, unless that is not a number."""
+def computed(sign: ArithmeticSign, left: Expression, right: Expression, *, whole: bool) -> Expression:
+    """Arithmetic; of two literals its result, unless that is not a number.
+
+    Sums, differences and products of ints are ints; everything else is float.
+    """
     if isinstance(left, Number) and isinstance(right, Number) and (sign != "/" or right.value):
         try:
             value = _COMPUTED[sign](left.value, right.value)
@@ -110,7 +113,7 @@ def computed(sign: ArithmeticSign, left: Expression, right: Expression) -> Expre
             value = math.inf
         if isinstance(value, int) or math.isfinite(value):
             return Number(value)
-    return Arithmetic(sign, as_float(left), as_float(right))
+    return Arithmetic(sign, left, right) if whole else Arithmetic(sign, as_float(left), as_float(right))
 
 
 def negative(arg: Expression) -> Expression:
@@ -122,7 +125,7 @@ def absolute(arg: Expression) -> Expression:
 
 
 def as_float(op: Expression) -> Expression:
-    """Arithmetic is float arithmetic, so a literal in it is a float."""
+    """In float arithmetic a literal is a float."""
     return Number(float(op.value)) if isinstance(op, Number) else op
 
 

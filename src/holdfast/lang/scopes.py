@@ -67,7 +67,7 @@ def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
     try:
         found = nest(chosen, known)
     except PartialOverlap as error:
-        raise DefinitionError(str(error), at) from None
+        raise DefinitionError(str(error), place_of(levels[0][0], at)) from None
     for i, (inner, outer) in enumerate(pairwise(rings)):
         for region in inner:
             around = {found.regions[j].name for j in found.chains[names.index(region.name)]}
@@ -84,7 +84,7 @@ def _named(name: str, known: Gazetteer, at: Place | None) -> tuple[Region, ...]:
         names = [*known.levels, *known.by_name]
         some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         raise DefinitionError(
-            f"unknown region or level '{name}'; there are {some}",
+            f"unknown region or level '{name}'; declared: {some}",
             place_of(name, at),
             hint=did_you_mean(name, names),
         )

@@ -7,7 +7,7 @@ from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DefinitionError, Place, did_you_mean
-from ..model.instant import Duration
+from ..model.instant import MINUTE, Duration
 from ..model.qos import Delivery, Late
 from ..model.space import Point, Shape, circle, polygon, rectangle
 from ..model.topic import KINDS, Attribute, Kind, Topic
@@ -110,10 +110,10 @@ def statements(tree: Node) -> Iterator[Statement]:
                 yield UseGazetteer(_text(parts[0]), place(parts[0]))
             case "filter":
                 name, topic, where, *clauses = parts
-                yield _subscribe(name, _name(topic), (expression(where), Truth(True), ()), clauses)
+                yield _subscribe(name, _topic_word(topic), (expression(where), Truth(True), ()), clauses)
             case "state":
                 name, topic, condition, *clauses = parts
-                yield _subscribe(name, _name(topic), _condition(condition), clauses)
+                yield _subscribe(name, _topic_word(topic), _condition(condition), clauses)
             case "labelled" | "equation":
                 name, condition, *clauses = parts
                 yield _subscribe(name, None, _condition(condition), clauses)
@@ -159,7 +159,9 @@ def _attribute(name: Token, kind: Token, unit: Token | None) -> Attribute:
         hint = f"Did you mean '{near}'?" if near else did_you_mean(kind, KINDS)
         kinds = "An attribute is float, int, text or bool."
         raise DefinitionError(f"unknown kind '{kind}'", place(kind), hint=f"{kinds} {hint or ''}".rstrip())
-    return Attribute(_name(name), cast(Kind, str(kind)), None if unit is None else str(unit))
+    return Attribute(
+        Word(_name(name), place(name)), cast(Kind, str(kind)), None if unit is None else str(unit)
+    )
 
 
 def _region(parts: list[Any]) -> DeclareRegion:
@@ -275,6 +277,10 @@ def levels(node: Node) -> Levels:
     return tuple(tuple(_word(_token(name)) for name in parts_of(level)) for level in parts_of(node))
 
 
+def _topic_word(token: Token) -> Word:
+    return Word(_name(token), place(token))
+
+
 def _word(token: Token) -> Word:
     return Word(_label(token), place(token))
 
@@ -313,14 +319,15 @@ def _given(node: Tree[Token]) -> Given:
         if part.data != "row" and part.data in options:
             raise DefinitionError(f"'{part.data}' is given twice", place(part))
         options[part.data] = part.children[0]
-    if "every" not in options:
+    rows = tuple(tuple(_value(value) for value in part.children) for part in parts if part.data == "row")
+    if "every" not in options and len(rows) > 1:
         raise DefinitionError(
             "the readings need a distance in time", place(topic), hint="Say how often one comes: every 1 min"
         )
     return Given(
         _name(topic),
-        tuple(tuple(_value(value) for value in part.children) for part in parts if part.data == "row"),
-        duration(options["every"], above_zero=True),
+        rows,
+        duration(options["every"], above_zero=True) if "every" in options else MINUTE,
         duration(options["starting"]) if "starting" in options else 0,
         _text(options["from"]) if "from" in options else None,
         _text(options["at"]) if "at" in options else None,

@@ -43,7 +43,7 @@ ONE = Unit("1", NONE)
 class Quantity:
     """A number.  ``bare``: a literal that takes the unit of what it meets.
 
-    ``whole``: an int attribute or literal, not a computation.  ``difference``: the distance of two
+    ``whole``: an int, or a sum, difference or product of ints.  ``difference``: the distance of two
     quantities; it is converted by scale alone (3.6 °F are 2 K).
     """
 
@@ -234,10 +234,10 @@ def _computed(sign: ArithmeticSign, left: Quantity, right: Quantity, op: Arithme
     known = a if b.bare else b
     return _representable(
         Quantity(
-            rewrite.computed(sign, a.core, b.core),
+            rewrite.computed(sign, a.core, b.core, whole=a.whole and b.whole),
             known.unit,
             bare=a.bare and b.bare,
-            whole=_both_whole(a, b),
+            whole=a.whole and b.whole,
             difference=known.unit is not None and _is_difference(sign, a, b),
         ),
         op,
@@ -258,13 +258,9 @@ def _is_difference(sign: ArithmeticSign, a: Quantity, b: Quantity) -> bool:
     return a.difference or (sign == "-" and not (a.constant and b.constant))
 
 
-def _both_whole(a: Quantity, b: Quantity) -> bool:
-    return a.whole and b.whole and a.constant and b.constant
-
-
 def _multiplied(sign: ArithmeticSign, left: Quantity, right: Quantity) -> Quantity:
-    core = rewrite.computed(sign, left.core, right.core)
-    whole = sign == "*" and _both_whole(left, right)
+    whole = sign == "*" and left.whole and right.whole and (left.unit is None or right.unit is None)
+    core = rewrite.computed(sign, left.core, right.core, whole=whole)
     if right.unit is None:
         return replace(left, core=core, whole=whole, bare=left.bare and right.bare)
     if left.unit is None and sign == "*":

@@ -317,8 +317,6 @@ class Filters:
             [first.rows, _relabelled(second.rows, _led(rows_low, rows_high, low[at], high[at]))]
         )
         rows = _thinned(rows, [np.flatnonzero(_words(rows, _LOW) | _words(rows, _HIGH))])
-        latest = [at for at in (reached(first.rows), reached(second.rows)) if at is not None]
-        rows = with_progress(rows, stood_for(first.rows) + stood_for(second.rows), max(latest, default=None))
         low, high = _led(*self._actions(second, after, len(keys)), low, high)
         return Summary(rows, _action_table(keys.all(), low[:-1], high[:-1]))
 

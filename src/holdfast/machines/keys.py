@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ..errors import UsageError
 from ..kernels import keys as kernels
 
 Codes = NDArray[np.int32]
@@ -73,7 +74,7 @@ class Keys:
     def key(self, code: int) -> str:
         """The key of a code."""
         begin = self._ends[code - 1] if code else 0
-        return self._data[begin : self._ends[code]].tobytes().decode("utf-8", "surrogatepass")
+        return self._data[begin : self._ends[code]].tobytes().decode()
 
     def take(self, codes: NDArray[np.int_]) -> pa.StringArray:
         """The keys of many codes."""
@@ -90,7 +91,10 @@ class Keys:
         )
 
     def _find(self, key: str) -> int:
-        raw = key.encode("utf-8", "surrogatepass")
+        try:
+            raw = key.encode()
+        except UnicodeEncodeError as error:
+            raise UsageError(f"the key {key!r} is not valid text: {error.reason}") from None
         h = crc32(raw)
         mask = len(self._slots) - 1
         at = h & mask

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import UsageError
 from .event import Event, Value
 from .instant import Instant
 from .topic import Topic
@@ -96,15 +97,113 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows by (time, source, sequence)."""
-    keys = [("time", "ascending"), ("source", "ascending"), ("sequence", "ascending")]
-    return batch.take(pc.sort_indices(pa.Table.from_batches([batch]), sort_keys=keys))
+    keys = {name: plain(batch.column(name)) for name in ("time", "source", "sequence")}
+    order = [(name, "ascending") for name in keys]
+    return batch.take(pc.sort_indices(pa.table(keys), sort_keys=order))
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """The column without a dictionary."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def concatenate(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """One batch of the rows of all; a column that one of them lacks is missing in its rows."""
-    table = pa.concat_tables((pa.Table.from_batches([b]) for b in batches), promote_options="default")
+    batches = list(batches)
+    coded = [{f.name for f in batch.schema if pa.types.is_dictionary(f.type)} for batch in batches]
+    mixed = {
+        name for names in coded for name in names
+        if any(name in b.schema.names and name not in c for b, c in zip(batches, coded, strict=True))
+    }  # fmt: skip
+    tables = (pa.Table.from_batches([_decoded(batch, mixed)]) for batch in batches)
+    table = pa.concat_tables(tables, promote_options="default")
     whole = table.unify_dictionaries().combine_chunks().to_batches()
-    return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
+    batch = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
+    if not any(_STOOD_FOR in (part.schema.metadata or {}) for part in batches):
+        return batch
+    latest = [at for at in map(reached, batches) if at is not None]
+    return with_progress(batch, sum(map(stood_for, batches)), max(latest, default=None))
+
+
+def _decoded(batch: pa.RecordBatch, names: set[str]) -> pa.RecordBatch:
+    if not names:
+        return batch
+    columns = [
+        plain(batch.column(i)) if n in names else batch.column(i) for i, n in enumerate(batch.schema.names)
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def conform(topic: Topic, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
+    """The batch in the types that the topic declares, without columns that it does not.
+
+    Whole numbers become floats and naive times are UTC; what would lose or change a value is
+    refused.
+    """
+    if isinstance(batch, pa.Table):
+        batch = concatenate(batch.to_batches()) if len(batch) else batch.schema.empty_table().to_batches()[0]
+    names = batch.schema.names
+    for name in ("time", "source"):
+        if name not in names:
+            raise UsageError(f"a batch needs a '{name}' column; it has {', '.join(names)}")
+    known = schema(topic, axes=3, place=True)
+    columns = {}
+    for field in known:
+        if names.count(field.name) > 1:
+            raise UsageError(f"a batch has two columns named '{field.name}'")
+        if field.name in names:
+            columns[field.name] = _conformed(topic, field, batch.column(field.name))
+    return pa.RecordBatch.from_pydict(located(columns))
+
+
+def _conformed(topic: Topic, field: pa.Field, column: pa.Array) -> pa.Array:
+    type = plain(column).type if len(column) else column.type
+    try:
+        if field.type == TIME and not pa.types.is_timestamp(type):
+            raise pa.ArrowInvalid("it is not a timestamp")
+        if field.type == pa.string() and pa.types.is_dictionary(column.type):
+            return column.cast(pa.dictionary(pa.int32(), pa.string()))
+        if not _fits(type, field.type):
+            raise pa.ArrowInvalid(f"{type} is another kind")
+        column = plain(column).cast(field.type)
+    except pa.ArrowException as error:
+        wanted = "a timestamp" if field.type == TIME else f"{field.type}"
+        raise UsageError(
+            f"column '{field.name}' of topic '{topic.name}' must be {wanted}, not {column.type}: {error}"
+        ) from None
+    if field.name in ("time", "source", "sequence") and column.null_count:
+        raise UsageError(f"column '{field.name}' has missing values")
+    return column
+
+
+def _fits(type: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a column of a type can be of the wanted kind."""
+    number = pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type)
+    if pa.types.is_null(type):
+        return True
+    if wanted == pa.float64():
+        return bool(number)
+    if wanted == pa.int64():
+        return bool(pa.types.is_integer(type))
+    if wanted == pa.string():
+        return bool(
+            pa.types.is_string(type) or pa.types.is_large_string(type) or pa.types.is_string_view(type)
+        )
+    return bool(type == wanted or (wanted == TIME and pa.types.is_timestamp(type)))
+
+
+def located(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """The columns with coordinates only as far as there is no gap: no y without x."""
+    there: pa.Array | None = None
+    for axis in AXES:
+        if axis not in columns:
+            return {name: column for name, column in columns.items() if name not in AXES[AXES.index(axis) :]}
+        column = columns[axis]
+        known = pc.fill_null(pc.invert(pc.is_nan(column)), False)
+        there = known if there is None else pc.and_(there, known)
+        if not pc.all(pc.or_(there, pc.is_null(column))).as_py():
+            columns = columns | {axis: pc.if_else(there, column, pa.scalar(None, pa.float64()))}
+    return columns
 
 
 def with_progress(batch: pa.RecordBatch, stood_for: int, reached: Instant | None) -> pa.RecordBatch:

@@ -91,9 +91,13 @@ class Notification(NamedTuple):
             "since": None if self.since is None else show_instant(self.since),
             "topic": event.topic,
             "source": event.source,
-            "location": event.place if event.location is None else list(event.location),
-            "attributes": {name: None if v != v else v for name, v in event.attributes.items()},
+            "location": event.place if event.location is None else [_known(c) for c in event.location],
+            "attributes": {name: _known(value) for name, value in event.attributes.items()},
         }
+
+
+def _known(value: Value) -> Value:
+    return None if value != value else value
 
 
 def notification_id(

@@ -37,6 +37,15 @@ def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> I
     return from_datetime(moment, zone)
 
 
+def instant(when: str | datetime) -> Instant:
+    """The instant that ISO 8601 text or a datetime names; UTC unless it says otherwise.
+
+    >>> instant("2007-09-13T13:35:00Z") == instant("2007-09-13 15:35+02:00") == 1189690500000000
+    True
+    """
+    return parse_instant(when) if isinstance(when, str) else from_datetime(when)
+
+
 def show_instant(at: Instant) -> str:
     """
     >>> show_instant(1189690500000000)

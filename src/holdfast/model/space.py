@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
@@ -144,13 +145,19 @@ def _footprint(shape: Shape, axes: int) -> Shape:
 
 def _boxes(a: Rectangle, b: Rectangle) -> Relation:
     sides = list(zip(a.low, a.high, b.low, b.high, strict=True))
-    if any(ah <= bl or bh <= al for al, ah, bl, bh in sides):
+    if any(_apart(al, ah, bl, bh) for al, ah, bl, bh in sides):
         return "disjoint"
     if all(bl <= al and ah <= bh for al, ah, bl, bh in sides):
         return "inside"
     if all(al <= bl and bh <= ah for al, ah, bl, bh in sides):
         return "contains"
     return "overlaps"
+
+
+def _apart(al: float, ah: float, bl: float, bh: float) -> bool:
+    """Whether two sides share nothing, or only touch and both have an extent."""
+    touching = ah == bl or bh == al
+    return ah < bl or bh < al or (touching and al < ah and bl < bh)
 
 
 def _balls(a: Circle, b: Circle) -> Relation:
@@ -259,17 +266,17 @@ class Gazetteer:
     def ancestors(self, name: str) -> list[Region]:
         """The regions that the named one is declared to be in, nearest first."""
         path: list[Region] = []
-        parent = self.by_name[name].parent
+        child, parent = name, self.by_name[name].parent
         while parent is not None:
             if parent not in self.by_name:
                 hint = did_you_mean(parent, self.by_name)
                 raise UsageError(
-                    f"region '{name}' is in '{parent}', which is not declared. {hint or ''}".rstrip()
+                    f"region '{child}' is in '{parent}', which is not declared. {hint or ''}".rstrip()
                 )
             if parent == name or any(parent == region.name for region in path):
-                raise UsageError(f"region '{name}' is declared to be inside itself")
+                raise UsageError(f"region '{parent}' is declared to be inside itself")
             path.append(self.by_name[parent])
-            parent = self.by_name[parent].parent
+            child, parent = parent, self.by_name[parent].parent
         return path
 
     def named(self, name: str) -> tuple[Region, ...] | None:
@@ -288,7 +295,9 @@ def load_gazetteer(path: Path) -> Gazetteer:
     """
     try:
         raw = path.read_text(encoding="utf-8")
-        tables = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw)
+        tables = (
+            json.loads(raw, object_pairs_hook=_distinct) if path.suffix == ".json" else tomllib.loads(raw)
+        )
     except OSError as error:
         raise UsageError(f"cannot read the gazetteer {path}: {error.strerror}") from error
     except ValueError as error:
@@ -307,6 +316,14 @@ def load_gazetteer(path: Path) -> Gazetteer:
         raise UsageError(f"{path}: {error}") from error
 
 
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        twice = next(name for name, _ in pairs if [n for n, _ in pairs].count(name) > 1)
+        raise ValueError(f"'{twice}' is written twice")
+    return table
+
+
 _ENTRY = ("in", "rectangle", "circle", "polygon", "sources")
 
 
@@ -320,15 +337,21 @@ def _region(level: str, name: str, entry: Any) -> Region:
     shapes = [word for word in ("rectangle", "circle", "polygon") if word in entry]
     if len(shapes) > 1:
         raise UsageError(f"region '{name}' has two shapes: {' and '.join(shapes)}")
+    parent, sources = entry.get("in"), entry.get("sources", [])
+    if not (parent is None or isinstance(parent, str)):
+        raise UsageError(f"region '{name}': 'in' must be the name of a region, not {parent!r}")
+    if not isinstance(sources, list):
+        raise UsageError(f"region '{name}': 'sources' must be a list such as [\"s1\", \"s2\"]")
     try:
         shape = _shape(shapes[0], entry[shapes[0]]) if shapes else None
-        sources = tuple(str(s) for s in entry.get("sources", ()))
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError) as error:
         raise UsageError(f"region '{name}': {error}") from error
-    return Region(name, shape, entry.get("in"), level, sources)
+    return Region(name, shape, parent, level, tuple(map(str, sources)))
 
 
 def _shape(word: str, numbers: Any) -> Shape:
+    if not isinstance(numbers, list) or not numbers:
+        raise ValueError(f"a {word} is written as a list of numbers")
     if word == "polygon":
         return polygon(tuple(float(c) for c in corner) for corner in numbers)
     values = tuple(float(n) for n in numbers)
@@ -363,6 +386,8 @@ def polygon(corners: Iterable[Point]) -> Polygon:
     shape = Polygon(tuple(corners))
     if len(shape.corners) < 3 or any(len(corner) != 2 for corner in shape.corners):
         raise ValueError("a polygon needs three or more corners of two coordinates each")
+    if not all(math.isfinite(c) for corner in shape.corners for c in corner):
+        raise ValueError("a polygon's corners must be finite numbers")
     if not _geometry(shape).is_valid:
         raise ValueError(f"not a simple polygon: {shapely.is_valid_reason(_geometry(shape))}")
     return shape
@@ -442,7 +467,7 @@ def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
     """Arrange regions by containment; a partial overlap is an error that names the two."""
     members = {r.name: _members(r, gazetteer) for r in regions}
     around: list[list[int]] = [[] for _ in regions]
-    for i, a in enumerate(regions):
+    for i, a in enumerate(regions):  # every pair: a few thousand regions take some seconds
         for j in range(i + 1, len(regions)):
             how = _regions(a, regions[j], members, gazetteer)
             if how == "overlaps":
@@ -451,6 +476,10 @@ def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
                 around[i].append(j)
             elif how == "contains":
                 around[j].append(i)
+    for ring in around:  # whatever contains a region must itself be nested
+        for i, j in combinations(ring, 2):
+            if i not in around[j] and j not in around[i]:
+                raise PartialOverlap(regions[i].name, regions[j].name)
     parents = tuple(max(ring, key=lambda j: len(around[j]), default=-1) for ring in around)
     index = {region.name: i for i, region in enumerate(regions)}
     places: dict[str, int] = {}

@@ -35,10 +35,21 @@ def test_keys_inside_different_keys_have_different_texts(a, outer_a, b, outer_b)
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("", ""), ("a,b", "a,b"), (0.0, "0.0"), (-0.0, "0.0"), (1e22, "1e+22"), (0.1, "0.1"), (math.inf, "inf"),
-        (7, "7"), (2**63 - 1, "9223372036854775807"), (True, "true"), (False, "false"), (None, None), (math.nan, None),
+        ("", ""),
+        ("a,b", "a,b"),
+        (0.0, "0.0"),
+        (-0.0, "0.0"),
+        (0.1, "0.1"),
+        (1e22, "1e+22"),
+        (math.inf, "inf"),
+        (7, "7"),
+        (2**63 - 1, "9223372036854775807"),
+        (True, "true"),
+        (False, "false"),
+        (None, None),
+        (math.nan, None),
     ],
-)  # fmt: skip
+)
 def test_the_text_of_a_value(value, text):
     assert key_text(value) == text
 

@@ -114,7 +114,10 @@ def test_truth_values_are_compared_as_logic(text, expected):
         (f"n > {BIG}.0", [False, False, True]),  # as floats BIG and BIG + 1 are one
         (f"n == {BIG}.0", [True, True, False]),
         (f"{BIG + 1}.0 == n", [True, True, False]),
-        (f"n - 0 > {BIG}", [False, False, True]),  # arithmetic is float
+        (f"n - 0 > {BIG}", [False, True, True]),  # of ints, sums and products are ints
+        (f"n * 1 > {BIG}", [False, True, True]),
+        (f"n / 1 > {BIG}", [False, False, True]),  # quotients are floats
+        (f"n - 0.0 > {BIG}", [False, False, True]),
         (f"n in [{BIG + 1}, {BIG + 2}]", [False, True, True]),
         ("n == m", [True, True, False]),
         ("n > m", [False, False, True]),
@@ -132,6 +135,28 @@ def test_the_widest_ints_are_compared_exactly_and_missing_ones_not_at_all():
     assert verdicts("n < 0", rows) == [False, False, True, False]
     assert verdicts("n >= m", rows) == [False] * 4
     assert verdicts("n != 0", rows) == [True, True, True, False]
+
+
+EDGES = [0, 1, -1, 2, -2, 3, 2**31, 2**32, -(2**32), 2**62, -(2**62), 2**63 - 1, -(2**63) + 1, -(2**63), None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["n + m > n", "n - m <= n", "n * m > n", "n * m != m", "-n > m", "abs(n) > m", "n * m + n == m",
+     "n + m > 0.5", "n * m / m == n", "(n - m) * 2 >= n", "n + 1 > n", "2 * n > m", "-1 * n >= m"],
+)  # fmt: skip
+def test_int_arithmetic_is_exact_and_missing_beyond_64_bits(text):
+    rows = [{"n": n, "m": m} for n in EDGES for m in EDGES]
+    assert True in verdicts(text, rows)
+
+
+def test_what_does_not_fit_in_64_bits_is_missing():
+    rows = of("n", 2**63 - 1, 2**63 - 2, -(2**63), None)
+    assert verdicts("n + 1 > 0 || n + 1 <= 0", rows) == [False, True, True, False]
+    assert verdicts("n - 1 > 0 || n - 1 <= 0", rows) == [True, True, False, False]
+    assert verdicts("abs(n) >= 0", rows) == [True, True, False, False]
+    assert verdicts("-n != 0", rows) == [True, True, False, False]
+    assert verdicts("n * 2 != 0", rows) == [False] * 4
 
 
 @pytest.mark.parametrize(

@@ -137,9 +137,8 @@ def test_scopes_are_computed_once_for_each_batch():
 def many_keys(size, count):
     """Rows in which each of several keys takes a new value every time."""
     names = [f"k{i}" for i in range(count)]
-    it = parse(
-        f"topic T ({', '.join(f'{n} int' for n in names)})\nstate S on T [k0 > 0; k0 < 0] per {', '.join(names)}"
-    ).check()
+    topic = f"topic T ({', '.join(f'{name} int' for name in names)})"
+    it = parse(f"{topic}\nstate S on T [k0 > 0; k0 < 0] per {', '.join(names)}").check()
     numbers = np.arange(size)
     batch = pa.RecordBatch.from_pydict(
         {

@@ -73,7 +73,6 @@ def test_the_json_of_a_notification_is_what_the_command_line_prints():
         "location": None,
         "attributes": {"value": 25.4},
     }
-    assert list(NOTE.to_json())[0] == "id"
 
 
 def test_missing_values_are_null_in_json():
@@ -121,7 +120,8 @@ def test_notifications_stand_in_order_of_time_subscription_scope_source_and_sequ
         note(1, "B", "a", "b", 0),
         note(1, "B", "b", "a", 0),
     ]
-    assert sorted(reversed(inorder), key=lambda n: n.order) == inorder
+    backwards = inorder[::-1]
+    assert sorted(backwards, key=lambda n: n.order) == inorder
 
 
 def test_an_event_is_a_value():

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.unit import NONE, UNITS, convert, conversion, product, quotient
+from holdfast.model.unit import NONE, UNITS, conversion, convert, product, quotient
 
 units = st.sampled_from(list(UNITS.values()))
 

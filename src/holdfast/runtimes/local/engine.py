@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,9 @@ from ...lang.check import check
 from ...lang.condition import Checked, Condition
 from ...lang.ops import Subscribe
 from ...lang.parse import parse
+from ...lang.rewrite import names as names_in
 from ...machines.machine import transitions
+from ...model.batch import conform, reached
 from ...model.event import UNNUMBERED, Event, Notification, Transition, Value
 from ...model.instant import BEGINNING, NEVER, Instant
 from ...model.topic import Attribute, Topic
@@ -129,6 +132,9 @@ class Engine:
 
     def _define(self, text: str) -> str:
         added = parse(text)
+        if text.lstrip().startswith(("[", "{")):  # nameless, as in the papers: any free name will do
+            free = next(name for i in count(1) if (name := f"state_{i}") not in self._listeners)
+            added = App([replace(s, name=free) if isinstance(s, Subscribe) else s for s in added.statements])
         whole = App((*self._app.statements, *added.statements), file=self._app.file)
         checked = check(whole, self._base)
         fresh = [condition for condition in checked.conditions if condition.name not in self._listeners]
@@ -183,24 +189,23 @@ class Engine:
         """Take one event; what it starts or ends is delivered and returned."""
         topic = self._topic(event.topic)
         event = self._admitted(topic, event)
-        self._sequence = max(self._sequence, event.sequence) + 1
-        reached = self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), event.time)
+        self._sequence = max(self._sequence, event.sequence + 1)
+        latest = self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), event.time)
         out: list[Notification] = []
         for running in self._running:
             group = running.group
             if group.topic.name == topic.name:
                 running.state, passed = group.machine.react(running.state, event)
                 out += self._addressed(running, passed)
-                if group.wait is not None:
-                    out += self._advance(running, reached - group.wait)
+                out += self._advance(running, latest - (group.wait or 0))
         return self._deliver(out)
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
         """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
         known = self._topic(topic)
-        batch = self._numbered(batch)
-        if len(batch):
-            latest = int(np.asarray(batch.column("time").view(pa.int64())).max())
+        batch = self._numbered(conform(known, batch))
+        latest = reached(batch)
+        if latest is not None:
             self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
         out: list[Notification] = []
         for running in self._running:
@@ -231,8 +236,7 @@ class Engine:
         return self._deliver([n for running in self._running for n in self._advance(running, NEVER)])
 
     def _advance(self, running: _Running, until: Instant) -> list[Notification]:
-        due = running.group.machine.due(running.state)
-        if due is None or due >= until:
+        if running.group.wait is None:
             return []
         running.state, passed = running.group.machine.advance(running.state, until)
         return self._addressed(running, passed)
@@ -246,6 +250,13 @@ class Engine:
 
     def _admitted(self, topic: Topic, event: Event) -> Event:
         """The event with declared kinds and a sequence number."""
+        if type(event.time) is not int or not BEGINNING < event.time < NEVER:
+            raise UsageError(
+                f"an event's time must be whole microseconds since 1970, not {event.time!r}; "
+                "holdfast.instant makes them of a datetime or of text"
+            )
+        if type(event.source) is not str or not event.source:
+            raise UsageError(f"an event's source must be text, not {event.source!r}")
         attributes = admitted(topic, event.attributes)
         numbered = event.sequence != UNNUMBERED
         if numbered and attributes is event.attributes:
@@ -261,13 +272,11 @@ class Engine:
         )
 
     def _numbered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        for name in ("time", "source"):
-            if name not in batch.schema.names:
-                raise UsageError(f"a batch needs a '{name}' column; it has {', '.join(batch.schema.names)}")
         if "sequence" not in batch.schema.names:
             numbers = pa.array(np.arange(self._sequence, self._sequence + len(batch)))
             batch = batch.append_column("sequence", numbers)
-        self._sequence += len(batch)
+        if len(batch):
+            self._sequence = max(self._sequence, int(np.asarray(batch.column("sequence")).max()) + 1)
         return batch
 
     # --- delivery ---
@@ -335,6 +344,7 @@ class Engine:
             self._reached,
             self._sequence,
             dict(self._late_counts),
+            list(self._late),
         )
         return msgspec.msgpack.encode(kept)
 
@@ -345,17 +355,18 @@ class Engine:
         Subscriptions that the snapshot does not know start afresh; those that the app no longer has
         are forgotten.  One that has the same name but another meaning is refused.
         """
-        try:
-            kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
-        except msgspec.MsgspecError as error:
-            raise UsageError(f"this is not a snapshot of an engine: {error}") from error
         engine = cls(base=base)
         engine._app = _as_app(app)
         checked = check(engine._app, base)
         engine._topics = {topic.name: topic for topic in checked.topics}
-        engine._resume(checked, kept)
+        try:
+            kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
+            engine._resume(checked, kept)
+        except (msgspec.MsgspecError, pa.ArrowException, ValueError, LookupError, EOFError) as error:
+            raise UsageError(f"this is not a snapshot of an engine, or it is damaged: {error}") from error
         engine._reached, engine._sequence = dict(kept.reached), kept.sequence
         engine._late_counts.update(kept.late_counts)
+        engine._late.extend(kept.late)
         return engine
 
     def _resume(self, checked: Checked, kept: _Snapshot) -> None:
@@ -394,12 +405,15 @@ class _Snapshot(msgspec.Struct):
     reached: dict[str, Instant]
     sequence: int
     late_counts: dict[str, int]
+    late: list[Notification]
 
 
 def fingerprint(condition: Condition) -> str:
     """Equal for conditions that mean the same, whatever their names."""
+    used = [*names_in(condition.enter), *names_in(condition.exit), *chain.from_iterable(condition.keys)]
     meaning = (
-        condition.topic,
+        condition.topic.name,
+        [condition.topic.by_name[name] for name in used],
         condition.enter,
         condition.exit,
         condition.keys,
@@ -409,14 +423,14 @@ def fingerprint(condition: Condition) -> str:
     return blake2b(repr(meaning).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
-_KINDS: dict[str, type | tuple[type, ...]] = {"float": float, "int": int, "text": str, "bool": bool}
+_ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool": bool, "int": None}
 
 
 def admitted(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Value]:
     """The attributes in their declared kinds, in the declared order; missing ones are ``None``."""
     declared = topic.attributes
     if len(attributes) == len(declared) and all(
-        type(attributes.get(a.name)) is _KINDS[a.kind] for a in declared
+        type(attributes.get(a.name)) is _ADMITTED_AS_IT_IS[a.kind] for a in declared
     ):
         return attributes
     for name in attributes:
@@ -428,16 +442,19 @@ def admitted(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Valu
 
 
 def _of_kind(topic: Topic, attribute: Attribute, value: Value) -> Value:
-    kind = attribute.kind
-    if value is None or type(value) is _KINDS[kind]:
-        return value
-    if kind == "float" and isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        return float(value)
-    if kind == "int" and isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return int(value)
-    if kind == "bool" and isinstance(value, np.bool_):
-        return bool(value)
-    raise UsageError(f"'{attribute.name}' of topic '{topic.name}' must be {kind}, not {value!r}")
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    match attribute.kind:
+        case _ if value is None:
+            return None
+        case "text" if isinstance(value, str):
+            return value
+        case "bool" if isinstance(value, (bool, np.bool_)):
+            return bool(value)
+        case "float" if is_number and (not isinstance(value, int) or abs(value) < 2**1023):
+            return float(value)
+        case "int" if is_number and isinstance(value, (int, np.integer)) and -(2**63) <= value < 2**63:
+            return int(value)
+    raise UsageError(f"'{attribute.name}' of topic '{topic.name}' must be {attribute.kind}, not {value!r}")
 
 
 def _as_app(app: App | str | None) -> App:

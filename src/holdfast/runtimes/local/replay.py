@@ -9,31 +9,36 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 
 from ...compilers.machine import Group, groups
-from ...files.find import InputFile
+from ...errors import InputError
+from ...files.find import InputFile, find
 from ...files.plan import Part, closed_parts
 from ...files.read import inspect, read
-from ...files.reading import Reading
+from ...files.reading import Reading, TimeUnit
 from ...files.sort import Sorter
 from ...files.tally import Rejects, Tally
+from ...lang.app import App
+from ...lang.check import check
 from ...lang.condition import Checked
+from ...lang.parse import parse
 from ...machines.machine import transitions
 from ...model.event import Notification
 from ...model.instant import BEGINNING, Instant
 from ...model.qos import TIMELY
 from ...model.topic import Topic
 
-MEMORY = 256 << 20
+MEMORY = 128 << 20
 """How many bytes of events may wait in memory to be sorted."""
 
 
@@ -81,6 +86,11 @@ class Replay:
                 for notification in heapq.merge(*streams, key=attrgetter("order")):
                     self.passed[notification.subscription] += 1
                     yield notification
+        if self.tally.rejected and not self.tally.used:
+            raise InputError(
+                f"not one of the {self.tally.rows:,} rows can be used.  The first:\n  {self._rejects.first}\n"
+                "  Map columns with --map; say how times are written with --time-format, --time-unit, --zone."
+            )
 
     def _load(self, part: Part, sorters: dict[str, Sorter]) -> None:
         """Read a part, keeping only what can matter.  [law 2]"""
@@ -131,6 +141,25 @@ class Replay:
             ),
             key=lambda row: (row[0], row[1] or ""),
         )
+
+
+def replay(
+    app: App | str,
+    *inputs: str | Path,
+    map: Mapping[str, str] | None = None,
+    topic: str | None = None,
+    zone: str = "UTC",
+    time_format: str | None = None,
+    time_unit: TimeUnit | None = None,
+    lets: Mapping[str, float | int | str | bool] | None = None,
+) -> Replay:
+    """The notifications of a definition over files, folders and globs, as ``holdfast replay`` has them.
+
+    ``map`` leads from our column names to theirs: ``{"source": "room"}``.
+    """
+    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
+    reading = Reading(checked.topics, map or {}, ZoneInfo(zone), time_format, time_unit, topic)
+    return Replay(checked, find([str(path) for path in inputs], [t.name for t in checked.topics]), reading)
 
 
 def _addressed(group: Group, topic: Topic, passed: pa.RecordBatch) -> list[Notification]:

@@ -1,9 +1,9 @@
 """A batch is a ``pyarrow.RecordBatch`` of events of one topic.
 
 Columns: ``time`` (timestamp[us, UTC]), ``source`` (string), ``sequence`` (int64), and, where the
-events have them, ``place`` (string), ``x``, ``y``, ``z`` (float64); then the topic's attributes.
-A missing value is null or NaN; a column that is absent is missing in every row.  String columns
-may be dictionary-encoded.
+events have them, ``place`` (string), ``x``, ``y``, ``z`` (float64; there is no ``y`` without ``x``);
+then the topic's attributes.  A missing value is null or NaN; a column that is absent is missing in
+every row.  String columns may be dictionary-encoded.
 """
 
 from __future__ import annotations

@@ -110,6 +110,7 @@ _MIRROR: Mapping[Relation, Relation] = {"inside": "contains", "contains": "insid
 
 def relation(a: Shape, b: Shape) -> Relation:
     """How ``a`` lies to ``b``.  Shapes that only touch are disjoint."""
+    a, b = _on_a_line(a), _on_a_line(b)
     if a == b:
         return "equal"
     if dimensions(a) < dimensions(b):
@@ -130,6 +131,15 @@ def relation(a: Shape, b: Shape) -> Relation:
             return _MIRROR.get(mirrored, mirrored)
         case _:
             return _polygons(a, b)
+
+
+def _on_a_line(shape: Shape) -> Shape:
+    """A circle on a line is an interval."""
+    match shape:
+        case Circle((centre,), radius):
+            return Rectangle((centre - radius,), (centre + radius,))
+        case _:
+            return shape
 
 
 def _footprint(shape: Shape, axes: int) -> Shape:
@@ -350,13 +360,13 @@ def _region(level: str, name: str, entry: Any) -> Region:
 
 
 def _shape(word: str, numbers: Any) -> Shape:
-    if not isinstance(numbers, list) or not numbers:
+    if not isinstance(numbers, list):
         raise ValueError(f"a {word} is written as a list of numbers")
     if word == "polygon":
         return polygon(tuple(float(c) for c in corner) for corner in numbers)
     values = tuple(float(n) for n in numbers)
     if word == "circle":
-        return circle(values[:-1], values[-1])
+        return circle(values[:-1], values[-1] if values else math.nan)
     half = len(values) // 2
     return rectangle(values[:half], values[half:])
 

@@ -26,7 +26,7 @@ def table(put):
 @pytest.fixture
 def plan(temperature):
     def parts(*inputs, **options):
-        found = closed_parts(find(inputs), Reading((temperature,), **options))
+        found = closed_parts(find(inputs), Reading((temperature,), **options), small=0)
         return [[(p.file.rank, p.row_groups) for p in part.pieces] for part in found], found
 
     return parts
@@ -91,3 +91,10 @@ def test_files_without_rows_are_no_part(table, plan, put):
     nothing = put("b.csv", "")
     full = table("c.parquet", [0, 1])
     assert plan(empty, nothing, full)[0] == [[(2, (0,))]]
+
+
+def test_small_neighbours_are_joined(table, temperature):
+    path = table("a.parquet", [0, 9], [10, 19], [20, 29], [30, 39])
+    parts = closed_parts(find([path]), Reading((temperature,)), small=5)
+    assert [[piece.row_groups for piece in part.pieces] for part in parts] == [[(0, 1)], [(2, 3)]]
+    assert [part.rows for part in parts] == [4, 4]

@@ -95,7 +95,7 @@ from holdfast.lang.parse import parse
         ("state W on T [ok] per a per b", "                        ^^^^^", "'per' is given twice", None),
         ("state W on T [ok] timely ordered 1 s", "                         ^^^^^^^^^^^", "given twice", None),
         ('case "x" given T every 0 s: 5', "                       ^^^", "above zero", None),
-        ('case "x" given T: 5', "               ^", "need a distance in time", "every 1 min"),
+        ('case "x" given T: 5, 6', "               ^", "need a distance in time", "every 1 min"),
         (
             'case "x" given T at "a" at "b" every 1 s: 5',
             "                        ^^^^^^",

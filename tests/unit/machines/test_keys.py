@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.errors import UsageError
 from holdfast.machines import keys as module
 from holdfast.machines.keys import Keys, grown
 from support import naive_kernels as naive
@@ -111,17 +112,9 @@ def test_keys_with_one_hash_are_told_apart():
     assert [keys.code(k) for k in ("plumless", "buckeroo", "plumless")] == [0, 1, 0]
 
 
-def test_half_of_a_surrogate_pair_is_a_key_too():
-    keys = Keys()
-    assert [keys.code(k) for k in ("\ud800", "\udfff", "\ud800")] == [0, 1, 0]
-    assert keys.key(0) == "\ud800"
-
-
-@pytest.mark.xfail(raises=UnicodeEncodeError, reason="a state with such a key cannot be kept as bytes")
-def test_half_of_a_surrogate_pair_can_be_taken_out():
-    keys = Keys()
-    keys.code("\ud800")
-    keys.take(np.array([0]))
+def test_half_of_a_surrogate_pair_is_refused_as_it_could_not_be_kept():
+    with pytest.raises(UsageError, match="not valid text"):
+        Keys().code("\ud800")
 
 
 # --- grown ---

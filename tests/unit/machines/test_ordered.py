@@ -224,16 +224,12 @@ def test_batches_with_different_columns_wait_together():
     assert told.step([event(4, 24.0), event(6, 21.0)], NEVER) == [("ingress", 5), ("egress", 6)]
 
 
-@pytest.mark.xfail(reason="batch.in_order cannot sort a dictionary-encoded source; see model/test_batch.py")
 def test_sources_may_be_dictionary_encoded():
     told = Told()
     batch = dictionary_encoded(from_events(TOPIC, [event(3, 26.0), event(2, 24.0)]), "source")
     assert told.step_batch(batch, 9) == [("ingress", 3)]
 
 
-@pytest.mark.xfail(
-    reason="batch.concatenate cannot join a dictionary and a plain column; see model/test_batch.py"
-)
 def test_a_dictionary_may_follow_single_events():
     told = Told()
     told.react(event(3, 26.0))

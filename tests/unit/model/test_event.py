@@ -89,7 +89,6 @@ def test_since_and_location_are_shown():
     assert note.to_json()["location"] == "lab"
 
 
-@pytest.mark.xfail(reason="to_json passes NaN coordinates on, which JSON cannot write")
 def test_a_missing_coordinate_is_not_printed_as_nan():
     note = NOTE._replace(event=Event("T", 1, "s", {}, 0, (math.nan, 1.0)))
     json.dumps(note.to_json(), allow_nan=False)

@@ -214,7 +214,6 @@ def test_how_two_shapes_lie_to_one_another(a, b, expected):
     assert relation(b, a) == MIRROR.get(expected, expected)
 
 
-@pytest.mark.xfail(reason="relation: a one-dimensional circle that equals an interval is 'inside' it")
 def test_a_circle_on_a_line_can_equal_an_interval():
     assert relation(ball(5, 5), box(0, 10)) == "equal"
 
@@ -283,14 +282,10 @@ def test_a_shape_that_is_none_says_what_it_needs(make, message):
         make()
 
 
-@pytest.mark.xfail(
-    reason="relation: a flat shape on the boundary only touches, so it cannot be declared there"
-)
 def test_a_flat_region_may_lie_on_the_boundary_of_the_one_around_it():
     Gazetteer((Region("lab", SQUARE), Region("door", box(0, 2, 0, 3), "lab")))
 
 
-@pytest.mark.xfail(raises=RuntimeWarning, reason="polygon: shapely warns of NaN before the check speaks")
 def test_a_polygon_with_a_corner_that_is_not_a_number():
     with pytest.raises(ValueError, match="polygon"):
         polygon([(0.0, 0.0), (1.0, math.nan), (2.0, 2.0)])
@@ -450,14 +445,12 @@ def test_a_gazetteer_that_cannot_be_read(tmp_path):
         ),
     ],
 )
-@pytest.mark.xfail(reason="load_gazetteer: wrong kinds of entries are not named, or not noticed")
 def test_wrong_kinds_of_entries_are_named(written, text, message):
     with pytest.raises(UsageError) as error:
         load_gazetteer(written(text))
     assert message in str(error.value)
 
 
-@pytest.mark.xfail(reason="load_gazetteer: of two equal names in JSON the last one wins silently")
 def test_two_regions_of_one_name_in_json(written):
     with pytest.raises(UsageError, match="twice"):
         load_gazetteer(written('{"r": {"a": {"rectangle": [0, 1]}, "a": {}}}', "g.json"))
@@ -579,7 +572,6 @@ def test_a_source_that_is_listed_twice_is_in_the_inner_region():
     assert [forest.locate(None, s, None) for s in ("s1", "s2")] == [1, 0]
 
 
-@pytest.mark.xfail(reason="nest: two regions that both contain a third by different means are not compared")
 def test_two_regions_around_a_third_must_nest_themselves():
     """c lies around b by shape, d by the sources of a, and neither is inside the other."""
     regions = (

@@ -362,7 +362,7 @@ class Engine:
         try:
             kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
             engine._resume(checked, kept)
-        except (msgspec.MsgspecError, pa.ArrowException, ValueError, LookupError, EOFError) as error:
+        except (msgspec.MsgspecError, pa.ArrowException, ValueError, LookupError, OSError) as error:
             raise UsageError(f"this is not a snapshot of an engine, or it is damaged: {error}") from error
         engine._reached, engine._sequence = dict(kept.reached), kept.sequence
         engine._late_counts.update(kept.late_counts)

@@ -35,6 +35,8 @@ Lets = Annotated[
 
 def main() -> None:
     """Run a command; an error is one message and an exit status: 1 a failed run, 2 wrong use."""
+    if sys.stdout is None:  # the shell closed it: >&-
+        sys.exit(1)
     try:
         app()
     except HoldfastError as error:
@@ -113,8 +115,9 @@ def check(definition: Definition, let: Lets = None) -> None:
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)
 
 
-def _count(things: Sized, name: str) -> str:
-    return f"{len(things):,} {name}{'s' * (len(things) != 1)}"
+def _count(things: Sized | int, name: str) -> str:
+    number = things if isinstance(things, int) else len(things)
+    return f"{number:,} {name}{'s' * (number != 1)}"
 
 
 @app.command()
@@ -241,18 +244,10 @@ def _reading(
     time_format: str | None,
     time_unit: str | None,
 ) -> Any:
-    from zoneinfo import ZoneInfo
+    from .files.reading import Reading, parse_rename, parse_zone
 
-    from .files.reading import Reading, parse_rename
-
-    if time_unit not in (None, "s", "ms", "us", "ns"):
-        raise UsageError(f"--time-unit {time_unit}: it is one of s, ms, us, ns")
-    try:
-        where = ZoneInfo(zone)
-    except (KeyError, ValueError, OSError) as error:
-        raise UsageError(f"--zone {zone}: there is no such time zone; write it like Europe/London") from error
     rename = {ours: theirs for text in maps for ours, theirs in parse_rename(text).items()}
-    return Reading(checked.topics, rename, where, time_format, time_unit, topic)  # type: ignore[arg-type]
+    return Reading(checked.topics, rename, parse_zone(zone), time_format, time_unit, topic)  # type: ignore[arg-type]
 
 
 def _gathered(items: Any, size: int) -> Iterator[list[Any]]:
@@ -290,15 +285,15 @@ def _progress(total: int) -> Iterator[Any]:
 def _summarise(history: Replay) -> None:
     """What was read and what came of it, on the error stream."""
     tally = history.tally
-    lines = [f"{tally.rows:,} rows read, {history.kept:,} could matter"]
-    lines += [f"{count:,} rows rejected: {reason}" for reason, count in tally.rejected.most_common()]
+    lines = [f"{_count(tally.rows, 'row')} read, {history.kept:,} could matter"]
+    lines += [f"{_count(count, 'row')} rejected: {reason}" for reason, count in tally.rejected.most_common()]
     lines += [
-        f"{count:,} rows of topic '{name}', which is not declared"
+        f"{_count(count, 'row')} of topic '{name}', which is not declared"
         for name, count in tally.other_topics.items()
     ]
-    lines += [f"{count:,} notifications of {name}" for name, count in sorted(history.passed.items())]
-    holding = len(history.holding())
-    lines.append(f"{sum(history.passed.values()):,} notifications; {holding:,} conditions still hold")
+    lines += [f"{_count(count, 'notification')} of {name}" for name, count in sorted(history.passed.items())]
+    holding = _count(history.holding(), "condition")
+    lines.append(f"{_count(history.passed.total(), 'notification')}; at the end {holding} held")
     typer.echo("\n".join(lines), err=True)
 
 

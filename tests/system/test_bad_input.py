@@ -216,7 +216,7 @@ def test_bad_rows_are_put_aside_with_their_reasons_and_counted(place: Path, hold
     assert all(reject["file"].endswith("data.csv") for reject in rejects)
     assert "8 rows read" in ran.err
     assert "2 rows rejected: unreadable time" in ran.err
-    assert "1 rows rejected: value: not a float" in ran.err
+    assert "1 row rejected: value: not a float" in ran.err
     assert not list(place.rglob("*.part"))
 
 

@@ -4,7 +4,8 @@ A page is read from top to bottom in a folder of its own, which holds `examples`
 `shared` as the repository does.  What a fenced block means follows from its first line:
 
     ```hf title=warm.hf        a file of the page; every definition must pass `check`
-    ```hf after=warm.hf        checked behind that file of the page
+    ```hf after=warm.hf        checked behind that file of the page; without a title, which a command
+                               could name, its cases are run, too
     ```hf error                must fail with the message in the ```text block that follows
                                (with a title, commands may show it instead)
     ```csv title=x.csv         any other file of the page (also toml, jsonl, python)
@@ -12,7 +13,7 @@ A page is read from top to bottom in a folder of its own, which holds `examples`
     ```console exit=2          the last command ends with this status
     ```sh                      commands that must succeed, whatever they print
     ```python                  run; what it prints is the ```text block that follows
-    ```text                    otherwise only shown
+    ```text                    otherwise only shown, as are json, jsonl and toml without a title
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import typer
 
 import holdfast
 from holdfast import cli
+from holdfast.runtimes.local.cases import run_cases
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -137,7 +140,7 @@ def read_aloud(name: str, text: str, folder: Path) -> Page:
 def _definition(page: Page, block: Block, follower: Block | None) -> None:
     before = page.files[block.words["after"]] if "after" in block.words else ""
     try:
-        holdfast.check(holdfast.parse(before + block.text), page.folder)
+        checked = holdfast.check(holdfast.parse(before + block.text), page.folder)
     except holdfast.DefinitionError as error:
         if "error" not in block.words:
             raise page.fail(block, str(error)) from None
@@ -148,6 +151,10 @@ def _definition(page: Page, block: Block, follower: Block | None) -> None:
     else:
         if "error" in block.words:
             raise page.fail(block, "there is no error in this definition")
+        if "title" not in block.words:
+            failed = [str(outcome) for outcome in run_cases(checked) if not outcome.holds]
+            if failed:
+                raise page.fail(block, "\n".join(failed))
 
 
 def _python(page: Page, block: Block, follower: Block | None) -> None:
@@ -326,19 +333,35 @@ def test_every_test_that_the_semantics_page_names_exists():
     assert sorted(name for name in named if f"def {name}(" not in tests) == []
 
 
+def test_every_public_name_is_in_the_reference():
+    text = (ROOT / "docs/reference/python.md").read_text(encoding="utf-8")
+    table = text.partition("| name | is |\n")[2].partition("\n\n")[0]
+    listed = {name for row in table.splitlines() for name in re.findall(r"`(\w+)", row.split("|")[1])}
+    assert listed == set(holdfast.__all__)
+
+
+def test_every_option_is_in_the_reference():
+    text = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    commands = typer.main.get_command(cli.app).commands
+    options = {o for command in commands.values() for p in command.params for o in p.opts if o[0] == "-"}
+    assert sorted(o for o in options if f"`{o}" not in text and f"[{o}]" not in text) == []
+    assert [name for name in commands if f"\n## {name}\n" not in text] == []
+
+
 # --- the checker can fail --------------------------------------------------------------------------
 
 WARM = (
     "```hf title=warm.hf\ntopic T (value float)\nstate Warm on T [value > 25; value < 22] per source\n```\n"
 )
 READ = "```csv title=r.csv\ntime,source,value\n2026-01-01T00:00:00Z,a,26\n```\n"
-CHECKED = "topic T (value float)\nstate Warm on T\nwarm.hf: 1 topics, 1 subscriptions\n"
+CHECKED = "topic T (value float)\nstate Warm on T\nwarm.hf: 1 topic, 1 subscription\n"
 
 
 def test_a_true_page_passes(folder):
     read_aloud(
         "page",
-        f"{WARM}{READ}```console\n$ holdfast check warm.hf\ntopic T (value float)\n...\n"
+        f"{WARM}{READ}```console\n$ holdfast check warm.hf\n{CHECKED}"
+        "$ holdfast check warm.hf\ntopic T (value float)\n...\n"
         "$ cat r.csv | head -1\ntime,source,value\n```\n"
         "```python\nprint(1 + 1)\n```\n```text\n2\n```\n"
         "```console exit=2\n$ holdfast check no\nerror: cannot read no: No such file or directory\n```\n",
@@ -362,6 +385,7 @@ def test_a_true_page_passes(folder):
         ("```hf\ntopic T (value flot)\n```\n", "flot"),
         ("```hf\nstate Warm on T [value > 25; value < 22]\n```\n", "unknown topic 'T'"),
         (f"{WARM.replace('hf ', 'hf error ')}", "no error in this definition"),
+        (f'{WARM}```hf after=warm.hf\ncase "c" given T: 20 expect Warm: ingress at 0 s\n```\n', "got:"),
         ("```hf error\ntopic T (value flot)\n```\n```text\nsomething else\n```\n", "the message is"),
         ("```python\nprint(2)\n```\n```text\n3\n```\n", "--- printed\n2"),
         ("```python\nprint(2)\n```\nNothing follows.\n", "--- printed\n2"),

@@ -8,7 +8,8 @@ from datetime import UTC, tzinfo
 from difflib import get_close_matches
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, get_args
+from zoneinfo import ZoneInfo
 
 from ..errors import UsageError, did_you_mean
 from ..model.batch import AXES
@@ -45,6 +46,10 @@ class Reading:
             if ours not in known:
                 near = did_you_mean(ours, known) or f"Known: {', '.join(sorted(known))}."
                 raise UsageError(f"--map {ours}={self.rename[ours]}: there is no '{ours}' to read. {near}")
+        if self.time_unit not in (None, *get_args(TimeUnit)):
+            raise UsageError(
+                f"the unit of times is one of {', '.join(get_args(TimeUnit))}, not {self.time_unit}"
+            )
         if self.topic is not None and self.topic not in self.by_name:
             near = did_you_mean(self.topic, self.by_name) or f"Declared: {', '.join(self.by_name) or 'none'}."
             raise UsageError(f"topic '{self.topic}' is not declared. {near}")
@@ -63,6 +68,14 @@ class Reading:
         if name is not None:
             return self.by_name[name]
         return self.topics[0] if len(self.topics) == 1 else None
+
+
+def parse_zone(name: str) -> tzinfo:
+    """The time zone of that name."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise UsageError(f"there is no time zone '{name}'; write it like Europe/London") from error
 
 
 def parse_rename(text: str) -> dict[str, str]:

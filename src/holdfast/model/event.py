@@ -91,13 +91,16 @@ class Notification(NamedTuple):
             "since": None if self.since is None else show_instant(self.since),
             "topic": event.topic,
             "source": event.source,
-            "location": event.place if event.location is None else [_known(c) for c in event.location],
-            "attributes": {name: _known(value) for name, value in event.attributes.items()},
+            "location": event.place if event.location is None else [_plain(c) for c in event.location],
+            "attributes": {name: _plain(value) for name, value in event.attributes.items()},
         }
 
 
-def _known(value: Value) -> Value:
-    return None if value != value else value
+def _plain(value: Value) -> Value:
+    """The value as JSON can write it: NaN is null, infinity is text."""
+    if isinstance(value, float) and value - value != 0:
+        return None if value != value else repr(value)
+    return value
 
 
 def notification_id(

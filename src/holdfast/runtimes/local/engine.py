@@ -255,7 +255,7 @@ class Engine:
                 f"an event's time must be whole microseconds since 1970, not {event.time!r}; "
                 "holdfast.instant makes them of a datetime or of text"
             )
-        if type(event.source) is not str or not event.source:
+        if type(event.source) is not str or not event.source.strip():
             raise UsageError(f"an event's source must be text, not {event.source!r}")
         attributes = admitted(topic, event.attributes)
         numbered = event.sequence != UNNUMBERED
@@ -346,7 +346,8 @@ class Engine:
             dict(self._late_counts),
             list(self._late),
         )
-        return msgspec.msgpack.encode(kept)
+        raw = msgspec.msgpack.encode(kept)
+        return _seal(raw) + raw
 
     @classmethod
     def restore(cls, app: App | str, snapshot: bytes, *, base: Path | None = None) -> Engine:
@@ -359,11 +360,11 @@ class Engine:
         engine._app = _as_app(app)
         checked = check(engine._app, base)
         engine._topics = {topic.name: topic for topic in checked.topics}
-        try:
-            kept = msgspec.msgpack.decode(snapshot, type=_Snapshot)
-            engine._resume(checked, kept)
-        except (msgspec.MsgspecError, pa.ArrowException, ValueError, LookupError, OSError) as error:
-            raise UsageError(f"this is not a snapshot of an engine, or it is damaged: {error}") from error
+        seal, raw = snapshot[:_SEALED], snapshot[_SEALED:]
+        if seal != _seal(raw):
+            raise UsageError("this is not a snapshot of an engine, or it is damaged")
+        kept = msgspec.msgpack.decode(raw, type=_Snapshot)
+        engine._resume(checked, kept)
         engine._reached, engine._sequence = dict(kept.reached), kept.sequence
         engine._late_counts.update(kept.late_counts)
         engine._late.extend(kept.late)
@@ -392,6 +393,14 @@ class Engine:
                 self._running.append(_Running(group, conditions, names, state))
                 self._listeners.update({name: [] for equal in names for name in equal})
         self._start(missing.values())
+
+
+def _seal(raw: bytes) -> bytes:
+    """What a snapshot begins with: its form, and a digest that tells whether it is whole."""
+    return b"holdfast snapshot 1\n" + blake2b(raw, digest_size=16).digest()
+
+
+_SEALED = len(_seal(b""))
 
 
 class _Kept(msgspec.Struct):

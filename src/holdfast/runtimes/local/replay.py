@@ -15,7 +15,6 @@ from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +24,7 @@ from ...errors import InputError
 from ...files.find import InputFile, find
 from ...files.plan import Part, closed_parts
 from ...files.read import inspect, read
-from ...files.reading import Reading, TimeUnit
+from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.sort import Sorter
 from ...files.tally import Rejects, Tally
 from ...lang.app import App
@@ -88,7 +87,7 @@ class Replay:
                     yield notification
         if self.tally.rejected and not self.tally.used:
             raise InputError(
-                f"not one of the {self.tally.rows:,} rows can be used.  The first:\n  {self._rejects.first}\n"
+                f"not one row can be used ({self.tally.rows:,} read).  The first:\n  {self._rejects.first}\n"
                 "  Map columns with --map; say how times are written with --time-format, --time-unit, --zone."
             )
 
@@ -158,7 +157,7 @@ def replay(
     ``map`` leads from our column names to theirs: ``{"source": "room"}``.
     """
     checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
-    reading = Reading(checked.topics, map or {}, ZoneInfo(zone), time_format, time_unit, topic)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
     return Replay(checked, find([str(path) for path in inputs], [t.name for t in checked.topics]), reading)
 
 

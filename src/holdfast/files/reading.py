@@ -48,7 +48,7 @@ class Reading:
                 raise UsageError(f"--map {ours}={self.rename[ours]}: there is no '{ours}' to read. {near}")
         if self.time_unit not in (None, *get_args(TimeUnit)):
             raise UsageError(
-                f"the unit of times is one of {', '.join(get_args(TimeUnit))}, not {self.time_unit}"
+                f"--time-unit: times count in one of {', '.join(get_args(TimeUnit))}, not {self.time_unit}"
             )
         if self.topic is not None and self.topic not in self.by_name:
             near = did_you_mean(self.topic, self.by_name) or f"Declared: {', '.join(self.by_name) or 'none'}."

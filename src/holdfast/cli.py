@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sized
 from contextlib import contextmanager, nullcontext
@@ -46,6 +47,7 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:  # a full disk, a closed output, a folder that went away
         _complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush goes nowhere
         sys.exit(1)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sized
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from .errors import HoldfastError, UsageError
+from .errors import HoldfastError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from .experiments.experiment import Experiment, Result
@@ -91,9 +91,12 @@ def _parameters(lets: list[str]) -> dict[str, Any]:
 
 def _warn(checked: Checked) -> None:
     for caution in checked.warnings:
-        Console(stderr=True).print(
-            str(caution), style="yellow", markup=False, highlight=False, soft_wrap=True
-        )
+        _warning(str(caution), "")
+
+
+def _warning(message: str, word: str = "warning: ") -> None:
+    console = Console(stderr=True)
+    console.print(f"{word}{message}", style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -131,13 +134,14 @@ def explain(
     """The plan: what is pushed where, what is kept in state."""
     from .compilers.explain import explain as plan
 
-    _require_local(engine)
+    _require_engine(engine, ["local"])
     typer.echo(plan(_load(definition, let)))
 
 
-def _require_local(engine: str) -> None:
-    if engine != "local":
-        raise UsageError(f"--engine {engine}: this version runs on 'local' only")
+def _require_engine(engine: str, engines: list[str]) -> None:
+    if engine not in engines:
+        hint = did_you_mean(engine, engines) or f"There is {', '.join(engines)}."
+        raise UsageError(f"--engine {engine}: there is no such choice here. {hint}")
 
 
 @app.command()
@@ -148,6 +152,7 @@ def test(definition: Definition, let: Lets = None) -> None:
     checked = _load(definition, let)
     if not checked.cases:
         raise UsageError(f'{definition} has no cases; write one with: case "name" given … expect …')
+    _warn(checked)
     failed = set()
     for outcome in run_cases(checked):
         if not outcome.holds:
@@ -178,7 +183,10 @@ def replay(
     time_unit: Annotated[
         str | None, typer.Option(metavar="s|ms|us|ns", help="The unit of times that are numbers since 1970.")
     ] = None,
-    engine: Annotated[str, typer.Option(help="Where to run: local.")] = "local",
+    engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="With --engine spark: its master; local[*] by default.")
+    ] = None,
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="PATH", help="Where to; - is the terminal.")
     ] = "-",
@@ -202,22 +210,42 @@ def replay(
     from .files.find import find
     from .files.tally import Rejects
     from .files.write import open_writer
-    from .runtimes.local.replay import Replay
 
-    _require_local(engine)
+    _require_engine(engine, ["local", "spark"])
     checked = _load(definition, let)
     _warn(checked)
     reading = _reading(checked, map or [], topic, zone, time_format, time_unit)
     files = find(input, [t.name for t in checked.topics])
     _require_distinct([file.path for file in files], output, rejects)
     with _progress(sum(file.size for file in files)) as show, Rejects(rejects, strict=strict) as put_aside:
-        history = Replay(
-            checked, files, reading, rejects=put_aside, memory=memory << 20, scratch=scratch, progress=show
-        )
+        history: Any
+        if engine == "spark":
+            history = _on_spark(checked, files, reading, put_aside, master)
+        else:
+            from .runtimes.local.replay import Replay
+
+            history = Replay(
+                checked,
+                files,
+                reading,
+                rejects=put_aside,
+                memory=memory << 20,
+                scratch=scratch,
+                progress=show,
+            )
         with open_writer(output, format or _format(output), form, checked.topics) as writer:  # type: ignore[arg-type]
             for some in _gathered(history, 1024):
                 writer.write(some)
     _summarise(history)
+
+
+def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: str | None) -> Any:
+    try:
+        from .runtimes.spark.replay import Replay
+        from .runtimes.spark.session import session
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--engine spark needs {error.name}; install holdfast[spark]") from error
+    return Replay(checked, files, reading, rejects=rejects, spark=session(master))
 
 
 def _require_distinct(inputs: list[str], output: str, rejects: str | None) -> None:
@@ -269,8 +297,7 @@ def _progress(total: int) -> Iterator[Any]:
     """A bar of the bytes read, on a terminal; nothing in a pipe."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        with nullcontext():
-            yield lambda tally: None
+        yield lambda tally: None
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -294,9 +321,17 @@ def _summarise(history: Replay) -> None:
         for name, count in tally.other_topics.items()
     ]
     lines += [f"{_count(count, 'notification')} of {name}" for name, count in sorted(history.passed.items())]
+    lines += [
+        f"{_count(count, 'row')} in no scope of {name}" for name, count in sorted(history.outside.items())
+    ]
     holding = _count(history.holding(), "condition")
     lines.append(f"{_count(history.passed.total(), 'notification')}; at the end {holding} held")
     typer.echo("\n".join(lines), err=True)
+    for name in history.misplaced():
+        _warning(
+            f"not one row lies in a scope of '{name}'.  A region is found by the column place, by x, y "
+            "and z, or by the sources that it lists; a key by its column.  Perhaps: --map place=NAME"
+        )
 
 
 @app.command()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from holdfast import App, Event, parse
 from holdfast.lang import ops
@@ -22,9 +24,19 @@ def visible(notifications):
     return [(n.id, n.subscription, n.scope, n.status, n.since, n.event.order) for n in notifications]
 
 
-@pytest.mark.parametrize("name", RUNTIMES)
+@pytest.mark.parametrize("name", [name for name in RUNTIMES if name != "spark"])
 @given(subs=subscriptions(most=3), events=histories())
 def test_random_definitions_over_random_histories(name, subs, events):
+    agrees_with_the_naive_twin(RUNTIMES[name], subs, events)
+
+
+@settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 60) // 10)
+@given(subs=subscriptions(most=3), events=histories(most=60, latest=30))
+def test_random_definitions_over_random_histories_on_spark(subs, events):
+    agrees_with_the_naive_twin(RUNTIMES["spark"], subs, events)
+
+
+def agrees_with_the_naive_twin(runtime, subs, events):
     app = App((ops.DeclareTopic(TOPIC), *REGIONS, *subs))
     expected = [
         (sub.name, label(sub.per, sub.scope, outermost), status, since, event)
@@ -34,7 +46,7 @@ def test_random_definitions_over_random_histories(name, subs, events):
         )
     ]
     expected.sort(key=lambda n: (n[4].time, n[0], n[1] or "", n[4].source, n[4].sequence))
-    assert visible(RUNTIMES[name](app, events)) == [
+    assert visible(runtime(app, events)) == [
         (notification_id(sub, scope, status, *event.order), sub, scope, status, since, event.order)
         for sub, scope, status, since, event in expected
     ]

@@ -223,6 +223,32 @@ def arrivals(events, wait):
             yield event
 
 
+@given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), histories(), histories())
+def test_law_2_reducing_what_arrives_changes_nothing_not_even_what_is_late(subs, first, second, third):
+    it = machine(conditions(subs))
+    told = []
+    for parts in ([first, second, third], None):
+        state, out = it.initial(), []
+        for batch, until in zip(map(batch_of, parts or (first, second, third)), (2, 4, NEVER), strict=True):
+            batch = batch if parts else it.reduce(it.reduce(batch))
+            state, passed = stepped(it, batch, state, until)
+            out += passed
+        told.append(out)
+    assert told[0] == told[1]
+
+
+@given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), histories())
+def test_law_1_between_two_times_arrivals_can_be_cut_anywhere(subs, first, second):
+    it = machine(conditions(subs))
+    start, _ = stepped(it, batch_of([]), until=2)
+    again, _ = stepped(it, batch_of([]), until=2)
+    middle, a = stepped(it, batch_of(first), start, until=2)
+    end, b = stepped(it, batch_of(second), middle, until=NEVER)
+    whole, out = stepped(it, batch_of(first + second), again, until=NEVER)
+    assert sorted(a + b, key=lambda t: t[0]) == out
+    assert same_state(it, end, whole)
+
+
 @given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), histories())
 def test_an_ordered_state_can_be_kept_with_what_it_holds_back(subs, first, second):
     it = machine(conditions(subs))
@@ -235,9 +261,13 @@ def test_an_ordered_state_can_be_kept_with_what_it_holds_back(subs, first, secon
 @given(ordered.flatmap(lambda d: subscriptions(delivery=d, most=1)), histories(), histories())
 def test_nothing_is_dropped_silently(subs, first, second):
     """Every event is processed or late: late ones are those older than an earlier until."""
+    subs = [replace(sub, delivery=replace(sub.delivery, late="drop")) for sub in subs]
     it = machine(conditions(subs))
-    state, _ = stepped(it, batch_of(first), until=3)
-    state, out = stepped(it, batch_of(second), state, until=5)
-    late = [t for t in out if t[1] == "late"]
-    expected = [e.order for e in second if e.time < 3] if subs[0].delivery.late == "drop" else []
-    assert [t[4] for t in late] == expected
+    state, a = stepped(it, batch_of(first), until=3)
+    state, b = stepped(it, batch_of(second), state, until=5)
+    state, c = stepped(it, batch_of([]), state, until=NEVER)
+    late = [e for e in second if e.time < 3]
+    assert [t[4] for t in a + b + c if t[1] == "late"] == [e.order for e in late]
+    timely = machine(conditions([replace(sub, delivery=TIMELY) for sub in subs]))
+    rest = naive.in_order([*first, *(e for e in second if e.time >= 3)])
+    assert [t for t in a + b + c if t[1] != "late"] == folded(timely, rest)[1]

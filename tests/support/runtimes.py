@@ -7,15 +7,17 @@ the order of an output.  The history is a replay: events are taken by (time, sou
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from holdfast import App, Engine, Event, Notification, Replay, check
-from holdfast.files.find import find
+from holdfast.files.find import InputFile, find
 from holdfast.files.reading import Reading
+from holdfast.lang.condition import Checked
 from holdfast.model.batch import from_events
 
 Runtime = Callable[[App, Sequence[Event]], list[Notification]]
@@ -47,8 +49,15 @@ def engine_in_batches(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def replay(app: App, events: Sequence[Event]) -> list[Notification]:
-    """Parquet files that overlap, with little memory to sort in."""
+    """Files, with little memory to sort in."""
     checked = check(app)
+    with written(checked, events) as files:
+        return list(Replay(checked, files, Reading(checked.topics), memory=4096))
+
+
+@contextmanager
+def written(checked: Checked, events: Sequence[Event]) -> Iterator[list[InputFile]]:
+    """The events as Parquet files that overlap."""
     with tempfile.TemporaryDirectory() as folder:
         for topic in checked.topics:
             mine = [event for event in events if event.topic == topic.name]
@@ -56,12 +65,28 @@ def replay(app: App, events: Sequence[Event]) -> list[Notification]:
                 table = pa.Table.from_batches([from_events(topic, mine[i::2])])
                 table = table.append_column("topic", pa.array([topic.name] * len(table), pa.string()))
                 pq.write_table(table, Path(folder) / f"{topic.name}-{i}.parquet", row_group_size=4)
-        files = find([folder], [topic.name for topic in checked.topics])
-        return list(Replay(checked, files, Reading(checked.topics), memory=4096))
+        yield find([folder], [topic.name for topic in checked.topics])
+
+
+def spark(app: App, events: Sequence[Event]) -> list[Notification]:
+    """The same files, on Spark."""
+    from holdfast.runtimes.spark.replay import Replay as SparkReplay
+
+    checked = check(app)
+    with written(checked, events) as files:
+        return list(SparkReplay(checked, files, Reading(checked.topics), spark=session()))
+
+
+def session():
+    """One Spark session for all tests."""
+    from holdfast.runtimes.spark.session import session
+
+    return session("local[2]", name="holdfast tests")
 
 
 RUNTIMES: dict[str, Runtime] = {
     "engine": engine,
     "engine in batches": engine_in_batches,
     "replay": replay,
+    "spark": spark,
 }

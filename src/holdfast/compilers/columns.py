@@ -21,6 +21,7 @@ from ..lang.ops import (
     And,
     Arithmetic,
     Compare,
+    ComparisonSign,
     Expression,
     Name,
     Negative,
@@ -30,6 +31,7 @@ from ..lang.ops import (
     Text,
     Truth,
 )
+from ..lang.rewrite import COMPARED
 from ..model.batch import AXES
 from ..model.space import Forest, dimensions, inside
 from ..model.topic import Topic
@@ -39,15 +41,6 @@ from .scalar import kind
 Mask = NDArray[np.bool_]
 Masks = Callable[[pa.RecordBatch], Mask]
 Floats = NDArray[np.float64]
-
-_ORDER: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">=": operator.ge,
-    ">": operator.gt,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 
 
 def predicate(op: Expression, topic: Topic) -> Masks:
@@ -71,11 +64,11 @@ def predicate(op: Expression, topic: Topic) -> Masks:
             raise AssertionError(f"not a core predicate: {op}")
 
 
-def _comparison(sign: str, left: Expression, right: Expression, topic: Topic) -> Masks:
+def _comparison(sign: ComparisonSign, left: Expression, right: Expression, topic: Topic) -> Masks:
     kinds = {kind(left, topic), kind(right, topic)}
-    compare = _ORDER[sign]
-    if kinds & {"text", "bool"}:
-        a, b = _plain(left, kinds), _plain(right, kinds)
+    compare = COMPARED[sign]
+    if kinds == {"text"}:
+        a, b = _texts(left), _texts(right)
         arrow = pc.equal if sign == "==" else pc.not_equal
         return lambda batch: _equality(arrow, a(batch), b(batch), len(batch))
     if kinds == {"int"}:
@@ -222,13 +215,13 @@ _FITS: dict[str, Callable[[Any, Any, Any], Any]] = {
 """Whether int64 arithmetic gave the true result: it wraps around where it does not fit."""
 
 
-def _plain(op: Expression, kinds: set[str]) -> Callable[[pa.RecordBatch], Any]:
+def _texts(op: Expression) -> Callable[[pa.RecordBatch], Any]:
     match op:
-        case Text(literal) | Truth(literal):
+        case Text(literal):
             scalar = pa.scalar(literal)
             return lambda batch: scalar
         case Name(name):
-            missing = pa.scalar(None, pa.string() if "text" in kinds else pa.bool_())
+            missing = pa.scalar(None, pa.string())
 
             def read(batch: pa.RecordBatch) -> Any:
                 column = _column(batch, name)
@@ -236,11 +229,11 @@ def _plain(op: Expression, kinds: set[str]) -> Callable[[pa.RecordBatch], Any]:
 
             return read
         case _:
-            raise AssertionError(f"not a core text or truth value: {op}")
+            raise AssertionError(f"not a core text: {op}")
 
 
 def _equality(compare: Callable[[Any, Any], Any], a: Any, b: Any, size: int) -> Mask:
-    """Compare text or truth values; a dictionary is compared once for each of its entries."""
+    """Compare texts; a dictionary is compared once for each of its entries."""
     if isinstance(a, pa.Scalar):
         a, b = b, a
     if isinstance(a, pa.DictionaryArray) and isinstance(b, pa.Scalar):
@@ -305,7 +298,7 @@ def scoping(condition: Condition) -> Scoping:
 
 
 def _remembering(coded: Scoping) -> Scoping:
-    """Filters that share scopes ask for them batch by batch: compute once for each batch."""
+    """A host asks several things of a batch in turn, each of which needs its scopes: find them once."""
     last: list[Any] = [None, ()]
 
     def remembered(batch: pa.RecordBatch) -> tuple[Coded, ...]:

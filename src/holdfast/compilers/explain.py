@@ -33,8 +33,7 @@ def _machine(number: int, group: Group, by_name: dict[str, Condition]) -> Iterat
     yield f"  looks at  {', '.join(['time', 'source', 'sequence', *looked_at])}"
     yield f"  scopes    {_scopes(first)}"
     yield f"  delivery  {_delivery(first)}"
-    yield "  at the source, drops what satisfies neither predicate; in a closed part also every"
-    yield "            event that can start or end nothing, whatever came before"
+    yield f"  drops     {_dropped(first)}"
     yield f"  keeps     {_state(first, len(group.conditions))}"
 
 
@@ -43,6 +42,14 @@ def _end(condition: Condition) -> str:
         return "at once (momentary: every match passes, nothing is kept)"
     ends = show(condition.exit)
     return "never" if ends == "false" else ends
+
+
+def _dropped(condition: Condition) -> str:
+    """What need not leave the place where it is read."""
+    neither = "what satisfies neither predicate, where it is read"
+    if condition.delivery.wait is None:
+        return f"{neither}; of what is in order already, all that can start or end nothing"
+    return f"{neither}; live nothing, for any event may be a late one"
 
 
 def _with_unit(topic: Topic, name: str) -> str:
@@ -70,7 +77,7 @@ def _scopes(condition: Condition) -> str:
         levels.append(f"{len(forest.regions)} region{plural}{depth}")
     if not levels:
         return "one for everything"
-    inner = "one filter per " + ", inside ".join(levels)
+    inner = "one filter for each " + ", inside each of ".join(levels)
     nested = len(condition.keys) + (condition.forest.depth if condition.forest else 0) > 1
     return inner + ("; what passes the inner filter feeds the outer" if nested else "")
 
@@ -85,7 +92,7 @@ def _delivery(condition: Condition) -> str:
 
 def _state(condition: Condition, filters: int) -> str:
     if condition.momentary and filters == 1:
-        return "nothing"
+        return "the names of the scopes it has met; no bit is ever set"
     word = 1 if filters <= 8 else 8
     return (
         f"for each scope {word} byte{'s' if word > 1 else ''} of status bits, its name (about 25 bytes and "

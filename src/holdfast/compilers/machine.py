@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 from ..lang.condition import Condition
 from ..machines.filter import MOST, Filters, StateFilter
 from ..machines.machine import Machine
 from ..machines.ordered import Ordered
+from ..model.event import Notification, Transition
+from ..model.instant import Instant
 from ..model.topic import Topic
 from . import columns, scalar
 from .keys import shown
@@ -23,6 +27,19 @@ class Group:
     topic: Topic
     conditions: tuple[tuple[str, ...], ...]
     wait: int | None = None
+
+    def addressed(self, passed: Iterable[Transition]) -> Iterator[Notification]:
+        """Transitions of the machine, for every name that they concern."""
+        for event, status, scope, since, condition in passed:
+            concerned = self.conditions if condition < 0 else (self.conditions[condition],)
+            for name in chain.from_iterable(concerned):
+                yield Notification(name, event, status, scope, since)
+
+    def holding(self, state: Any) -> Iterator[tuple[str, str | None, Instant]]:
+        """What holds in a state of the machine: (name, scope, since)."""
+        for condition, scope, since in self.machine.holding(state):
+            for name in self.conditions[condition]:
+                yield name, scope, since
 
 
 def groups(conditions: Iterable[Condition]) -> list[Group]:

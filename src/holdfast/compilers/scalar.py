@@ -18,6 +18,7 @@ from ..lang.ops import (
     And,
     Arithmetic,
     Compare,
+    ComparisonSign,
     Expression,
     Name,
     Negative,
@@ -27,6 +28,7 @@ from ..lang.ops import (
     Text,
     Truth,
 )
+from ..lang.rewrite import COMPARED
 from ..model.event import Event
 from ..model.space import Forest
 from ..model.topic import FIXED, Topic
@@ -34,14 +36,6 @@ from .keys import joined, key_text
 
 Predicate = Callable[[Event], bool]
 Chain = tuple[str | None, ...]
-
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">=": operator.ge,
-    ">": operator.gt,
-    "==": operator.eq,
-}
 
 
 def predicate(op: Expression, topic: Topic) -> Predicate:
@@ -67,9 +61,9 @@ def predicate(op: Expression, topic: Topic) -> Predicate:
             raise AssertionError(f"not a core predicate: {op}")
 
 
-def _comparison(sign: str, left: Expression, right: Expression, topic: Topic) -> Predicate:
+def _comparison(sign: ComparisonSign, left: Expression, right: Expression, topic: Topic) -> Predicate:
     kinds = {kind(left, topic), kind(right, topic)}
-    compute = value if kinds <= {"int"} or kinds & {"text", "bool"} else number
+    compute = value if kinds in ({"int"}, {"text"}) else number
     a, b = compute(left, topic), compute(right, topic)
     if sign == "!=":
 
@@ -78,7 +72,7 @@ def _comparison(sign: str, left: Expression, right: Expression, topic: Topic) ->
             return x is not None and y is not None and x == x and y == y and x != y
 
         return differ
-    holds = _ORDER[sign]
+    holds = COMPARED[sign]
     if isinstance(right, Number) and compute is number:  # the common threshold, one call shorter
         limit = float(right.value)
         return lambda event: holds(a(event), limit)
@@ -101,8 +95,6 @@ def kind(op: Expression, topic: Topic) -> str:
             return "int" if isinstance(literal, int) else "float"
         case Text():
             return "text"
-        case Truth():
-            return "bool"
         case Negative(arg) | Absolute(arg):
             return kind(arg, topic)
         case Arithmetic("+" | "-" | "*", left, right):
@@ -135,7 +127,7 @@ def value(op: Expression, topic: Topic) -> Callable[[Event], Any]:
     match op:
         case Name(name):
             return reader(name)
-        case Number(literal) | Text(literal) | Truth(literal):
+        case Number(literal) | Text(literal):
             return lambda event: literal
         case Negative(arg):
             inner = value(arg, topic)

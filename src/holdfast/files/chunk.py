@@ -15,15 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InputError, UsageError
-from ..model.batch import AXES, TYPES, located
+from ..model.batch import AXES, DICTIONARY, TYPES, located
 from ..model.topic import Kind, Topic
 from .convert import Mask, WrongType, convert, decoded, named, truths
 from .find import InputFile
 from .reading import Layout, Reading, require_attributes
 from .tally import Rejects, Tally
 from .times import NeedsUnit, to_instants
-
-SOURCE = pa.dictionary(pa.int32(), pa.string())
 
 NO_TIME, BAD_TIME, NO_SOURCE, NO_TOPIC = "no time", "unreadable time", "no source", "no topic"
 
@@ -126,7 +124,7 @@ def _shared(
     """The columns that events of every topic have."""
     columns = {"time": _time(file, chunk, layout, reading, blame, mine)}
     source = chunk.columns[layout.source]
-    if not (pa.types.is_dictionary(source.type) and source.type.equals(SOURCE)):
+    if not (pa.types.is_dictionary(source.type) and source.type.equals(DICTIONARY)):
         source = named(
             _converted(file, source, layout.source, "source", "text", blame, mine)
         ).dictionary_encode()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from difflib import get_close_matches
 from itertools import takewhile
-from types import MappingProxyType
 from typing import Literal, get_args
 from zoneinfo import ZoneInfo
 
@@ -34,7 +33,7 @@ class Reading:
     """
 
     topics: tuple[Topic, ...]
-    rename: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    rename: Mapping[str, str] = field(default_factory=dict)
     zone: tzinfo = UTC
     time_format: str | None = None
     time_unit: TimeUnit | None = None

@@ -19,12 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.batch import concatenate
+from ..model.batch import DICTIONARY, concatenate, plain
 
 Key = tuple[int, str, int]
 Indices = np.ndarray[Any, np.dtype[np.int64]]
 
-SOURCE = pa.dictionary(pa.int32(), pa.string())
 BATCH_ROWS = 1 << 17
 
 _FAN_IN = 64
@@ -179,25 +178,21 @@ def _ordered(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
 def _coded(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch with ``source`` dictionary-encoded and no other column so."""
     columns = [
-        _as_source(column) if name == "source" else _decoded(column)
+        _as_source(column) if name == "source" else plain(column)
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _as_source(column: pa.Array) -> pa.DictionaryArray:
-    if column.type.equals(SOURCE):
+    if column.type.equals(DICTIONARY):
         return column
-    return _decoded(column).cast(pa.string()).dictionary_encode()
-
-
-def _decoded(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return plain(column).cast(pa.string()).dictionary_encode()
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch without dictionaries, so that a block of it is no larger than its rows."""
-    columns = [_decoded(column) for column in batch.columns]
+    columns = [plain(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 

@@ -18,14 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..model.batch import TIME
-from ..model.instant import DAY, HOUR, SECOND, from_datetime, parse_instant
+from ..model.instant import DAY, EARLIEST, HOUR, LATEST, SECOND, parse_instant
 from .convert import Mask, WrongType, convert, decoded, is_text, nowhere, trimmed, truths
 from .reading import Reading
 
 Instants = np.ndarray[Any, np.dtype[np.int64]]
 
-EARLIEST = from_datetime(datetime.min)
-LATEST = from_datetime(datetime.max)
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = datetime(1970, 1, 1)

@@ -78,11 +78,18 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     if not topics and (short := [s for s in subscriptions if s.topic is None]):
         topics = (implicit_topic(short, parameters),)
     conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
-    cases = tuple(_case(c, topics, conditions) for c in _all(Case, statements))
+    declared = _unique("case", _all(Case, statements), lambda s: s.name)
+    cases = tuple(_case(case, topics, conditions) for case in declared)
     warnings = [
         caution
         for statement, condition in zip(subscriptions, conditions, strict=True)
         for caution in _cautions(statement, condition, known)
+    ]
+    warnings += [
+        Caution(f"no region is named '{given.place}'", given.at, did_you_mean(given.place, known.by_name))
+        for case in cases
+        for given in case.given
+        if known.regions and given.place is not None and given.place not in known.by_name
     ]
     return Checked(topics, conditions, cases, tuple(warnings))
 
@@ -249,6 +256,10 @@ def _cautions(statement: Subscribe, condition: Condition, regions: Gazetteer) ->
 def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[Condition]) -> Case:
     """The case with whole rows, in the units and kinds of the attributes."""
     given = tuple(_given(given, topics) for given in case.given)
+    if not case.expect:
+        raise DefinitionError(
+            f'the case "{case.name}" expects nothing to be checked', case.at, hint="Add: expect NAME: nothing"
+        )
     for expect in case.expect:
         _expect(expect, conditions)
     return replace(case, given=given)
@@ -308,4 +319,15 @@ def _expect(expect: Expect, conditions: Sequence[Condition]) -> None:
             f"unknown subscription '{expect.subscription}'",
             expect.at,
             hint=did_you_mean(expect.subscription, names),
+        )
+    forest = conditions[names.index(expect.subscription)].forest
+    if forest is None or expect.scope is None:
+        return
+    outermost = [r.name for r, parent in zip(forest.regions, forest.parents, strict=True) if parent < 0]
+    if expect.scope not in outermost:
+        some = ", ".join(outermost[:8])
+        raise DefinitionError(
+            f"'{expect.subscription}' has no outermost scope '{expect.scope}'; it has {some}",
+            expect.at,
+            hint=did_you_mean(expect.scope, outermost),
         )

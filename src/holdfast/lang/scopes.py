@@ -73,7 +73,9 @@ def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
             around = {found.regions[j].name for j in found.chains[names.index(region.name)]}
             if not around & {r.name for r in outer}:
                 raise DefinitionError(
-                    f"region '{region.name}' does not lie inside any of {', '.join(levels[i + 1])}", at
+                    f"region '{region.name}' does not lie inside any of {', '.join(levels[i + 1])}",
+                    place_of(levels[i][0], at),
+                    hint="The innermost comes first, as in: scope rooms within floors",
                 )
     return found
 

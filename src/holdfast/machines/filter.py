@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..kernels.toggle import both_ways, pair, toggle
-from ..model.batch import TIME, concatenate, from_ipc, reached, stood_for, to_ipc, with_progress
+from ..model.batch import TIME, concatenate, from_ipc, reached, stood_for, times, to_ipc, with_progress
 from ..model.event import STATUSES, Event, Transition
 from ..model.instant import BEGINNING, Instant
 from .keys import Keys, grown
@@ -237,8 +237,7 @@ class Filters:
         self, state: State, batch: pa.RecordBatch, rows: Rows, hits: Words, outermost: Any
     ) -> pa.RecordBatch:
         """The events that passed, with the filter, what it means there, and since when."""
-        time = batch.column(batch.schema.get_field_index("time")).view(pa.int64())
-        times = np.asarray(time)[rows] if len(rows) else np.empty(0, np.int64)
+        moments = times(batch)[rows]
         picks: list[Rows] = []
         sinces: list[NDArray[np.int64]] = []
         statuses: list[NDArray[np.int8]] = []
@@ -248,7 +247,7 @@ class Filters:
             if spec.momentary:
                 status = np.full(len(pick), STATUSES.index("atomic"), np.int8)
             else:
-                pair(outermost[pick], times[pick], state.since[f], began, BEGINNING)
+                pair(outermost[pick], moments[pick], state.since[f], began, BEGINNING)
                 status = (began != BEGINNING).astype(np.int8)  # ingress, egress
             picks.append(pick)
             sinces.append(began)
@@ -283,6 +282,9 @@ class Filters:
         return _concatenated(
             [(enter | leave) != 0 for _, enter, leave in self._masks(batch, outermost)], np.bool_
         )
+
+    def outside(self, batch: pa.RecordBatch) -> int:
+        return int(np.count_nonzero(self.scoping(batch)[-1][0] < 0))
 
     def summarise(self, batch: pa.RecordBatch) -> Summary:
         """The summary of a closed part; ``rows`` still say how many events they stood for."""

@@ -48,6 +48,9 @@ class Machine(Protocol):
     def matters(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Which events satisfy some predicate: all that a part that is not closed must keep."""
 
+    def outside(self, batch: pa.RecordBatch) -> int:
+        """How many events lie in no scope, and so mean nothing here."""
+
     def due(self, state: Any) -> Instant | None:
         """When the machine wants to be stepped even if no event comes."""
 

@@ -17,7 +17,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..model.batch import TIME, concatenate, from_events, from_ipc, in_order, to_events, to_ipc
+from ..model.batch import (
+    TIME,
+    concatenate,
+    from_events,
+    from_ipc,
+    in_order,
+    reached,
+    stood_for,
+    times,
+    to_events,
+    to_ipc,
+    with_progress,
+)
 from ..model.event import STATUSES, Event, Transition
 from ..model.instant import BEGINNING, NEVER, Instant
 from ..model.qos import Late
@@ -81,7 +93,7 @@ class Ordered:
         state = self._in_batches(state)
         inner = state.inner
         out: list[pa.RecordBatch] = []
-        late = _times(batch) < state.until
+        late = times(batch) < state.until
         if late.any():
             missed, batch = batch.filter(pa.array(late)), batch.filter(pa.array(~late))
             if self.late == "drop":
@@ -93,7 +105,7 @@ class Ordered:
         ready = batch.slice(0, 0)
         if _earliest(batches) < until:
             pool = concatenate(batches)
-            due = _times(pool) < until
+            due = times(pool) < until
             ready, rest = in_order(pool.filter(pa.array(due))), pool.filter(pa.array(~due))
             batches = [rest] if len(rest) else []
         inner, passed = self.inner.step(inner, ready, until)
@@ -109,11 +121,17 @@ class Ordered:
         return state._replace(held=[], batches=[from_events(self.topic, events)])
 
     def reduce(self, batch: pa.RecordBatch, *, closed: bool = True) -> pa.RecordBatch:
-        """What arrives is not in order yet, so no part of it is closed."""
+        """What arrives is not in order yet, so no part of it is closed; and where late events are to
+        be told, any event may be one."""
+        if self.late == "drop":
+            return with_progress(batch, stood_for(batch), reached(batch))
         return self.inner.reduce(batch, closed=False)
 
     def matters(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        return self.inner.matters(batch)
+        return np.ones(len(batch), np.bool_) if self.late == "drop" else self.inner.matters(batch)
+
+    def outside(self, batch: pa.RecordBatch) -> int:
+        return self.inner.outside(batch)
 
     def due(self, state: State) -> Instant | None:
         if state.held:
@@ -138,12 +156,8 @@ class Ordered:
         return State(self.inner.from_bytes(inner, picked), until, arrived, [], batches)
 
 
-def _times(batch: pa.RecordBatch) -> NDArray[np.int64]:
-    return np.asarray(batch.column(batch.schema.get_field_index("time")).view(pa.int64()))
-
-
 def _earliest(batches: list[pa.RecordBatch]) -> Instant:
-    return min((int(_times(batch).min()) for batch in batches), default=NEVER)
+    return min((int(times(batch).min()) for batch in batches), default=NEVER)
 
 
 def _marked(batch: pa.RecordBatch) -> pa.RecordBatch:

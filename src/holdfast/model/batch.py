@@ -12,15 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ..errors import UsageError
 from .event import Event, Value
-from .instant import Instant
+from .instant import EARLIEST, LATEST, Instant
 from .topic import Topic
 
 TIME = pa.timestamp("us", tz="UTC")
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 TYPES: dict[str, pa.DataType] = {
     "float": pa.float64(),
     "int": pa.int64(),
@@ -95,6 +98,11 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
     return values
 
 
+def times(batch: pa.RecordBatch) -> NDArray[np.int64]:
+    """The instants of the events."""
+    return np.asarray(batch.column(batch.schema.get_field_index("time")).view(pa.int64()))
+
+
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows by (time, source, sequence)."""
     keys = {name: plain(batch.column(name)) for name in ("time", "source", "sequence")}
@@ -157,23 +165,31 @@ def conform(topic: Topic, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
 
 
 def _conformed(topic: Topic, field: pa.Field, column: pa.Array) -> pa.Array:
-    type = plain(column).type if len(column) else column.type
+    coded = pa.types.is_dictionary(column.type)
+    type = column.type.value_type if coded else column.type
     try:
-        if field.type == TIME and not pa.types.is_timestamp(type):
-            raise pa.ArrowInvalid("it is not a timestamp")
-        if field.type == pa.string() and pa.types.is_dictionary(column.type):
-            return column.cast(pa.dictionary(pa.int32(), pa.string()))
         if not _fits(type, field.type):
             raise pa.ArrowInvalid(f"{type} is another kind")
-        column = plain(column).cast(field.type)
+        column = (
+            column.cast(DICTIONARY) if coded and field.type == pa.string() else plain(column).cast(field.type)
+        )
     except pa.ArrowException as error:
         wanted = "a timestamp" if field.type == TIME else f"{field.type}"
         raise UsageError(
             f"column '{field.name}' of topic '{topic.name}' must be {wanted}, not {column.type}: {error}"
         ) from None
-    if field.name in ("time", "source", "sequence") and column.null_count:
+    if field.name in ("time", "source", "sequence") and plain(column).null_count:
         raise UsageError(f"column '{field.name}' has missing values")
+    if field.name == "time" and len(column) and not _has_dates(column):
+        raise UsageError("column 'time' has values outside the years 1 to 9999")
+    if field.name == "source" and pc.any(pc.equal(pc.utf8_trim_whitespace(plain(column)), "")).as_py():
+        raise UsageError("column 'source' has blank values")
     return column
+
+
+def _has_dates(column: pa.Array) -> bool:
+    ends = pc.min_max(column.view(pa.int64())).as_py()
+    return bool(ends["min"] >= EARLIEST and ends["max"] <= LATEST)
 
 
 def _fits(type: pa.DataType, wanted: pa.DataType) -> bool:

@@ -8,7 +8,6 @@ from functools import lru_cache
 Instant = int
 Duration = int
 
-MICROSECOND = 1
 MILLISECOND = 1_000
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
@@ -28,6 +27,10 @@ def from_datetime(moment: datetime, zone: tzinfo = UTC) -> Instant:
     """The instant of a datetime; a naive one is taken to be in ``zone``."""
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
     return (aware - _EPOCH) // _TICK
+
+
+EARLIEST, LATEST = from_datetime(datetime.min), from_datetime(datetime.max)
+"""The instants that have a date: the years 1 to 9999."""
 
 
 def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> Instant:

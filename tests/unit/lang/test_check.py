@@ -198,12 +198,37 @@ def test_regions_of_files_and_of_the_text_make_one_gazetteer(tmp_path):
 
 
 def test_rows_of_a_case_are_completed_and_converted():
-    text = TOPIC + 'case "c" given Temperature every 1 s: 77 °F, (_, 0.5, 3)'
+    text = TOPIC + "filter F on Temperature where value > 99\n"
+    text += 'case "c" given Temperature every 1 s: 77 °F, (_, 0.5, 3) expect F: nothing'
     (case,) = parse(text).check().cases
     assert case.given[0].rows == (
         (Number(25.0), None, None, None, None),
         (None, Number(0.5), Number(3), None, None),
     )
+
+
+@pytest.mark.parametrize(
+    ("cases", "message"),
+    [
+        ('case "c" given Temperature: 1', "expects nothing to be checked"),
+        ('case "c" given Temperature: 1 expect F: nothing ' * 2, "case 'c' is declared twice"),
+        ('case "c" given Temperature: 1 expect R in "kitchn": nothing', "Did you mean 'kitchen'?"),
+    ],
+)
+def test_a_case_that_could_not_fail_is_refused(cases, message):
+    text = TOPIC + "filter F on Temperature where value > 99 region kitchen\n"
+    text += "state R on Temperature [value > 9; value < 5] scope kitchen\n"
+    with pytest.raises(DefinitionError) as error:
+        parse(text + cases).check()
+    assert message in str(error.value)
+
+
+def test_a_place_that_no_region_has_is_doubtful():
+    text = TOPIC + "region kitchen state R on Temperature [value > 9; value < 5] scope kitchen\n"
+    text += 'case "c" given Temperature at "kitchn": 1 expect R: nothing'
+    (caution,) = parse(text).check().warnings
+    assert "no region is named 'kitchn'" in str(caution)
+    assert "Did you mean 'kitchen'?" in str(caution)
 
 
 def test_an_error_in_a_built_definition_names_the_subscription():

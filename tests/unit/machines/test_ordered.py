@@ -210,10 +210,16 @@ def test_it_is_fresh_only_while_it_holds_nothing_back():
 
 def test_what_arrives_is_never_a_closed_part():
     batch = from_events(TOPIC, readings(26.0, 27.0, 24.0, 28.0))
-    reduced = DROP.machine.reduce(batch)
+    reduced = APPLY.machine.reduce(batch)
     assert reduced.column("v").to_pylist() == [26.0, 27.0, 28.0]
     assert stood_for(reduced) == 4
-    assert DROP.machine.matters(batch).tolist() == [True, True, False, True]
+    assert APPLY.machine.matters(batch).tolist() == [True, True, False, True]
+
+
+def test_any_event_may_be_late_and_is_to_be_told():
+    batch = from_events(TOPIC, readings(26.0, 27.0, 24.0, 28.0))
+    assert len(DROP.machine.reduce(batch)) == 4
+    assert DROP.machine.matters(batch).all()
 
 
 def test_batches_with_different_columns_wait_together():

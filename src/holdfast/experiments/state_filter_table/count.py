@@ -186,7 +186,7 @@ def _counted(
         passes=len(before),
         ratio=len(before) / (len(watched) * readings),
         disseminated=len(after),
-        suppressed=len(before) - len(after),
+        suppressed=len(before.keys() - after.keys()),
         shared_before=_shared(before),
         shared_after=_shared(after),
         delivered=len(scheme.delivered),

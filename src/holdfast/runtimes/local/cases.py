@@ -59,11 +59,7 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
         for event in history:
             if event.topic == group.topic.name:
                 state, passed = group.machine.react(state, event)
-                out += [
-                    Notification(name, t.event, t.status, t.scope, t.since)
-                    for t in passed
-                    for name in group.conditions[t.condition]
-                ]
+                out += group.addressed(passed)
     return sorted(out, key=lambda n: n.order)
 
 
@@ -71,7 +67,7 @@ def _events(topic: Topic, given: Given) -> Iterator[Event]:
     for i, row in enumerate(given.rows):
         values: dict[str, Value] = {
             a.name: None if cell is None else cell.value
-            for a, cell in zip(topic.attributes, (*row, *[None] * len(topic.attributes)), strict=False)
+            for a, cell in zip(topic.attributes, row, strict=True)
         }
         at = given.start + i * given.every
         yield Event(topic.name, at, given.source or _SOURCE, values, place=given.place)

@@ -7,10 +7,10 @@ It is not safe to push from two threads at once.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import chain, count
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,13 +23,13 @@ from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked, Condition
-from ...lang.ops import Subscribe
+from ...lang.ops import Case, Subscribe
 from ...lang.parse import parse
 from ...lang.rewrite import names as names_in
 from ...machines.machine import transitions
 from ...model.batch import conform, reached
-from ...model.event import UNNUMBERED, Event, Notification, Transition, Value
-from ...model.instant import BEGINNING, NEVER, Instant
+from ...model.event import UNNUMBERED, Event, Notification, Value
+from ...model.instant import BEGINNING, EARLIEST, LATEST, NEVER, Instant
 from ...model.topic import Attribute, Topic
 
 Callback = Callable[[Notification], Any]
@@ -48,16 +48,17 @@ class Holding(NamedTuple):
 
 @dataclass
 class _Running:
-    """A machine at work: ``names[i]`` are the subscriptions that its condition ``i`` serves."""
+    """A machine at work; ``conditions[i]`` is the meaning of its condition ``i``."""
 
     group: Group
     conditions: list[Condition]
-    names: list[list[str]]
     state: Any
 
-    @property
-    def is_idle(self) -> bool:
-        return not any(self.names)
+    def rename(self, i: int, names: Iterable[str]) -> None:
+        """Serve these subscriptions with condition ``i``."""
+        served = list(self.group.conditions)
+        served[i] = tuple(names)
+        self.group = replace(self.group, conditions=tuple(served))
 
 
 class Subscription:
@@ -110,6 +111,11 @@ class Engine:
     # --- who wants to know ---
 
     @property
+    def app(self) -> App:
+        """The definitions that run now, also those that were subscribed to on the way."""
+        return self._app
+
+    @property
     def subscriptions(self) -> list[str]:
         """The names of the conditions that run."""
         return list(self._listeners)
@@ -131,7 +137,7 @@ class Engine:
         return subscription
 
     def _define(self, text: str) -> str:
-        added = parse(text)
+        added = _as_app(text)
         if text.lstrip().startswith(("[", "{")):  # nameless, as in the papers: any free name will do
             free = next(name for i in count(1) if (name := f"state_{i}") not in self._listeners)
             added = App([replace(s, name=free) if isinstance(s, Subscribe) else s for s in added.statements])
@@ -152,7 +158,7 @@ class Engine:
                 if fingerprint(other) == fingerprint(condition) and running.group.machine.is_fresh(
                     running.state, i
                 ):
-                    running.names[i].append(condition.name)
+                    running.rename(i, [*running.group.conditions[i], condition.name])
                     self._listeners[condition.name] = []
                     return
         self._start([condition])
@@ -161,8 +167,10 @@ class Engine:
         by_name = {condition.name: condition for condition in conditions}
         for group in groups(by_name.values()):
             distinct = [by_name[names[0]] for names in group.conditions]
-            names = [list(names) for names in group.conditions]
-            self._running.append(_Running(group, distinct, names, group.machine.initial()))
+            state = group.machine.initial()
+            if group.wait is not None and group.topic.name in self._reached:  # time has come so far for all
+                state, _ = group.machine.advance(state, self._reached[group.topic.name] - group.wait)
+            self._running.append(_Running(group, distinct, state))
         self._listeners.update({name: [] for name in by_name})
 
     def unsubscribe(self, name: str) -> None:
@@ -171,10 +179,9 @@ class Engine:
             raise UsageError(f"no condition named '{name}' runs. {did_you_mean(name, self._listeners) or ''}")
         del self._listeners[name]
         for running in self._running:
-            for names in running.names:
-                if name in names:
-                    names.remove(name)
-        self._running = [running for running in self._running if not running.is_idle]
+            for i, names in enumerate(running.group.conditions):
+                running.rename(i, [other for other in names if other != name])
+        self._running = [running for running in self._running if any(running.group.conditions)]
         kept = [s for s in self._app.statements if not (isinstance(s, Subscribe) and s.name == name)]
         self._app = App(kept, file=self._app.file)
 
@@ -196,7 +203,7 @@ class Engine:
             group = running.group
             if group.topic.name == topic.name:
                 running.state, passed = group.machine.react(running.state, event)
-                out += self._addressed(running, passed)
+                out += group.addressed(passed)
                 out += self._advance(running, latest - (group.wait or 0))
         return self._deliver(out)
 
@@ -213,7 +220,7 @@ class Engine:
             if group.topic.name == topic:
                 until = self._reached.get(topic, BEGINNING) - (group.wait or 0)
                 running.state, passed = group.machine.step(running.state, batch, until)
-                out += self._addressed(running, transitions(known, passed))
+                out += group.addressed(transitions(known, passed))
         return self._deliver(out)
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
@@ -239,7 +246,7 @@ class Engine:
         if running.group.wait is None:
             return []
         running.state, passed = running.group.machine.advance(running.state, until)
-        return self._addressed(running, passed)
+        return list(running.group.addressed(passed))
 
     def _topic(self, name: str) -> Topic:
         topic = self._topics.get(name)
@@ -250,16 +257,19 @@ class Engine:
 
     def _admitted(self, topic: Topic, event: Event) -> Event:
         """The event with declared kinds and a sequence number."""
-        if type(event.time) is not int or not BEGINNING < event.time < NEVER:
+        if type(event.time) is not int or not EARLIEST <= event.time <= LATEST:
             raise UsageError(
                 f"an event's time must be whole microseconds since 1970, not {event.time!r}; "
                 "holdfast.instant makes them of a datetime or of text"
             )
         if type(event.source) is not str or not event.source.strip():
             raise UsageError(f"an event's source must be text, not {event.source!r}")
+        if type(event.sequence) is not int or not -(2**63) <= event.sequence < 2**63:
+            raise UsageError(f"an event's sequence must be a 64-bit int, not {event.sequence!r}")
+        location = None if event.location is None else _located(event.location)
         attributes = admitted(topic, event.attributes)
         numbered = event.sequence != UNNUMBERED
-        if numbered and attributes is event.attributes:
+        if numbered and attributes is event.attributes and location is None:
             return event
         return Event(
             event.topic,
@@ -267,7 +277,7 @@ class Engine:
             event.source,
             attributes,
             event.sequence if numbered else self._sequence,
-            event.location,
+            location,
             event.place,
         )
 
@@ -280,14 +290,6 @@ class Engine:
         return batch
 
     # --- delivery ---
-
-    def _addressed(self, running: _Running, passed: Iterable[Transition]) -> list[Notification]:
-        out = []
-        for event, status, scope, since, condition in passed:
-            served = running.names if condition < 0 else [running.names[condition]]
-            for names in served:
-                out += [Notification(name, event, status, scope, since) for name in names]
-        return out
 
     def _deliver(self, notifications: list[Notification]) -> list[Notification]:
         """Hand out what machines have said, after all of them have said it."""
@@ -320,12 +322,7 @@ class Engine:
 
     def holding(self) -> list[Holding]:
         """The conditions that hold now, by subscription and scope."""
-        found = [
-            Holding(name, scope, since)
-            for running in self._running
-            for condition, scope, since in running.group.machine.holding(running.state)
-            for name in running.names[condition]
-        ]
+        found = [Holding(*row) for running in self._running for row in running.group.holding(running.state)]
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
 
     # --- keeping ---
@@ -336,7 +333,7 @@ class Engine:
             [
                 _Kept(
                     [fingerprint(condition) for condition in running.conditions],
-                    running.names,
+                    [list(names) for names in running.group.conditions],
                     running.group.machine.to_bytes(running.state),
                 )
                 for running in self._running
@@ -364,8 +361,8 @@ class Engine:
         if seal != _seal(raw):
             raise UsageError("this is not a snapshot of an engine, or it is damaged")
         kept = msgspec.msgpack.decode(raw, type=_Snapshot)
-        engine._resume(checked, kept)
         engine._reached, engine._sequence = dict(kept.reached), kept.sequence
+        engine._resume(checked, kept)
         engine._late_counts.update(kept.late_counts)
         engine._late.extend(kept.late)
         return engine
@@ -390,7 +387,9 @@ class Engine:
             if conditions:
                 (group,) = groups(conditions)
                 state = group.machine.from_bytes(part.state, picked)
-                self._running.append(_Running(group, conditions, names, state))
+                self._running.append(_Running(group, conditions, state))
+                for i, equal in enumerate(names):
+                    self._running[-1].rename(i, equal)
                 self._listeners.update({name: [] for equal in names for name in equal})
         self._start(missing.values())
 
@@ -450,6 +449,17 @@ def admitted(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Valu
     return {a.name: _of_kind(topic, a, attributes.get(a.name)) for a in declared}
 
 
+def _located(location: Sequence[float]) -> tuple[float, ...] | None:
+    """The coordinates as floats, as far as there is no gap."""
+    try:
+        known = tuple(takewhile(lambda c: c == c, map(float, location)))
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"an event's location must be one to three numbers, not {location!r}") from None
+    if len(location) > 3:
+        raise UsageError(f"an event's location must be one to three numbers, not {location!r}")
+    return known or None
+
+
 def _of_kind(topic: Topic, attribute: Attribute, value: Value) -> Value:
     is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
     match attribute.kind:
@@ -467,6 +477,8 @@ def _of_kind(topic: Topic, attribute: Attribute, value: Value) -> Value:
 
 
 def _as_app(app: App | str | None) -> App:
-    if app is None:
-        return App()
-    return parse(app) if isinstance(app, str) else app
+    """The app without its test cases, which an engine does not run."""
+    known = App() if app is None else parse(app) if isinstance(app, str) else app
+    if not any(isinstance(s, Case) for s in known.statements):
+        return known
+    return App([s for s in known.statements if not isinstance(s, Case)], text=known.text, file=known.file)

@@ -32,6 +32,7 @@ from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.parse import parse
 from ...machines.machine import transitions
+from ...model.batch import times
 from ...model.event import Notification
 from ...model.instant import BEGINNING, Instant
 from ...model.qos import TIMELY
@@ -60,6 +61,10 @@ class Replay:
         """How many events satisfied some predicate."""
         self.passed: Counter[str] = Counter()
         """How many notifications each subscription had."""
+        self.outside: Counter[str] = Counter()
+        """How many events lay in no scope of a subscription; no entry where all lay in some."""
+        self.events: Counter[str] = Counter()
+        """How many events each topic had."""
         self._reading = reading
         self._rejects = rejects if rejects is not None else Rejects()
         self._memory, self._scratch, self._progress = memory, scratch, progress
@@ -97,13 +102,26 @@ class Replay:
             batches = read(piece.file, self._reading, self.tally, self._rejects, row_groups=piece.row_groups)
             for topic, batch in batches:
                 if topic.name in sorters and len(batch):
-                    rows = np.logical_or.reduce(
-                        [group.machine.matters(batch) for group in self._groups if group.topic == topic]
-                    )
+                    mine = [group for group in self._groups if group.topic == topic]
+                    self._count(batch, mine)
+                    rows = np.logical_or.reduce([group.machine.matters(batch) for group in mine])
                     kept = batch.filter(pa.array(rows))
                     self.kept += len(kept)
                     sorters[topic.name].add(kept)
                 self._progress(self.tally)
+
+    def _count(self, batch: pa.RecordBatch, mine: list[Group]) -> None:
+        self.events[mine[0].topic.name] += len(batch)
+        for group in mine:
+            if outside := group.machine.outside(batch):
+                self.outside.update({name: outside for names in group.conditions for name in names})
+
+    def misplaced(self) -> list[str]:
+        """The subscriptions that not one event of their topic could concern."""
+        topics = {
+            name: group.topic.name for group in self._groups for names in group.conditions for name in names
+        }
+        return [name for name, outside in self.outside.items() if outside == self.events[topics[name]]]
 
     def _notifications(self, topic: Topic, sorter: Sorter) -> Iterator[Notification]:
         """What one topic's conditions say, in the order of an output.
@@ -113,7 +131,7 @@ class Replay:
         """
         waiting: list[Notification] = []
         for batch in sorter.drain():
-            moment = _last_time(batch)
+            moment = int(times(batch)[-1])
             waiting += self._stepped(topic, batch)
             waiting.sort(key=attrgetter("order"))
             settled = next((i for i, n in enumerate(waiting) if n.event.time >= moment), len(waiting))
@@ -126,20 +144,13 @@ class Replay:
         for i, group in enumerate(self._groups):
             if group.topic == topic:
                 self._states[i], passed = group.machine.step(self._states[i], batch, BEGINNING)
-                out += _addressed(group, topic, passed)
+                out += group.addressed(transitions(topic, passed))
         return out
 
     def holding(self) -> list[tuple[str, str | None, Instant]]:
         """The conditions that hold at the end: (subscription, scope, since)."""
-        return sorted(
-            (
-                (name, scope, since)
-                for group, state in zip(self._groups, self._states, strict=True)
-                for condition, scope, since in group.machine.holding(state)
-                for name in group.conditions[condition]
-            ),
-            key=lambda row: (row[0], row[1] or ""),
-        )
+        found = (row for g, state in zip(self._groups, self._states, strict=True) for row in g.holding(state))
+        return sorted(found, key=lambda row: (row[0], row[1] or ""))
 
 
 def replay(
@@ -159,15 +170,3 @@ def replay(
     checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
     reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
     return Replay(checked, find([str(path) for path in inputs], [t.name for t in checked.topics]), reading)
-
-
-def _addressed(group: Group, topic: Topic, passed: pa.RecordBatch) -> list[Notification]:
-    return [
-        Notification(name, event, status, scope, since)
-        for event, status, scope, since, condition in transitions(topic, passed)
-        for name in group.conditions[condition]
-    ]
-
-
-def _last_time(batch: pa.RecordBatch) -> Instant:
-    return int(np.asarray(batch.column("time").view(pa.int64()))[-1])

@@ -212,6 +212,8 @@ def replay(
     from .files.write import open_writer
 
     _require_engine(engine, ["local", "spark"])
+    if master is not None and engine != "spark":
+        raise UsageError("--master is Spark's: add --engine spark")
     checked = _load(definition, let)
     _warn(checked)
     reading = _reading(checked, map or [], topic, zone, time_format, time_unit)
@@ -322,7 +324,8 @@ def _summarise(history: Replay) -> None:
     ]
     lines += [f"{_count(count, 'notification')} of {name}" for name, count in sorted(history.passed.items())]
     lines += [
-        f"{_count(count, 'row')} in no scope of {name}" for name, count in sorted(history.outside.items())
+        f"{_count(count, 'row')} in no scope of {name}"
+        for name, count in sorted(history.coverage.outside.items())
     ]
     holding = _count(history.holding(), "condition")
     lines.append(f"{_count(history.passed.total(), 'notification')}; at the end {holding} held")

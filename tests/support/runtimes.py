@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from holdfast import App, Engine, Event, Notification, Replay, check
 from holdfast.files.find import InputFile, find
@@ -79,9 +80,13 @@ def spark(app: App, events: Sequence[Event]) -> list[Notification]:
 
 def session():
     """One Spark session for all tests."""
+    from holdfast.errors import Unsupported
     from holdfast.runtimes.spark.session import session
 
-    return session("local[2]", name="holdfast tests")
+    try:
+        return session("local[2]", name="holdfast tests")
+    except Unsupported as missing:
+        pytest.skip(str(missing))
 
 
 RUNTIMES: dict[str, Runtime] = {

@@ -49,7 +49,9 @@ def _dropped(condition: Condition) -> str:
     neither = "what satisfies neither predicate, where it is read"
     if condition.delivery.wait is None:
         return f"{neither}; of what is in order already, all that can start or end nothing"
-    return f"{neither}; live nothing, for any event may be a late one"
+    return (
+        neither if condition.delivery.late == "apply" else f"{neither}; live nothing: any event may be late"
+    )
 
 
 def _with_unit(topic: Topic, name: str) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
+
+import pyarrow as pa
 
 from ..lang.condition import Condition
 from ..machines.filter import MOST, Filters, StateFilter
@@ -40,6 +43,30 @@ class Group:
         for condition, scope, since in self.machine.holding(state):
             for name in self.conditions[condition]:
                 yield name, scope, since
+
+
+@dataclass
+class Coverage:
+    """How many events each topic had, and how many of them lay in no scope of a subscription."""
+
+    events: Counter[str] = field(default_factory=Counter)
+    outside: Counter[str] = field(default_factory=Counter)
+
+    def count(self, topic: str, batch: pa.RecordBatch, watching: Iterable[Group]) -> None:
+        """Count a batch of a topic for the groups that watch it."""
+        self.events[topic] += len(batch)
+        for group in watching:
+            if outside := group.machine.outside(batch):
+                self.outside.update(dict.fromkeys(chain.from_iterable(group.conditions), outside))
+
+    def misplaced(self, all_groups: Iterable[Group]) -> list[str]:
+        """The subscriptions that not one event of their topic could concern."""
+        return [
+            name
+            for group in all_groups
+            for name in chain.from_iterable(group.conditions)
+            if 0 < self.outside[name] == self.events[group.topic.name]
+        ]
 
 
 def groups(conditions: Iterable[Condition]) -> list[Group]:

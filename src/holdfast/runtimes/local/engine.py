@@ -257,7 +257,9 @@ class Engine:
 
     def _admitted(self, topic: Topic, event: Event) -> Event:
         """The event with declared kinds and a sequence number."""
-        if type(event.time) is not int or not EARLIEST <= event.time <= LATEST:
+        if type(event.time) is int and not EARLIEST <= event.time <= LATEST:
+            raise UsageError(f"an event's time must lie in the years 1 to 9999; {event.time} does not")
+        if type(event.time) is not int:
             raise UsageError(
                 f"an event's time must be whole microseconds since 1970, not {event.time!r}; "
                 "holdfast.instant makes them of a datetime or of text"

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.machine import Group, groups
+from ...compilers.machine import Coverage, groups
 from ...errors import InputError
 from ...files.find import InputFile, find
 from ...files.plan import Part, closed_parts
@@ -61,10 +61,8 @@ class Replay:
         """How many events satisfied some predicate."""
         self.passed: Counter[str] = Counter()
         """How many notifications each subscription had."""
-        self.outside: Counter[str] = Counter()
-        """How many events lay in no scope of a subscription; no entry where all lay in some."""
-        self.events: Counter[str] = Counter()
-        """How many events each topic had."""
+        self.coverage = Coverage()
+        """How many events lay in scopes."""
         self._reading = reading
         self._rejects = rejects if rejects is not None else Rejects()
         self._memory, self._scratch, self._progress = memory, scratch, progress
@@ -103,25 +101,16 @@ class Replay:
             for topic, batch in batches:
                 if topic.name in sorters and len(batch):
                     mine = [group for group in self._groups if group.topic == topic]
-                    self._count(batch, mine)
+                    self.coverage.count(topic.name, batch, mine)
                     rows = np.logical_or.reduce([group.machine.matters(batch) for group in mine])
                     kept = batch.filter(pa.array(rows))
                     self.kept += len(kept)
                     sorters[topic.name].add(kept)
                 self._progress(self.tally)
 
-    def _count(self, batch: pa.RecordBatch, mine: list[Group]) -> None:
-        self.events[mine[0].topic.name] += len(batch)
-        for group in mine:
-            if outside := group.machine.outside(batch):
-                self.outside.update({name: outside for names in group.conditions for name in names})
-
     def misplaced(self) -> list[str]:
-        """The subscriptions that not one event of their topic could concern."""
-        topics = {
-            name: group.topic.name for group in self._groups for names in group.conditions for name in names
-        }
-        return [name for name, outside in self.outside.items() if outside == self.events[topics[name]]]
+        """The subscriptions that not one event could concern."""
+        return self.coverage.misplaced(self._groups)
 
     def _notifications(self, topic: Topic, sorter: Sorter) -> Iterator[Notification]:
         """What one topic's conditions say, in the order of an output.

@@ -6,6 +6,7 @@ shuffle: put the events of a shard in order and step the machine through them [l
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
 
-from ...compilers.machine import groups
+from ...compilers.machine import Coverage, groups
 from ...errors import InputError, UsageError
 from ...files.find import InputFile, find
 from ...files.plan import Part, Piece, closed_parts
@@ -62,6 +63,7 @@ class Replay:
         self._spark = spark if spark is not None else session()
         self._topics = checked.topics
         self._conditions = tuple(replace(c, delivery=TIMELY) for c in checked.conditions)
+        files = [replace(file, path=os.path.abspath(file.path)) for file in files]  # workers are elsewhere
         for file in files:
             inspect(file, reading)
         self._job = Job(
@@ -117,6 +119,19 @@ class Replay:
         """What the readers said."""
         rows = self._packed.filter(col("machine") == REPORT).orderBy("shard").collect()
         return [msgspec.msgpack.decode(bytes(row.events), type=Report) for row in rows]
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """How many events lay in scopes."""
+        whole = Coverage()
+        for report in self.reports:
+            whole.events.update(report.events)
+            whole.outside.update(report.outside)
+        return whole
+
+    def misplaced(self) -> list[str]:
+        """The subscriptions that not one event could concern."""
+        return self.coverage.misplaced(groups(self._conditions))
 
     @property
     def kept(self) -> int:

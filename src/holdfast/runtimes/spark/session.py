@@ -13,7 +13,8 @@ from ...errors import Unsupported
 
 
 def session(master: str | None = None, *, name: str = "holdfast") -> SparkSession:
-    """The running session, or a new one on ``master`` (default: every core of this machine).
+    """The running session, whatever its master, or a new one on ``master`` (default: every core of
+    this machine).
 
     Workers use this Python: on a cluster it must be at the same path there, or
     ``PYSPARK_PYTHON`` must say where it is.
@@ -30,12 +31,12 @@ def session(master: str | None = None, *, name: str = "holdfast") -> SparkSessio
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", str(2 * cores))
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
-        .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.log.level", "ERROR")
     )
-    if master is not None or not os.environ.get("SPARK_REMOTE"):
-        builder = builder.master(master or "local[*]")
-    return builder.getOrCreate()
+    master = master or "local[*]"
+    if master == "local" or master.startswith("local["):
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+    return builder.master(master).getOrCreate()
 
 
 def _require_java() -> None:

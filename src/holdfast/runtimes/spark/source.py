@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from ...compilers.machine import Group, groups
+from ...compilers.machine import Coverage, Group, groups
 from ...errors import HoldfastError
 from ...files.find import InputFile
 from ...files.plan import Part
@@ -69,6 +69,8 @@ class Report(msgspec.Struct):
 
     rows: int = 0
     kept: int = 0
+    events: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
     other_topics: dict[str, int] = field(default_factory=dict)
     rejects: list[tuple[str, int, str, str]] = field(default_factory=list)
@@ -128,18 +130,21 @@ def run(job: Job, task: Task, number: int) -> Iterator[pa.RecordBatch]:
     """Read a task: packed events, then the report."""
     report = Report()
     rejects = _Kept(job.strict, job.keep_rejects)
-    tally = Tally()
+    tally, coverage = Tally(), Coverage()
     try:
-        yield from _events(job, task, tally, rejects, report)
+        yield from _events(job, task, tally, rejects, report, coverage)
     except HoldfastError as error:
         report.failed = (error.exit_status, str(error))
     report.rows, report.rejected = tally.rows, dict(tally.rejected)
     report.other_topics = dict(tally.other_topics)
+    report.events, report.outside = dict(coverage.events), dict(coverage.outside)
     report.rejects, report.first = rejects.rows, rejects.first
     yield row(REPORT, number, msgspec.msgpack.encode(report))
 
 
-def _events(job: Job, task: Task, tally: Tally, rejects: Rejects, report: Report) -> Iterator[pa.RecordBatch]:
+def _events(
+    job: Job, task: Task, tally: Tally, rejects: Rejects, report: Report, coverage: Coverage
+) -> Iterator[pa.RecordBatch]:
     machines = list(enumerate(groups(job.conditions)))
     with ExitStack() as stack:
         topics = {group.topic.name for _, group in machines}
@@ -150,6 +155,7 @@ def _events(job: Job, task: Task, tally: Tally, rejects: Rejects, report: Report
                 mine = [group for _, group in machines if group.topic == topic]
                 if not mine:
                     continue
+                coverage.count(topic.name, batch, mine)
                 kept = batch.filter(
                     pa.array(np.logical_or.reduce([group.machine.matters(batch) for group in mine]))
                 )

@@ -1,0 +1,83 @@
+"""The command line on Spark says what it says in the process."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.runtimes import session
+
+DEFINITION = """
+gazetteer "site.toml"
+topic Reading (value float, n int)
+topic Door (open bool)
+state  Warm  on Reading [value > 25; value < 22] per source
+state  Rooms on Reading [value > 25; value < 22] scope rooms within floors
+state  Far   on Reading [value > 25; value < 22] scope cellar
+state  Open  on Door [open; !open] per source
+filter Many  on Reading where n + 1 > 9
+"""
+GAZETTEER = """
+rooms.a = { in = "first" }
+rooms.b = { in = "first" }
+floors.first = {}
+cellars.cellar = {}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    session()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.hf").write_text(DEFINITION)
+    (tmp_path / "site.toml").write_text(GAZETTEER)
+    (tmp_path / "data").mkdir()
+    for part in range(3):
+        rows = [
+            f"2026-01-01T00:00:{i:02}Z,Reading,s{i % 3},{'ab'[i % 2]},{20 + i * 7 % 11},{i % 12},"
+            if i % 4
+            else f"2026-01-01T00:00:{i:02}Z,Door,d{i % 2},,,,{i % 8 == 0}"
+            for i in range(part, 60, 3)
+        ]
+        text = "\n".join(["time,topic,source,place,value,n,open", *rows, "yesterday,Reading,s1,a,1,1,"])
+        (tmp_path / "data" / f"{part}.csv").write_text(text + "\n")
+    return tmp_path
+
+
+def test_the_output_is_the_same_line_by_line(site: Path, holdfast: Any) -> None:
+    both = {}
+    for engine in ("local", "spark"):
+        ran = holdfast(
+            "replay", "app.hf", "-i", "data", "--engine", engine, "-o", f"{engine}.jsonl",
+            "--rejects", f"{engine}.rejects",
+        )  # fmt: skip
+        assert ran.status == 0, ran.err
+        both[engine] = ran.err
+    lines = (site / "local.jsonl").read_text()
+    assert len(lines.splitlines()) > 20
+    assert (site / "spark.jsonl").read_text() == lines
+    assert both["spark"] == both["local"]
+    assert "3 rows rejected: unreadable time" in both["spark"]
+    assert "not one row lies in a scope of 'Far'" in both["spark"]
+    rejected = [
+        [(Path(r["file"]).name, r["row"], r["reason"], r["data"]) for r in map(json.loads, text)]
+        for text in ((site / f"{e}.rejects").read_text().splitlines() for e in ("local", "spark"))
+    ]
+    assert rejected[0] == rejected[1]
+
+
+def test_what_goes_wrong_in_a_reader_is_one_message(site: Path, holdfast: Any) -> None:
+    ran = holdfast("replay", "app.hf", "-i", "data", "--engine", "spark", "--strict", "-o", "out.jsonl")
+    assert ran.status == 1
+    assert "unreadable time" in ran.err
+    assert "Traceback" not in ran.err
+    assert not (site / "out.jsonl").exists()
+
+
+def test_a_master_needs_spark(site: Path, holdfast: Any) -> None:
+    ran = holdfast("replay", "app.hf", "-i", "data", "--master", "local[1]")
+    assert ran.status == 2
+    assert "--engine spark" in ran.err

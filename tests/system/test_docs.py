@@ -51,7 +51,7 @@ EXEMPT = {
     "holdfast bench": "measures; its numbers differ from run to run",
     "holdfast reproduce state-filter-table": "tested with the experiment, in tests/reproduction",
     "holdfast reproduce NAME": "a form to be filled in",
-    "holdfast replay warm.hf --input readings.csv --engine spark": "20 s of start-up; tests/system/test_spark.py runs the command",
+    "holdfast replay warm.hf --input readings.csv --engine spark": "20 s of start-up; run in test_spark.py",
     "pip install": "changes the environment",
 }
 """Commands that are shown and not run, by how they begin, each with the reason."""

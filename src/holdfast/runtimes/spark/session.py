@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
@@ -36,7 +37,9 @@ def session(master: str | None = None, *, name: str = "holdfast") -> SparkSessio
     master = master or "local[*]"
     if master == "local" or master.startswith("local["):
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
-    return builder.master(master).getOrCreate()
+    spark = builder.master(master).getOrCreate()
+    atexit.register(spark.stop)  # executors that lose their driver complain at length
+    return spark
 
 
 def _require_java() -> None:

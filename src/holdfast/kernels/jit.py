@@ -29,7 +29,10 @@ class Kernel:
         if self._compiled is None:
             import numba
 
-            self._compiled = numba.njit(cache=True, nogil=True, boundscheck=False)(self.body)
+            try:
+                self._compiled = numba.njit(cache=True, nogil=True)(self.body)
+            except RuntimeError:  # nowhere to keep the machine code: compile in every process
+                self._compiled = numba.njit(nogil=True)(self.body)
         return self._compiled
 
 

@@ -39,7 +39,6 @@ class Sorter:
 
     def __init__(self, budget_bytes: int, scratch: Path | None = None) -> None:
         self.spilled_bytes = 0
-        self.rows = 0
         self._run_bytes = min(max(1, budget_bytes // 3), _LARGEST_RUN)
         self._merge_bytes = budget_bytes // 6
         self._block_bytes = max(1, self._merge_bytes // _FAN_IN)
@@ -63,7 +62,6 @@ class Sorter:
         if not len(batch):
             return
         batch = _coded(batch)
-        self.rows += len(batch)
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes > self._run_bytes:

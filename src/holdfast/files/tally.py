@@ -54,7 +54,6 @@ class Rejects:
 
     def __init__(self, path: str | None = None, *, strict: bool = False) -> None:
         self.strict = strict
-        self.count = 0
         self.first: str | None = None
         """Where the first one stands, why it cannot be used, and what it says."""
         self._whole = WholeFile(path) if path is not None else None
@@ -66,7 +65,6 @@ class Rejects:
         if self.strict:
             remedy = "Correct the row, or run without --strict to put such rows aside."
             raise InputError(f"{self.first}\n  {remedy}")
-        self.count += 1
         if self._whole is not None:
             data = data[:_TEXT_KEPT] if isinstance(data, str) else data
             entry = {"file": file.path, "row": row, "reason": reason, "data": data}

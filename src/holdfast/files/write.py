@@ -41,13 +41,10 @@ class Writer:
     """Writes notifications, given in order; a context whose end completes the file."""
 
     def __init__(self, sink: Sink, form: Form, whole: WholeFile | None) -> None:
-        self.count = 0
-        """How many notifications were written."""
         self._sink, self._whole = sink, whole
         self._pairing = Pairing() if form == "intervals" else None
 
     def write(self, notifications: Sequence[Notification]) -> None:
-        self.count += len(notifications)
         if self._pairing is None:
             self._sink.events(notifications)
         else:

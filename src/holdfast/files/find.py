@@ -49,7 +49,7 @@ def find(inputs: Sequence[str], topics: Sequence[str] = ()) -> list[InputFile]:
     found: list[InputFile] = []
     seen: set[tuple[str, str | None]] = set()
     for text in inputs:
-        topic, place = _split(text, topics)
+        topic, place = split_topic(text, topics)
         for path in _paths(place, topics):
             key = (os.path.realpath(path), topic)
             if key in seen:
@@ -75,14 +75,15 @@ def format_of(path: str) -> tuple[Format, bool] | None:
     return format, compressed
 
 
-def _split(text: str, topics: Sequence[str]) -> tuple[str | None, str]:
+def split_topic(text: str, topics: Sequence[str]) -> tuple[str | None, str]:
+    """An input's topic, if it names one, and its place."""
     before, equals, after = text.partition("=")
     return (before, after) if equals and before in topics else (None, text)
 
 
 def _paths(place: str, topics: Sequence[str]) -> list[str]:
     if os.path.isdir(place):
-        paths = list(_beneath(place))
+        paths = list(beneath(place))
         nothing = f"the folder '{place}' holds no files"
     elif os.path.exists(place):
         return [place]
@@ -90,7 +91,7 @@ def _paths(place: str, topics: Sequence[str]) -> list[str]:
         matches = glob.glob(place, recursive=True)
         folders = [m for m in matches if os.path.isdir(m)] if "**" not in place else []
         files = [m for m in matches if os.path.isfile(m) and not _skipped(os.path.basename(m))]
-        paths = list({*files, *(path for folder in folders for path in _beneath(folder))})
+        paths = list({*files, *(path for folder in folders for path in beneath(folder))})
         nothing = f"no file matches '{place}'"
     else:
         raise UsageError(_absent(place, topics))
@@ -122,7 +123,7 @@ def _skipped(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-def _beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
+def beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     """Every file under a folder that is not hidden; a link back to a folder above is not followed."""
     real = os.path.realpath(folder)
     if real in above:
@@ -132,7 +133,7 @@ def _beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
         if _skipped(name):
             continue
         if os.path.isdir(path):
-            yield from _beneath(path, above | {real})
+            yield from beneath(path, above | {real})
         else:
             yield path
 

@@ -21,10 +21,12 @@ def names(file: InputFile) -> list[str]:
         return list(table.schema_arrow.names)
 
 
-def opened(file: InputFile, *, dictionaries: Sequence[str] = ()) -> pq.ParquetFile:
-    """The file, its footer read."""
+def opened(
+    file: InputFile, *, dictionaries: Sequence[str] = (), footer: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    """The file, its footer read, unless it is given."""
     try:
-        return pq.ParquetFile(file.path, read_dictionary=list(dictionaries))
+        return pq.ParquetFile(file.path, metadata=footer, read_dictionary=list(dictionaries))
     except (pa.ArrowException, OSError) as error:
         raise InputError(_not_parquet(file, error)) from None
 
@@ -41,8 +43,8 @@ def chunks(
     """The wanted columns of some or all row groups, in file order; ``source`` as a dictionary."""
     with opened(file) as table:
         coded = [source] if is_text(table.schema_arrow.field(source).type) else []
-    with opened(file, dictionaries=coded) as table:
         footer = table.metadata
+    with opened(file, dictionaries=coded, footer=footer) as table:
         sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         per_row = file.size / max(1, footer.num_rows)

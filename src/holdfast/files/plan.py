@@ -1,16 +1,18 @@
 """Which parts of the input are closed: nothing of the rest falls between their first and last event.
 
-From the footers of Parquet files alone: row groups that overlap in time, or touch, belong to one
-part.  What says nothing about its times (CSV, JSON lines, a footer without statistics, times that
-are text) may overlap everything, and so makes one part of all.
+From the footers of Parquet files alone: row groups that overlap in time belong to one part; those
+that touch belong to one part too, or to two that know which moment they share.  What says nothing
+about its times (CSV, JSON lines, a footer without statistics, times that are text) may overlap
+everything, and so makes one part of all.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
+from itertools import pairwise
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -36,11 +38,15 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pieces whose events may interleave; ``rows`` is unknown where only reading would tell."""
+    """Pieces whose events lie between ``start`` and ``end``; ``rows`` is unknown where only reading
+    would tell.  ``shared`` are those of its two ends at which the rest may have events as well."""
 
     pieces: tuple[Piece, ...]
     rows: int | None
     bytes: int
+    start: Instant = BEGINNING
+    end: Instant = NEVER
+    shared: tuple[Instant, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +58,8 @@ class _Span:
     rows: int | None
     bytes: int
 
+
+_Clock = tuple[tuple[int, int], tzinfo]
 
 SMALL = 1 << 20
 """Parts of fewer rows are joined to their neighbours: each part costs a look at its files."""
@@ -73,13 +81,93 @@ def closed_parts(files: Iterable[InputFile], reading: Reading, small: int = SMAL
     return [_part(part) for part in parts]
 
 
+def latest_in(file: InputFile, reading: Reading) -> Instant | None:
+    """A time that no event of the file is later than, where its footer says so."""
+    latest = max((span.end for span in _spans(file, reading)), default=BEGINNING)
+    return None if latest == NEVER else latest
+
+
+def touching_parts(files: Iterable[InputFile], reading: Reading) -> list[Part]:
+    """The smallest parts that share no more than a moment with one another, in order of time."""
+    spans = sorted((span for file in files for span in _spans(file, reading)), key=lambda span: span.start)
+    parts: list[list[_Span]] = []
+    reached = BEGINNING
+    for span in spans:
+        if parts and span.start < reached:
+            parts[-1].append(span)
+        else:
+            parts.append([span])
+        reached = max(reached, span.end)
+    return with_shared([_part(part) for part in parts])
+
+
+def with_shared(parts: Sequence[Part]) -> list[Part]:
+    """Parts in order of time that touch, each with the moments that it shares with its neighbours."""
+    ends = {a.end for a, b in pairwise(parts) if a.end == b.start}
+    return [replace(part, shared=tuple(ends & {part.start, part.end})) for part in parts]
+
+
+def joined(parts: Sequence[Part]) -> Part:
+    """Adjacent parts as one, whose pieces stay in order of time."""
+    pieces: list[Piece] = []
+    for piece in (piece for part in parts for piece in part.pieces):
+        last = pieces[-1] if pieces else None
+        if last is not None and last.file == piece.file and _follows(last, piece):
+            pieces[-1] = Piece(piece.file, (*(last.row_groups or ()), *(piece.row_groups or ())))
+        else:
+            pieces.append(piece)
+    rows = [part.rows for part in parts if part.rows is not None]
+    return Part(
+        tuple(pieces),
+        sum(rows) if len(rows) == len(parts) else None,
+        sum(part.bytes for part in parts),
+        parts[0].start,
+        parts[-1].end,
+    )
+
+
+def shares(parts: Sequence[Part], rows: int) -> list[Part]:
+    """Adjacent parts joined to parts of about so many rows."""
+    joining: list[list[Part]] = []
+    done = 0
+    for part in parts:
+        size = part.rows or 0
+        if not joining or done + size // 2 >= rows * len(joining):
+            joining.append([])
+        joining[-1].append(part)
+        done += size
+    return [joined(some) for some in joining]
+
+
+def _follows(first: Piece, second: Piece) -> bool:
+    return bool(first.row_groups and second.row_groups and first.row_groups[-1] < second.row_groups[0])
+
+
+def split(part: Part, count: int) -> list[Part]:
+    """The part as at most ``count`` or as many as it has files, by row groups where it has some."""
+    units = [
+        Piece(piece.file, None if group is None else (group,))
+        for piece in part.pieces
+        for group in piece.row_groups or (None,)
+    ]
+    size = -(-len(units) // max(1, count))
+    singles = [Part((unit,), None, 0, part.start, part.end) for unit in units]
+    return [joined(singles[i : i + size]) for i in range(0, len(singles), size)]
+
+
 def _part(spans: Sequence[_Span]) -> Part:
     by_rank: dict[int, list[_Span]] = {}
     for span in spans:
         by_rank.setdefault(span.file.rank, []).append(span)
     pieces = tuple(_piece(by_rank[rank]) for rank in sorted(by_rank))
     rows = [span.rows for span in spans if span.rows is not None]
-    return Part(pieces, sum(rows) if len(rows) == len(spans) else None, sum(span.bytes for span in spans))
+    return Part(
+        pieces,
+        sum(rows) if len(rows) == len(spans) else None,
+        sum(span.bytes for span in spans),
+        min(span.start for span in spans),
+        max(span.end for span in spans),
+    )
 
 
 def _piece(spans: Sequence[_Span]) -> Piece:
@@ -91,35 +179,33 @@ def _spans(file: InputFile, reading: Reading) -> list[_Span]:
     if file.format != "parquet":
         return [_Span(BEGINNING, NEVER, file, None, None, file.size)] if file.size else []
     with opened(file) as table:
+        footer = table.metadata
+        theirs = reading.theirs("time")
+        paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
+        column = paths.index(theirs) if theirs in paths else None
+        clock = None if column is None else _clock(footer, column, reading)
+        groups = ((i, footer.row_group(i)) for i in range(footer.num_row_groups))
         return [
-            _Span(*_range(table, group, reading), file, group, rows, _bytes(table, group))
-            for group in range(table.num_row_groups)
-            if (rows := table.metadata.row_group(group).num_rows)
+            _Span(*_range(group, column, clock), file, i, group.num_rows, group.total_byte_size)
+            for i, group in groups
+            if group.num_rows
         ]
 
 
-def _bytes(table: pq.ParquetFile, group: int) -> int:
-    columns = table.metadata.row_group(group)
-    return sum(columns.column(i).total_compressed_size for i in range(columns.num_columns))
-
-
-def _range(table: pq.ParquetFile, group: int, reading: Reading) -> tuple[Instant, Instant]:
+def _range(group: pq.RowGroupMetaData, column: int | None, clock: _Clock | None) -> tuple[Instant, Instant]:
     """The first and last time in a row group, or all of time."""
-    theirs = reading.theirs("time")
-    paths = [table.metadata.schema.column(i).path for i in range(len(table.metadata.schema))]
-    clock = _clock(table, paths.index(theirs), reading) if theirs in paths else None
     if clock is None:
         return BEGINNING, NEVER
-    statistics = table.metadata.row_group(group).column(paths.index(theirs)).statistics
+    statistics = group.column(column).statistics
     if statistics is None or not statistics.has_min_max:
         return BEGINNING, NEVER
     (up, down), zone = clock
     return in_utc(statistics.min_raw * up // down, statistics.max_raw * up // down, zone)
 
 
-def _clock(table: pq.ParquetFile, column: int, reading: Reading) -> tuple[tuple[int, int], tzinfo] | None:
+def _clock(footer: pq.FileMetaData, column: int, reading: Reading) -> _Clock | None:
     """How the stored numbers become microseconds, and on whose clock; nothing if they are not times."""
-    stored = table.metadata.schema.column(column)
+    stored = footer.schema.column(column)
     if stored.physical_type != "INT64":
         return None
     logical = json.loads(stored.logical_type.to_json())

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..model.batch import DICTIONARY, concatenate, plain
+from ..model.batch import times as instants
 
 Key = tuple[int, str, int]
 Indices = np.ndarray[Any, np.dtype[np.int64]]
@@ -27,6 +29,7 @@ Indices = np.ndarray[Any, np.dtype[np.int64]]
 BATCH_ROWS = 1 << 17
 
 _FAN_IN = 64
+_LONGEST_MOMENT = 1 << 20  # events of one moment that are kept together
 _LARGEST_RUN = 1 << 30  # text columns count their bytes with 32 bits
 
 
@@ -119,11 +122,11 @@ class Sorter:
 
 def order(batch: pa.RecordBatch) -> Indices | None:
     """The indices that put a batch in order, or nothing if it already is."""
-    times = batch.column("time").cast(pa.int64()).to_numpy()
+    times = instants(batch)
+    if _is_ordered(batch, times):
+        return None
     ranks = _ranks(batch.column("source"))
     sequences = batch.column("sequence").to_numpy()
-    if _is_ordered(times, ranks, sequences):
-        return None
     indices = np.argsort(times, kind="stable")
     sorted_times = times[indices]
     ties = np.flatnonzero(sorted_times[1:] == sorted_times[:-1])
@@ -137,12 +140,53 @@ def order(batch: pa.RecordBatch) -> Indices | None:
     return indices
 
 
-def _is_ordered(times: Indices, ranks: Indices, sequences: Indices) -> bool:
-    if np.any(times[1:] < times[:-1]):
+def _is_ordered(batch: pa.RecordBatch, times: Indices) -> bool:
+    steps = np.diff(times)
+    if not len(steps) or steps.min() > 0:
+        return True
+    if steps.min() < 0:
         return False
-    at = np.flatnonzero(times[1:] == times[:-1])
-    a, b = ranks[at], ranks[at + 1]
-    return not np.any((b < a) | ((a == b) & (sequences[at + 1] < sequences[at])))
+    at = np.flatnonzero(steps == 0)
+    first, second = (plain(batch.column("source").take(pa.array(rows))) for rows in (at, at + 1))
+    sequences = batch.column("sequence").to_numpy()
+    later = pc.greater(second, first).to_numpy(zero_copy_only=False)
+    same = pc.equal(second, first).to_numpy(zero_copy_only=False)
+    return bool(np.all(later | (same & (sequences[at + 1] >= sequences[at]))))
+
+
+def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, sorted if it is not in order."""
+    indices = order(batch)
+    return batch if indices is None else batch.take(pa.array(indices))
+
+
+class OutOfOrder(Exception):
+    """Batches that are not in order of time."""
+
+
+def stretches(batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Batches of several topics, those of a topic in order of time, cut anew: each in order, and no
+    moment of a topic in two of them."""
+    waiting: dict[str, pa.RecordBatch] = {}
+    for topic, batch in batches:
+        batch = in_order(batch)
+        if topic in waiting:
+            before, batch = _parted(waiting[topic], batch)
+            if len(before):
+                yield topic, before
+        waiting[topic] = batch
+    yield from waiting.items()
+
+
+def _parted(before: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """Two batches, the last moment of the first moved to the second if it is there too."""
+    last, first = instants(before)[-1], instants(batch)[0]
+    if first > last:
+        return before, batch
+    at = int(np.searchsorted(instants(before), last))
+    if first < last or len(before) - at > _LONGEST_MOMENT:
+        raise OutOfOrder
+    return before.slice(0, at), in_order(concatenate([before.slice(at), batch]))
 
 
 def _ranks(source: pa.DictionaryArray) -> Indices:
@@ -163,6 +207,11 @@ def _ordered(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     """The rows of the batches in order, so many at a time.  Empties the list, to free what it held."""
     if not held:
         return
+    if _follow_one_another(held):
+        while held:
+            batch = held.pop(0)
+            yield from (batch.slice(at, rows) for at in range(0, len(batch), rows))
+        return
     whole = concatenate(held)
     held.clear()
     indices = order(whole)
@@ -171,6 +220,13 @@ def _ordered(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
             yield whole.slice(at, rows)
         else:
             yield whole.take(pa.array(indices[at : at + rows]))
+
+
+def _follow_one_another(batches: Sequence[pa.RecordBatch]) -> bool:
+    """Whether each is in order, later than the one before, and of the same columns."""
+    return all(
+        a.schema.equals(b.schema) and instants(a)[-1] < instants(b)[0] for a, b in pairwise(batches)
+    ) and all(order(batch) is None for batch in batches)
 
 
 def _coded(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -59,12 +59,20 @@ def to_instants(column: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
 
 
 def _of_timestamps(column: pa.Array, zone: tzinfo) -> tuple[pa.Array, Mask]:
+    if column.type == TIME and not column.null_count and _has_dates(column):
+        return column, nowhere(column)
     per_second = _PER_SECOND[column.type.unit]
     ticks, valid = _ticks(column.cast(pa.int64()))
     micros, out = _to_micros(ticks, per_second)
     if column.type.tz is None:
         micros = to_utc(np.where(valid & ~out, micros, 0), zone)
     return _instants(micros, valid, out)
+
+
+def _has_dates(column: pa.Array) -> bool:
+    """Whether a calendar reaches every time of the column."""
+    ends = pc.min_max(column.view(pa.int64()))
+    return not len(column) or bool(ends["min"].as_py() >= EARLIEST and ends["max"].as_py() <= LATEST)
 
 
 def _of_numbers(column: pa.Array, unit: str) -> tuple[pa.Array, Mask]:

@@ -217,10 +217,13 @@ class TableRows:
 
 def _event_cells(n: Notification) -> tuple[Cell, ...]:
     event = n.event
-    location = event.place if event.location is None else _location(None, event.location)
-    return (
-        n.id, n.subscription, n.scope, n.status, event.time, n.since, event.topic, event.source, location,
-    )  # fmt: skip
+    where = location_text(event.place, event.location)
+    return n.id, n.subscription, n.scope, n.status, event.time, n.since, event.topic, event.source, where
+
+
+def location_text(place: str | None, location: Sequence[float] | None) -> str | None:
+    """Where an event was, in one cell: its coordinates if it has some, else its place."""
+    return place if location is None else _location(None, location)
 
 
 def _interval_cells(i: Interval) -> tuple[Cell, ...]:

@@ -120,15 +120,16 @@ class Ordered:
         events = [event for _, _, event in sorted(state.held, key=lambda held: held[1])]
         return state._replace(held=[], batches=[from_events(self.topic, events)])
 
-    def reduce(self, batch: pa.RecordBatch, *, closed: bool = True) -> pa.RecordBatch:
+    def reduce(self, batch: pa.RecordBatch, *, closed: bool = True, safe: Instant = NEVER) -> pa.RecordBatch:
         """What arrives is not in order yet, so no part of it is closed; and where late events are to
-        be told, any event may be one."""
-        if self.late == "drop":
-            return with_progress(batch, stood_for(batch), reached(batch))
-        return self.inner.reduce(batch, closed=False)
+        be told, any event older than ``safe`` may be one."""
+        kept = batch.filter(pa.array(self.matters(batch, safe)))
+        return with_progress(kept, stood_for(batch), reached(batch))
 
-    def matters(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        return np.ones(len(batch), np.bool_) if self.late == "drop" else self.inner.matters(batch)
+    def matters(self, batch: pa.RecordBatch, safe: Instant = NEVER) -> NDArray[np.bool_]:
+        """Nothing at or after ``safe`` can be late: ``until`` has not passed it when the batch comes."""
+        mattering = self.inner.matters(batch)
+        return mattering if self.late == "apply" else mattering | (times(batch) < safe)
 
     def outside(self, batch: pa.RecordBatch) -> int:
         return self.inner.outside(batch)

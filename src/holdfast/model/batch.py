@@ -115,6 +115,16 @@ def plain(column: pa.Array) -> pa.Array:
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
+def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without dictionaries that are longer than itself."""
+    long = {
+        field.name
+        for field, column in zip(batch.schema, batch.columns, strict=True)
+        if pa.types.is_dictionary(field.type) and len(column.dictionary) > len(batch)
+    }
+    return _decoded(batch, long)
+
+
 def concatenate(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """One batch of the rows of all; a column that one of them lacks is missing in its rows."""
     batches = list(batches)

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import chain, count, takewhile
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,14 +18,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.machine import Group, groups
+from ...compilers.machine import Group
+from ...compilers.resume import Kept, fingerprint, kept, resumed, started
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
-from ...lang.condition import Checked, Condition
+from ...lang.condition import Condition
 from ...lang.ops import Case, Subscribe
 from ...lang.parse import parse
-from ...lang.rewrite import names as names_in
 from ...machines.machine import transitions
 from ...model.batch import conform, reached
 from ...model.event import UNNUMBERED, Event, Notification, Value
@@ -164,14 +164,15 @@ class Engine:
         self._start([condition])
 
     def _start(self, conditions: Iterable[Condition]) -> None:
-        by_name = {condition.name: condition for condition in conditions}
-        for group in groups(by_name.values()):
-            distinct = [by_name[names[0]] for names in group.conditions]
+        for group, distinct in started(conditions):
             state = group.machine.initial()
             if group.wait is not None and group.topic.name in self._reached:  # time has come so far for all
                 state, _ = group.machine.advance(state, self._reached[group.topic.name] - group.wait)
-            self._running.append(_Running(group, distinct, state))
-        self._listeners.update({name: [] for name in by_name})
+            self._run(group, distinct, state)
+
+    def _run(self, group: Group, conditions: Iterable[Condition], state: Any) -> None:
+        self._running.append(_Running(group, list(conditions), state))
+        self._listeners.update({name: [] for names in group.conditions for name in names})
 
     def unsubscribe(self, name: str) -> None:
         """End a condition and everybody's interest in it."""
@@ -331,21 +332,15 @@ class Engine:
 
     def snapshot(self) -> bytes:
         """Everything the engine remembers, as bytes.  Subscribers are not part of it."""
-        kept = _Snapshot(
-            [
-                _Kept(
-                    [fingerprint(condition) for condition in running.conditions],
-                    [list(names) for names in running.group.conditions],
-                    running.group.machine.to_bytes(running.state),
-                )
-                for running in self._running
-            ],
+        whole = _Snapshot(
+            [kept(running.group, running.conditions) for running in self._running],
+            [running.group.machine.to_bytes(running.state) for running in self._running],
             self._reached,
             self._sequence,
             dict(self._late_counts),
             list(self._late),
         )
-        raw = msgspec.msgpack.encode(kept)
+        raw = msgspec.msgpack.encode(whole)
         return _seal(raw) + raw
 
     @classmethod
@@ -362,75 +357,33 @@ class Engine:
         seal, raw = snapshot[:_SEALED], snapshot[_SEALED:]
         if seal != _seal(raw):
             raise UsageError("this is not a snapshot of an engine, or it is damaged")
-        kept = msgspec.msgpack.decode(raw, type=_Snapshot)
-        engine._reached, engine._sequence = dict(kept.reached), kept.sequence
-        engine._resume(checked, kept)
-        engine._late_counts.update(kept.late_counts)
-        engine._late.extend(kept.late)
+        whole = msgspec.msgpack.decode(raw, type=_Snapshot)
+        engine._reached, engine._sequence = dict(whole.reached), whole.sequence
+        staying, new = resumed(whole.parts, checked.conditions)
+        for part in staying:
+            state = part.group.machine.from_bytes(whole.states[part.was], part.picked)
+            engine._run(part.group, part.conditions, state)
+        engine._start(new)
+        engine._late_counts.update(whole.late_counts)
+        engine._late.extend(whole.late)
         return engine
-
-    def _resume(self, checked: Checked, kept: _Snapshot) -> None:
-        missing = {condition.name: condition for condition in checked.conditions}
-        for part in kept.parts:
-            picked, conditions, names = [], [], []
-            for i, print_of in enumerate(part.fingerprints):
-                known = [missing[name] for name in part.names[i] if name in missing]
-                for condition in known:
-                    if fingerprint(condition) != print_of:
-                        raise UsageError(
-                            f"'{condition.name}' means something else than when the snapshot was taken. "
-                            "Give the new condition a name of its own, or start without the snapshot."
-                        )
-                    del missing[condition.name]
-                if known:
-                    picked.append(i)
-                    conditions.append(known[0])
-                    names.append([condition.name for condition in known])
-            if conditions:
-                (group,) = groups(conditions)
-                state = group.machine.from_bytes(part.state, picked)
-                self._running.append(_Running(group, conditions, state))
-                for i, equal in enumerate(names):
-                    self._running[-1].rename(i, equal)
-                self._listeners.update({name: [] for equal in names for name in equal})
-        self._start(missing.values())
 
 
 def _seal(raw: bytes) -> bytes:
     """What a snapshot begins with: its form, and a digest that tells whether it is whole."""
-    return b"holdfast snapshot 1\n" + blake2b(raw, digest_size=16).digest()
+    return b"holdfast snapshot 2\n" + blake2b(raw, digest_size=16).digest()
 
 
 _SEALED = len(_seal(b""))
 
 
-class _Kept(msgspec.Struct):
-    fingerprints: list[str]
-    names: list[list[str]]
-    state: bytes
-
-
 class _Snapshot(msgspec.Struct):
-    parts: list[_Kept]
+    parts: list[Kept]
+    states: list[bytes]
     reached: dict[str, Instant]
     sequence: int
     late_counts: dict[str, int]
     late: list[Notification]
-
-
-def fingerprint(condition: Condition) -> str:
-    """Equal for conditions that mean the same, whatever their names."""
-    used = [*names_in(condition.enter), *names_in(condition.exit), *chain.from_iterable(condition.keys)]
-    meaning = (
-        condition.topic.name,
-        [condition.topic.by_name[name] for name in used],
-        condition.enter,
-        condition.exit,
-        condition.keys,
-        condition.forest,
-        condition.delivery,
-    )
-    return blake2b(repr(meaning).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 _ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool": bool, "int": None}

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ...compilers.keys import key_text
-from ...files.table import ColumnKind, attribute_columns
-from ...model.batch import TIME, TYPES
-from ...model.event import Event, Notification, Value
+from ...compilers.machine import Group
+from ...files.table import EVENT_COLUMNS, ColumnKind, attribute_columns
+from ...files.write import location_text
+from ...machines.machine import CONDITION, SCOPE, SINCE, STATUS
+from ...model.batch import AXES, TIME, TYPES, plain
+from ...model.event import Event, Notification, Value, notification_id
 from ...model.topic import Kind, Topic
 
 _FIXED = {
@@ -62,13 +67,81 @@ def to_table(topics: Sequence[Topic], notifications: Sequence[Notification]) -> 
     }
     for name, (column, kind) in _attributes(topics).items():
         values = [e.attributes.get(name) for e in events]
-        columns[column] = [key_text(v) for v in values] if kind == "text" else values
+        columns[column] = [_text(v) for v in values] if kind == "text" else values
     schema = schema_of(topics)
     return pa.table({f.name: _column(columns[f.name], f.type) for f in schema}, schema=schema)
 
 
 def _column(values: list[Any], type: pa.DataType) -> pa.Array:
     return pa.array(values, pa.int64()).cast(TIME) if type == TIME else pa.array(values, type)
+
+
+def table_of(group: Group, topics: Sequence[Topic], passed: pa.RecordBatch) -> pa.Table:
+    """A row for each notification of what a machine's ``step`` returned."""
+    rows, names = _addressed(group, passed.column(CONDITION).to_numpy())
+    passed = passed if len(rows) == len(passed) else passed.take(pa.array(rows))
+    columns = {
+        "subscription": names,
+        "scope": passed.column(SCOPE),
+        "status": plain(passed.column(STATUS)),
+        "time": passed.column("time"),
+        "since": passed.column(SINCE),
+        "topic": pa.repeat(group.topic.name, len(passed)),
+        "source": plain(passed.column("source")),
+        "sequence": passed.column("sequence"),
+        "location": _locations(passed),
+    }
+    if "place" in passed.schema.names:
+        columns["place"] = plain(passed.column("place"))
+    columns["id"] = _ids(columns)
+    for name, (column, kind) in _attributes(topics).items():
+        if name in group.topic.by_name and name in passed.schema.names:
+            columns[column] = _values(passed.column(name), kind)
+    schema = schema_of(topics)
+    whole = [columns[f.name] if f.name in columns else pa.nulls(len(passed), f.type) for f in schema]
+    return pa.Table.from_arrays(whole, schema=schema)
+
+
+def _addressed(group: Group, conditions: NDArray[np.int8]) -> tuple[NDArray[np.intp], pa.Array]:
+    """For each notification the row that it is of, and the subscription that it goes to."""
+    everyone = tuple(name for names in group.conditions for name in names)
+    recipients = (*group.conditions, everyone)  # the last serves condition -1
+    counts = np.array([len(names) for names in recipients])
+    starts = np.cumsum(counts) - counts
+    each = counts[conditions]
+    rows = np.repeat(np.arange(len(conditions)), each)
+    among = np.arange(len(rows)) - np.repeat(np.cumsum(each) - each, each)
+    names = pa.array([name for names in recipients for name in names], pa.string())
+    return rows, names.take(pa.array(np.repeat(starts[conditions], each) + among))
+
+
+def _ids(columns: dict[str, pa.Array]) -> pa.Array:
+    keys = [columns[name].to_pylist() for name in ("subscription", "scope", "status")]
+    time = columns["time"].cast(pa.int64()).to_pylist()
+    event = [columns[name].to_pylist() for name in ("source", "sequence")]
+    return pa.array(map(notification_id, *keys, time, *event), pa.string())
+
+
+def _locations(passed: pa.RecordBatch) -> pa.Array:
+    """The coordinates of each event as far as they are known; null where none is."""
+    axes = [passed.column(axis) for axis in AXES if axis in passed.schema.names]
+    if not axes:
+        return pa.nulls(len(passed), pa.list_(pa.float64()))
+    points = np.column_stack([axis.to_numpy(zero_copy_only=False) for axis in axes])
+    known = np.logical_and.accumulate(~np.isnan(points), axis=1)
+    sizes = known.sum(axis=1)
+    offsets = pa.array(np.append(0, np.cumsum(sizes)), pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(points[known]), mask=pa.array(sizes == 0))
+
+
+def _values(column: pa.Array, kind: ColumnKind) -> pa.Array:
+    """An attribute as its column in the table holds it."""
+    column = plain(column)
+    if kind == "text" and not pa.types.is_string(column.type):
+        return pa.array(map(_text, column.to_pylist()), pa.string())
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    return column
 
 
 def from_table(topics: Sequence[Topic], table: pa.Table) -> Iterator[Notification]:
@@ -87,8 +160,32 @@ def from_table(topics: Sequence[Topic], table: pa.Table) -> Iterator[Notificatio
             yield Notification(at["subscription"], event, at["status"], at["scope"], times["since"][i])
 
 
+def _text(value: Value) -> str | None:
+    """A value in a column that had to be text: what ``_of_kind`` reads back."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None or value != value else str(value)
+
+
 def _of_kind(value: Any, kind: Kind) -> Value:
     """A value whose column had to be text, because another topic has another kind there."""
     if not isinstance(value, str) or kind == "text":
         return None if value != value else value
     return value == "true" if kind == "bool" else float(value) if kind == "float" else int(value)
+
+
+def to_columns(topics: Sequence[Topic], table: pa.Table) -> pa.Table:
+    """The table in the columns that ``holdfast replay`` writes."""
+    columns = {name: table.column(name) for name in EVENT_COLUMNS}
+    columns["location"] = _written(table)
+    columns |= {column: table.column(column) for column, _ in _attributes(topics).values()}
+    return pa.table(columns)
+
+
+def _written(table: pa.Table) -> pa.Array:
+    """Where each event was: its coordinates, else its place."""
+    where, place = table.column("location"), table.column("place")
+    if where.null_count == len(where):
+        return place
+    pairs = zip(where.to_pylist(), place.to_pylist(), strict=True)
+    return pa.array([location_text(name, at) for at, name in pairs], pa.string())

@@ -1,7 +1,8 @@
 """History on Spark: readers reduce, scopes meet in shards, machines step.
 
-Stage 1, in the data source: read, keep what can matter [law 2], pack by shard.  Stage 2, after one
-shuffle: put the events of a shard in order and step the machine through them [law 3].
+Stage 1: read, keep what can matter [law 2], pack by shard.  Stage 2, after one shuffle: put the
+events of a shard in order and step the machine through them [law 3].  Where little is left to
+matter and the driver wants it all, it steps the machines itself.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col
 
 from ...compilers.machine import Coverage, groups
-from ...errors import InputError, UsageError
+from ...errors import InputError
 from ...files.find import InputFile, find
-from ...files.plan import Part, Piece, closed_parts
+from ...files.plan import Part, shares, split, touching_parts, with_shared
 from ...files.read import inspect
 from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.tally import Rejects, Tally
@@ -30,19 +31,27 @@ from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked, Condition
 from ...lang.parse import parse
-from ...machines.machine import transitions
-from ...model.batch import concatenate, from_ipc, in_order
+from ...model.batch import concatenate, from_ipc, in_order, to_ipc
 from ...model.event import Notification
 from ...model.instant import BEGINNING, Instant
 from ...model.qos import TIMELY
 from ...model.topic import Topic
-from .notice import from_table, schema_of, spark_schema, to_table
-from .pack import REPORT
+from .notice import from_table, schema_of, spark_schema, table_of
+from .pack import REPORT, SPARK_SCHEMA, up_to
 from .session import session
-from .source import FORMAT, HoldfastSource, Job, Report, Task
+from .source import Job, Report, Task, run
 
 LARGE = 4 << 20
 """An interleaved part of more rows is read by several readers, which then reduce less."""
+
+SHARES = 4
+"""How many readers there are for each core, so that none waits long for another."""
+
+FEW = 64 << 20
+"""Up to so many bytes of events that can matter are taken by the driver at once."""
+
+ROWS = 1 << 16
+"""How many notifications become objects at a time."""
 
 _ORDER = ("time", "subscription", "scope", "source", "sequence")
 
@@ -78,28 +87,67 @@ class Replay:
         """How many notifications each subscription had, once they have been iterated over."""
         self._open: dict[tuple[str, str | None], Instant] = {}
 
+    def _packed(self, most: int | None = None) -> DataFrame:
+        """What the readers give, each of them no more than ``most`` bytes of events."""
+        job, count = self._job, len(self._job.tasks)
+
+        def readers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number in (number for some in numbers for number in some.column(0).to_pylist()):
+                given = run(job, job.tasks[number], number)
+                yield from given if most is None else up_to(most, given)
+
+        return self._spark.range(0, count, 1, count).mapInArrow(readers, SPARK_SCHEMA)
+
     @cached_property
-    def _packed(self) -> DataFrame:
-        self._spark.dataSource.register(HoldfastSource)
-        return self._spark.read.format(FORMAT).option("job", self._job.to_text()).load().persist()
+    def _read(self) -> tuple[list[Report], dict[int, list[bytes]] | None]:
+        """What the readers said, and unless it is too much the packed events of each machine."""
+        most = FEW // len(self._job.tasks)
+        rows = self._packed(most).toArrow()
+        events: dict[int, list[bytes]] = {}
+        for number, raw in zip(*(rows.column(n).to_pylist() for n in ("machine", "events")), strict=True):
+            events.setdefault(number, []).append(raw)
+        reports = [msgspec.msgpack.decode(raw, type=Report) for raw in events.pop(REPORT)]
+        return reports, events if all(report.bytes <= most for report in reports) else None
 
     @cached_property
     def dataframe(self) -> DataFrame:
-        """The notifications, in no particular order: one row each, one column for each attribute."""
+        """The notifications, in no particular order: one row each, one column for each attribute.
+
+        What goes wrong in a reader fails the job that asks for them.
+        """
         conditions, topics = self._conditions, self._topics
 
         def stepped(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
-            return step_shard(conditions, topics, key[0].as_py(), rows.column("events").to_pylist())
+            raw = rows.column("events").to_pylist()
+            if key[0].as_py() != REPORT:
+                return step_shard(conditions, topics, key[0].as_py(), raw)
+            for report in raw:
+                msgspec.msgpack.decode(report, type=Report).require_success()
+            return schema_of(topics).empty_table()
 
-        packed = self._packed.filter(col("machine") != REPORT)
-        return packed.groupBy("machine", "shard").applyInArrow(stepped, spark_schema(topics))
+        return self._packed().groupBy("machine", "shard").applyInArrow(stepped, spark_schema(topics))
 
     def __iter__(self) -> Iterator[Notification]:
         self.tally  # noqa: B018 -- what went wrong in reading is said first
-        ordered = self.dataframe.orderBy(*_ORDER)
-        for notification in from_table(self._topics, ordered.toArrow()):
-            self._count(notification)
-            yield notification
+        _, events = self._read
+        for table in self._from_executors() if events is None else self._stepped(events):
+            for notification in from_table(self._topics, table):
+                self._count(notification)
+                yield notification
+
+    def _stepped(self, events: dict[int, list[bytes]]) -> Iterator[pa.Table]:
+        """The notifications in order, computed here."""
+        tables = [step_shard(self._conditions, self._topics, number, raw) for number, raw in events.items()]
+        if tables:
+            table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in _ORDER])
+            yield from (table.slice(at, ROWS) for at in range(0, len(table), ROWS))
+
+    def _from_executors(self) -> Iterator[pa.Table]:
+        """The notifications in order, computed there, some at a time."""
+        parts = max(self._job.shards, sum(report.bytes for report in self.reports) // FEW)
+        ordered = self.dataframe.repartitionByRange(parts, *_ORDER).sortWithinPartitions(*_ORDER)
+        for row in ordered.mapInArrow(_blobs, "raw binary").toLocalIterator():
+            yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
 
     def _count(self, notification: Notification) -> None:
         self.passed[notification.subscription] += 1
@@ -114,11 +162,10 @@ class Replay:
         found = [(name, scope, since) for (name, scope), since in self._open.items()]
         return sorted(found, key=lambda row: (row[0], row[1] or ""))
 
-    @cached_property
+    @property
     def reports(self) -> list[Report]:
         """What the readers said."""
-        rows = self._packed.filter(col("machine") == REPORT).orderBy("shard").collect()
-        return [msgspec.msgpack.decode(bytes(row.events), type=Report) for row in rows]
+        return self._read[0]
 
     @cached_property
     def coverage(self) -> Coverage:
@@ -144,9 +191,7 @@ class Replay:
         tally = Tally()
         files = {file.path: file for task in self._job.tasks for file in _files_of(task)}
         for report in self.reports:
-            if report.failed is not None:
-                status, message = report.failed
-                raise (UsageError if status == UsageError.exit_status else InputError)(message)
+            report.require_success()
             part = Tally(report.rows, Counter(report.rejected), Counter(report.other_topics))
             tally.add(part)
             for path, row, reason, data in report.rejects:
@@ -180,21 +225,35 @@ def replay(
 
 
 def tasks(files: Sequence[InputFile], reading: Reading, cores: int) -> Iterator[Task]:
-    """What each reader reads: closed parts where they are not too large, else files one by one."""
-    parts = closed_parts(files, reading)
-    rows = [part.rows for part in parts]
-    known = [r for r in rows if r is not None]
-    if len(known) == len(parts) and len(parts) > 2 * cores:
-        parts = closed_parts(files, reading, small=sum(known) // (2 * cores))
-    for part in parts or [Part((), 0, 0)]:  # even nothing is read by somebody, who reports it
-        if len(part.pieces) > 1 and (part.rows is None or part.rows > LARGE):
-            yield from (Task(_alone(piece), closed=False) for piece in part.pieces)
+    """What each reader reads: shares of like size that are closed but for moments at their ends.
+
+    A part that cannot be divided so and is too large for one reader is divided by row groups, or
+    files, which are not closed.
+    """
+    parts = touching_parts(files, reading)
+    count = SHARES * cores
+    each = sum(part.rows or 0 for part in parts) // count
+    found: list[tuple[Part, bool]] = []
+    for large, some in groupby(parts, _is_large):
+        if large:
+            found += ((share, False) for part in some for share in split(part, count))
         else:
-            yield Task(part, closed=True)
+            found += ((share, True) for share in shares(list(some), each))
+    if not found:
+        found = [(Part((), 0, 0), True)]  # even nothing is read by somebody, who reports it
+    for part, (_, closed) in zip(with_shared([part for part, _ in found]), found, strict=True):
+        yield Task(part, closed)
 
 
-def _alone(piece: Piece) -> Part:
-    return Part((piece,), None, piece.file.size)
+def _is_large(part: Part) -> bool:
+    units = sum(len(piece.row_groups or (None,)) for piece in part.pieces)
+    return units > 1 and (part.rows is None or part.rows > LARGE)
+
+
+def _blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch as the bytes of one row."""
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays([pa.array([to_ipc(batch)], pa.binary())], names=["raw"])
 
 
 def step_shard(
@@ -206,4 +265,4 @@ def step_shard(
         return schema_of(topics).empty_table()
     history = in_order(concatenate([from_ipc(part) for part in raw]))
     _, passed = group.machine.step(group.machine.initial(), history, BEGINNING)
-    return to_table(topics, list(group.addressed(transitions(group.topic, passed))))
+    return table_of(group, topics, passed)

@@ -6,8 +6,11 @@ import atexit
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from ...errors import Unsupported
@@ -36,10 +39,31 @@ def session(master: str | None = None, *, name: str = "holdfast") -> SparkSessio
     )
     master = master or "local[*]"
     if master == "local" or master.startswith("local["):
-        builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
+        for name in ("spark.driver.bindAddress", "spark.driver.host"):
+            builder = builder.config(name, "127.0.0.1")
     spark = builder.master(master).getOrCreate()
-    atexit.register(spark.stop)  # executors that lose their driver complain at length
+    atexit.register(_end, spark)  # executors that lose their driver complain at length
     return spark
+
+
+def _end(spark: SparkSession) -> None:
+    with suppress(Py4JError, OSError):  # it may have gone before us
+        spark.stop()
+
+
+@contextmanager
+def said_to(path: Path) -> Iterator[None]:
+    """What a Spark that is started here says goes to a file: its Java process inherits our stderr."""
+    sys.stderr.flush()
+    ours = os.dup(2)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(file, 2)
+    os.close(file)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
 def _require_java() -> None:

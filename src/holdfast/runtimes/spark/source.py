@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,23 +16,34 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from numpy.typing import NDArray
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
 from ...compilers.machine import Coverage, Group, groups
-from ...errors import HoldfastError
+from ...errors import HoldfastError, InputError, UsageError
 from ...files.find import InputFile
 from ...files.plan import Part
 from ...files.read import read
 from ...files.reading import Reading
-from ...files.sort import Sorter
+from ...files.sort import OutOfOrder, Sorter, stretches
 from ...files.tally import Rejects, Tally
 from ...lang.condition import Condition
 from ...machines.filter import Filters
-from ...model.batch import concatenate
-from .pack import REPORT, SPARK_SCHEMA, packed, row
+from ...model.batch import concatenate, times
+from ...model.instant import Instant
+from .feed import FeedReader
+from .pack import REPORT, SPARK_SCHEMA, held, packed, row
 
 FORMAT = "holdfast"
 MEMORY = 128 << 20
+ROWS = 1 << 16
+"""How many rows are read at a time: so many that their masks stay in the cache."""
+MOST_HELD = 256 << 20
+"""How many bytes of reduced events may wait in memory until a part is read."""
+
+Mask = NDArray[np.bool_]
+Mine = list[tuple[int, Group]]
+"""The machines that watch a topic, numbered."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +88,14 @@ class Report(msgspec.Struct):
     first: str | None = None
     failed: tuple[int, str] | None = None
     """Exit status and message of an error."""
+    bytes: int = 0
+    """Of packed events."""
+
+    def require_success(self) -> None:
+        """Raise what went wrong, if something did."""
+        if self.failed is not None:
+            status, message = self.failed
+            raise (UsageError if status == UsageError.exit_status else InputError)(message)
 
 
 class _Kept(Rejects):
@@ -103,86 +122,172 @@ class HoldfastSource(DataSource):
     def schema(self) -> str:
         return SPARK_SCHEMA
 
-    def reader(self, schema: Any) -> DataSourceReader:
-        return _Reader(self.options["job"])
-
-
-class _Partition(InputPartition):
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-class _Reader(DataSourceReader):
-    def __init__(self, job: str) -> None:
-        self.job = job
-
-    def partitions(self) -> Sequence[InputPartition]:
-        return [_Partition(i) for i in range(len(Job.from_text(self.job).tasks))]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Partition)
-        job = Job.from_text(self.job)
-        yield from run(job, job.tasks[partition.number], partition.number)
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        return FeedReader(self.options["feed"])
 
 
 def run(job: Job, task: Task, number: int) -> Iterator[pa.RecordBatch]:
     """Read a task: packed events, then the report."""
-    report = Report()
-    rejects = _Kept(job.strict, job.keep_rejects)
-    tally, coverage = Tally(), Coverage()
+    seen, failed = _Seen(job), None
     try:
-        yield from _events(job, task, tally, rejects, report, coverage)
+        yield from _events(job, task, seen)
     except HoldfastError as error:
-        report.failed = (error.exit_status, str(error))
-    report.rows, report.rejected = tally.rows, dict(tally.rejected)
-    report.other_topics = dict(tally.other_topics)
-    report.events, report.outside = dict(coverage.events), dict(coverage.outside)
-    report.rejects, report.first = rejects.rows, rejects.first
-    yield row(REPORT, number, msgspec.msgpack.encode(report))
+        failed = (error.exit_status, str(error))
+    yield row(REPORT, number, msgspec.msgpack.encode(seen.report(failed)))
 
 
-def _events(
-    job: Job, task: Task, tally: Tally, rejects: Rejects, report: Report, coverage: Coverage
-) -> Iterator[pa.RecordBatch]:
-    machines = list(enumerate(groups(job.conditions)))
+class _Seen:
+    """What a reader has read."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.tally, self.coverage, self.kept = Tally(), Coverage(), 0
+        self.rejects = _Kept(self._job.strict, self._job.keep_rejects)
+        self.bytes = 0
+        """Of packed events."""
+
+    def count(self, batch: pa.RecordBatch, mine: Mine) -> Mask:
+        """Which events satisfy some predicate; they and the others are counted."""
+        self.coverage.count(mine[0][1].topic.name, batch, [group for _, group in mine])
+        matters: Mask = np.logical_or.reduce([group.machine.matters(batch) for _, group in mine])
+        self.kept += int(np.count_nonzero(matters))
+        return matters
+
+    def report(self, failed: tuple[int, str] | None) -> Report:
+        return Report(
+            self.tally.rows,
+            self.kept,
+            dict(self.coverage.events),
+            dict(self.coverage.outside),
+            dict(self.tally.rejected),
+            dict(self.tally.other_topics),
+            self.rejects.rows,
+            self.rejects.first,
+            failed,
+            self.bytes,
+        )
+
+
+def _events(job: Job, task: Task, seen: _Seen) -> Iterator[pa.RecordBatch]:
+    """Of a closed part what can matter at all; else what satisfies a predicate."""
+    watching: dict[str, Mine] = {}
+    for number, group in enumerate(groups(job.conditions)):
+        watching.setdefault(group.topic.name, []).append((number, group))
+    for events in _chosen(job, task, seen, watching):
+        seen.bytes += held(events)
+        yield events
+
+
+def _chosen(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Iterator[pa.RecordBatch]:
+    if not task.closed:
+        for topic, batch in _read(job, task, seen, watching):
+            thin = batch.filter(pa.array(seen.count(batch, watching[topic])))
+            for number, group in watching[topic]:
+                yield from _packed(job, number, group, group.machine.reduce(thin, closed=False))
+        return
+    found = _as_it_comes(job, task, seen, watching)
+    if found is None:
+        seen.forget()
+        yield from _sorted(job, task, seen, watching)
+    else:
+        yield from found
+
+
+def _read(
+    job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """What the pieces hold of topics that somebody watches."""
+    for piece in task.part.pieces:
+        batches = read(
+            piece.file, job.reading, seen.tally, seen.rejects, row_groups=piece.row_groups, chunk_rows=ROWS
+        )
+        for topic, batch in batches:
+            if topic.name in watching:
+                yield topic.name, batch
+
+
+def _as_it_comes(
+    job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]
+) -> Iterator[pa.RecordBatch] | None:
+    """The reduced events of a part whose files are in order, packed; nothing if they are not, or if
+    too much would have to wait until that is known."""
+    reduced = _Reduced(job, task.part.shared, watching)
+    try:
+        for topic, batch in stretches(_read(job, task, seen, watching)):
+            seen.count(batch, watching[topic])
+            reduced.add(topic, batch)
+            if reduced.bytes > MOST_HELD:
+                return None
+    except OutOfOrder:
+        return None
+    return reduced.packed()
+
+
+def _sorted(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Iterator[pa.RecordBatch]:
+    """The reduced events of a part in any order, packed."""
     with ExitStack() as stack:
-        topics = {group.topic.name for _, group in machines}
-        sorters = {name: stack.enter_context(Sorter(MEMORY // len(topics))) for name in topics}
-        for piece in task.part.pieces:
-            batches = read(piece.file, job.reading, tally, rejects, row_groups=piece.row_groups)
-            for topic, batch in batches:
-                mine = [group for _, group in machines if group.topic == topic]
-                if not mine:
-                    continue
-                coverage.count(topic.name, batch, mine)
-                kept = batch.filter(
-                    pa.array(np.logical_or.reduce([group.machine.matters(batch) for group in mine]))
+        sorters = {name: stack.enter_context(Sorter(MEMORY // len(watching))) for name in watching}
+        for topic, batch in _read(job, task, seen, watching):
+            sorters[topic].add(batch.filter(pa.array(seen.count(batch, watching[topic]))))
+        reduced = _Reduced(job, task.part.shared, watching)
+        for topic, sorter in sorters.items():
+            for batch in sorter.drain():
+                reduced.add(topic, batch)
+                if reduced.bytes > MOST_HELD:
+                    yield from reduced.packed()
+        yield from reduced.packed()
+
+
+class _Reduced:
+    """The events of a closed part that can matter, gathered stretch by stretch, each in order.
+
+    At a moment that is shared with another part nothing is closed: there all stay that satisfy a
+    predicate.
+    """
+
+    def __init__(self, job: Job, shared: tuple[Instant, ...], watching: dict[str, Mine]) -> None:
+        self.bytes = 0
+        self._job, self._shared, self._watching = job, shared, watching
+        self._inside: dict[int, list[pa.RecordBatch]] = {}
+        self._at_ends: dict[int, list[pa.RecordBatch]] = {}
+
+    def add(self, topic: str, batch: pa.RecordBatch) -> None:
+        """Take a stretch of a topic, in order, which follows all before."""
+        moments = times(batch)
+        begin, end = 0, len(batch)
+        if len(batch) and moments[0] in self._shared:
+            begin = int(np.searchsorted(moments, moments[0], "right"))
+        if begin < end and moments[-1] in self._shared:
+            end = int(np.searchsorted(moments, moments[-1], "left"))
+        inside = batch if end - begin == len(batch) else batch.slice(begin, end - begin)
+        for number, group in self._watching[topic]:
+            self._keep(self._inside, number, group.machine.reduce(inside))
+            for edge in (batch.slice(0, begin), batch.slice(end)):
+                if len(edge):
+                    self._keep(self._at_ends, number, group.machine.reduce(edge, closed=False))
+
+    def _keep(self, where: dict[int, list[pa.RecordBatch]], number: int, batch: pa.RecordBatch) -> None:
+        if len(batch):
+            where.setdefault(number, []).append(batch)
+            self.bytes += batch.nbytes
+
+    def packed(self) -> Iterator[pa.RecordBatch]:
+        """All that was gathered, machine by machine; forgets it."""
+        inside, at_ends, self._inside, self._at_ends, self.bytes = self._inside, self._at_ends, {}, {}, 0
+        for number, group in (machine for mine in self._watching.values() for machine in mine):
+            if number in inside:
+                yield from _packed(
+                    self._job, number, group, group.machine.reduce(concatenate(inside[number]))
                 )
-                report.kept += len(kept)
-                if task.closed:
-                    sorters[topic.name].add(kept)
-                else:
-                    yield from _packed(job, machines, topic.name, [kept], closed=False)
-        for name, sorter in sorters.items():
-            if task.closed:
-                yield from _packed(job, machines, name, sorter.drain(), closed=True)
+            if number in at_ends:
+                yield from _packed(self._job, number, group, concatenate(at_ends[number]))
 
 
-def _packed(
-    job: Job, machines: list[tuple[int, Group]], topic: str, batches: Any, *, closed: bool
-) -> Iterator[pa.RecordBatch]:
-    """Reduced and packed, machine by machine; of a closed part the whole is reduced once more."""
-    reduced: dict[int, list[pa.RecordBatch]] = {}
-    for batch in batches:
-        for number, group in machines:
-            if group.topic.name == topic:
-                reduced.setdefault(number, []).append(group.machine.reduce(batch, closed=closed))
-    for number, group in machines:
-        if number in reduced:
-            assert isinstance(group.machine, Filters)
-            whole = concatenate(reduced[number])
-            if closed and len(reduced[number]) > 1:
-                whole = group.machine.reduce(whole)
-            if len(whole):
-                yield from packed(number, group.machine, whole, job.shards)
+def _packed(job: Job, number: int, group: Group, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    assert isinstance(group.machine, Filters)
+    if len(batch):
+        yield from packed(number, group.machine, batch, job.shards)

@@ -1,0 +1,235 @@
+"""What a live query must find again: a folder with its plan, its log of files, its ledger, its states.
+
+CHECKPOINT/
+  query.json      who this is: the plan of machines, the number of shards, how files are read
+  lock            held while a query runs
+  files.jsonl     the log of arrivals (``log``)
+  waiting.json    files that are there and not in the log
+  stop            while it exists, nothing new is read
+  ledger.sqlite   what the last batches did, and the conditions that hold (``ledger``)
+  spark/          Spark's own: offsets, commits, and the states of the shards
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+import msgspec
+
+from ...compilers.machine import Group
+from ...compilers.resume import Kept, kept, resumed, started
+from ...errors import UsageError
+from ...files.whole import WholeFile
+from ...lang.condition import Checked, Condition
+from ...lang.rewrite import names
+from ...lang.show import show
+
+_FORM = 1
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """A machine of the plan.  Its number is never used again, so that no old state can return."""
+
+    number: int
+    kept: Kept
+
+
+class Query(msgspec.Struct, frozen=True):
+    """Who a checkpoint belongs to."""
+
+    id: str
+    shards: int
+    machines: tuple[Machine, ...] = ()
+    next_number: int = 0
+    meanings: dict[str, dict[str, str]] = {}
+    """For each subscription what it says, in words, to tell what has changed."""
+    reading: dict[str, str] = {}
+    """Where and how events are read; another way would be another stream."""
+    form: int = _FORM
+
+
+@dataclass(frozen=True)
+class Runner:
+    """A machine of the plan that runs; ``prints[i]`` tells its condition ``i`` from all others."""
+
+    number: int
+    group: Group
+    prints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The folder."""
+
+    folder: Path
+
+    @property
+    def query_file(self) -> Path:
+        return self.folder / "query.json"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "files.jsonl"
+
+    @property
+    def waiting(self) -> Path:
+        return self.folder / "waiting.json"
+
+    @property
+    def stop(self) -> Path:
+        """While it exists, nothing new is read."""
+        return self.folder / "stop"
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def spark(self) -> Path:
+        return self.folder / "spark"
+
+    def load(self) -> Query | None:
+        """The query that the checkpoint belongs to, if there is one yet."""
+        if not self.query_file.exists():
+            if self.folder.is_dir() and (self.spark.exists() or self.ledger.exists()):
+                raise UsageError(f"{self.folder}: query.json is missing; this checkpoint cannot be used")
+            return None
+        try:
+            query = msgspec.json.decode(self.query_file.read_bytes(), type=Query)
+        except msgspec.DecodeError as error:
+            raise UsageError(f"{self.query_file}: not what it should be ({error})") from None
+        if query.form != _FORM:
+            raise UsageError(f"{self.folder}: made by another version of Holdfast (form {query.form})")
+        return query
+
+    def save(self, query: Query) -> None:
+        with WholeFile(str(self.query_file)) as whole:
+            whole.file.write(msgspec.json.format(msgspec.json.encode(query)) + b"\n")
+            whole.file.flush()
+            os.fsync(whole.file.fileno())
+
+    def note_waiting(self, incomplete: Sequence[str], unknown: Sequence[str]) -> None:
+        """Say which files are there and cannot be read yet, or at all."""
+        raw = msgspec.json.encode({"incomplete": incomplete, "unknown": unknown})
+        if not self.waiting.exists() or self.waiting.read_bytes() != raw:
+            with WholeFile(str(self.waiting)) as whole:
+                whole.file.write(raw)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else runs on this checkpoint meanwhile."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UsageError(f"--checkpoint {self.folder}: {error.strerror}; choose another place") from None
+        try:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UsageError(f"{self.folder}: another 'holdfast run' uses this checkpoint") from None
+            yield
+        finally:
+            os.close(file)
+
+    def is_locked(self) -> bool:
+        """Whether a query runs on it now."""
+        try:
+            with self.locked():
+                return False
+        except UsageError:
+            return True
+
+
+# --- the plan ----------------------------------------------------------------------------------------
+
+
+def planned(
+    old: Query | None, checked: Checked, reading: dict[str, str], shards: int | None
+) -> tuple[Query, list[Runner]]:
+    """The plan of a definition: as it was where it has not changed, and new machines for what is new."""
+    if old is None:
+        old = Query(uuid.uuid4().hex, shards or _SHARDS, reading=reading)
+    elif shards is not None and shards != old.shards:
+        raise UsageError(
+            f"--shards {shards}: this checkpoint has {old.shards} shards, for good. "
+            "Leave the option out, or start a new checkpoint."
+        )
+    _require_same_reading(old.reading, reading)
+    meanings = {condition.name: meaning(condition) for condition in checked.conditions}
+    _require_same_meaning(old.meanings, meanings)
+    staying, new = resumed([machine.kept for machine in old.machines], checked.conditions)
+    runners = [_runner(old.machines[part.was].number, part.group, part.conditions) for part in staying]
+    runners += [_runner(old.next_number + i, *found) for i, found in enumerate(started(new))]
+    machines = tuple(Machine(r.number, Kept(r.prints, r.group.conditions)) for r in runners)
+    query = msgspec.structs.replace(
+        old,
+        machines=machines,
+        next_number=max([old.next_number, *(m.number + 1 for m in machines)]),
+        meanings=meanings,
+    )
+    return query, runners
+
+
+_SHARDS = 16
+"""Enough for some tens of cores; each costs a little in every batch."""
+
+
+def _runner(number: int, group: Group, conditions: Sequence[Condition]) -> Runner:
+    return Runner(number, group, kept(group, conditions).fingerprints)
+
+
+def runners_of(query: Query, conditions: Sequence[Condition]) -> list[Runner]:
+    """The machines of a plan, where they run."""
+    staying, new = resumed([machine.kept for machine in query.machines], conditions)
+    assert not new
+    return [_runner(query.machines[part.was].number, part.group, part.conditions) for part in staying]
+
+
+def meaning(condition: Condition) -> dict[str, str]:
+    """What a condition says, in words."""
+    used = {*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)}
+    attributes = (condition.topic.by_name[name] for name in sorted(used))
+    wait = condition.delivery.wait
+    return {
+        "topic": condition.topic.name,
+        "attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
+        "start": show(condition.enter),
+        "end": show(condition.exit),
+        "key": " within ".join(", ".join(level) for level in condition.keys),
+        "scope": "" if condition.forest is None else ", ".join(r.name for r in condition.forest.regions),
+        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {condition.delivery.late}",
+    }
+
+
+def _require_same_meaning(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> None:
+    """Refuse what changed under its old name."""
+    for name in old.keys() & new.keys():
+        for what in new[name]:
+            if old[name][what] != new[name][what]:
+                raise UsageError(
+                    f"'{name}' has changed: its {what} was '{old[name][what]}' and is "
+                    f"'{new[name][what]}'. {_REMEDY}"
+                )
+
+
+_REMEDY = (
+    "What holds now was decided by the old definition: give the new condition a name of its own "
+    "(the old one may be removed), or start a new checkpoint."
+)
+
+
+def _require_same_reading(old: dict[str, str], new: dict[str, str]) -> None:
+    for what in old.keys() | new.keys():
+        if old.get(what, "") != new.get(what, ""):
+            raise UsageError(
+                f"{what} was '{old.get(what, '')}' and is '{new.get(what, '')}': that is another stream. "
+                "Use what it was, or start a new checkpoint."
+            )

@@ -1,0 +1,317 @@
+"""Live on Spark: files as they arrive become notifications, each once, whatever dies on the way.
+
+    files ─▶ readers reduce and pack ─▶ shuffle by shard ─▶ states step ─▶ sink ─▶ ledger
+
+Spark keeps offsets and states; a batch that was not committed is done again from the same files and
+the same states, and says the same again, which the sink recognises by the batch's number.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ...errors import HoldfastError, InputError, UsageError
+from ...files.reading import Reading
+from ...files.write import event_line
+from ...lang.condition import Checked
+from ...model.batch import from_ipc
+from ...model.event import Notification
+from .checkpoint import Checkpoint, Runner, planned, runners_of
+from .feed import Feed, Read
+from .ledger import Change, Counts, Ledger, Record, added
+from .log import FileLog, Folder
+from .notice import from_table, schema_of
+from .session import said_to, session
+from .sink import CallbackSink, Sink, append, as_said, json_lines, open_sink
+from .source import FORMAT, HoldfastSource
+from .state import NOTIFICATIONS, OUTPUT, READ, ShardProcessor
+
+_STATE = "spark.sql.streaming.stateStore"
+SETTINGS = {
+    f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+}
+"""What a live query sets in its session."""
+
+
+@dataclass(frozen=True)
+class Live:
+    """What to run, and how."""
+
+    checked: Checked
+    reading: Reading
+    folders: tuple[Folder, ...]
+    checkpoint: Path
+    sink: str | Callable[[Notification], Any] = "console"
+    late: Path | None = None
+    """Where late events go; by default ``late.jsonl`` in the checkpoint."""
+    rejects: Path | None = None
+    shards: int | None = None
+    every: float | None = 1.0
+    """Seconds between batches; ``None`` reads what is there now and ends."""
+    finish: bool = False
+    """At the end let time run out: what ordered conditions hold back is processed."""
+    settle: float = 2.0
+    batch_bytes: int = 256 << 20
+    quarantine: bool = False
+    strict: bool = False
+
+
+Progress = Callable[[int, Record, int], None]
+"""Told of each batch: its number, the record, and how many files wait to be read."""
+
+
+class Query:
+    """A live query that runs."""
+
+    def __init__(self, running: StreamingQuery, batches: _Batches, checkpoint: Checkpoint) -> None:
+        self._running, self._batches, self._checkpoint = running, batches, checkpoint
+
+    def wait(self, seconds: float) -> bool:
+        """Wait so long, or until the query has ended; whether it has.  What ended it is raised."""
+        try:
+            return bool(self._running.awaitTermination(seconds))  # type: ignore[arg-type]
+        except (PySparkException, Py4JError, OSError) as error:
+            raise self._batches.fault or _explained(error) from error
+
+    def stop(self, patience: float = 60.0) -> None:
+        """Finish the batch at work and stop; after so many seconds stop in the middle of it."""
+        self._checkpoint.stop.touch()
+        until = time.monotonic() + patience
+        while time.monotonic() < until and not self.wait(0.2):
+            if not self._running.status["isTriggerActive"]:
+                break
+        self._running.stop()
+
+    @property
+    def record(self) -> Record:
+        """What has been done so far."""
+        return self._batches.ledger.before(_LAST)
+
+
+_LAST = 2**62  # later than every batch
+
+
+@contextmanager
+def started(
+    live: Live,
+    spark: SparkSession | None = None,
+    *,
+    master: str | None = None,
+    progress: Progress = lambda batch, record, waiting: None,
+) -> Iterator[Query]:
+    """Start a live query, or go on with one; it is stopped at the end of the context.
+
+    Without a session of yours one is started, and what Spark says goes to ``spark.log`` in the
+    checkpoint.
+    """
+    checkpoint = Checkpoint(Path(os.path.abspath(live.checkpoint)))
+    with checkpoint.locked():
+        checkpoint.stop.unlink(missing_ok=True)
+        plan, runners = planned(checkpoint.load(), live.checked, _read_as(live), live.shards)
+        ledger = Ledger(checkpoint.ledger)
+        batches = _Batches(live, plan.id, runners, ledger, checkpoint, progress)
+        checkpoint.save(plan)
+        ledger.keep_only(condition.name for condition in live.checked.conditions)
+        if spark is None:
+            with said_to(checkpoint.folder / "spark.log"):
+                spark = session(master)
+        feed = Feed(
+            checkpoint,
+            plan,
+            live.checked.conditions,
+            live.reading,
+            live.folders,
+            live.settle,
+            live.batch_bytes,
+            readers=spark.sparkContext.defaultParallelism,
+            quarantine=live.quarantine,
+            strict=live.strict,
+            finish=live.finish,
+        )
+        query = Query(_start(spark, feed, live, batches), batches, checkpoint)
+        try:
+            yield query
+        finally:
+            _quietly(query._running.stop)
+
+
+def run(
+    live: Live,
+    spark: SparkSession | None = None,
+    *,
+    master: str | None = None,
+    progress: Progress = lambda batch, record, waiting: None,
+    is_enough: Callable[[], bool] = lambda: False,
+) -> Record:
+    """Run a live query to its end, or until it is enough."""
+    with started(live, spark, master=master, progress=progress) as query:
+        while not query.wait(0.5):
+            if is_enough():
+                query.stop()
+                break
+        return query.record
+
+
+def _start(spark: SparkSession, feed: Feed, live: Live, batches: _Batches) -> StreamingQuery:
+    own = spark.newSession()
+    for name, value in SETTINGS.items():
+        own.conf.set(name, value)
+    own.conf.set("spark.sql.shuffle.partitions", min(feed.query.shards, feed.readers))
+    own.dataSource.register(HoldfastSource)
+    rows = own.readStream.format(FORMAT).option("feed", feed.to_text()).load()
+    machines = partial(runners_of, feed.query, feed.conditions)
+    said = rows.groupBy("shard").transformWithState(
+        ShardProcessor(machines, live.checked.topics), OUTPUT, "append", "none"
+    )
+    writer = said.writeStream.foreachBatch(batches.write).option(
+        "checkpointLocation", str(feed.checkpoint.spark)
+    )
+    trigger = {"availableNow": True} if live.every is None else {"processingTime": f"{live.every} seconds"}
+    return writer.trigger(**trigger).start()
+
+
+class _Batches:
+    """The driver's side: each batch into the sink, then into the ledger."""
+
+    def __init__(
+        self,
+        live: Live,
+        query: str,
+        runners: list[Runner],
+        ledger: Ledger,
+        checkpoint: Checkpoint,
+        progress: Progress,
+    ) -> None:
+        self.ledger, self._progress = ledger, progress
+        self.fault: HoldfastError | OSError | None = None
+        self._topics = live.checked.topics
+        self._machine_of = {
+            name: runner for runner in runners for names in runner.group.conditions for name in names
+        }
+        lengths = ledger.before(_LAST).lengths
+        self._sink: Sink = (
+            open_sink(live.sink, self._topics, query, lengths)
+            if isinstance(live.sink, str)
+            else CallbackSink(live.sink, self._topics)
+        )
+        self._log = FileLog(checkpoint.log)
+        self._late = live.late or checkpoint.folder / "late.jsonl"
+        self._rejects = live.rejects or checkpoint.folder / "rejects.jsonl"
+        self._quarantine = checkpoint.folder / "quarantine.jsonl"
+
+    def write(self, frame: DataFrame, batch: int) -> None:
+        """Take what a batch says; doing it again for the same batch has no further effect."""
+        try:
+            self._write(batch, time.time(), frame.toArrow())
+        except (HoldfastError, OSError) as error:
+            self.fault = error
+            raise
+
+    def _write(self, batch: int, started: float, rows: pa.Table) -> None:
+        reads = [msgspec.msgpack.decode(raw, type=Read) for raw in _payloads(rows, READ)]
+        for read in reads:
+            if read.failed is not None:
+                status, message = read.failed
+                raise (UsageError if status == UsageError.exit_status else InputError)(message)
+        tables = [pa.Table.from_batches([from_ipc(raw)]) for raw in _payloads(rows, NOTIFICATIONS)]
+        said = as_said(tables or [schema_of(self._topics).empty_table()])
+        is_late = pc.equal(said.column("status"), "late")
+        late, told = said.filter(is_late), said.filter(pc.invert(is_late))
+        record = self.ledger.before(batch)
+        self._sink.write(batch, told, record.lengths)
+        append(self._late, (event_line(n).encode() for n in from_table(self._topics, late)), record.lengths)
+        append(self._rejects, json_lines([row for read in reads for row in read.rejects]), record.lengths)
+        bad = [
+            {"batch": batch, "file": file, "reason": why} for read in reads for file, why in read.bad_files
+        ]
+        append(self._quarantine, json_lines(bad), record.lengths)
+        self._add(record, reads, told, late)
+        record.started, record.written = started, time.time()
+        self.ledger.commit(batch, record, _changes(told))
+        self._log.refresh()
+        self._progress(batch, record, len(self._log.entries) - record.files - record.quarantined)
+
+    def _add(self, record: Record, reads: list[Read], told: pa.Table, late: pa.Table) -> None:
+        record.last_rows = 0
+        for read in reads:
+            record.files += read.files
+            record.bytes += read.bytes
+            record.rows += read.rows
+            record.last_rows += read.rows
+            record.quarantined += len(read.bad_files)
+            for name in ("rejected", "other_topics", "outside", "events"):
+                setattr(record, name, added(getattr(record, name), getattr(read, name)))
+        for name, runner in self._machine_of.items():
+            counts = record.subscriptions.setdefault(name, Counts())
+            counts.read += sum(read.events.get(runner.group.topic.name, 0) for read in reads)
+            counts.passed += sum(read.passed.get(runner.number, 0) for read in reads)
+        for table, what in ((told, "transitions"), (late, "late")):
+            for found in table.column("subscription").value_counts().to_pylist():
+                counts = record.subscriptions[found["values"]]
+                setattr(counts, what, getattr(counts, what) + found["counts"])
+
+
+def _payloads(rows: pa.Table, kind: str) -> list[bytes]:
+    return rows.filter(pc.equal(rows.column("kind"), kind)).column("payload").to_pylist()
+
+
+def _changes(told: pa.Table) -> list[Change]:
+    """What the batch leaves behind for each scope: since when it holds, or that it does not."""
+    columns = [told.column(name).to_pylist() for name in ("subscription", "scope", "status")]
+    times = told.column("time").cast(pa.int64()).to_pylist()
+    last = {
+        (subscription, scope): time if status == "ingress" else None
+        for subscription, scope, status, time in zip(*columns, times, strict=True)
+        if status != "atomic"
+    }
+    return [(*key, since) for key, since in last.items()]
+
+
+def _read_as(live: Live) -> dict[str, str]:
+    """What must stay as it is as long as the checkpoint is used, by the options that say it."""
+    reading = live.reading
+    folders = (f"{f'{folder.topic}=' if folder.topic else ''}{folder.path}" for folder in live.folders)
+    return {
+        "--source": ", ".join(folders),
+        "--map": ",".join(f"{ours}={theirs}" for ours, theirs in sorted(reading.rename.items())),
+        "--topic": reading.topic or "",
+        "--zone": str(reading.zone),
+        "--time-format": reading.time_format or "",
+        "--time-unit": reading.time_unit or "",
+    }
+
+
+def _quietly(action: Callable[[], Any]) -> None:
+    """Do it where there is still somebody to do it."""
+    with suppress(PySparkException, Py4JError, OSError):
+        action()
+
+
+def _explained(error: Exception) -> HoldfastError:
+    """What Spark says, without its stacks: how it begins, and what lies at the bottom of it."""
+    if isinstance(error, PySparkException):
+        lines = [line.strip() for line in str(error).splitlines()]
+        causes = [line for line in lines[1:] if re.match(r"(Caused by: )?[\w.]*(Error|Exception)\b", line)]
+        return InputError("\n  ".join(["Spark ended the query:", lines[0][:500], *causes[-1:]]))
+    return InputError(
+        "Spark has gone away (its Java process ended); run the same command again to go on where it was"
+    )

@@ -4,6 +4,9 @@ A condition is a function from a history of events to the moments at which it st
 every runtime computes that function.
 """
 
+from importlib import import_module
+from typing import Any
+
 from .errors import DefinitionError, HoldfastError, InputError, UsageError
 from .lang.app import App, within
 from .lang.check import check
@@ -47,3 +50,10 @@ __all__ = [
     "show",
     "within",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """``holdfast.spark`` is imported when it is asked for: Spark is heavy, and optional."""
+    if name == "spark":
+        return import_module(".spark", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

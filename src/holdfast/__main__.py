@@ -1,5 +1,5 @@
 """``python -m holdfast`` is ``holdfast``."""
 
-from .cli import main
+from holdfast.cli import main
 
 main()

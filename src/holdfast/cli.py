@@ -427,7 +427,7 @@ def run(
         quarantine=bad_files == "quarantine",
         strict=strict,
     )
-    with _stoppable() as stopped, _shown_progress(checkpoint) as show:
+    with _stoppable() as stopped, _shown_progress() as show:
         live.run(settings, master=master, progress=show, is_enough=stopped.is_set)
     typer.echo("\n".join(_standing(checkpoint, most=0)[1:]), err=True)
 
@@ -458,7 +458,7 @@ def _stoppable() -> Iterator[Any]:
 
 
 @contextmanager
-def _shown_progress(checkpoint: Path) -> Iterator[Any]:
+def _shown_progress() -> Iterator[Any]:
     """A line that changes, on a terminal; else a line for each batch, at most one in five seconds."""
     import time
 
@@ -475,7 +475,6 @@ def _shown_progress(checkpoint: Path) -> Iterator[Any]:
             last = time.monotonic()
             typer.echo(_progress_line(batch, record, waiting), err=True)
 
-    typer.echo(f"running; checkpoint {checkpoint}", err=True)
     yield show
 
 

@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "benchmarks": BELOW_RUNTIMES | {"runtimes"},
     "service": BELOW_RUNTIMES | {"runtimes"},
 }
-FREE = {"__init__", "__main__", "cli"}  # modules at the top that may import anything
+FREE = {"__init__", "__main__", "cli", "spark"}  # modules at the top that may import anything
 KERNELS_BUILD_ON = {"numpy", "numba"}
 SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "experiments/", "benchmarks/")
 

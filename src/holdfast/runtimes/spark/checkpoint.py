@@ -98,7 +98,7 @@ class Checkpoint:
     def load(self) -> Query | None:
         """The query that the checkpoint belongs to, if there is one yet."""
         if not self.query_file.exists():
-            if self.folder.is_dir() and (self.spark.exists() or self.ledger.exists()):
+            if self.spark.exists():
                 raise UsageError(f"{self.folder}: query.json is missing; this checkpoint cannot be used")
             return None
         try:

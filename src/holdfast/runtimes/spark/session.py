@@ -16,9 +16,12 @@ from pyspark.sql import SparkSession
 from ...errors import Unsupported
 
 
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"  # what spark-submit leaves in the environment
+
+
 def session(master: str | None = None, *, name: str = "holdfast") -> SparkSession:
-    """The running session, whatever its master, or a new one on ``master`` (default: every core of
-    this machine).
+    """The running session, whatever its master, or a new one on ``master``: by default what
+    ``spark-submit`` says, else every core of this machine.
 
     Workers use this Python: on a cluster it must be at the same path there, or
     ``PYSPARK_PYTHON`` must say where it is.
@@ -28,20 +31,21 @@ def session(master: str | None = None, *, name: str = "holdfast") -> SparkSessio
         return running
     _require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    cores = os.cpu_count() or 1
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", str(2 * cores))
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config("spark.log.level", "ERROR")
     )
-    master = master or "local[*]"
-    if master == "local" or master.startswith("local["):
-        for name in ("spark.driver.bindAddress", "spark.driver.host"):
-            builder = builder.config(name, "127.0.0.1")
-    spark = builder.master(master).getOrCreate()
+    if master is None and _SUBMITTED not in os.environ:
+        master = "local[*]"
+    if master is not None:
+        builder = builder.master(master)
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # its own processes need no network
+    spark = builder.getOrCreate()
+    spark.conf.set("spark.sql.shuffle.partitions", 2 * spark.sparkContext.defaultParallelism)
     atexit.register(_end, spark)  # executors that lose their driver complain at length
     return spark
 

@@ -142,14 +142,15 @@ def _count(things: Sized | int, name: str) -> str:
 @app.command()
 def explain(
     definition: Definition,
-    engine: Annotated[str, typer.Option(help="The engine to plan for: local.")] = "local",
+    engine: Annotated[str, typer.Option(metavar="local|spark", help="The engine to plan for.")] = "local",
     let: Lets = None,
 ) -> None:
     """The plan: what is pushed where, what is kept in state."""
     from .compilers.explain import explain as plan
+    from .compilers.explain import explain_on_spark
 
-    _require_choice("--engine", engine, ["local"])
-    typer.echo(plan(_load(definition, let)))
+    _require_choice("--engine", engine, ["local", "spark"])
+    typer.echo((explain_on_spark if engine == "spark" else plan)(_load(definition, let)))
 
 
 def _require_choice(option: str, word: str, choices: list[str]) -> None:
@@ -549,12 +550,39 @@ def _standing(checkpoint: Path, most: int) -> list[str]:
 
 
 @app.command()
-def demo() -> None:
+def demo(
+    engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "spark",
+) -> None:
     """The main job on generated sensors of a small building; needs no input."""
-    from .experiments.demo import report
+    from .errors import Unsupported
+    from .experiments.demo import DEFINITION, report, run
 
-    for line in report():
+    _require_choice("--engine", engine, ["local", "spark"])
+    typer.echo(f"A day in a small building.  The definition:\n\n{DEFINITION}")
+    day = here = run()
+    if engine == "spark":
+        try:
+            day = _demo_on_spark()
+        except Unsupported as missing:
+            _warning(f"{missing}.  Without it: the same day in this process.")
+    for line in report(day):
         typer.echo(line)
+    if day is not here:
+        same = (day.notifications, day.open) == (here.notifications, here.open)
+        typer.echo(f"\nThe same definition in this process says {'the same' if same else 'SOMETHING ELSE'}.")
+        if not same:
+            raise typer.Exit(1)
+
+
+def _demo_on_spark() -> Any:
+    import tempfile
+
+    from .experiments.demo import run_live
+
+    _live()  # says what is missing, if something is
+    typer.echo("Live on Spark, which needs some seconds to start; a file for each hour arrives:\n")
+    with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
+        return run_live(Path(folder), typer.echo)
 
 
 @app.command()

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import holdfast
 from support.runtimes import session
 
 DEFINITION = """
@@ -81,3 +84,60 @@ def test_a_master_needs_spark(site: Path, holdfast: Any) -> None:
     ran = holdfast("replay", "app.hf", "-i", "data", "--master", "local[1]")
     assert ran.status == 2
     assert "--engine spark" in ran.err
+
+
+WARM = "topic Reading (value float)\nstate Warm on Reading [value > 25; value < 22] per source"
+
+
+@pytest.fixture
+def readings(tmp_path: Path) -> Path:
+    """Sensors that are read at the same moments; row groups cut these in two."""
+    session()
+    rows = [(t, f"s{i}", 20.0 + 7 * ((t // 5 + i) % 2)) for t in range(200) for i in range(9, 0, -1)]
+    for part in range(2):
+        times, sources, values = zip(*rows[part * 904 : (part + 1) * 904], strict=True)
+        columns = {
+            "time": pa.array(times).cast(pa.timestamp("s", "UTC")),
+            "source": sources,
+            "value": values,
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"{1 - part}.parquet", row_group_size=50)
+    return tmp_path
+
+
+def test_few_notifications_come_from_the_driver_and_many_from_the_executors(
+    readings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.runtimes.spark import replay
+
+    local = list(holdfast.replay(WARM, readings))
+    assert len(local) > 300
+    few = replay.replay(WARM, readings, spark=session())
+    assert list(few) == local
+    monkeypatch.setattr(replay, "FEW", 4096)
+    many = replay.replay(WARM, readings, spark=session())
+    assert list(many) == local
+    assert (many.passed, many.holding()) == (few.passed, few.holding())
+
+
+def test_a_dataframe_is_written_by_the_executors(readings: Path) -> None:
+    from holdfast.runtimes.spark import replay
+
+    found = replay.replay(WARM, readings, spark=session())
+    found.dataframe.write.parquet(str(readings / "out"))
+    written = pq.read_table(readings / "out")
+    local = list(holdfast.replay(WARM, readings / "0.parquet", readings / "1.parquet"))
+    assert sorted(written.column("source").to_pylist()) == sorted(n.event.source for n in local)
+    assert len(set(written.column("id").to_pylist())) == len(local)
+
+
+def test_a_dataframe_of_damaged_files_is_an_error(readings: Path) -> None:
+    from holdfast.runtimes.spark import replay
+
+    whole = (readings / "1.parquet").read_bytes()
+    found = replay.replay(WARM, readings, spark=session())
+    (readings / "1.parquet").write_bytes(bytes(1000) + whole[1000:])
+    with pytest.raises(Exception, match="cannot be read"):
+        found.dataframe.count()
+    with pytest.raises(holdfast.errors.InputError, match="The file is damaged"):
+        list(found)

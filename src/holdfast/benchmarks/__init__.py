@@ -16,7 +16,10 @@ from typing import Any, NamedTuple
 
 from ..errors import UsageError, did_you_mean
 
-BENCHMARKS = {"kernel": "state filters in this process: events per second, µs per event, bytes per key"}
+BENCHMARKS = {
+    "kernel": "state filters in this process: events per second, µs per event, bytes per key",
+    "spark": "replay and live on Spark: seconds beside window queries, state APIs, Polars and DuckDB",
+}
 """Every benchmark by name: a module of this package with ``run(progress) -> list[Row]``."""
 
 

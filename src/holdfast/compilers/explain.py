@@ -9,6 +9,7 @@ from ..lang.rewrite import names
 from ..lang.show import show
 from ..model.instant import show_duration
 from ..model.topic import Topic
+from . import sql
 from .machine import Group, groups
 
 
@@ -19,9 +20,100 @@ def explain(checked: Checked) -> str:
     return "\n\n".join(parts) or "Nothing to run: no filter and no state is declared."
 
 
+def explain_on_spark(checked: Checked) -> str:
+    """The plan on Spark, stage by stage; Spark need not run for it."""
+    by_name = {condition.name: condition for condition in checked.conditions}
+    machines = groups(checked.conditions)
+    if not machines:
+        return explain(checked)
+    topics = dict.fromkeys(group.topic for group in machines)
+    parts = [
+        *(_on_spark(i, group, by_name) for i, group in enumerate(machines, 1)),
+        *(_frame(topic, [c for c in checked.conditions if c.topic == topic]) for topic in topics),
+        _FILES,
+        _LIVE,
+    ]
+    return "\n\n".join("\n".join(part) for part in parts)
+
+
+def _on_spark(number: int, group: Group, by_name: dict[str, Condition]) -> Iterator[str]:
+    first = by_name[group.conditions[0][0]]
+    yield from _head(number, group, by_name)
+    yield f"  shuffle   {_shuffled(first)}"
+    yield f"  live      {_live(first)}"
+    yield f"  keeps     {_state(first, len(group.conditions))}"
+
+
+def _shuffled(condition: Condition) -> str:
+    """What decides in which shard an event meets the others."""
+    if not condition.keys and condition.forest is None:
+        return "one scope is one shard: the step after the shuffle has no help from other cores"
+    outermost = "the outermost region" if condition.forest is not None else " and ".join(condition.keys[-1])
+    return f"once, packed as Arrow by shard; a shard is a hash (crc32) of {outermost}"
+
+
+def _live(condition: Condition) -> str:
+    wait, late = condition.delivery.wait, condition.delivery.late
+    if wait is None:
+        return "in the order of arrival, never sorted again; nothing is late"
+    then = "is counted and goes to the late output" if late == "drop" else "is applied as it arrives"
+    return (
+        f"waits until event time has passed by {show_duration(wait)}, then in order; "
+        f"a later event {then}. The machine decides what is late, not Spark's watermark"
+    )
+
+
+def _frame(topic: Topic, conditions: list[Condition]) -> Iterator[str]:
+    """What Spark does by itself with rows of a topic that come in a DataFrame."""
+    tests = [op for c in conditions for op in ([c.enter] if c.momentary else [c.enter, c.exit])]
+    yield f"a DataFrame of {topic.name}"
+    yield f"  reads     {', '.join(['time', 'source', *(a.name for a in topic.attributes)])}"
+    yield "            and, if it has them, topic, sequence, place, x, y, z"
+    yield f"  where     {sql.matching(tests, topic)}"
+    yield f"  collapse  {_collapsed(conditions)}"
+    yield "  then      crosses to Python once, is packed by machine and shard"
+
+
+def _collapsed(conditions: list[Condition]) -> str:
+    """Whether stretches in which nothing changes are found before rows leave Spark."""
+    if (reason := sql.obstacle(conditions)) is not None:
+        return f"no: {reason}"
+    levels = next(condition.keys for condition in conditions if not condition.momentary)
+    keys = [name for level in levels for name in level]
+    return (
+        f"stretches in which nothing changes, by {', '.join([*keys, 'span of time'])}; only of history from "
+        "files, tables or the cache, with enough rows for each scope"
+    )
+
+
+_FILES = (
+    "history from files",
+    "  readers   read with Arrow inside the executor, only columns that are declared; row groups of Parquet",
+    "            that touch in time are read together",
+    "  drop      there what satisfies no predicate; of a closed part all that can start or end nothing",
+    "  shuffle   what is left, once, packed by machine and shard (two shards for each core)",
+    "  then      each shard is put in order by (time, source, sequence) and stepped; nothing is late",
+)
+_LIVE = (
+    "live",
+    "  readers   each file once, in the order of a log of arrivals; timely conditions are reduced there",
+    "  state     transformWithState: one value for each shard in Spark's state store (RocksDB); the",
+    "            number of shards is fixed in the checkpoint",
+    "  restart   Spark's offsets and states; a batch that is done again says the same with the same ids",
+)
+
+
 def _machine(number: int, group: Group, by_name: dict[str, Condition]) -> Iterator[str]:
+    first = by_name[group.conditions[0][0]]
+    yield from _head(number, group, by_name)
+    yield f"  delivery  {_delivery(first)}"
+    yield f"  drops     {_dropped(first)}"
+    yield f"  keeps     {_state(first, len(group.conditions))}"
+
+
+def _head(number: int, group: Group, by_name: dict[str, Condition]) -> Iterator[str]:
+    """What a machine tests, of which columns, in which scopes."""
     conditions = [by_name[name] for equal in group.conditions for name in equal]
-    first = conditions[0]
     plural = "s" if len(group.conditions) > 1 else ""
     yield f"machine {number}: {len(group.conditions)} filter{plural} on {group.topic.name}"
     for equal in group.conditions:
@@ -31,10 +123,7 @@ def _machine(number: int, group: Group, by_name: dict[str, Condition]) -> Iterat
         yield f"    ends    {_end(condition)}"
     looked_at = [_with_unit(group.topic, name) for name in _columns(conditions)]
     yield f"  looks at  {', '.join(['time', 'source', 'sequence', *looked_at])}"
-    yield f"  scopes    {_scopes(first)}"
-    yield f"  delivery  {_delivery(first)}"
-    yield f"  drops     {_dropped(first)}"
-    yield f"  keeps     {_state(first, len(group.conditions))}"
+    yield f"  scopes    {_scopes(conditions[0])}"
 
 
 def _end(condition: Condition) -> str:

@@ -16,6 +16,7 @@ import msgspec
 from ..errors import UsageError
 from ..lang.condition import Condition
 from ..lang.rewrite import names as names_in
+from ..model.space import Forest
 from .machine import Group, groups
 
 
@@ -46,10 +47,21 @@ def fingerprint(condition: Condition) -> str:
         condition.enter,
         condition.exit,
         condition.keys,
-        condition.forest,
+        _within(condition.forest),
         condition.delivery,
     )
     return blake2b(repr(meaning).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _within(forest: Forest | None) -> Forest | None:
+    """The forest without names of places that lie in none of its regions."""
+    if forest is None:
+        return None
+    return replace(
+        forest,
+        places=tuple((name, at) for name, at in forest.places if at >= 0),
+        sources=tuple((name, at) for name, at in forest.sources if at >= 0),
+    )
 
 
 def kept(group: Group, conditions: Iterable[Condition]) -> Kept:

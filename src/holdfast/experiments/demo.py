@@ -1,24 +1,29 @@
 """The main job on generated sensors: a day in a small building, as a timeline in the terminal.
 
 Four rooms on two floors, two climate sensors in each (they are redundant and slightly wrong), one
-badge reader a room.  Everything is generated from a seed; nothing is read.
+badge reader a room.  Everything is generated from a seed.  On Spark the day arrives as a file for
+each hour, and a live query says what starts and ends as it goes; in this process the same
+definition says the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ..files.write import event_line
 from ..lang.check import check
 from ..lang.parse import parse
-from ..model.batch import TIME
+from ..model.batch import TIME, concatenate, times
 from ..model.event import Notification
 from ..model.instant import DAY, HOUR, MINUTE, Instant, parse_instant
 from ..runtimes.local.engine import Engine
+from ..runtimes.spark.ledger import standing
 
 DEFINITION = """\
 topic Climate (temperature float °C, co2 float ppm)
@@ -102,19 +107,66 @@ def badges(seed: int = SEED) -> pa.RecordBatch:
     )
 
 
+def hours(seed: int = SEED) -> Iterator[dict[str, pa.RecordBatch]]:
+    """The day hour by hour: for each topic what was read, numbered."""
+    batches = {"Climate": climate(seed), "Badge": badges(seed)}
+    for name, batch in batches.items():
+        batches[name] = batch.append_column("sequence", pa.array(np.arange(len(batch))))
+    for hour in range(24):
+        ends = [DAWN + hour * HOUR, DAWN + (hour + 1) * HOUR]
+        cuts = {topic: np.searchsorted(times(batch), ends) for topic, batch in batches.items()}
+        yield {topic: batches[topic].slice(first, last - first) for topic, (first, last) in cuts.items()}
+
+
 def run(seed: int = SEED) -> Day:
     """Push the day through an engine, hour by hour."""
     engine = Engine(parse(DEFINITION))
-    said: list[Notification] = []
-    batches = {"Climate": climate(seed), "Badge": badges(seed)}
-    for hour in range(24):
-        for topic, batch in batches.items():
-            times = np.asarray(batch.column("time").view(pa.int64()))
-            first, last = np.searchsorted(times, [DAWN + hour * HOUR, DAWN + (hour + 1) * HOUR])
-            said += engine.push_batch(topic, batch.slice(first, last - first))
-    said.sort(key=lambda n: n.order)
+    events, said = 0, []
+    for hour in hours(seed):
+        for topic, batch in hour.items():
+            events += len(batch)
+            said += engine.push_batch(topic, batch)
     held = {(h.subscription, h.scope): h.since for h in engine.holding()}
-    return Day(sum(map(len, batches.values())), said, held)
+    return Day(events, sorted(said, key=lambda n: n.order), held)
+
+
+def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
+    """Let the day arrive as files in a folder, while a live query on Spark reads them."""
+    from ..runtimes.spark.stream import live, started
+
+    inbox, said = folder / "inbox", []
+    inbox.mkdir()
+
+    def hear(notification: Notification) -> None:
+        said.append(notification)
+        if notification.status != "atomic":
+            what = "starts" if notification.status == "ingress" else "ends"
+            where = f" in {notification.scope}" if notification.scope else ""
+            say(f"  {_clock(notification.event.time)}  {notification.subscription} {what}{where}")
+
+    fleet = live(DEFINITION, inbox, checkpoint=folder / "checkpoint", sink=hear, every=0, settle=0, shards=4)
+    with started(fleet) as query:
+        for number, hour in enumerate(hours(seed)):
+            _arrive(inbox / f"{number:02}.parquet", hour)
+            query.wait(0.2)
+        while query.record.files < 24:
+            query.wait(0.2)
+        query.stop()
+        record = query.record
+    held = standing(folder / "checkpoint" / "ledger.sqlite").holding
+    found = {(name, scope): since for name, scope, since in held}
+    return Day(record.rows, sorted(said, key=lambda n: n.order), found)
+
+
+def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
+    """A file that is complete as soon as it is there."""
+    parts = [
+        batch.append_column("topic", pa.array([topic] * len(batch), pa.string()))
+        for topic, batch in hour.items()
+    ]
+    hidden = path.with_name(f".{path.name}")
+    pq.write_table(pa.Table.from_batches([concatenate(parts)]), hidden)
+    hidden.rename(path)
 
 
 def timeline(day: Day) -> Iterator[tuple[str, str, str, str]]:
@@ -161,12 +213,9 @@ def _clock(at: Instant) -> str:
     return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
-def report() -> Iterator[str]:
-    """The demo, line by line."""
-    day = run()
-    yield "A day in a small building.  The definition:\n"
-    yield DEFINITION
-    yield "What held, and when (bars are the day; the longest stretch and how many):\n"
+def report(day: Day) -> Iterator[str]:
+    """What held, and when, line by line."""
+    yield "\nWhat held, and when (bars are the day; the longest stretch and how many):\n"
     hours = "".join(f"{hour:02}".ljust(_WIDTH // 8) for hour in range(0, 24, 3))
     yield f"{'':16}{hours}"
     for name, scope, bar, words in timeline(day):

@@ -1,10 +1,12 @@
 """What a plan must mention."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from holdfast.compilers.explain import explain
+from holdfast.compilers.explain import explain, explain_on_spark
 from holdfast.lang.parse import parse
 
 TEXT = """
@@ -88,3 +90,75 @@ def test_more_than_eight_filters_need_a_wider_word():
 
 def test_a_definition_without_conditions_has_no_plan():
     assert explain(parse("topic T (v float)").check()).startswith("Nothing to run")
+
+
+@pytest.fixture(scope="module")
+def on_spark():
+    """The paragraphs of the plan on Spark, by their first lines or the conditions they are about."""
+    found = {}
+    for part in explain_on_spark(parse(TEXT).check()).split("\n\n"):
+        first, second, *_ = part.splitlines()
+        found[second.strip().split(",")[0] if first.startswith("machine") else first] = part
+    return found
+
+
+def test_on_spark_every_machine_every_topic_and_both_ways_to_run_have_a_paragraph(on_spark):
+    assert list(on_spark) == [
+        "Warm", "Open", "Stuck", "Late", "Area",
+        "a DataFrame of Temperature", "a DataFrame of Door", "history from files", "live",
+    ]  # fmt: skip
+
+
+def test_on_spark_it_says_what_decides_the_shard(on_spark):
+    assert "a hash (crc32) of source" in on_spark["Warm"]
+    assert "a hash (crc32) of the outermost region" in on_spark["Area"]
+    assert "one scope is one shard" in on_spark["Open"]
+
+
+def test_on_spark_it_says_what_is_late_live(on_spark):
+    assert "nothing is late" in on_spark["Warm"]
+    assert "passed by 30 s" in on_spark["Stuck"]
+    assert "late output" in on_spark["Stuck"]
+    assert "applied as it arrives" in on_spark["Late"]
+    assert "RocksDB" in on_spark["live"]
+
+
+def test_on_spark_predicates_are_sql_each_once(on_spark):
+    (where,) = (line for line in on_spark["a DataFrame of Temperature"].splitlines() if "where" in line)
+    assert "(value > 25.0D AND NOT isnan(value)) OR (value < 22.0D)" in where
+    assert where.count("value > 25.0D") == 1
+
+
+@pytest.mark.parametrize(
+    ("subscriptions", "said"),
+    [
+        ("state A on T [v > 2; v < 1] per room", "stretches in which nothing changes"),
+        ("state A on T [v > 2; v < 1] per room\nfilter B on T where v > 3", "stretches"),
+        ("filter B on T where v > 3", "no: every match of a momentary filter passes"),
+        (
+            "state A on T [v > 2; v < 1] per room\nstate C on T [v > 2; v < 1]",
+            "no: its states have different",
+        ),
+        ("state A on T [v > 2; v < 1] per v", "no: only Python can write a float"),
+        ("state A on T [v > 2; v < 1] scope hall", "no: only Python can tell in which region"),
+    ],
+)
+def test_on_spark_it_says_what_is_collapsed_and_why_not(subscriptions, said):
+    declared = "topic T (v float, room text)\nregion hall = rectangle (0, 0) (9, 9)\n"
+    (line,) = (
+        line for line in explain_on_spark(parse(declared + subscriptions).check()).splitlines()
+        if line.startswith("  collapse")
+    )  # fmt: skip
+    assert said in line
+
+
+def test_the_plan_on_spark_needs_no_spark():
+    code = "import sys, holdfast.compilers.explain; print(*sorted(sys.modules))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "pyspark" not in loaded.stdout.split()
+
+
+def test_on_spark_a_definition_without_conditions_has_no_plan():
+    assert explain_on_spark(parse("topic T (v float)").check()).startswith("Nothing to run")

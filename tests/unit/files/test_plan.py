@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from holdfast.files.find import find
-from holdfast.files.plan import closed_parts
+from holdfast.files.plan import closed_parts, shares, split, touching_parts, with_shared
 from holdfast.files.reading import Reading
 
 
@@ -98,3 +98,35 @@ def test_small_neighbours_are_joined(table, temperature):
     parts = closed_parts(find([path]), Reading((temperature,)), small=5)
     assert [[piece.row_groups for piece in part.pieces] for part in parts] == [[(0, 1)], [(2, 3)]]
     assert [part.rows for part in parts] == [4, 4]
+
+
+@pytest.fixture
+def touching(temperature):
+    return lambda *inputs: touching_parts(find(inputs), Reading((temperature,)))
+
+
+def groups(parts):
+    return [[(piece.file.rank, piece.row_groups) for piece in part.pieces] for part in parts]
+
+
+def test_parts_that_touch_know_the_moment_that_they_share(table, touching):
+    parts = touching(table("a.parquet", [0, 10], [10, 20], [21, 30]), table("b.parquet", [25, 40], [40, 40]))
+    assert groups(parts) == [[(0, (0,))], [(0, (1,))], [(0, (2,)), (1, (0,))], [(1, (1,))]]
+    assert [part.shared for part in parts] == [(10,), (10,), (40,), (40,)]
+    assert [(part.start, part.end) for part in parts] == [(0, 10), (10, 20), (21, 40), (40, 40)]
+
+
+def test_shares_are_neighbours_of_like_size(table, touching):
+    parts = touching(
+        table("b.parquet", [0, 9], [10, 19]), table("a.parquet", [20, 29], [30, 39], [40, 49], [50, 59])
+    )
+    found = with_shared(shares(parts, 4))
+    assert groups(found) == [[(0, (0, 1))], [(1, (0, 1))], [(1, (2, 3))]]
+    assert [part.rows for part in found] == [4, 4, 4]
+    assert [part.shared for part in found] == [(), (), ()]
+
+
+def test_a_part_is_split_by_row_groups_and_files(table, touching, put):
+    (part,) = touching(table("a.parquet", [0, 9], [1, 8], [2, 7]), put("b.csv", "time,source,value\n0,s,1\n"))
+    assert groups(split(part, 2)) == [[(0, (0, 1))], [(0, (2,)), (1, None)]]
+    assert groups(split(part, 9)) == [[(0, (0,))], [(0, (1,))], [(0, (2,))], [(1, None)]]

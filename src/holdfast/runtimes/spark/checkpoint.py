@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -28,8 +30,11 @@ from ...compilers.resume import Kept, kept, resumed, started
 from ...errors import UsageError
 from ...files.whole import WholeFile
 from ...lang.condition import Checked, Condition
+from ...lang.ops import DeclareRegion
 from ...lang.rewrite import names
 from ...lang.show import show
+from ...model.instant import BEGINNING, Instant
+from ...model.space import Region
 
 _FORM = 1
 
@@ -39,6 +44,8 @@ class Machine(msgspec.Struct, frozen=True):
 
     number: int
     kept: Kept
+    reached: Instant = BEGINNING
+    """How far time had come for its topic when it was added."""
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -62,6 +69,7 @@ class Runner:
     number: int
     group: Group
     prints: tuple[str, ...]
+    reached: Instant = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -131,10 +139,8 @@ class Checkpoint:
         except OSError as error:
             raise UsageError(f"--checkpoint {self.folder}: {error.strerror}; choose another place") from None
         try:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UsageError(f"{self.folder}: another 'holdfast run' uses this checkpoint") from None
+            if not _is_taken(file, attempts=10):
+                raise UsageError(f"{self.folder}: another 'holdfast run' uses this checkpoint")
             yield
         finally:
             os.close(file)
@@ -142,21 +148,43 @@ class Checkpoint:
     def is_locked(self) -> bool:
         """Whether a query runs on it now."""
         try:
-            with self.locked():
-                return False
-        except UsageError:
+            file = os.open(self.folder / "lock", os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            return not _is_taken(file, attempts=1)
+        finally:
+            os.close(file)
+
+
+def _is_taken(file: int, attempts: int) -> bool:
+    """Take a lock, if it is free; somebody who only looks has it for a moment."""
+    for attempt in range(attempts):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
+        except BlockingIOError:
+            if attempt + 1 < attempts:
+                time.sleep(0.05)
+    return False
 
 
 # --- the plan ----------------------------------------------------------------------------------------
 
 
 def planned(
-    old: Query | None, checked: Checked, reading: dict[str, str], shards: int | None
+    old: Query | None,
+    checked: Checked,
+    reading: dict[str, str],
+    shards: int | None,
+    reached: Mapping[str, Instant] = MappingProxyType({}),
 ) -> tuple[Query, list[Runner]]:
-    """The plan of a definition: as it was where it has not changed, and new machines for what is new."""
+    """The plan of a definition: as it was where it has not changed, and new machines for what is new.
+
+    ``reached`` is how far time has come for each topic, where new machines start.
+    """
     if old is None:
-        old = Query(uuid.uuid4().hex, shards or _SHARDS, reading=reading)
+        old = Query(uuid.uuid4().hex, shards or SHARDS, reading=reading)
     elif shards is not None and shards != old.shards:
         raise UsageError(
             f"--shards {shards}: this checkpoint has {old.shards} shards, for good. "
@@ -166,9 +194,11 @@ def planned(
     meanings = {condition.name: meaning(condition) for condition in checked.conditions}
     _require_same_meaning(old.meanings, meanings)
     staying, new = resumed([machine.kept for machine in old.machines], checked.conditions)
-    runners = [_runner(old.machines[part.was].number, part.group, part.conditions) for part in staying]
-    runners += [_runner(old.next_number + i, *found) for i, found in enumerate(started(new))]
-    machines = tuple(Machine(r.number, Kept(r.prints, r.group.conditions)) for r in runners)
+    runners = [_runner(old.machines[part.was], part.group, part.conditions) for part in staying]
+    for number, (group, conditions) in enumerate(started(new), old.next_number):
+        at = reached.get(group.topic.name, BEGINNING)
+        runners.append(_runner(Machine(number, kept(group, conditions), at), group, conditions))
+    machines = tuple(Machine(r.number, Kept(r.prints, r.group.conditions), r.reached) for r in runners)
     query = msgspec.structs.replace(
         old,
         machines=machines,
@@ -178,19 +208,19 @@ def planned(
     return query, runners
 
 
-_SHARDS = 16
+SHARDS = 16
 """Enough for some tens of cores; each costs a little in every batch."""
 
 
-def _runner(number: int, group: Group, conditions: Sequence[Condition]) -> Runner:
-    return Runner(number, group, kept(group, conditions).fingerprints)
+def _runner(machine: Machine, group: Group, conditions: Sequence[Condition]) -> Runner:
+    return Runner(machine.number, group, kept(group, conditions).fingerprints, machine.reached)
 
 
 def runners_of(query: Query, conditions: Sequence[Condition]) -> list[Runner]:
     """The machines of a plan, where they run."""
     staying, new = resumed([machine.kept for machine in query.machines], conditions)
     assert not new
-    return [_runner(query.machines[part.was].number, part.group, part.conditions) for part in staying]
+    return [_runner(query.machines[part.was], part.group, part.conditions) for part in staying]
 
 
 def meaning(condition: Condition) -> dict[str, str]:
@@ -200,13 +230,17 @@ def meaning(condition: Condition) -> dict[str, str]:
     wait = condition.delivery.wait
     return {
         "topic": condition.topic.name,
+        "key": " within ".join(", ".join(level) for level in condition.keys),
+        "scope": "" if condition.forest is None else ", ".join(map(_region, condition.forest.regions)),
+        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {condition.delivery.late}",
         "attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
         "start": show(condition.enter),
         "end": show(condition.exit),
-        "key": " within ".join(", ".join(level) for level in condition.keys),
-        "scope": "" if condition.forest is None else ", ".join(r.name for r in condition.forest.regions),
-        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {condition.delivery.late}",
     }
+
+
+def _region(region: Region) -> str:
+    return show(DeclareRegion(region.name, region.shape)).removeprefix("region ")
 
 
 def _require_same_meaning(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> None:

@@ -38,7 +38,7 @@ from ...model.batch import concatenate, reached
 from ...model.instant import BEGINNING, NEVER, Instant
 from .checkpoint import Checkpoint, Query, Runner, runners_of
 from .log import Entry, FileLog, Folder, Waiting
-from .pack import PROGRESS, REPORT, packed, row
+from .pack import PROGRESS, REPORT, inmost, packed, row
 
 _END = "end"
 
@@ -78,6 +78,8 @@ class Read(msgspec.Struct):
     events: dict[str, int] = {}
     """How many events each topic had."""
     outside: dict[str, int] = {}
+    reached: dict[str, Instant] = {}
+    """The latest time of each topic."""
     passed: dict[int, int] = {}
     """How many events each machine was sent."""
     rejected: dict[str, int] = {}
@@ -85,6 +87,8 @@ class Read(msgspec.Struct):
     rejects: list[dict[str, Any]] = []
     bad_files: list[tuple[str, str]] = []
     """Files that could not be read, with the reason."""
+    end: bool = False
+    """Whether this is the end of the stream."""
     failed: tuple[int, str] | None = None
     """Exit status and message of an error that ends the query."""
 
@@ -145,10 +149,12 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         feed, first = self._feed, start["files"]
-        if feed.checkpoint.stop.exists() or _END in start:
+        if feed.checkpoint.stop.exists():
             return start
         if self._target is None:
             self._discover()
+        if _END in start:
+            return start
         available = len(self._log.entries) if self._target is None else max(self._target, first)
         if first < available:
             most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else NEVER
@@ -226,7 +232,7 @@ class _File:
 def read_part(feed: Feed, part: _Part) -> Iterator[pa.RecordBatch]:
     """Read files: what can matter, packed; how far time has come; and what is to be said of it."""
     runners = runners_of(feed.query, feed.conditions)
-    said, files = Read(), []
+    said, files = Read(end=not part.entries), []
     for i, entry in enumerate(part.entries):
         try:
             files.append(_read_file(feed, runners, entry.input_file(part.first + i), part.latest))
@@ -244,8 +250,7 @@ def read_part(feed: Feed, part: _Part) -> Iterator[pa.RecordBatch]:
         if batches:
             yield from _packed(feed, part, runner, batches, said)
     _add_up(said, files)
-    at = {topic: max(f.reached.get(topic, BEGINNING) for f in files) for topic in said.events}
-    yield from _progress(feed, part, runners, at)
+    yield from _progress(feed, part, runners, said.reached)
     yield row(REPORT, part.number % feed.query.shards, msgspec.msgpack.encode(said), part.number)
 
 
@@ -282,9 +287,7 @@ def _packed(
     if isinstance(machine, Filters) and len(batches) > 1:
         whole = machine.reduce(whole)
     said.passed[runner.number] = len(whole)
-    inner = machine.inner if isinstance(machine, Ordered) else machine
-    assert isinstance(inner, Filters)
-    yield from packed(runner.number, inner, whole, feed.query.shards, part.number)
+    yield from packed(runner.number, inmost(machine), whole, feed.query.shards, part.number)
 
 
 def _progress(
@@ -292,7 +295,7 @@ def _progress(
 ) -> Iterator[pa.RecordBatch]:
     """Tell every shard how far event time has come, where a machine waits for it."""
     waiting = {runner.group.topic.name for runner in runners if runner.group.wait is not None}
-    told = dict.fromkeys(waiting, NEVER) if not part.entries else {t: at[t] for t in waiting & at.keys()}
+    told = {t: at[t] for t in waiting & at.keys()} if part.entries else dict.fromkeys(waiting, NEVER)
     if told:
         raw = msgspec.msgpack.encode(told)
         for shard in range(feed.query.shards):
@@ -309,6 +312,7 @@ def _add_up(said: Read, files: Sequence[_File]) -> None:
     said.rows = tally.rows
     said.rejected, said.other_topics = dict(tally.rejected), dict(tally.other_topics)
     said.events, said.outside = dict(coverage.events), dict(coverage.outside)
+    said.reached = {topic: max(f.reached.get(topic, BEGINNING) for f in files) for topic in said.events}
 
 
 def _fault(entry: Entry, error: HoldfastError | OSError) -> HoldfastError:

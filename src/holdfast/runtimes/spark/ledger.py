@@ -19,6 +19,7 @@ from ...model.instant import Instant
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, record BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS appended (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS holding (
     subscription TEXT NOT NULL, scope TEXT NOT NULL, since INTEGER NOT NULL,
     PRIMARY KEY (subscription, scope)
@@ -50,8 +51,12 @@ class Record(msgspec.Struct):
     quarantined: int = 0
     outside: dict[str, int] = {}
     events: dict[str, int] = {}
+    reached: dict[str, Instant] = {}
+    """The latest time of each topic."""
     lengths: dict[str, int] = {}
     """How long each file is that the query appends to."""
+    finished: bool = False
+    """Time has run out; nothing more can come."""
     holding: int = 0
     last_rows: int = 0
     started: float = 0.0
@@ -96,6 +101,16 @@ class Ledger:
             )
             database.execute("DELETE FROM batches WHERE number <= ?", (batch - _REMEMBERED,))
 
+    def claims(self) -> set[str]:
+        """The files that this query appends to, or will."""
+        with self._opened() as database:
+            return {path for (path,) in database.execute("SELECT path FROM appended")}
+
+    def claim(self, paths: Iterable[Path]) -> None:
+        """Say that these files are ours, before anything is written to them."""
+        with self._opened() as database:
+            database.executemany("INSERT OR IGNORE INTO appended VALUES (?)", [(str(p),) for p in paths])
+
     def keep_only(self, subscriptions: Iterable[str]) -> None:
         """Forget what holds for subscriptions that are no more."""
         names = msgspec.json.encode(list(subscriptions)).decode()
@@ -120,6 +135,7 @@ def standing(path: Path, most: int | None = None) -> Standing:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as database:
         (number,) = database.execute("SELECT MAX(number) FROM batches").fetchone()
         record = _record(database, "WHERE number = ?", (number,)) or Record()
+        (record.holding,) = database.execute("SELECT COUNT(*) FROM holding").fetchone()
         rows = database.execute(
             "SELECT subscription, scope, since FROM holding ORDER BY subscription, scope LIMIT ?",
             (-1 if most is None else most,),

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...errors import UsageError
+from ...errors import InputError, UsageError
 from ...files.find import InputFile, beneath, format_of, split_topic
 from ...model.instant import Instant
 
@@ -114,7 +114,10 @@ class FileLog:
         file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            raw = os.pread(file, os.fstat(file).st_size - self._read, self._read)
+            size = os.fstat(file).st_size
+            if size < self._read:
+                raise InputError(f"{self._path}: shorter than it was; nobody may change the log of files")
+            raw = os.pread(file, size - self._read, self._read)
             self._take(raw[: raw.rfind(b"\n") + 1])
             os.ftruncate(file, self._read)
             yield file
@@ -142,8 +145,8 @@ def _arrived(
         if known(path):
             continue
         format = format_of(path)
-        if format is None:
-            waiting.unknown.append(path)
+        if format is None or not _is_text(path):
+            waiting.unknown.append(os.fsencode(path).decode("utf-8", "replace"))
             continue
         try:
             found = os.stat(path)
@@ -156,10 +159,17 @@ def _arrived(
             waiting.incomplete.append(path)
 
 
+def _is_text(path: str) -> bool:
+    """Whether a name can be written down: one that is not UTF-8 cannot."""
+    return path.isprintable() or path.encode("utf-8", "ignore").decode() == path
+
+
 def _has_footer(path: str) -> bool:
     """Whether a Parquet file ends as a complete one does."""
     with open(path, "rb") as file:
-        if file.read(4) != _MAGIC:
-            return file.seek(0, os.SEEK_END) > 0  # not Parquet at all: reading it will say so
-        file.seek(-min(4, file.seek(0, os.SEEK_END)), os.SEEK_END)
-        return file.tell() > 4 and file.read(4) == _MAGIC
+        if not _MAGIC.startswith(file.read(4)):
+            return True  # not Parquet at all: reading it will say so
+        if file.seek(0, os.SEEK_END) < 12:
+            return False
+        file.seek(-4, os.SEEK_END)
+        return file.read(4) == _MAGIC

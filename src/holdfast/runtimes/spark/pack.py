@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...machines.filter import Filters
+from ...machines.machine import Machine
+from ...machines.ordered import Ordered
 from ...model.batch import to_ipc, trimmed
 
 SCHEMA = pa.schema(
@@ -38,6 +40,13 @@ def packed(
     for shard in np.unique(mine):
         events = trimmed(batch.filter(pa.array(mine == shard)))
         yield row(number, int(shard), to_ipc(events), part)
+
+
+def inmost(machine: Machine) -> Filters:
+    """The filters of a machine that may hold them back."""
+    machine = machine.inner if isinstance(machine, Ordered) else machine
+    assert isinstance(machine, Filters)
+    return machine
 
 
 def row(number: int, shard: int, raw: bytes, part: int = 0) -> pa.RecordBatch:

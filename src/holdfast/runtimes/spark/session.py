@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 
 from ...errors import Unsupported
 
-
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # what spark-submit leaves in the environment
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,6 +26,8 @@ from ...files.write import event_line
 from ...model.event import Notification
 from ...model.topic import Topic
 from .notice import from_table, to_columns
+
+_MARK = "_holdfast"  # readers of Parquet skip names that begin so
 
 Lengths = dict[str, int]
 """How long each file is that is appended to, by path."""
@@ -58,12 +59,20 @@ def as_said(tables: Sequence[pa.Table]) -> pa.Table:
 class ParquetSink:
     """``FOLDER/batch-000000012/notifications.parquet``, in the columns of ``holdfast replay``."""
 
-    folder: Path
+    path: Path
     topics: tuple[Topic, ...]
 
+    def claim(self, query: str) -> None:
+        """Mark the folder as the sink of a query: batches of two queries have the same names."""
+        try:
+            self.path.mkdir(exist_ok=True)
+            (self.path / _MARK).write_text(query + "\n")
+        except OSError as error:
+            raise UsageError(f"cannot write to the sink '{self.path}': {error.strerror}") from None
+
     def write(self, batch: int, notifications: pa.Table, lengths: Lengths) -> None:
-        place = self.folder / f"batch-{batch:09d}"
-        stage = self.folder.parent / f".{self.folder.name}.staging"
+        place = self.path / f"batch-{batch:09d}"
+        stage = self.path.parent / f".{self.path.name}.staging"
         shutil.rmtree(stage, ignore_errors=True)
         if len(notifications):
             new = stage / place.name
@@ -72,11 +81,11 @@ class ParquetSink:
                 written = new / "notifications.parquet"
                 pq.write_table(to_columns(self.topics, notifications), written, compression="zstd")
                 _settle(written, new)
-                self.folder.mkdir(parents=True, exist_ok=True)
+                self.path.mkdir(parents=True, exist_ok=True)
                 if place.exists():
                     place.rename(stage / "before")
                 new.rename(place)
-                _settle(self.folder)
+                _settle(self.path)
             finally:
                 shutil.rmtree(stage, ignore_errors=True)
         elif place.exists():
@@ -129,18 +138,18 @@ def append(path: Path, lines: Iterator[bytes], lengths: Lengths) -> None:
     known = lengths.get(key, 0)
     if not raw and not (path.exists() and path.stat().st_size > known):
         return
-    with open(path, "ab") as file:
-        if file.tell() > known:
-            file.truncate(known)
+    with open(path, "ab", buffering=0) as file:
+        begin = min(known, file.tell())
+        file.truncate(begin)
         try:
-            file.write(raw)
-            file.flush()
+            left = memoryview(raw)
+            while left:
+                left = left[file.write(left) :]
             os.fsync(file.fileno())
         except OSError:
-            with suppress(OSError):
-                file.truncate(known)
+            file.truncate(begin)
             raise
-        lengths[key] = os.fstat(file.fileno()).st_size
+        lengths[key] = begin + len(raw)
 
 
 def json_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
@@ -160,7 +169,7 @@ def _settle(*paths: Path) -> None:
 # --- by name -----------------------------------------------------------------------------------------
 
 
-def open_sink(text: str, topics: tuple[Topic, ...], query: str, lengths: Lengths) -> Sink:
+def open_sink(text: str, topics: tuple[Topic, ...], query: str, lengths: Collection[str]) -> Sink:
     """The sink that ``parquet:PATH``, ``jsonl:PATH`` or ``console`` names.
 
     A place that holds something that this query has not written is refused.
@@ -174,14 +183,19 @@ def open_sink(text: str, topics: tuple[Topic, ...], query: str, lengths: Lengths
             _require_parent(path)
             if path.is_dir():
                 raise UsageError(f"--sink {text}: this is a folder; name a file")
-            if path.exists() and path.stat().st_size and str(path) not in lengths:
-                raise UsageError(f"--sink {text}: not a file of this query; name another or move it")
+            require_ours(path, lengths, f"--sink {text}")
             return JsonLinesSink(path, topics)
         case "parquet" if place:
             _require_parent(path)
-            _claim(path, query)
+            _require_claimable(path, query)
             return ParquetSink(path, topics)
     raise UsageError(f"--sink {text}: write parquet:PATH, jsonl:PATH or console")
+
+
+def require_ours(path: Path, ours: Collection[str], option: str) -> None:
+    """Refuse a file that holds something that this query has not written."""
+    if path.exists() and path.stat().st_size and str(path) not in ours:
+        raise UsageError(f"{option}: not a file of this query; name another or move it")
 
 
 def _require_parent(path: Path) -> None:
@@ -189,19 +203,13 @@ def _require_parent(path: Path) -> None:
         raise UsageError(f"there is no folder '{path.parent}' for the sink; create it first")
 
 
-def _claim(folder: Path, query: str) -> None:
-    """Mark a folder as the sink of a query: batches of two queries have the same names."""
-    mark = folder / "_holdfast"
+def _require_claimable(folder: Path, query: str) -> None:
+    """Refuse a folder that holds something that this query has not written."""
+    mark = folder / _MARK
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"the sink '{folder}' is not a folder; name another")
     if mark.exists():
         if mark.read_text().strip() != query:
             raise UsageError(f"the sink '{folder}' holds the output of another checkpoint; name another")
-        return
-    if folder.exists() and any(folder.iterdir()):
+    elif folder.exists() and any(folder.iterdir()):
         raise UsageError(f"the sink '{folder}' is not empty and not of this query; name another")
-    try:
-        folder.mkdir(exist_ok=True)
-        mark.write_text(query + "\n")
-    except OSError as error:
-        raise UsageError(f"cannot write to the sink '{folder}': {error.strerror}") from None

@@ -36,8 +36,8 @@ from .pack import REPORT, SPARK_SCHEMA, held, packed, row
 
 FORMAT = "holdfast"
 MEMORY = 128 << 20
-ROWS = 1 << 16
-"""How many rows are read at a time: so many that their masks stay in the cache."""
+ROWS = 1 << 18
+"""How many rows are read at a time: each time costs a look at all names of sources."""
 MOST_HELD = 256 << 20
 """How many bytes of reduced events may wait in memory until a part is read."""
 

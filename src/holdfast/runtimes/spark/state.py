@@ -7,6 +7,7 @@ event.  What a batch lets pass leaves as one blob, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from ...errors import UsageError
 from ...machines.ordered import Ordered
 from ...model.batch import concatenate, from_events, from_ipc, to_ipc
 from ...model.instant import BEGINNING, NEVER, Instant
@@ -47,8 +49,20 @@ class Packet(msgspec.Struct):
     events: bytes
 
 
+Arranging = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""The order in which a shard takes the events of a batch, given as they arrived."""
+
+
+def as_arrived(events: pa.RecordBatch) -> pa.RecordBatch:
+    return events
+
+
 def stepped(
-    runners: Sequence[Runner], topics: Sequence[Topic], shard: Shard, packets: Iterable[Packet]
+    runners: Sequence[Runner],
+    topics: Sequence[Topic],
+    shard: Shard,
+    packets: Iterable[Packet],
+    arranged: Arranging = as_arrived,
 ) -> tuple[Shard, pa.Table]:
     """Take a batch's packets: the shard afterwards, and its notifications as each machine gave them."""
     arrived = sorted(packets, key=lambda packet: packet.part)
@@ -68,7 +82,7 @@ def stepped(
             continue
         topic, machine = runner.group.topic, runner.group.machine
         state = _state(runner, known, before.get(topic.name, BEGINNING))
-        batch = concatenate(mine) if mine else from_events(topic, [])
+        batch = arranged(concatenate(mine)) if mine else from_events(topic, [])
         state, passed = machine.step(state, batch, _until(runner, shard.reached))
         machines[runner.number] = _Kept(runner.prints, machine.to_bytes(state))
         if len(passed):
@@ -90,8 +104,12 @@ def _state(runner: Runner, known: _Kept | None, reached: Instant) -> Any:
     """The machine's state; one that starts late starts where time has come to for all."""
     machine = runner.group.machine
     if known is not None:
+        if not set(runner.prints) <= set(known.prints):
+            names = ", ".join(chain.from_iterable(runner.group.conditions))
+            raise UsageError(f"the definition has changed ({names}): start it with a new checkpoint")
         return machine.from_bytes(known.state, [known.prints.index(print) for print in runner.prints])
     state = machine.initial()
+    reached = max(reached, runner.reached)
     if isinstance(machine, Ordered) and reached > BEGINNING:
         state, _ = machine.advance(state, _behind(reached, runner.group.wait))
     return state
@@ -108,8 +126,13 @@ def _behind(reached: Instant, wait: int | None) -> Instant:
 class ShardProcessor(StatefulProcessor):
     """``stepped`` as Spark calls it.  ``runners`` gives the machines, once in each worker."""
 
-    def __init__(self, runners: Callable[[], Sequence[Runner]], topics: Sequence[Topic]) -> None:
-        self._runners, self._topics = runners, tuple(topics)
+    def __init__(
+        self,
+        runners: Callable[[], Sequence[Runner]],
+        topics: Sequence[Topic],
+        arranged: Arranging = as_arrived,
+    ) -> None:
+        self._runners, self._topics, self._arranged = runners, tuple(topics), arranged
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._machines = self._runners()
@@ -123,7 +146,7 @@ class ShardProcessor(StatefulProcessor):
                 yield Row(shard=number, kind=READ, payload=packet.events)
         kept = self._shard.get()
         shard = Shard() if kept is None else msgspec.msgpack.decode(bytes(kept[0]), type=Shard)
-        shard, passed = stepped(self._machines, self._topics, shard, packets)
+        shard, passed = stepped(self._machines, self._topics, shard, packets, self._arranged)
         self._shard.update((msgspec.msgpack.encode(shard),))
         if len(passed):
             yield Row(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -27,18 +27,34 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ...errors import HoldfastError, InputError, UsageError
-from ...files.reading import Reading
+from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.write import event_line
+from ...lang.app import App
+from ...lang.check import check
 from ...lang.condition import Checked
+from ...lang.parse import parse
 from ...model.batch import from_ipc
 from ...model.event import Notification
+from ...model.instant import BEGINNING
 from .checkpoint import Checkpoint, Runner, planned, runners_of
+from .checkpoint import Query as Plan
 from .feed import Feed, Read
 from .ledger import Change, Counts, Ledger, Record, added
 from .log import FileLog, Folder
+from .log import folders as folders_in
 from .notice import from_table, schema_of
 from .session import said_to, session
-from .sink import CallbackSink, Sink, append, as_said, json_lines, open_sink
+from .sink import (
+    CallbackSink,
+    JsonLinesSink,
+    ParquetSink,
+    Sink,
+    append,
+    as_said,
+    json_lines,
+    open_sink,
+    require_ours,
+)
 from .source import FORMAT, HoldfastSource
 from .state import NOTIFICATIONS, OUTPUT, READ, ShardProcessor
 
@@ -73,6 +89,29 @@ class Live:
     batch_bytes: int = 256 << 20
     quarantine: bool = False
     strict: bool = False
+
+
+def live(
+    app: App | str,
+    *folders: str | Path,
+    checkpoint: str | Path,
+    map: Mapping[str, str] | None = None,
+    topic: str | None = None,
+    zone: str = "UTC",
+    time_format: str | None = None,
+    time_unit: TimeUnit | None = None,
+    lets: Mapping[str, float | int | str | bool] | None = None,
+    **how: Any,
+) -> Live:
+    """A live query over folders (``PATH`` or ``Topic=PATH``), for ``run`` or ``started``.
+
+    ``how`` are the further fields of ``Live``; ``sink`` may be a function that is called with each
+    notification.
+    """
+    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
+    found = folders_in([f"dir:{folder}" for folder in folders], [t.name for t in checked.topics])
+    return Live(checked, reading, found, Path(checkpoint), **how)
 
 
 Progress = Callable[[int, Record, int], None]
@@ -126,11 +165,7 @@ def started(
     checkpoint = Checkpoint(Path(os.path.abspath(live.checkpoint)))
     with checkpoint.locked():
         checkpoint.stop.unlink(missing_ok=True)
-        plan, runners = planned(checkpoint.load(), live.checked, _read_as(live), live.shards)
-        ledger = Ledger(checkpoint.ledger)
-        batches = _Batches(live, plan.id, runners, ledger, checkpoint, progress)
-        checkpoint.save(plan)
-        ledger.keep_only(condition.name for condition in live.checked.conditions)
+        plan, batches = prepared(live, checkpoint, progress)
         if spark is None:
             with said_to(checkpoint.folder / "spark.log"):
                 spark = session(master)
@@ -152,6 +187,20 @@ def started(
             yield query
         finally:
             _quietly(query._running.stop)
+
+
+def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Plan, _Batches]:
+    """Everything but Spark: what cannot go on is refused, and what goes on is written down."""
+    ledger = Ledger(checkpoint.ledger)
+    record = ledger.before(_LAST)
+    if record.finished and not live.finish:
+        raise UsageError(f"{checkpoint.folder}: --finish has ended this stream; start a new checkpoint")
+    plan, runners = planned(checkpoint.load(), live.checked, _read_as(live), live.shards, record.reached)
+    batches = _Batches(live, plan.id, runners, ledger, checkpoint, progress)
+    checkpoint.save(plan)
+    batches.claim(plan.id)
+    ledger.keep_only(condition.name for condition in live.checked.conditions)
+    return plan, batches
 
 
 def run(
@@ -202,28 +251,50 @@ class _Batches:
         progress: Progress,
     ) -> None:
         self.ledger, self._progress = ledger, progress
-        self.fault: HoldfastError | OSError | None = None
+        self.fault: HoldfastError | None = None
         self._topics = live.checked.topics
         self._machine_of = {
             name: runner for runner in runners for names in runner.group.conditions for name in names
         }
-        lengths = ledger.before(_LAST).lengths
+        ours = ledger.claims()
         self._sink: Sink = (
-            open_sink(live.sink, self._topics, query, lengths)
+            open_sink(live.sink, self._topics, query, ours)
             if isinstance(live.sink, str)
             else CallbackSink(live.sink, self._topics)
         )
         self._log = FileLog(checkpoint.log)
-        self._late = live.late or checkpoint.folder / "late.jsonl"
-        self._rejects = live.rejects or checkpoint.folder / "rejects.jsonl"
+        self._late = Path(os.path.abspath(live.late or checkpoint.folder / "late.jsonl"))
+        self._rejects = Path(os.path.abspath(live.rejects or checkpoint.folder / "rejects.jsonl"))
         self._quarantine = checkpoint.folder / "quarantine.jsonl"
+        require_ours(self._late, ours, f"--late {live.late}")
+        require_ours(self._rejects, ours, f"--rejects {live.rejects}")
+        written = [self._late, self._rejects, checkpoint.folder]
+        if isinstance(self._sink, (ParquetSink, JsonLinesSink)):
+            written.append(self._sink.path)
+        _require_apart(written, live.folders)
+
+    def claim(self, query: str) -> None:
+        """Say whose the files are before anything is written to them."""
+        files = [self._late, self._rejects, self._quarantine]
+        match self._sink:
+            case ParquetSink():
+                self._sink.claim(query)
+            case JsonLinesSink(path):
+                files.append(path)
+        self.ledger.claim(files)
 
     def write(self, frame: DataFrame, batch: int) -> None:
         """Take what a batch says; doing it again for the same batch has no further effect."""
         try:
             self._write(batch, time.time(), frame.toArrow())
-        except (HoldfastError, OSError) as error:
+        except HoldfastError as error:
             self.fault = error
+            raise
+        except OSError as error:
+            self.fault = InputError(
+                f"cannot write what batch {batch} says: {os.strerror(error.errno or 0)}; nothing of it is "
+                "lost: run the same command again when there is room"
+            )
             raise
 
     def _write(self, batch: int, started: float, rows: pa.Table) -> None:
@@ -258,6 +329,9 @@ class _Batches:
             record.rows += read.rows
             record.last_rows += read.rows
             record.quarantined += len(read.bad_files)
+            record.finished |= read.end
+            for topic, at in read.reached.items():
+                record.reached[topic] = max(at, record.reached.get(topic, BEGINNING))
             for name in ("rejected", "other_topics", "outside", "events"):
                 setattr(record, name, added(getattr(record, name), getattr(read, name)))
         for name, runner in self._machine_of.items():
@@ -284,6 +358,14 @@ def _changes(told: pa.Table) -> list[Change]:
         if status != "atomic"
     }
     return [(*key, since) for key, since in last.items()]
+
+
+def _require_apart(written: Iterable[Path], folders: Iterable[Folder]) -> None:
+    """Nothing that the query writes may lie where it would read it."""
+    for folder in folders:
+        for path in written:
+            if Path(os.path.realpath(path)).is_relative_to(folder.path):
+                raise UsageError(f"{path} lies in the source {folder.path}, where it would be read; move it")
 
 
 def _read_as(live: Live) -> dict[str, str]:

@@ -1,0 +1,233 @@
+"""A live query without Spark: its parts, called in the order in which Spark calls them.
+
+What Spark keeps is kept as Spark keeps it: a batch is planned on disk before it is read, and its
+end and the states of the shards are on disk when it is committed.  Rows reach the shards in any
+order.  The rest (log, reader, states, sink, ledger) is what runs live.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from holdfast import App, Event, Notification, check
+from holdfast.files.reading import Reading
+from holdfast.model.batch import from_events
+from holdfast.model.topic import Topic
+from holdfast.runtimes.spark.checkpoint import Checkpoint, runners_of
+from holdfast.runtimes.spark.feed import Feed, FeedReader
+from holdfast.runtimes.spark.ledger import Record
+from holdfast.runtimes.spark.log import Folder
+from holdfast.runtimes.spark.state import ShardProcessor
+from holdfast.runtimes.spark.stream import _LAST, Live, prepared
+from support.runtimes import in_order, output
+
+CRASHES = ("planned", "read", "sunk", "recorded")
+"""Where a query can die: after the batch was planned, read, written to the sink, written to the ledger."""
+
+
+class Crash(Exception):
+    """The query died."""
+
+
+class Planned(msgspec.Struct):
+    """What Spark writes before a batch."""
+
+    batch: int
+    start: dict[str, int]
+    end: dict[str, int]
+
+
+class Committed(msgspec.Struct):
+    """What Spark has when a batch is done: its number, where it ended, the states of the shards."""
+
+    batch: int = -1
+    end: dict[str, int] = msgspec.field(default_factory=lambda: {"files": 0})
+    states: dict[int, bytes] = {}
+
+
+@dataclass
+class Stream:
+    """A live query that does a batch when it is told to.  A new one on the same folders is a restart."""
+
+    live: Live
+    readers: int = 1
+    chance: Random = field(default_factory=lambda: Random(0))
+
+    def __post_init__(self) -> None:
+        live, self.checkpoint = self.live, Checkpoint(self.live.checkpoint)
+        self.checkpoint.folder.mkdir(parents=True, exist_ok=True)
+        plan, self._batches = prepared(live, self.checkpoint, lambda *_: None)
+        self.ledger = self._batches.ledger
+        self.checkpoint.spark.mkdir(exist_ok=True)
+        self._machines = partial(runners_of, plan, live.checked.conditions)
+        feed = Feed(
+            self.checkpoint,
+            plan,
+            live.checked.conditions,
+            live.reading,
+            live.folders,
+            live.settle,
+            live.batch_bytes,
+            self.readers,
+            live.quarantine,
+            live.strict,
+            live.finish,
+        )
+        self._source = FeedReader(feed.to_text())
+        self.read: list[list[str]] = []
+        """The names of the files of each batch that this stream has begun."""
+
+    @property
+    def record(self) -> Record:
+        return self.ledger.before(_LAST)
+
+    def run(self, crash: str | None = None) -> None:
+        """Read what is there now; with ``finish``, let time run out."""
+        self._source.prepareForTriggerAvailableNow()
+        while self.step(crash):
+            pass
+
+    def step(self, crash: str | None = None) -> bool:
+        """Do the next batch, or again the one that was planned and not committed, if there is one."""
+        committed = self._kept("committed", Committed) or Committed()
+        plan = self._kept("planned", Planned)
+        if plan is None or plan.batch <= committed.batch:
+            end = self._source.latestOffset(committed.end, self._source.getDefaultReadLimit())
+            if end == committed.end:
+                return False
+            plan = Planned(committed.batch + 1, committed.end, end)
+            self._keep("planned", plan)
+        self._die(crash, "planned")
+        said, states = self._stepped(self._rows(plan), committed.states)
+        self._die(crash, "read")
+        self._record(plan.batch, said, crash)
+        self._die(crash, "recorded")
+        self._keep("committed", Committed(plan.batch, plan.end, states))
+        return True
+
+    def _rows(self, plan: Planned) -> list[SimpleNamespace]:
+        parts = pickle.loads(pickle.dumps(self._source.partitions(plan.start, plan.end)))
+        self.read.append([Path(entry.path).name for part in parts for entry in part.entries])
+        executor = pickle.loads(pickle.dumps(self._source))
+        batches = [batch for part in parts for batch in executor.read(part)]
+        rows = [SimpleNamespace(**row) for batch in batches for row in batch.to_pylist()]
+        self.chance.shuffle(rows)
+        return rows
+
+    def _stepped(
+        self, rows: Iterable[SimpleNamespace], states: dict[int, bytes]
+    ) -> tuple[pa.Table, dict[int, bytes]]:
+        by_shard: dict[int, list[SimpleNamespace]] = {}
+        for row in rows:
+            by_shard.setdefault(row.shard, []).append(row)
+        said, after = [], dict(states)
+        processor = ShardProcessor(self._machines, self.live.checked.topics)
+        for shard, mine in by_shard.items():
+            value = _Value(states.get(shard))
+            processor.init(SimpleNamespace(getValueState=lambda name, schema, value=value: value))
+            said += processor.handleInputRows((shard,), iter(mine), None)
+            after[shard] = value.raw
+        columns = {name: [row[name] for row in said] for name in ("shard", "kind", "payload")}
+        types = {"shard": pa.int32(), "kind": pa.string(), "payload": pa.binary()}
+        return pa.table({name: pa.array(columns[name], types[name]) for name in columns}), after
+
+    def _record(self, batch: int, said: pa.Table, crash: str | None) -> None:
+        if crash == "sunk":
+            self.ledger.commit = partial(self._die, crash, "sunk")
+        self._batches.write(SimpleNamespace(toArrow=lambda: said), batch)
+
+    @staticmethod
+    def _die(crash: str | None, here: str, *_: object) -> None:
+        if crash == here:
+            raise Crash(here)
+
+    def _kept(self, name: str, type: type):
+        path = self.checkpoint.spark / name
+        return msgspec.msgpack.decode(path.read_bytes(), type=type) if path.exists() else None
+
+    def _keep(self, name: str, what: Planned | Committed) -> None:
+        (self.checkpoint.spark / name).write_bytes(msgspec.msgpack.encode(what))
+
+
+class _Value:
+    """A value state as Spark gives it to a processor."""
+
+    def __init__(self, raw: bytes | None) -> None:
+        self.raw = raw
+
+    def get(self) -> tuple[bytes] | None:
+        return None if self.raw is None else (self.raw,)
+
+    def update(self, value: tuple[bytes]) -> None:
+        (self.raw,) = value
+
+
+# --- the place and the files -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Site:
+    """A folder in which files arrive, and beside it what a query keeps and says."""
+
+    folder: Path
+
+    @property
+    def inbox(self) -> Path:
+        return self.folder / "inbox"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    def live(self, app: App, **settings) -> Live:
+        """How to run an app here: what is there now, at once."""
+        checked = check(app)
+        folders = (Folder(str(self.inbox)),)
+        how = {"checkpoint": self.checkpoint, "settle": 0.0, "every": None, **settings}
+        return Live(checked, Reading(checked.topics), folders, **how)
+
+    def put(self, name: str, topic: Topic, events: Sequence[Event], **how) -> None:
+        """Let a Parquet file arrive."""
+        table = pa.Table.from_batches([from_events(topic, events)])
+        table = table.append_column("topic", pa.array([topic.name] * len(table), pa.string()))
+        part = self.inbox / f".{name}"
+        pq.write_table(table, part, **how)
+        part.rename(self.inbox / name)
+
+
+_MEMORY = "/dev/shm"
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """A site of its own, in memory where there is such a place: disks are slow to settle."""
+    with tempfile.TemporaryDirectory(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as folder:
+        (Path(folder) / "inbox").mkdir()
+        yield Site(Path(folder))
+
+
+def live(app: App, events: Sequence[Event]) -> list[Notification]:
+    """A replay as a live query: files that arrive in order, some together, and then the end."""
+    heard: list[Notification] = []
+    with site() as here:
+        stream = Stream(here.live(app, sink=heard.append, shards=3, finish=True, batch_bytes=8000), readers=2)
+        topics = {topic.name: topic for topic in stream.live.checked.topics}
+        history = in_order(events)
+        for i in range(0, len(history), 4):
+            for name, topic in topics.items():
+                here.put(f"{i:04d}-{name}.parquet", topic, [e for e in history[i : i + 4] if e.topic == name])
+        stream.run()
+    return output(heard)

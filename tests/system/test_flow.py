@@ -1,0 +1,88 @@
+"""A streaming DataFrame of your own goes in, and notifications come out as a streaming DataFrame."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import holdfast as hf
+from support.chaos import WARM, generate
+from support.runtimes import session
+
+NAMES = ("subscription", "scope", "status", "time", "source", "value")
+
+
+def arriving(folder: Path, **options: Any):
+    """The files of a folder as a stream, one in each micro-batch, as anybody would read them."""
+    schema = "time timestamp, source string, value double"
+    return session().readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder), **options)
+
+
+def collected(frame, checkpoint: Path) -> list[tuple]:
+    """Everything a stream says until nothing more is there."""
+    said: list[tuple] = []
+
+    def take(batch, number: int) -> None:
+        said.extend(tuple(row[name] for name in NAMES) for row in batch.toArrow().to_pylist())
+
+    writer = frame.writeStream.foreachBatch(take).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return sorted(said, key=repr)
+
+
+def replayed(app: str, folder: Path) -> list[tuple]:
+    return [
+        (n.subscription, n.scope, n.status, n.event.time, n.event.source, n.event.attributes["value"])
+        for n in hf.replay(app, folder)
+    ]
+
+
+def plain(rows: list[tuple]) -> list[tuple]:
+    """Rows with their times in microseconds."""
+    return sorted(
+        (
+            (s, scope, status, hf.instant(time), source, value)
+            for s, scope, status, time, source, value in rows
+        ),
+        key=repr,
+    )
+
+
+def test_a_stream_says_what_replay_says(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    generate(tmp_path / "in", files=3, rows=3_000, sensors=30)
+    timely = WARM.replace(" ordered 1 s", "")
+    said = collected(hf.spark.stream(timely, arriving(tmp_path / "in")), tmp_path / "checkpoint")
+    expected = sorted(replayed(timely, tmp_path / "in"), key=repr)
+    assert len(expected) > 50
+    assert plain(said) == expected
+
+
+def test_it_goes_on_where_it_was_and_orders_what_is_out_of_order(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    generate(tmp_path / "in", files=4, rows=3_000, sensors=30)
+    names = sorted(path.name for path in (tmp_path / "in").iterdir())
+    ordered = "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22] per source"
+    expected = sorted(replayed(ordered, tmp_path / "in"), key=repr)
+    last = (tmp_path / "in" / names[-1]).rename(tmp_path / names[-1])
+    (tmp_path / "in" / names[0]).rename(tmp_path / "in" / "swapped")
+    (tmp_path / "in" / names[1]).rename(tmp_path / "in" / names[0])
+    (tmp_path / "in" / "swapped").rename(tmp_path / "in" / names[1])
+    app = f"{ordered} ordered 6 s"
+    first = collected(hf.spark.stream(app, arriving(tmp_path / "in")), tmp_path / "checkpoint")
+    last.rename(tmp_path / "in" / last.name)
+    more = collected(hf.spark.stream(app, arriving(tmp_path / "in")), tmp_path / "checkpoint")
+    end = max(pq.read_table(tmp_path / "in" / last.name).column("time").cast("int64").to_pylist())
+    assert first
+    assert more
+    assert plain(first + more) == [row for row in expected if row[3] < end - 6_000_000]
+
+
+def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
+    frame = session().createDataFrame([], "time timestamp, source string, value double")
+    with pytest.raises(hf.UsageError, match="for one that ends there is replay"):
+        hf.spark.stream(WARM, frame)

@@ -1,0 +1,183 @@
+"""A user's own DataFrame: its columns under other names, of other types, missing, and bad."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+
+from holdfast import UsageError
+from holdfast.runtimes.spark.frame import events, replay
+from support.runtimes import session
+
+WARM = """
+topic Temperature (value float)
+state Warm on Temperature [value > 25; value < 22] per source
+"""
+BOTH = """
+topic Temperature (value float)
+topic Door (open bool)
+state Warm on Temperature [value > 25; value < 22] per source
+state Open on Door [open; !open] per source
+"""
+CAPITALS = """
+topic Temperature (value float, Value int)
+topic Door (open bool)
+state Warm on Temperature [value > 25; value < 22] per source
+state Open on Door [open; !open] per source
+filter Many on Temperature where Value > 3
+"""
+START = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # clocks in Berlin are set forward at 1:00 UTC
+
+
+def readings(values, *, type="double", source="attic"):
+    """A reading each half hour."""
+    rows = [(START + timedelta(minutes=30 * i), source, value) for i, value in enumerate(values)]
+    return session().createDataFrame(rows, f"time timestamp, source string, value {type}")
+
+
+def said(found):
+    """What is said of a DataFrame of notifications, in order."""
+    rows = found.orderBy("time", "subscription").toArrow().to_pylist()
+    return [(row["subscription"], row["scope"], row["status"], (row["time"] - START) / timedelta(minutes=30))
+            for row in rows]  # fmt: skip
+
+
+EXPECTED = [("Warm", "attic", "ingress", 1), ("Warm", "attic", "egress", 3)]
+
+
+@pytest.mark.parametrize("type", ["double", "float", "int", "bigint", "decimal(5,1)"])
+def test_every_number_is_a_float(type):
+    from decimal import Decimal
+
+    convert = {"double": float, "float": float, "decimal(5,1)": Decimal}.get(type, int)
+    found = replay(WARM, readings([convert(v) for v in (24, 26, 27, 21)], type=type))
+    assert said(found) == EXPECTED
+    assert dict(found.dtypes)["value"] == "double"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_a_time_without_a_zone_is_utc_whatever_zone_the_session_is_in(zone):
+    spark = session()
+    before = spark.conf.get("spark.sql.session.timeZone")
+    local = [(START.replace(tzinfo=None) + timedelta(minutes=30 * i), "attic", v)
+             for i, v in enumerate((24.0, 26.0, 27.0, 21.0))]  # fmt: skip
+    try:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        frame = spark.createDataFrame(local, "time timestamp_ntz, source string, value double")
+        assert said(replay(WARM, frame)) == EXPECTED
+        assert said(replay(WARM, readings([24.0, 26.0, 27.0, 21.0]))) == EXPECTED
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def test_columns_by_other_names_even_awkward_ones():
+    frame = readings([24.0, 26.0, 27.0, 21.0]).toDF("a.time", "room `1`", "Value")
+    found = replay(WARM, frame, map={"time": "a.time", "source": "room `1`", "value": "Value"})
+    assert said(found) == EXPECTED
+
+
+def test_several_topics_in_one_frame_with_names_that_differ_in_capitals():
+    rows = [
+        (START, "Temperature", "t1", 26.0, 4, None),
+        (START, "Door", "d1", None, None, True),
+        (START + timedelta(minutes=30), "Temperature", "t1", 21.0, 1, None),
+        (START + timedelta(minutes=30), "Door", "d1", None, None, False),
+        (START, "Wind", None, 99.0, 9, None),
+    ]
+    frame = session().createDataFrame(
+        rows, "time timestamp, topic string, source string, warmth double, count int, open boolean"
+    )
+    assert said(replay(CAPITALS, frame, map={"value": "warmth", "Value": "count"})) == [
+        ("Many", None, "atomic", 0),
+        ("Open", "d1", "ingress", 0),
+        ("Warm", "t1", "ingress", 0),
+        ("Open", "d1", "egress", 1),
+        ("Warm", "t1", "egress", 1),
+    ]
+
+
+def test_a_topic_whose_columns_are_missing_fails_only_if_it_has_rows():
+    frame = readings([24.0, 26.0, 27.0, 21.0]).withColumn("topic", sf.lit("Temperature"))
+    assert said(replay(BOTH, frame)) == EXPECTED
+    with_a_door = frame.withColumn("topic", sf.when(sf.col("value") > 26, "Door").otherwise(sf.col("topic")))
+    with pytest.raises(PySparkException, match="the column 'open' that topic 'Door' declares is missing"):
+        replay(BOTH, with_a_door).count()
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda f: f.withColumnRenamed("time", "Time"), {}, r"'time' is missing.*Did you mean 'Time'"),
+        (lambda f: f.drop("source"), {}, r"'source' is missing. The frame has: time, value\."),
+        (lambda f: f.withColumnRenamed("value", "v"), {}, r"'value' that topic 'Temperature' declares"),
+        (lambda f: f, {"map": {"value": "vlaue"}}, r"'vlaue' \(mapped from 'value'\).*'value'"),
+        (lambda f: f, {"map": {"valu": "value"}}, r"there is no 'valu' to read"),
+        (lambda f: f, {"topic": "Temprature"}, r"Did you mean 'Temperature'"),
+        (lambda f: f.withColumn("time", sf.col("time").cast("string")), {}, r"timestamp, not string"),
+        (lambda f: f.withColumn("time", sf.unix_micros("time")), {}, r"timestamp, not bigint"),
+        (lambda f: f.withColumn("value", sf.lit("warm")), {}, r"'value' must be a number, not string"),
+        (lambda f: f.withColumn("source", sf.lit(1)), {}, r"'source' must be text, not int"),
+        (lambda f: f.withColumn("sequence", sf.lit(1.5)), {}, r"'sequence' must be a whole number"),
+        (lambda f: f.select("*", sf.lit(1.0).alias("value")), {}, r"two columns 'value'"),
+        (lambda f: f, {"bad": "skip"}, r"bad='skip'"),
+    ],
+)
+def test_what_is_wrong_with_a_frame_is_said_before_anything_runs(change, options, message):
+    with pytest.raises(UsageError, match=message):
+        replay(WARM, change(readings([1.0])), **options)
+
+
+def test_rows_must_say_their_topic_where_several_are_declared():
+    frame = readings([24.0, 26.0, 27.0, 21.0])
+    with pytest.raises(
+        UsageError, match=r"which topic are the frame's rows of\? Declared: Temperature, Door"
+    ):
+        replay(BOTH, frame)
+    assert said(replay(BOTH, frame, topic="Temperature")) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("time", None, "no time"),
+        ("source", None, "no source"),
+        ("source", " \t", "no source"),
+        ("topic", None, "no topic"),
+    ],
+)
+def test_a_row_that_cannot_be_used_fails_or_is_dropped_as_asked(column, value, reason):
+    frame = readings([24.0, 26.0, 27.0, 23.0, 21.0]).withColumn("topic", sf.lit("Temperature"))
+    spoilt = sf.when(sf.col("value") == 23, sf.lit(value)).otherwise(sf.col(column))
+    frame = frame.withColumn(column, spoilt)
+    with pytest.raises(PySparkException, match=f"a row of the frame has {reason}"):
+        replay(BOTH, frame).count()
+    assert [status for _, _, status, _ in said(replay(BOTH, frame, bad="drop"))] == ["ingress", "egress"]
+
+
+def test_a_stream_is_not_history_but_its_rows_can_be_laid_out():
+    stream = session().readStream.format("rate").load().select(
+        sf.col("timestamp").alias("time"), sf.lit("s").alias("source"), sf.col("value")
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="stream"):
+        replay(WARM, stream)
+    from holdfast import check, parse
+
+    rows = events(check(parse(WARM)), stream)
+    assert rows.isStreaming
+    assert "time" in rows.columns
+
+
+def test_only_columns_that_are_declared_are_read(tmp_path):
+    path = str(tmp_path / "wide")
+    wide = readings([24.0, 26.0, 27.0, 21.0]).withColumn("essay", sf.repeat(sf.lit("x"), 9))
+    wide.write.parquet(path)
+    found = replay(WARM, session().read.parquet(path))
+    assert said(found) == EXPECTED
+    assert "essay" not in found._jdf.queryExecution().executedPlan().toString()
+
+
+def test_a_definition_without_conditions_says_nothing():
+    assert replay("topic Temperature (value float)", readings([26.0])).count() == 0

@@ -1,0 +1,95 @@
+"""What can go wrong around a live query: a full disk, a signal, files that go away."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from support.chaos import WARM, LiveProcess, batches_done, generate, wait_for
+from support.runtimes import session
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    session()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "warm.hf").write_text(WARM)
+    (tmp_path / "inbox").mkdir()
+    return tmp_path
+
+
+def arguments(sink: str, batch: str = "1") -> list[str]:
+    return [
+        "warm.hf", "--source", "dir:inbox", "--checkpoint", "checkpoint", "--sink", sink, "--settle", "0",
+        "--batch", batch,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("sink", ["parquet:out", "jsonl:out.jsonl"])
+def test_a_full_disk_ends_the_query_and_later_nothing_is_missing(
+    site: Path, holdfast: Any, sink: str
+) -> None:
+    generate(site / "inbox", files=8, rows=20_000)
+    command = ["run", *arguments(sink, batch="100"), "--available-now", "--finish"]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, before[1]))  # ours alone: Spark runs already
+    try:
+        full = holdfast(*command)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert full.status == 1
+    assert "File too large" in full.err
+    assert "Traceback" not in full.err
+    assert not list(site.glob("out/batch*"))
+    assert sorted(p.name for p in site.iterdir() if "staging" in p.name) == []
+    again = holdfast(*command)
+    assert again.status == 0, again.err
+    assert holdfast("replay", "warm.hf", "-i", "inbox", "-o", "replay.jsonl").status == 0
+    wanted = sorted((site / "replay.jsonl").read_text().splitlines())
+    assert len(wanted) > 500
+    if sink.startswith("jsonl"):
+        assert sorted((site / "out.jsonl").read_text().splitlines()) == wanted
+    else:
+        assert len(ds.dataset("out").to_table().column("id").unique()) == len(wanted)
+        assert ds.dataset("out").count_rows() == len(wanted)
+
+
+def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfast: Any) -> None:
+    generate(site / "inbox", files=3, rows=1_000)
+    damaged = Path("inbox/0001.parquet").read_bytes()
+    Path("inbox/0001.parquet").write_bytes(damaged[:50] + bytes(len(damaged) - 100) + damaged[-50:])
+    command = ["run", *arguments("jsonl:out.jsonl"), "--available-now"]
+    assert "0001.parquet" in holdfast(*command).err
+    Path("inbox/0001.parquet").unlink()
+    gone = holdfast(*command)
+    assert gone.status == 1
+    assert "0001.parquet: removed before it could be read" in gone.err
+    Path("inbox/0001.parquet").write_bytes(damaged)
+    assert holdfast(*command).status == 0
+    told = holdfast("status", "--checkpoint", "checkpoint")
+    assert "3 files read" in told.out
+
+
+def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
+    generate(site / "inbox", files=40, rows=20_000)
+    with LiveProcess([*arguments("parquet:out"), "--every", "0"], site / "log") as live:
+        assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, 120, live), (site / "log").read_text()
+        assert holdfast("status", "--checkpoint", "checkpoint").out.startswith("running")
+        assert live.terminate() == 0, (site / "log").read_text()
+    done = batches_done(site / "checkpoint")
+    log = (site / "log").read_text()
+    assert "Traceback" not in log
+    assert "conditions holding now" in log
+    commits = {int(p.name) for p in (site / "checkpoint/spark/commits").iterdir() if p.name.isdigit()}
+    assert max(commits) + 1 == done, "the last batch was committed, not cut off"
+    folders = [p for p in (site / "out").iterdir() if p.name.startswith("batch-")]
+    assert len(folders) == done
+    assert all(pq.read_table(folder).num_rows for folder in folders)
+    assert holdfast("status", "--checkpoint", "checkpoint").out.startswith("not running")
+    assert os.path.exists(site / "checkpoint/spark.log")

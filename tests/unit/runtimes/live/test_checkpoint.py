@@ -1,0 +1,239 @@
+"""The checkpoint: one query at a time, the same plan again, and refusals that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from holdfast import check, parse
+from holdfast.errors import UsageError
+
+checkpoint = pytest.importorskip("holdfast.runtimes.spark.checkpoint")
+
+TOPIC = "topic Temperature (value float)\n"
+WARM = "state Warm on Temperature [value > 25; value < 22] per source\n"
+HOT = "state Hot on Temperature [value > 35; value < 30.5] per source\n"
+COOL = "state Cool on Temperature [value < 10; value > 12]\n"
+READING = {"--source": "/inbox", "--zone": "UTC"}
+
+
+@pytest.fixture
+def here(tmp_path: Path):
+    return checkpoint.Checkpoint(tmp_path / "checkpoint")
+
+
+def planned(old, *subscriptions: str, reading=READING, shards=None):
+    return checkpoint.planned(old, check(parse(TOPIC + "".join(subscriptions))), reading, shards)
+
+
+def numbers(runners) -> dict[str, int]:
+    """The number of the machine that serves each subscription."""
+    return {name: r.number for r in runners for names in r.group.conditions for name in names}
+
+
+# --- the plan ----------------------------------------------------------------------------------------
+
+
+def test_conditions_with_the_same_scopes_share_a_machine():
+    query, runners = planned(None, WARM, HOT, COOL)
+    assert numbers(runners) == {"Warm": 0, "Hot": 0, "Cool": 1}
+    assert (query.shards, query.next_number) == (16, 2)
+
+
+def test_the_same_definition_is_the_same_plan():
+    first, runners = planned(None, WARM, HOT, COOL)
+    again, same = planned(first, WARM, HOT, COOL)
+    assert again == first
+    assert numbers(same) == numbers(runners)
+    assert [r.prints for r in same] == [r.prints for r in runners]
+
+
+def test_the_order_of_a_definition_does_not_matter():
+    first, runners = planned(None, WARM, HOT, COOL)
+    again, same = planned(first, COOL, HOT, WARM)
+    assert again.machines == first.machines
+    assert numbers(same) == numbers(runners)
+
+
+def test_what_is_new_gets_a_machine_of_its_own():
+    first, _ = planned(None, WARM)
+    _, runners = planned(first, WARM, HOT)
+    assert numbers(runners) == {"Warm": 0, "Hot": 1}
+
+
+def test_a_number_is_never_used_again():
+    query, _ = planned(None, WARM)
+    seen = [0]
+    for _ in range(3):
+        query, runners = planned(query, COOL)
+        seen.append(numbers(runners)["Cool"])
+        query, runners = planned(query, WARM)
+        seen.append(numbers(runners)["Warm"])
+    assert seen == sorted(set(seen)), "an old state cannot return"
+
+
+def test_one_of_two_that_share_a_machine_can_leave():
+    query, runners = planned(None, WARM, HOT)
+    (both,) = runners
+    query, (left,) = planned(query, HOT)
+    assert (left.number, left.prints) == (both.number, both.prints[1:])
+    query, runners = planned(query, WARM, HOT)
+    assert numbers(runners) == {"Hot": 0, "Warm": 1}
+
+
+def test_where_it_runs_the_plan_is_what_was_planned():
+    query, runners = planned(planned(None, WARM, HOT)[0], HOT, COOL)
+    conditions = check(parse(TOPIC + HOT + COOL)).conditions
+    found = checkpoint.runners_of(query, conditions)
+    assert [(r.number, r.prints, r.group.conditions) for r in found] == [
+        (r.number, r.prints, r.group.conditions) for r in runners
+    ]
+
+
+def test_two_names_for_one_condition_come_and_go():
+    warm_too = WARM.replace("Warm", "Mild")
+    query, runners = planned(None, WARM, warm_too)
+    assert numbers(runners) == {"Warm": 0, "Mild": 0}
+    query, runners = planned(query, warm_too)
+    assert numbers(runners) == {"Mild": 0}
+    query, runners = planned(query, WARM, warm_too)
+    assert numbers(runners) == {"Mild": 0, "Warm": 1}, "what left and comes back starts afresh"
+
+
+# --- refusals ----------------------------------------------------------------------------------------
+
+
+def test_the_number_of_shards_is_for_good():
+    query, _ = planned(None, WARM, shards=4)
+    assert planned(query, WARM)[0].shards == 4
+    assert planned(query, WARM, shards=4)[0].shards == 4
+    with pytest.raises(UsageError) as refused:
+        planned(query, WARM, shards=8)
+    assert str(refused.value) == (
+        "--shards 8: this checkpoint has 4 shards, for good. Leave the option out, or start a new checkpoint."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reading", "message"),
+    [
+        ({"--source": "/other", "--zone": "UTC"}, "--source was '/inbox' and is '/other'"),
+        ({"--source": "/inbox"}, "--zone was 'UTC' and is ''"),
+        ({**READING, "--map": "time=ts"}, "--map was '' and is 'time=ts'"),
+    ],
+)
+def test_another_way_to_read_is_another_stream(reading, message):
+    query, _ = planned(None, WARM)
+    with pytest.raises(UsageError) as refused:
+        planned(query, WARM, reading=reading)
+    assert str(refused.value) == (
+        f"{message}: that is another stream. Use what it was, or start a new checkpoint."
+    )
+
+
+def test_a_condition_that_has_changed_is_named_with_what_it_was():
+    query, _ = planned(None, WARM, HOT)
+    with pytest.raises(UsageError) as refused:
+        planned(query, WARM, HOT.replace("< 30.5", "< 31.5"))
+    assert str(refused.value) == (
+        "'Hot' has changed: its end was 'value < 30.5' and is 'value < 31.5'. What holds now was decided by "
+        "the old definition: give the new condition a name of its own (the old one may be removed), or "
+        "start a new checkpoint."
+    )
+
+
+def test_a_name_that_was_given_up_may_mean_something_else():
+    query, _ = planned(None, WARM, HOT)
+    query, _ = planned(query, WARM)
+    _, runners = planned(query, WARM, HOT.replace("< 30.5", "< 31"))
+    assert numbers(runners) == {"Warm": 0, "Hot": 1}
+
+
+# --- on disk -----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_there_at_first(here):
+    assert here.load() is None
+    with here.locked():
+        assert here.load() is None, "a lock alone is no query"
+
+
+def test_a_query_is_found_again(here):
+    query, _ = planned(None, WARM, HOT, COOL)
+    with here.locked():
+        here.save(query)
+    assert here.load() == query
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "not what it should be"),
+        (b"{", "not what it should be"),
+        (b"[]", "not what it should be"),
+        (b'{"id": 7, "shards": 16}', "not what it should be"),
+        (b'{"id": "x"}', "not what it should be"),
+        (b"\xff\xfe", "not what it should be"),
+        (b'{"id": "x", "shards": 16, "form": 99}', "made by another version of Holdfast (form 99)"),
+    ],
+)
+def test_a_query_that_is_damaged_is_refused(here, raw, message):
+    here.folder.mkdir()
+    here.query_file.write_bytes(raw)
+    with pytest.raises(UsageError) as refused:
+        here.load()
+    assert message in str(refused.value)
+    assert str(here.folder) in str(refused.value)
+
+
+def test_a_checkpoint_that_has_lost_its_query_is_refused(here):
+    here.spark.mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"query\.json is missing; this checkpoint cannot be used"):
+        here.load()
+
+
+def test_a_query_that_died_before_it_had_a_plan_starts_afresh(here):
+    here.folder.mkdir()
+    here.ledger.touch()
+    here.log.touch()
+    assert here.load() is None
+
+
+def test_one_query_at_a_time(here):
+    with here.locked():
+        assert here.is_locked()
+        with pytest.raises(UsageError, match="another 'holdfast run' uses this checkpoint"), here.locked():
+            pass
+        assert here.is_locked(), "asking does not take the lock away"
+    assert not here.is_locked()
+    with here.locked():
+        pass
+
+
+def test_a_query_that_died_has_left_the_lock(here):
+    with pytest.raises(RuntimeError), here.locked():
+        raise RuntimeError
+    assert not here.is_locked()
+
+
+def test_a_place_that_cannot_be_a_checkpoint_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match="choose another place"), checkpoint.Checkpoint(place).locked():
+            pass
+
+
+def test_what_waits_is_told_and_told_anew(here):
+    here.folder.mkdir()
+    here.note_waiting(["a.parquet"], ["b.tmp"])
+    assert msgspec.json.decode(here.waiting.read_bytes()) == {
+        "incomplete": ["a.parquet"],
+        "unknown": ["b.tmp"],
+    }
+    first = here.waiting.stat().st_ino
+    here.note_waiting(["a.parquet"], ["b.tmp"])
+    assert here.waiting.stat().st_ino == first, "nothing new, nothing written"
+    here.note_waiting([], [])
+    assert msgspec.json.decode(here.waiting.read_bytes()) == {"incomplete": [], "unknown": []}

@@ -483,7 +483,7 @@ def _progress_line(batch: int, record: Any, waiting: int) -> str:
     rate = record.last_rows / max(record.written - record.started, 0.001)
     said = sum(counts.transitions for counts in record.subscriptions.values())
     return (
-        f"batch {batch}: {record.rows:,} rows, {rate:,.0f} rows/s, {_count(waiting, 'file')} waiting, "
+        f"batch {batch}: {_count(record.rows, 'row')}, {rate:,.0f} a second, {_count(waiting, 'file')} waiting, "
         f"{_count(said, 'notification')}, {_count(record.holding, 'condition')} holding"
     )
 

@@ -4,6 +4,7 @@ History: ``replay`` of a DataFrame, ``replay_files``.  Live: ``stream`` of a str
 ``live`` with ``run`` or ``started`` over folders, as ``holdfast run`` has it.
 """
 
+from .runtimes.spark.datasource import HoldfastSource
 from .runtimes.spark.flow import stream
 from .runtimes.spark.frame import replay
 from .runtimes.spark.replay import Replay
@@ -13,6 +14,7 @@ from .runtimes.spark.status import status
 from .runtimes.spark.stream import Live, Query, live, run, started
 
 __all__ = [
+    "HoldfastSource",
     "Live",
     "Query",
     "Replay",

@@ -148,7 +148,7 @@ def test_what_cannot_go_on_is_refused_and_says_what_changed(site: Path, run: Any
     Path("warm.hf").write_text(WARM.replace("< 22", "< 21"))
     assert "'Warm' has changed: its end was 'value < 22.0' and is 'value < 21.0'" in run(status=2).err
     Path("warm.hf").write_text(WARM.replace("value float", "value int"))
-    assert "its attributes was 'source text, value float'" in run(status=2).err
+    assert "its list of attributes was 'source text, value float'" in run(status=2).err
     Path("warm.hf").write_text(WARM)
     assert "--shards 4: this checkpoint has 16" in run("--shards", "4", status=2).err
     assert "--zone was 'UTC'" in run("--zone", "Europe/Paris", status=2).err

@@ -233,7 +233,7 @@ def meaning(condition: Condition) -> dict[str, str]:
         "key": " within ".join(", ".join(level) for level in condition.keys),
         "scope": "" if condition.forest is None else ", ".join(map(_region, condition.forest.regions)),
         "delivery": "timely" if wait is None else f"ordered {wait} µs, late {condition.delivery.late}",
-        "attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
+        "list of attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
         "start": show(condition.enter),
         "end": show(condition.exit),
     }

@@ -39,6 +39,7 @@ from ...model.instant import BEGINNING, NEVER, Instant
 from .checkpoint import Checkpoint, Query, Runner, runners_of
 from .log import Entry, FileLog, Folder, Waiting
 from .pack import PROGRESS, REPORT, inmost, packed, row
+from .source import raise_again
 
 _END = "end"
 
@@ -91,6 +92,10 @@ class Read(msgspec.Struct):
     """Whether this is the end of the stream."""
     failed: tuple[int, str] | None = None
     """Exit status and message of an error that ends the query."""
+
+    def require_success(self) -> None:
+        """Raise what went wrong, if something did."""
+        raise_again(self.failed)
 
 
 class _Kept(Rejects):

@@ -1,4 +1,4 @@
-"""The data source: files are read with Arrow inside the executor and reduced as they are read.
+"""Reading history: files are read with Arrow inside the executor and reduced as they are read.
 
 What leaves a reader is packed (see ``pack``), with one more row that reports what was read, what
 was rejected, and what went wrong.
@@ -6,8 +6,6 @@ was rejected, and what went wrong.
 
 from __future__ import annotations
 
-import base64
-import pickle
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -17,7 +15,6 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 
 from ...compilers.machine import Coverage, Group, groups
 from ...errors import HoldfastError, InputError, UsageError
@@ -31,10 +28,8 @@ from ...lang.condition import Condition
 from ...machines.filter import Filters
 from ...model.batch import concatenate, times
 from ...model.instant import Instant
-from .feed import FeedReader
-from .pack import REPORT, SPARK_SCHEMA, held, packed, row
+from .pack import REPORT, held, packed, row
 
-FORMAT = "holdfast"
 MEMORY = 128 << 20
 ROWS = 1 << 18
 """How many rows are read at a time: each time costs a look at all names of sources."""
@@ -66,14 +61,6 @@ class Job:
     strict: bool = False
     keep_rejects: bool = False
 
-    def to_text(self) -> str:
-        return base64.b64encode(pickle.dumps(self)).decode()
-
-    @staticmethod
-    def from_text(text: str) -> Job:
-        job: Job = pickle.loads(base64.b64decode(text))
-        return job
-
 
 class Report(msgspec.Struct):
     """What a reader says of its reading."""
@@ -93,9 +80,14 @@ class Report(msgspec.Struct):
 
     def require_success(self) -> None:
         """Raise what went wrong, if something did."""
-        if self.failed is not None:
-            status, message = self.failed
-            raise (UsageError if status == UsageError.exit_status else InputError)(message)
+        raise_again(self.failed)
+
+
+def raise_again(failed: tuple[int, str] | None) -> None:
+    """Raise an error that a reader reported: its exit status and message."""
+    if failed is not None:
+        status, message = failed
+        raise (UsageError if status == UsageError.exit_status else InputError)(message)
 
 
 class _Kept(Rejects):
@@ -110,20 +102,6 @@ class _Kept(Rejects):
         super().write(file, row, reason, data)
         if self._keep:
             self.rows.append((file.path, row, reason, msgspec.json.encode(data, enc_hook=str).decode()))
-
-
-class HoldfastSource(DataSource):
-    """``spark.read.format("holdfast").option("job", …)``."""
-
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> str:
-        return SPARK_SCHEMA
-
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
-        return FeedReader(self.options["feed"])
 
 
 def run(job: Job, task: Task, number: int) -> Iterator[pa.RecordBatch]:

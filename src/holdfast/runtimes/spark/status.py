@@ -15,10 +15,10 @@ from .ledger import Record, standing
 from .log import FileLog
 
 
-def status(folder: Path, most: int | None = None) -> dict[str, Any]:
+def status(folder: str | Path, most: int | None = None) -> dict[str, Any]:
     """What a checkpoint tells, as JSON has it; ``most`` bounds how many holding conditions are listed."""
-    checkpoint = Checkpoint(folder)
-    query = checkpoint.load() if folder.is_dir() else None
+    checkpoint = Checkpoint(Path(folder))
+    query = checkpoint.load()
     if query is None:
         raise UsageError(f"{folder}: not the checkpoint of a query; 'holdfast run --checkpoint' makes one")
     found = standing(checkpoint.ledger, most)

@@ -38,6 +38,7 @@ from ...model.event import Notification
 from ...model.instant import BEGINNING
 from .checkpoint import Checkpoint, Runner, planned, runners_of
 from .checkpoint import Query as Plan
+from .datasource import FORMAT, HoldfastSource
 from .feed import Feed, Read
 from .ledger import Change, Counts, Ledger, Record, added
 from .log import FileLog, Folder
@@ -55,7 +56,6 @@ from .sink import (
     open_sink,
     require_ours,
 )
-from .source import FORMAT, HoldfastSource
 from .state import NOTIFICATIONS, OUTPUT, READ, ShardProcessor
 
 _STATE = "spark.sql.streaming.stateStore"
@@ -300,9 +300,7 @@ class _Batches:
     def _write(self, batch: int, started: float, rows: pa.Table) -> None:
         reads = [msgspec.msgpack.decode(raw, type=Read) for raw in _payloads(rows, READ)]
         for read in reads:
-            if read.failed is not None:
-                status, message = read.failed
-                raise (UsageError if status == UsageError.exit_status else InputError)(message)
+            read.require_success()
         tables = [pa.Table.from_batches([from_ipc(raw)]) for raw in _payloads(rows, NOTIFICATIONS)]
         said = as_said(tables or [schema_of(self._topics).empty_table()])
         is_late = pc.equal(said.column("status"), "late")

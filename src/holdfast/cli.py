@@ -483,8 +483,9 @@ def _progress_line(batch: int, record: Any, waiting: int) -> str:
     rate = record.last_rows / max(record.written - record.started, 0.001)
     said = sum(counts.transitions for counts in record.subscriptions.values())
     return (
-        f"batch {batch}: {_count(record.rows, 'row')}, {rate:,.0f} a second, {_count(waiting, 'file')} waiting, "
-        f"{_count(said, 'notification')}, {_count(record.holding, 'condition')} holding"
+        f"batch {batch}: {_count(record.rows, 'row')}, {rate:,.0f} a second, "
+        f"{_count(waiting, 'file')} waiting, {_count(said, 'notification')}, "
+        f"{_count(record.holding, 'condition')} holding"
     )
 
 

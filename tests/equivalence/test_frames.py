@@ -107,6 +107,32 @@ def test_rows_without_a_sequence_are_numbered_by_what_they_say(events, seed):
     assert found == visible(engine(app, numbered))
 
 
+STICKY = """
+topic Reading (a float, b float, n int, k text, flag bool)
+state  Up     on Reading [a >= 1; a <= 0] {scope}
+state  Toggle on Reading [n == 3; n == 3] {scope}
+state  Both   on Reading [n > 1; n == 2] {scope}
+filter Peak   on Reading where b > 2
+"""
+
+
+@pytest.mark.parametrize("span", [1, 7, 40])
+@pytest.mark.parametrize("scope", ["per k", "per k within source", ""])
+def test_stretches_of_every_kind_collapse_without_a_trace(scope, span):
+    chance = Random(span)
+    now = {"a": 0.5, "b": 0.0, "n": 0, "k": "x", "flag": None}
+    events = []
+    for i in range(400):
+        if chance.random() < 0.15:
+            now |= {"a": chance.choice([0.0, 0.5, 1.0, None]), "n": chance.choice([0, 1, 2, 3])}
+        now |= {"b": chance.choice([0.0] * 9 + [3.0]), "k": chance.choice(["x", "y", None])}
+        events.append(Event("Reading", i // 2, chance.choice(["s1", "s2"]), dict(now), i))
+    app = parse(STICKY.format(scope=scope))
+    found = notified(app, frame_of(events, span), span=span)
+    assert visible(found) == visible(engine(app, events))
+    assert {n.subscription for n in found} == {"Up", "Toggle", "Both", "Peak"}
+
+
 LONG = """
 topic Reading (a float, b float, n int, k text, flag bool)
 state  Up   on Reading [a > 25; a < 22] per source

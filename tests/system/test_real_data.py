@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -53,5 +54,5 @@ def arrive(path: Path, source: str, inbox: Path, files: int = 6) -> None:
     table = table.append_column("sequence", pa.array(np.arange(len(table))))
     table = table.sort_by([("time", "ascending"), (source, "ascending"), ("sequence", "ascending")])
     cuts = np.linspace(0, len(table), files + 1).astype(int)
-    for i, (first, last) in enumerate(zip(cuts[:-1], cuts[1:], strict=True)):
+    for i, (first, last) in enumerate(pairwise(cuts)):
         pq.write_table(table.slice(first, last - first), inbox / f"{i}.parquet")

@@ -7,7 +7,7 @@ once, is packed by machine and shard, meets in shards and is stepped there.
 Collapsing reads the frame three times (a sample, the spans, the rows) instead of once, so it is
 done only where that is cheap and gives the same rows: files, tables and the cache, at most selected
 and filtered.  Ten million rows of 1,000 sensors in eight Parquet files, ``[value > 25; value < 22]``
-per source: once Spark is warm 6.5 to 8 seconds of processor time with it and 10.5 to 11.5 without; in
+per source: once Spark is warm 6.5 to 8 seconds of processor time with it and 9 to 11.5 without; in
 the first run of a session, most of which is starting and compiling, as much with it as without.
 """
 

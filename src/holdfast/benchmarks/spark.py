@@ -142,6 +142,7 @@ def measure(name: str, folder: str, output: str, subscriptions: int, repeat: int
         job(name, spark, Path(folder), again, subscriptions)
         seconds.append(time.perf_counter() - start)
         shutil.rmtree(again)
+        shutil.rmtree(f"{again}.checkpoint", ignore_errors=True)
     print(json.dumps([done, seconds]))
 
 

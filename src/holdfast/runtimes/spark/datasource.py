@@ -4,8 +4,7 @@
     spark.read.format("holdfast").option("definition", "warm.hf").load("readings/")
 
 Files are read with Arrow inside the executors, and what cannot matter to the definition is dropped
-there: of history all that can start or end nothing, of a stream what satisfies no predicate.  Our
-own live queries read packed rows instead (option ``feed``).
+there: of history all that can start or end nothing, of a stream what satisfies no predicate.
 """
 
 from __future__ import annotations
@@ -36,11 +35,9 @@ from ...model.topic import Topic
 from .checkpoint import Checkpoint, planned
 from .feed import Feed, FeedReader, Read
 from .log import folders
-from .pack import REPORT, SPARK_SCHEMA
+from .pack import REPORT
 from .replay import tasks
 from .source import Job, Report, run
-
-FORMAT = "holdfast"
 
 _OPTIONS = ("definition", "path", "map", "topic", "zone", "time_format", "time_unit", "bad", "readers")
 _LIVE = ("log", "settle", "batch_mb")
@@ -55,17 +52,15 @@ class HoldfastSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        return FORMAT
+        return "holdfast"
 
-    def schema(self) -> StructType | str:
-        return SPARK_SCHEMA if "feed" in self.options else from_arrow_schema(_Asked.of(self.options).schema)
+    def schema(self) -> StructType:
+        return from_arrow_schema(_Asked.of(self.options).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _HistoryReader(_Asked.of(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        if "feed" in self.options:
-            return FeedReader(self.options["feed"])
         return _ArrivalReader(_Asked.of(self.options))
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadLimit,
     ReadMaxBytes,
@@ -38,8 +38,10 @@ from ...model.batch import concatenate, reached
 from ...model.instant import BEGINNING, NEVER, Instant
 from .checkpoint import Checkpoint, Query, Runner, runners_of
 from .log import Entry, FileLog, Folder, Waiting
-from .pack import PROGRESS, REPORT, inmost, packed, row
+from .pack import PROGRESS, REPORT, SPARK_SCHEMA, inmost, packed, row
 from .source import raise_again
+
+FORMAT = "holdfast-feed"
 
 _END = "end"
 
@@ -108,6 +110,20 @@ class _Kept(Rejects):
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
         super().write(file, row, reason, data)
         self.rows.append({"file": file.path, "row": row, "reason": reason, "data": data})
+
+
+class FeedSource(DataSource):
+    """The source of our own live queries: packed rows."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> str:
+        return SPARK_SCHEMA
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        return FeedReader(self.options["feed"])
 
 
 class _Part(InputPartition):

@@ -38,8 +38,7 @@ from ...model.event import Notification
 from ...model.instant import BEGINNING
 from .checkpoint import Checkpoint, Runner, planned, runners_of
 from .checkpoint import Query as Plan
-from .datasource import FORMAT, HoldfastSource
-from .feed import Feed, Read
+from .feed import FORMAT, Feed, FeedSource, Read
 from .ledger import Change, Counts, Ledger, Record, added
 from .log import FileLog, Folder
 from .log import folders as folders_in
@@ -225,7 +224,7 @@ def _start(spark: SparkSession, feed: Feed, live: Live, batches: _Batches) -> St
     for name, value in SETTINGS.items():
         own.conf.set(name, value)
     own.conf.set("spark.sql.shuffle.partitions", min(feed.query.shards, feed.readers))
-    own.dataSource.register(HoldfastSource)
+    own.dataSource.register(FeedSource)
     rows = own.readStream.format(FORMAT).option("feed", feed.to_text()).load()
     machines = partial(runners_of, feed.query, feed.conditions)
     said = rows.groupBy("shard").transformWithState(

@@ -42,6 +42,7 @@ class Warm(StatefulProcessor):
 def run(spark: SparkSession, folder: Path, output: Path) -> None:
     own = spark.newSession()
     own.conf.set("spark.sql.streaming.stateStore.providerClass", _STORE)
+    own.conf.set("spark.sql.shuffle.partitions", spark.sparkContext.defaultParallelism)  # not 200
     readings = (
         own.readStream.schema("time timestamp, source string, value double")
         .option("maxFilesPerTrigger", 1)

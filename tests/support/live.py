@@ -27,11 +27,11 @@ from holdfast.files.reading import Reading
 from holdfast.model.batch import from_events
 from holdfast.model.topic import Topic
 from holdfast.runtimes.spark.checkpoint import Checkpoint, runners_of
-from holdfast.runtimes.spark.feed import Feed, FeedReader
+from holdfast.runtimes.spark.feed import FeedReader
 from holdfast.runtimes.spark.ledger import Record
 from holdfast.runtimes.spark.log import Folder
 from holdfast.runtimes.spark.state import ShardProcessor
-from holdfast.runtimes.spark.stream import _LAST, Live, prepared
+from holdfast.runtimes.spark.stream import _LAST, Live, feed_of, prepared
 from support.runtimes import in_order, output
 
 CRASHES = ("planned", "read", "sunk", "recorded")
@@ -73,19 +73,7 @@ class Stream:
         self.ledger = self._batches.ledger
         self.checkpoint.spark.mkdir(exist_ok=True)
         self._machines = partial(runners_of, plan, live.checked.conditions)
-        feed = Feed(
-            self.checkpoint,
-            plan,
-            live.checked.conditions,
-            live.reading,
-            live.folders,
-            live.settle,
-            live.batch_bytes,
-            self.readers,
-            live.quarantine,
-            live.strict,
-            live.finish,
-        )
+        feed = feed_of(live, self.checkpoint, plan, self.readers)
         self._source = FeedReader(feed.to_text())
         self.read: list[list[str]] = []
         """The names of the files of each batch that this stream has begun."""

@@ -30,7 +30,7 @@ from ...files.find import InputFile
 from ...files.plan import latest_in
 from ...files.read import read
 from ...files.reading import Reading
-from ...files.tally import Rejects, Tally
+from ...files.tally import Tally
 from ...lang.condition import Condition
 from ...machines.filter import Filters
 from ...machines.ordered import Ordered
@@ -39,7 +39,7 @@ from ...model.instant import BEGINNING, NEVER, Instant
 from .checkpoint import Checkpoint, Query, Runner, runners_of
 from .log import Entry, FileLog, Folder, Waiting
 from .pack import PROGRESS, REPORT, SPARK_SCHEMA, inmost, packed, row
-from .source import raise_again
+from .source import KeptRejects, Rejected, raise_again
 
 FORMAT = "holdfast-feed"
 
@@ -87,7 +87,7 @@ class Read(msgspec.Struct):
     """How many events each machine was sent."""
     rejected: dict[str, int] = {}
     other_topics: dict[str, int] = {}
-    rejects: list[dict[str, Any]] = []
+    rejects: list[Rejected] = []
     bad_files: list[tuple[str, str]] = []
     """Files that could not be read, with the reason."""
     end: bool = False
@@ -98,18 +98,6 @@ class Read(msgspec.Struct):
     def require_success(self) -> None:
         """Raise what went wrong, if something did."""
         raise_again(self.failed)
-
-
-class _Kept(Rejects):
-    """Rejected rows, kept to be reported."""
-
-    def __init__(self, strict: bool) -> None:
-        super().__init__(strict=strict)
-        self.rows: list[dict[str, Any]] = []
-
-    def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
-        super().write(file, row, reason, data)
-        self.rows.append({"file": file.path, "row": row, "reason": reason, "data": data})
 
 
 class FeedSource(DataSource):
@@ -247,7 +235,7 @@ class _File:
         self.tally, self.coverage = Tally(), Coverage()
         self.kept: dict[int, list[pa.RecordBatch]] = {}
         self.reached: dict[str, Instant] = {}
-        self.rejects: list[dict[str, Any]] = []
+        self.rejects: list[Rejected] = []
 
 
 def read_part(feed: Feed, part: _Part) -> Iterator[pa.RecordBatch]:
@@ -276,7 +264,7 @@ def read_part(feed: Feed, part: _Part) -> Iterator[pa.RecordBatch]:
 
 
 def _read_file(feed: Feed, runners: Sequence[Runner], file: InputFile, latest: Instant) -> _File:
-    found, rejects = _File(), _Kept(feed.strict)
+    found, rejects = _File(), KeptRejects(feed.strict)
     for topic, batch in read(file, feed.reading, found.tally, rejects):
         mine = [runner for runner in runners if runner.group.topic == topic]
         if not len(batch) or not mine:

@@ -62,6 +62,10 @@ class Job:
     keep_rejects: bool = False
 
 
+Rejected = tuple[str, int, str, str]
+"""A file, a row, why it cannot be used, and what it says, as JSON."""
+
+
 class Report(msgspec.Struct):
     """What a reader says of its reading."""
 
@@ -71,7 +75,7 @@ class Report(msgspec.Struct):
     outside: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
     other_topics: dict[str, int] = field(default_factory=dict)
-    rejects: list[tuple[str, int, str, str]] = field(default_factory=list)
+    rejects: list[Rejected] = field(default_factory=list)
     first: str | None = None
     failed: tuple[int, str] | None = None
     """Exit status and message of an error."""
@@ -90,12 +94,12 @@ def raise_again(failed: tuple[int, str] | None) -> None:
         raise (UsageError if status == UsageError.exit_status else InputError)(message)
 
 
-class _Kept(Rejects):
+class KeptRejects(Rejects):
     """Rejected rows, kept to be reported."""
 
-    def __init__(self, strict: bool, keep: bool) -> None:
+    def __init__(self, strict: bool, keep: bool = True) -> None:
         super().__init__(strict=strict)
-        self.rows: list[tuple[str, int, str, str]] = []
+        self.rows: list[Rejected] = []
         self._keep = keep
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
@@ -124,7 +128,7 @@ class _Seen:
     def forget(self) -> None:
         """Begin anew."""
         self.tally, self.coverage, self.kept = Tally(), Coverage(), 0
-        self.rejects = _Kept(self._job.strict, self._job.keep_rejects)
+        self.rejects = KeptRejects(self._job.strict, self._job.keep_rejects)
         self.bytes = 0
         """Of packed events."""
 

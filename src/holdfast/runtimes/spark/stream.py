@@ -168,19 +168,7 @@ def started(
         if spark is None:
             with said_to(checkpoint.folder / "spark.log"):
                 spark = session(master)
-        feed = Feed(
-            checkpoint,
-            plan,
-            live.checked.conditions,
-            live.reading,
-            live.folders,
-            live.settle,
-            live.batch_bytes,
-            readers=spark.sparkContext.defaultParallelism,
-            quarantine=live.quarantine,
-            strict=live.strict,
-            finish=live.finish,
-        )
+        feed = feed_of(live, checkpoint, plan, readers=spark.sparkContext.defaultParallelism)
         query = Query(_start(spark, feed, live, batches), batches, checkpoint)
         try:
             yield query
@@ -200,6 +188,23 @@ def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Pl
     batches.claim(plan.id)
     ledger.keep_only(condition.name for condition in live.checked.conditions)
     return plan, batches
+
+
+def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> Feed:
+    """What the readers of a live query need."""
+    return Feed(
+        checkpoint,
+        plan,
+        live.checked.conditions,
+        live.reading,
+        live.folders,
+        live.settle,
+        live.batch_bytes,
+        readers,
+        quarantine=live.quarantine,
+        strict=live.strict,
+        finish=live.finish,
+    )
 
 
 def run(
@@ -307,7 +312,12 @@ class _Batches:
         record = self.ledger.before(batch)
         self._sink.write(batch, told, record.lengths)
         append(self._late, (event_line(n).encode() for n in from_table(self._topics, late)), record.lengths)
-        append(self._rejects, json_lines([row for read in reads for row in read.rejects]), record.lengths)
+        rejects = [
+            {"file": file, "row": row, "reason": why, "data": msgspec.Raw(data.encode())}
+            for read in reads
+            for file, row, why, data in read.rejects
+        ]
+        append(self._rejects, json_lines(rejects), record.lengths)
         bad = [
             {"batch": batch, "file": file, "reason": why} for read in reads for file, why in read.bad_files
         ]

@@ -7,7 +7,7 @@ except that a plain int attribute compared with an int stays int64 beside a mask
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..kernels.rank import mark
 from ..lang.condition import Condition
 from ..lang.ops import (
     Absolute,
@@ -62,6 +63,78 @@ def predicate(op: Expression, topic: Topic) -> Masks:
             return _comparison(sign, left, right, topic)
         case _:
             raise AssertionError(f"not a core predicate: {op}")
+
+
+Words = NDArray[Any]
+"""An unsigned integer for each event; bit f belongs to predicate f."""
+
+MANY = 4
+"""So many predicates over one attribute are looked up together."""
+
+
+def words(predicates: Sequence[Expression], topic: Topic, word: Any) -> Callable[[pa.RecordBatch], Words]:
+    """Which of some core predicates hold at each event.
+
+    Those that only compare one float attribute with constants are constant between these, so many
+    of them are one search and a table; the others are tested one by one.
+    """
+    alike: dict[str, list[int]] = {}
+    for f, op in enumerate(predicates):
+        if (name := _only_compares(op, topic)) is not None:
+            alike.setdefault(name, []).append(f)
+    tables = {
+        name: _table({f: predicates[f] for f in numbers}, name, topic, word)
+        for name, numbers in alike.items()
+        if len(numbers) >= MANY
+    }
+    looked_up = {f for name in tables for f in alike[name]}
+    tested = {f: predicate(op, topic) for f, op in enumerate(predicates) if f not in looked_up}
+
+    def found(batch: pa.RecordBatch) -> Words:
+        if len(predicates) == 1:
+            return np.ascontiguousarray(tested[0](batch)).view(np.uint8)
+        held = np.zeros(len(batch), word)
+        for name, (bounds, table) in tables.items():
+            mark(np.ascontiguousarray(floats(batch, name)), bounds, table, held)
+        for f, test in tested.items():
+            held |= test(batch).astype(word) << word(f)
+        return held
+
+    return found
+
+
+def _only_compares(op: Expression, topic: Topic) -> str | None:
+    """The one float attribute that a predicate compares with constants, if it does nothing else."""
+    match op:
+        case And(left, right) | Or(left, right):
+            names = {_only_compares(left, topic), _only_compares(right, topic)}
+            return names.pop() if len(names) == 1 else None
+        case Compare(_, Name(name), Number()) | Compare(_, Number(), Name(name)):
+            return name if topic.by_name[name].kind == "float" else None
+        case _:
+            return None
+
+
+def _table(predicates: Mapping[int, Expression], name: str, topic: Topic, word: Any) -> tuple[Floats, Words]:
+    """The constants in order, and which predicates hold in each of the cells that they make."""
+    bounds = np.unique([float(c) for op in predicates.values() for c in _constants(op)])
+    between = [np.nextafter(bounds[0], -np.inf), *np.nextafter(bounds, np.inf)]
+    cells = np.empty(2 * len(bounds) + 2)
+    cells[0:-1:2], cells[1:-1:2], cells[-1] = between, bounds, np.nan
+    batch = pa.RecordBatch.from_pydict({name: cells})
+    table = np.zeros(len(cells), word)
+    for f, op in predicates.items():
+        table |= predicate(op, topic)(batch).astype(word) << word(f)
+    return bounds, table
+
+
+def _constants(op: Expression) -> Iterator[float | int]:
+    match op:
+        case And(left, right) | Or(left, right) | Compare(_, left, right):
+            yield from _constants(left)
+            yield from _constants(right)
+        case Number(value):
+            yield value
 
 
 def _comparison(sign: ComparisonSign, left: Expression, right: Expression, topic: Topic) -> Masks:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..lang.condition import Condition
-from ..machines.filter import MOST, Filters, StateFilter
+from ..machines.filter import MOST, Filters, StateFilter, word_of
 from ..machines.machine import Machine
 from ..machines.ordered import Ordered
 from ..model.event import Notification, Transition
@@ -97,8 +97,11 @@ def machine(conditions: Sequence[Condition]) -> Machine:
     """The machine of conditions that share topic, scopes and delivery."""
     first = conditions[0]
     universal = not first.keys and first.forest is None
+    word = word_of(len(conditions))
     filters = Filters(
         filters=tuple(map(state_filter, conditions)),
+        enters=columns.words([c.enter for c in conditions], first.topic, word),
+        leaves=columns.words([c.enter if c.momentary else c.exit for c in conditions], first.topic, word),
         depth=1 if universal else len(first.keys) + (first.forest.depth if first.forest else 0),
         chain=scalar.chain(first),
         scoping=columns.scoping(first),
@@ -110,12 +113,6 @@ def machine(conditions: Sequence[Condition]) -> Machine:
 
 
 def state_filter(condition: Condition) -> StateFilter:
-    """The filter of a condition, for one event and for a batch."""
-    enter, leave, topic = condition.enter, condition.exit, condition.topic
-    return StateFilter(
-        scalar.predicate(enter, topic),
-        scalar.predicate(leave, topic),
-        columns.predicate(enter, topic),
-        columns.predicate(leave, topic),
-        condition.momentary,
-    )
+    """The filter of a condition."""
+    enter, leave = (scalar.predicate(op, condition.topic) for op in (condition.enter, condition.exit))
+    return StateFilter(enter, leave, condition.momentary)

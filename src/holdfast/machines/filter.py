@@ -38,13 +38,17 @@ _LOW, _HIGH, _KEY, _WORD = "@low", "@high", "@key", "@word"
 
 @dataclass(frozen=True)
 class StateFilter:
-    """``[enter; leave]``, for one event and for a batch."""
+    """``[enter; leave]``, for one event."""
 
     enter: Callable[[Event], bool]
     leave: Callable[[Event], bool]
-    enters: Callable[[pa.RecordBatch], NDArray[np.bool_]]
-    leaves: Callable[[pa.RecordBatch], NDArray[np.bool_]]
     momentary: bool = False
+
+
+def word_of(filters: int) -> Any:
+    """The unsigned integer that has a bit for each of so many filters."""
+    assert 1 <= filters <= MOST
+    return np.uint8 if filters <= 8 else np.uint64
 
 
 class Level(NamedTuple):
@@ -75,10 +79,14 @@ class Summary(NamedTuple):
 
 @dataclass(frozen=True)
 class Filters:
-    """The machine.  ``chain`` and ``scoping`` give the keys of the scopes of an event and of a
-    batch, innermost first; ``shown`` turns an outermost key into the scope that people read."""
+    """The machine.  ``enters`` and ``leaves`` tell for each event of a batch which filters' predicates
+    hold; a momentary filter leaves as it enters.  ``chain`` and ``scoping`` give the keys of the
+    scopes of an event and of a batch, innermost first; ``shown`` turns an outermost key into the
+    scope that people read."""
 
     filters: tuple[StateFilter, ...]
+    enters: Callable[[pa.RecordBatch], Words]
+    leaves: Callable[[pa.RecordBatch], Words]
     depth: int
     chain: Callable[[Event], Chain | None]
     scoping: Callable[[pa.RecordBatch], tuple[tuple[NDArray[np.int32], pa.StringArray], ...]]
@@ -86,9 +94,7 @@ class Filters:
 
     @cached_property
     def word(self) -> Any:
-        """The unsigned integer that has a bit for each filter."""
-        assert 1 <= len(self.filters) <= MOST
-        return np.uint8 if len(self.filters) <= 8 else np.uint64
+        return word_of(len(self.filters))
 
     @cached_property
     def moving(self) -> Any:
@@ -182,28 +188,15 @@ class Filters:
     def _masks(
         self, batch: pa.RecordBatch, outermost: NDArray[np.int32]
     ) -> Iterator[tuple[int, Words, Words]]:
-        """For each chunk: where it begins, and the filters whose predicates hold at each event.
-
-        A momentary filter leaves as it enters, and an event outside every scope does nothing.
-        """
+        """For each chunk: where it begins, and the filters whose predicates hold at each event; one
+        outside every scope does nothing."""
         for at in range(0, len(batch), _CHUNK):
             part = batch if len(batch) <= _CHUNK else batch.slice(at, _CHUNK)
-            enter = self._packed([spec.enters(part) for spec in self.filters])
-            leave = self._packed(
-                [spec.enters(part) if spec.momentary else spec.leaves(part) for spec in self.filters]
-            )
+            enter, leave = self.enters(part), self.leaves(part)
             scopes = outermost[at : at + _CHUNK]
             if scopes.min() < 0:
                 enter, leave = enter * (scopes >= 0), leave * (scopes >= 0)
             yield at, enter, leave
-
-    def _packed(self, masks: list[NDArray[np.bool_]]) -> Words:
-        if len(masks) == 1:
-            return np.ascontiguousarray(masks[0]).view(np.uint8)
-        packed: Words = masks[0].astype(self.word)
-        for f, mask in enumerate(masks[1:], 1):
-            packed |= mask.astype(self.word) << self.word(f)
-        return packed
 
     def _known(self, state: State, found: Any) -> tuple[State, list[NDArray[np.int32] | None]]:
         """The state with room for every key of a batch, and how its codes translate into ours."""

@@ -26,10 +26,7 @@ from .checkpoint import SHARDS, Runner
 from .frame import Bad, batches_by_topic, events
 from .notice import spark_schema
 from .pack import PROGRESS, SPARK_SCHEMA, inmost, packed, row
-from .state import NOTIFICATIONS, OUTPUT, ShardProcessor
-
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+from .state import NOTIFICATIONS, OUTPUT, STORE, ShardProcessor
 
 
 def stream(
@@ -56,7 +53,8 @@ def stream(
     checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
     waits = any(condition.delivery.wait is not None for condition in checked.conditions)
     rows = events(checked, frame, map=map, topic=topic, bad=bad, all=waits)
-    frame.sparkSession.conf.set(_PROVIDER, ROCKSDB)
+    for name, value in STORE.items():
+        frame.sparkSession.conf.set(name, value)
     blobs = rows.mapInArrow(partial(_packed, checked, shards), SPARK_SCHEMA)
     machines = partial(runners, checked.conditions)
     said = blobs.groupBy("shard").transformWithState(

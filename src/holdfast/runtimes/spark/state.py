@@ -24,6 +24,13 @@ from .checkpoint import Runner
 from .notice import schema_of, table_of
 from .pack import PROGRESS, REPORT
 
+STORE = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    )
+}
+"""What a session must be set to: other stores do not know ``transformWithState``."""
+
 OUTPUT = "shard int, kind string, payload binary"
 NOTIFICATIONS, READ = "notifications", "read"
 """The kinds of rows that leave: notifications as an Arrow table, and what a reader said."""

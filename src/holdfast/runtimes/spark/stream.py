@@ -55,12 +55,11 @@ from .sink import (
     open_sink,
     require_ours,
 )
-from .state import NOTIFICATIONS, OUTPUT, READ, ShardProcessor
+from .state import NOTIFICATIONS, OUTPUT, READ, STORE, ShardProcessor
 
-_STATE = "spark.sql.streaming.stateStore"
 SETTINGS = {
-    f"{_STATE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
-    f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
+    **STORE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
 }

@@ -1,0 +1,123 @@
+"""What a protocol machine is told, and what it asks for.
+
+A machine reads no clock and draws no number: time comes with every input, and chance as the seed
+it is started with.  A host must not reuse a state that it passed to ``handle``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from .instant import Instant
+
+Peer = str
+"""Another machine, or a connection to it, by the name that the host knows it by."""
+
+EVERYBODY: Peer = "*"
+"""The address of everybody who can hear: a broadcast."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The host has begun (or begun again after a failure, with nothing but what the machine kept)."""
+
+    now: Instant
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A connection to a peer is there."""
+
+    now: Instant
+    peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A connection to a peer is gone."""
+
+    now: Instant
+    peer: Peer
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message has come."""
+
+    now: Instant
+    sender: Peer
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A timer has run out."""
+
+    now: Instant
+    timer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The machine's own user (an application, a client) wants something."""
+
+    now: Instant
+    request: Any
+
+
+Input = Started | Joined | Left | Received | Fired | Asked
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send a message to a peer; ``cause`` says for whom (a topic, a subscription), for accounts."""
+
+    to: Peer
+    message: Any
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Be told at ``at``; a timer of that name that is already running is replaced."""
+
+    timer: str
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTimer:
+    """Forget a timer; one that does not run is none."""
+
+    timer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand something to the machine's own user."""
+
+    what: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """End the connection to a peer, and say why."""
+
+    peer: Peer
+    why: str
+
+
+Effect = Send | SetTimer | CancelTimer | Deliver | Drop
+
+
+class ProtocolMachine(Protocol):
+    """A broker, a reader, a writer, a router: pure, so that every host runs it unchanged."""
+
+    def initial(self) -> Any:
+        """The state before any input."""
+
+    def handle(self, state: Any, given: Input) -> tuple[Any, list[Effect]]:
+        """Take one input.  The state that was passed in must not be used again."""

@@ -11,9 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from ..lang.condition import Condition
+from ..lang.rewrite import names
 from ..machines.filter import MOST, Filters, StateFilter, word_of
 from ..machines.machine import Machine
 from ..machines.ordered import Ordered
+from ..model.batch import AXES
 from ..model.event import Notification, Transition
 from ..model.instant import Instant
 from ..model.topic import Topic
@@ -69,6 +71,18 @@ class Coverage:
         ]
 
 
+def decisive(conditions: Iterable[Condition]) -> dict[str, frozenset[str]]:
+    """For each topic the columns that predicates and scopes need: whether an event matters depends on
+    no other."""
+    found: dict[str, set[str]] = {}
+    for condition in conditions:
+        mine = found.setdefault(condition.topic.name, set())
+        mine.update(names(condition.enter), names(condition.exit), *condition.keys)
+        if condition.forest is not None:
+            mine.update(("place", *AXES))
+    return {topic: frozenset(columns) for topic, columns in found.items()}
+
+
 def groups(conditions: Iterable[Condition]) -> list[Group]:
     """As few machines as the conditions allow; equal filters become one filter.  [S7]"""
     alike: dict[object, list[Condition]] = {}
@@ -89,8 +103,8 @@ def _shared(together: Sequence[Condition]) -> list[Group]:
 
 def _group(distinct: Sequence[Sequence[Condition]]) -> Group:
     first = distinct[0][0]
-    names = tuple(tuple(condition.name for condition in equal) for equal in distinct)
-    return Group(machine([equal[0] for equal in distinct]), first.topic, names, first.delivery.wait)
+    sharing = tuple(tuple(condition.name for condition in equal) for equal in distinct)
+    return Group(machine([equal[0] for equal in distinct]), first.topic, sharing, first.delivery.wait)
 
 
 def machine(conditions: Sequence[Condition]) -> Machine:

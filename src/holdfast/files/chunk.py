@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from ..errors import InputError, UsageError
 from ..model.batch import AXES, DICTIONARY, TYPES, located
@@ -22,6 +23,11 @@ from .find import InputFile
 from .reading import Layout, Reading, require_attributes
 from .tally import Rejects, Tally
 from .times import NeedsUnit, to_instants
+
+Rows = NDArray[np.int64]
+
+ROW = "@row"
+"""The place among all rows of all files of a row that has not been read whole."""
 
 NO_TIME, BAD_TIME, NO_SOURCE, NO_TOPIC = "no time", "unreadable time", "no source", "no topic"
 
@@ -38,22 +44,25 @@ class Fault(NamedTuple):
 class Chunk:
     """Columns by the file's names, and for each of their rows its place in the file (from zero).
 
-    ``faults`` are rows that never became columns.  ``data`` shows a row as it stands in the file.
+    ``faults`` are rows that never became columns; ``later`` are columns that have not been read yet.
+    ``data`` shows a row as it stands in the file.
     """
 
-    rows: np.ndarray[Any, np.dtype[np.int64]]
+    rows: Rows
     columns: Mapping[str, pa.Array]
     faults: tuple[Fault, ...] = ()
     show: Callable[[int], Any] | None = None
+    later: tuple[str, ...] = ()
 
     def data(self, i: int) -> Any:
         """The i-th row as it stands in the file."""
         if self.show is not None:
             return self.show(i)
-        return {name: _plain(column[i].as_py()) for name, column in self.columns.items()}
+        return {name: plain(column[i].as_py()) for name, column in self.columns.items()}
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A value as JSON can say it."""
     return None if value != value else value
 
 
@@ -135,11 +144,14 @@ def _shared(
     blame.add(mine & truths(pc.is_null(source)), NO_SOURCE)
     columns["source"] = source
     columns["sequence"] = _sequence(file, chunk, layout, blame, mine)
-    if layout.place is not None:
+    if chunk.later:
+        columns[ROW] = _places(file, chunk)
+    if layout.place is not None and layout.place not in chunk.later:
         place = chunk.columns[layout.place]
         columns["place"] = _converted(file, place, layout.place, "place", "text", blame, mine)
     for axis, theirs in zip(AXES, layout.axes, strict=False):
-        columns[axis] = _converted(file, chunk.columns[theirs], theirs, axis, "float", blame, mine)
+        if theirs not in chunk.later:
+            columns[axis] = _converted(file, chunk.columns[theirs], theirs, axis, "float", blame, mine)
     return columns
 
 
@@ -172,11 +184,15 @@ def _time(
 
 def _sequence(file: InputFile, chunk: Chunk, layout: Layout, blame: _Blame, mine: Mask) -> pa.Array:
     """The column if there is one; a row without it has its place among all rows of all files."""
-    places = pa.array((file.rank << 32) + chunk.rows, pa.int64())
+    places = _places(file, chunk)
     if layout.sequence is None:
         return places
     column = chunk.columns[layout.sequence]
     return pc.coalesce(_converted(file, column, layout.sequence, "sequence", "int", blame, mine), places)
+
+
+def _places(file: InputFile, chunk: Chunk) -> pa.Array:
+    return pa.array((file.rank << 32) + chunk.rows, pa.int64())
 
 
 def _attributes(
@@ -185,6 +201,8 @@ def _attributes(
     columns: dict[str, pa.Array] = {}
     for attribute in topic.attributes:
         theirs = reading.theirs(attribute.name)
+        if theirs in chunk.later:
+            continue
         column = chunk.columns.get(theirs)
         if column is None:
             columns[attribute.name] = pa.nulls(len(mine), TYPES[attribute.kind])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import InputError
-from .chunk import Chunk
+from .chunk import Chunk, Rows, plain
 from .convert import is_text
 from .find import InputFile
 from .tally import Tally
@@ -17,8 +19,13 @@ from .tally import Tally
 
 def names(file: InputFile) -> list[str]:
     """The columns, from the footer."""
+    return list(form(file).names)
+
+
+def form(file: InputFile) -> pa.Schema:
+    """The columns and their types, from the footer."""
     with opened(file) as table:
-        return list(table.schema_arrow.names)
+        return table.schema_arrow
 
 
 def opened(
@@ -39,29 +46,70 @@ def chunks(
     chunk_rows: int,
     source: str,
     row_groups: Sequence[int] | None = None,
+    later: Sequence[str] = (),
 ) -> Iterator[Chunk]:
-    """The wanted columns of some or all row groups, in file order; ``source`` as a dictionary."""
+    """The wanted columns of some or all row groups, in file order; ``source`` as a dictionary.
+
+    Of those that are left for ``later`` only a row that is to be shown is read.
+    """
+    first = [name for name in wanted if name not in later]
     with opened(file) as table:
         coded = [source] if is_text(table.schema_arrow.field(source).type) else []
         footer = table.metadata
     with opened(file, dictionaries=coded, footer=footer) as table:
-        sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        starts = _starts(footer)
         per_row = file.size / max(1, footer.num_rows)
-        for group in range(len(sizes)) if row_groups is None else row_groups:
+        for group in range(footer.num_row_groups) if row_groups is None else row_groups:
             at = int(starts[group])
-            for batch in _batches(file, table, wanted, group, chunk_rows):
+            for batch in _batches(file, table, first, group, chunk_rows):
                 tally.bytes += int((at + len(batch)) * per_row) - int(at * per_row)
                 rows = np.arange(at, at + len(batch), dtype=np.int64)
                 at += len(batch)
-                yield Chunk(rows, {name: batch.column(name) for name in wanted})
+                columns = {name: batch.column(name) for name in first}
+                yield Chunk(rows, columns, later=tuple(later), show=_whole(file, rows, wanted, later))
+
+
+def picked(file: InputFile, rows: Rows, wanted: Sequence[str]) -> Iterator[tuple[Rows, pa.Table]]:
+    """Some rows of a file, row group by row group: which of the rows they are, and the wanted columns."""
+    with opened(file) as table:
+        starts = _starts(table.metadata)
+        groups = np.searchsorted(starts, rows, "right") - 1
+        for group in np.unique(groups):
+            mine = np.flatnonzero(groups == group)
+            with _undamaged(file, int(group)):
+                whole = table.read_row_group(int(group), columns=list(wanted))
+            yield mine, whole.take(pa.array(rows[mine] - starts[group])).combine_chunks()
+
+
+def _starts(footer: pq.FileMetaData) -> Rows:
+    """The first row of each row group."""
+    sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
+    return np.concatenate([[0], np.cumsum(sizes[:-1])]).astype(np.int64)
+
+
+def _whole(
+    file: InputFile, rows: Rows, wanted: Sequence[str], later: Sequence[str]
+) -> Callable[[int], Any] | None:
+    """How to show a row of which a part has not been read."""
+
+    def show(i: int) -> Any:
+        ((_, row),) = picked(file, rows[i : i + 1], wanted)
+        return {name: plain(row.column(name)[0].as_py()) for name in wanted}
+
+    return show if later else None
 
 
 def _batches(
     file: InputFile, table: pq.ParquetFile, wanted: Sequence[str], group: int, chunk_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    try:
+    with _undamaged(file, group):
         yield from table.iter_batches(chunk_rows, row_groups=[group], columns=list(wanted))
+
+
+@contextmanager
+def _undamaged(file: InputFile, group: int) -> Iterator[None]:
+    try:
+        yield
     except (pa.ArrowException, OSError) as error:
         raise InputError(
             f"{file.path}: row group {group} cannot be read: {str(error)[:200]}. "

@@ -16,6 +16,7 @@ from .chunk import BAD_TIME, NO_SOURCE, NO_TIME, Chunk, needs_unit, to_batches
 from .convert import convert, exact_int
 from .find import InputFile
 from .reading import Layout, Reading, lay_out
+from .rest import Decisive, left_for_later
 from .tally import Rejects, Tally
 
 CHUNK_ROWS = 1 << 17
@@ -36,16 +37,19 @@ def read(
     *,
     row_groups: Sequence[int] | None = None,
     chunk_rows: int = CHUNK_ROWS,
+    decisive: Decisive | None = None,
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
     """The file's events in file order, as batches of one topic each.
 
     Columns are those of ``model.batch.schema``; ``source`` is dictionary-encoded.  ``row_groups``
-    restricts a Parquet file.
+    restricts a Parquet file.  With ``decisive`` the batches may lack other columns; those of the
+    rows that are kept are then read by ``rest.completed``.
     """
     layout = _layout(file, reading)
     if layout is None:
         return
-    for chunk in _chunks(file, layout, reading, tally, row_groups, chunk_rows):
+    later = [] if decisive is None else left_for_later(file, layout, reading, decisive)
+    for chunk in _chunks(file, layout, reading, tally, row_groups, chunk_rows, later=later):
         yield from _batches(file, chunk, layout, reading, tally, rejects)
 
 
@@ -80,6 +84,7 @@ def _chunks(
     row_groups: Sequence[int] | None,
     chunk_rows: int,
     block: int | None = None,
+    later: Sequence[str] = (),
 ) -> Iterator[Chunk]:
     wanted = layout.wanted(reading)
     match file.format:
@@ -90,7 +95,13 @@ def _chunks(
             return from_jsonl.chunks(file, wanted, tally, chunk_rows=chunk_rows)
         case "parquet":
             return from_parquet.chunks(
-                file, wanted, tally, chunk_rows=chunk_rows, source=layout.source, row_groups=row_groups
+                file,
+                wanted,
+                tally,
+                chunk_rows=chunk_rows,
+                source=layout.source,
+                row_groups=row_groups,
+                later=later,
             )
 
 

@@ -109,11 +109,14 @@ class Layout:
     open_ended: bool
     """Rows may have further columns that the layout does not list (JSON lines)."""
 
+    def topics(self, reading: Reading) -> Sequence[Topic]:
+        """The topics that the file's rows can be of."""
+        return reading.topics if self.topic is not None else [self.default] if self.default else []
+
     def wanted(self, reading: Reading) -> list[str]:
         """The file's columns that are worth reading, each once."""
-        topics = reading.topics if self.topic is not None else [self.default] if self.default else []
         columns = [*self.time, self.source, self.topic, self.sequence, self.place, *self.axes]
-        columns += [reading.theirs(a.name) for topic in topics for a in topic.attributes]
+        columns += [reading.theirs(a.name) for topic in self.topics(reading) for a in topic.attributes]
         return list(
             dict.fromkeys(c for c in columns if c is not None and (self.open_ended or c in self.names))
         )

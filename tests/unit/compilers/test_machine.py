@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.compilers.machine import groups
+from holdfast.compilers.machine import decisive, groups
 from holdfast.lang.parse import parse
 from holdfast.machines.filter import MOST, Filters
 from holdfast.machines.ordered import Ordered
@@ -97,3 +97,17 @@ def test_a_machine_is_as_deep_as_its_scopes(scope, depth):
 
 def test_nothing_makes_nothing():
     assert made() == []
+
+
+def test_predicates_keys_and_scopes_decide():
+    definition = """
+    topic T (value float, note text, room text, spare bool)
+    topic U (value float, spare float)
+    state A on T [value > 2; value < 1] per room
+    state B on U [value > 2; value < 1] scope box
+    region box = rectangle (0, 0) (1, 1)
+    """
+    assert decisive(parse(definition).check().conditions) == {
+        "T": {"value", "room"},
+        "U": {"value", "place", "x", "y", "z"},
+    }

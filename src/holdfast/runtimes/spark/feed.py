@@ -24,12 +24,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from ...compilers.machine import Coverage
+from ...compilers.machine import Coverage, decisive
 from ...errors import HoldfastError, InputError
 from ...files.find import InputFile
 from ...files.plan import latest_in
 from ...files.read import read
 from ...files.reading import Reading
+from ...files.rest import completed
 from ...files.tally import Tally
 from ...lang.condition import Condition
 from ...machines.filter import Filters
@@ -265,7 +266,8 @@ def read_part(feed: Feed, part: _Part) -> Iterator[pa.RecordBatch]:
 
 def _read_file(feed: Feed, runners: Sequence[Runner], file: InputFile, latest: Instant) -> _File:
     found, rejects = _File(), KeptRejects(feed.strict)
-    for topic, batch in read(file, feed.reading, found.tally, rejects):
+    first = decisive(feed.conditions)
+    for topic, batch in read(file, feed.reading, found.tally, rejects, decisive=first):
         mine = [runner for runner in runners if runner.group.topic == topic]
         if not len(batch) or not mine:
             continue
@@ -275,6 +277,10 @@ def _read_file(feed: Feed, runners: Sequence[Runner], file: InputFile, latest: I
             kept = _reduced(runner, batch, latest)
             if len(kept):
                 found.kept.setdefault(runner.number, []).append(kept)
+    for runner in runners:
+        if runner.number in found.kept:
+            whole = concatenate(found.kept[runner.number])
+            found.kept[runner.number] = [completed(whole, runner.group.topic, [file], feed.reading, first)]
     found.rejects = rejects.rows
     return found
 

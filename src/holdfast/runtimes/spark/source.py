@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -16,18 +17,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...compilers.machine import Coverage, Group, groups
+from ...compilers.machine import Coverage, Group, decisive, groups
 from ...errors import HoldfastError, InputError, UsageError
 from ...files.find import InputFile
 from ...files.plan import Part
 from ...files.read import read
 from ...files.reading import Reading
+from ...files.rest import Decisive, completed
 from ...files.sort import OutOfOrder, Sorter, stretches
 from ...files.tally import Rejects, Tally
 from ...lang.condition import Condition
 from ...machines.filter import Filters
 from ...model.batch import concatenate, times
-from ...model.instant import Instant
 from .pack import REPORT, held, packed, row
 
 MEMORY = 128 << 20
@@ -60,6 +61,11 @@ class Job:
     shards: int
     strict: bool = False
     keep_rejects: bool = False
+
+    @cached_property
+    def decisive(self) -> Decisive:
+        """The columns that are read first; the rest only of rows that are kept."""
+        return decisive(self.conditions)
 
 
 Rejected = tuple[str, int, str, str]
@@ -169,7 +175,7 @@ def _chosen(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Ite
         for topic, batch in _read(job, task, seen, watching):
             thin = batch.filter(pa.array(seen.count(batch, watching[topic])))
             for number, group in watching[topic]:
-                yield from _packed(job, number, group, group.machine.reduce(thin, closed=False))
+                yield from _packed(job, task, number, group, group.machine.reduce(thin, closed=False))
         return
     found = _as_it_comes(job, task, seen, watching)
     if found is None:
@@ -185,7 +191,13 @@ def _read(
     """What the pieces hold of topics that somebody watches."""
     for piece in task.part.pieces:
         batches = read(
-            piece.file, job.reading, seen.tally, seen.rejects, row_groups=piece.row_groups, chunk_rows=ROWS
+            piece.file,
+            job.reading,
+            seen.tally,
+            seen.rejects,
+            row_groups=piece.row_groups,
+            chunk_rows=ROWS,
+            decisive=job.decisive,
         )
         for topic, batch in batches:
             if topic.name in watching:
@@ -197,7 +209,7 @@ def _as_it_comes(
 ) -> Iterator[pa.RecordBatch] | None:
     """The reduced events of a part whose files are in order, packed; nothing if they are not, or if
     too much would have to wait until that is known."""
-    reduced = _Reduced(job, task.part.shared, watching)
+    reduced = _Reduced(job, task, watching)
     try:
         for topic, batch in stretches(_read(job, task, seen, watching)):
             seen.count(batch, watching[topic])
@@ -215,7 +227,7 @@ def _sorted(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Ite
         sorters = {name: stack.enter_context(Sorter(MEMORY // len(watching))) for name in watching}
         for topic, batch in _read(job, task, seen, watching):
             sorters[topic].add(batch.filter(pa.array(seen.count(batch, watching[topic]))))
-        reduced = _Reduced(job, task.part.shared, watching)
+        reduced = _Reduced(job, task, watching)
         for topic, sorter in sorters.items():
             for batch in sorter.drain():
                 reduced.add(topic, batch)
@@ -231,19 +243,19 @@ class _Reduced:
     predicate.
     """
 
-    def __init__(self, job: Job, shared: tuple[Instant, ...], watching: dict[str, Mine]) -> None:
+    def __init__(self, job: Job, task: Task, watching: dict[str, Mine]) -> None:
         self.bytes = 0
-        self._job, self._shared, self._watching = job, shared, watching
+        self._job, self._task, self._watching = job, task, watching
         self._inside: dict[int, list[pa.RecordBatch]] = {}
         self._at_ends: dict[int, list[pa.RecordBatch]] = {}
 
     def add(self, topic: str, batch: pa.RecordBatch) -> None:
         """Take a stretch of a topic, in order, which follows all before."""
-        moments = times(batch)
+        moments, shared = times(batch), self._task.part.shared
         begin, end = 0, len(batch)
-        if len(batch) and moments[0] in self._shared:
+        if len(batch) and moments[0] in shared:
             begin = int(np.searchsorted(moments, moments[0], "right"))
-        if begin < end and moments[-1] in self._shared:
+        if begin < end and moments[-1] in shared:
             end = int(np.searchsorted(moments, moments[-1], "left"))
         inside = batch if end - begin == len(batch) else batch.slice(begin, end - begin)
         for number, group in self._watching[topic]:
@@ -262,14 +274,18 @@ class _Reduced:
         inside, at_ends, self._inside, self._at_ends, self.bytes = self._inside, self._at_ends, {}, {}, 0
         for number, group in (machine for mine in self._watching.values() for machine in mine):
             if number in inside:
-                yield from _packed(
-                    self._job, number, group, group.machine.reduce(concatenate(inside[number]))
-                )
+                whole = group.machine.reduce(concatenate(inside[number]))
+                yield from _packed(self._job, self._task, number, group, whole)
             if number in at_ends:
-                yield from _packed(self._job, number, group, concatenate(at_ends[number]))
+                yield from _packed(self._job, self._task, number, group, concatenate(at_ends[number]))
 
 
-def _packed(job: Job, number: int, group: Group, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _packed(
+    job: Job, task: Task, number: int, group: Group, batch: pa.RecordBatch
+) -> Iterator[pa.RecordBatch]:
+    """What is left, completed by what was not read at first; some at a time, as it may be wide."""
     assert isinstance(group.machine, Filters)
-    if len(batch):
-        yield from packed(number, group.machine, batch, job.shards)
+    files = {piece.file.rank: piece.file for piece in task.part.pieces}.values()
+    for at in range(0, len(batch), ROWS):
+        some = completed(batch.slice(at, ROWS), group.topic, files, job.reading, job.decisive)
+        yield from packed(number, group.machine, some, job.shards)

@@ -88,8 +88,8 @@ def _collapsed(conditions: list[Condition]) -> str:
 
 _FILES = (
     "history from files",
-    "  readers   read with Arrow inside the executor, only columns that are declared; row groups of Parquet",
-    "            that touch in time are read together",
+    "  readers   read with Arrow inside the executor; row groups of Parquet that touch in time together",
+    "  columns   of Parquet first those that predicates and scopes need, the rest only of rows that are kept",
     "  drop      there what satisfies no predicate; of a closed part all that can start or end nothing",
     "  shuffle   what is left, once, packed by machine and shard (two shards for each core)",
     "  then      each shard is put in order by (time, source, sequence) and stepped; nothing is late",

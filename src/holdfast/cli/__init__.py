@@ -1,0 +1,59 @@
+"""The commands people type.  Thin: they read options, call, and show."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import HoldfastError
+from .define import check, explain, test
+from .history import replay
+from .live import run, status
+from .options import complain
+from .show import bench, demo, reproduce
+
+app = typer.Typer(
+    name="holdfast",
+    help="Publish/subscribe for sensor systems, by state: the start and the end of conditions that hold.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (demo, check, explain, test, replay, run, status, reproduce, bench):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run a command; an error is one message and an exit status: 1 a failed run, 2 wrong use."""
+    if sys.stdout is None:  # the shell closed it: >&-
+        sys.exit(1)
+    try:
+        app()
+    except HoldfastError as error:
+        complain(str(error))
+        sys.exit(error.exit_status)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:  # a full disk, a closed output, a folder that went away
+        complain(f"{error.filename or 'output'}: {error.strerror or error}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left to flush goes nowhere
+        sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from .. import __version__
+
+        typer.echo(f"holdfast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")
+    ] = False,
+) -> None: ...

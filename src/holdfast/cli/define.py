@@ -1,0 +1,62 @@
+"""``check``, ``explain``, ``test``: what a definition says."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..errors import UsageError
+from .options import Definition, Lets, counted, load, require_choice, warn
+
+
+def check(definition: Definition, let: Lets = None) -> None:
+    """Parse and type-check; list topics and subscriptions; warn of what is probably a mistake."""
+    from ..lang.ops import DeclareTopic
+    from ..lang.show import show
+
+    checked = load(definition, let)
+    for topic in checked.topics:
+        typer.echo(show(DeclareTopic(topic)))
+    for condition in checked.conditions:
+        kind = "filter" if condition.momentary else "state"
+        typer.echo(f"{kind} {condition.name} on {condition.topic.name}")
+    if checked.cases:
+        typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
+    warn(checked)
+    counts = [counted(checked.topics, "topic"), counted(checked.conditions, "subscription")]
+    if checked.warnings:
+        counts.append(counted(checked.warnings, "warning"))
+    typer.echo(f"{definition}: {', '.join(counts)}", err=True)
+
+
+def explain(
+    definition: Definition,
+    engine: Annotated[str, typer.Option(metavar="local|spark", help="The engine to plan for.")] = "local",
+    let: Lets = None,
+) -> None:
+    """The plan: what is pushed where, what is kept in state."""
+    from ..compilers.explain import explain as plan
+    from ..compilers.explain import explain_on_spark
+
+    require_choice("--engine", engine, ["local", "spark"])
+    typer.echo((explain_on_spark if engine == "spark" else plan)(load(definition, let)))
+
+
+def test(definition: Definition, let: Lets = None) -> None:
+    """Run the given/expect cases that stand beside the definition."""
+    from ..runtimes.local.cases import run_cases
+
+    checked = load(definition, let)
+    if not checked.cases:
+        raise UsageError(f'{definition} has no cases; write one with: case "name" given … expect …')
+    warn(checked)
+    failed = set()
+    for outcome in run_cases(checked):
+        if not outcome.holds:
+            failed.add(outcome.case.name)
+            line = outcome.expect.at.line if outcome.expect.at else 0
+            typer.echo(f'{definition}:{line}: case "{outcome.case.name}": {outcome}')
+    typer.echo(f"{len(checked.cases) - len(failed)} passed, {len(failed)} failed")
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,186 @@
+"""``replay``: a definition over files of readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ..errors import UsageError
+from .options import (
+    Definition,
+    Lets,
+    Maps,
+    OfTopic,
+    TimeFormat,
+    Unit,
+    Zone,
+    counted,
+    load,
+    reading_of,
+    require_choice,
+    warn,
+    warning,
+)
+
+if TYPE_CHECKING:
+    from ..files.tally import Tally
+    from ..lang.condition import Checked
+    from ..runtimes.local.replay import Replay
+
+
+def replay(
+    definition: Definition,
+    input: Annotated[
+        list[str],
+        typer.Option(
+            "--input", "-i", metavar="[TOPIC=]PATH", help="A file, folder or glob; may be repeated."
+        ),
+    ],
+    map: Maps = None,
+    topic: OfTopic = None,
+    zone: Zone = "UTC",
+    time_format: TimeFormat = None,
+    time_unit: Unit = None,
+    engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="With --engine spark: its master; local[*] by default.")
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="PATH", help="Where to; - is the terminal.")
+    ] = "-",
+    format: Annotated[
+        str | None, typer.Option(metavar="jsonl|csv|parquet", help="By the output's name, else jsonl.")
+    ] = None,
+    form: Annotated[str, typer.Option("--as", metavar="events|intervals", help="What a line is.")] = "events",
+    rejects: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Put rows that cannot be used here.")
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail at the first row that cannot be used.")
+    ] = False,
+    memory: Annotated[
+        int, typer.Option(metavar="MB", min=1, help="Memory for sorting; beyond it, the disk.")
+    ] = 128,
+    scratch: Annotated[Path | None, typer.Option(metavar="DIR", help="Where sorting may put files.")] = None,
+    let: Lets = None,
+) -> None:
+    """Run a definition over files of readings: the moments at which conditions start and end."""
+    from ..files.find import find
+    from ..files.tally import Rejects
+    from ..files.write import open_writer
+
+    require_choice("--engine", engine, ["local", "spark"])
+    if master is not None and engine != "spark":
+        raise UsageError("--master is Spark's: add --engine spark")
+    checked = load(definition, let)
+    warn(checked)
+    reading = reading_of(checked, map or [], topic, zone, time_format, time_unit)
+    files = find(input, [t.name for t in checked.topics])
+    _require_distinct([file.path for file in files], output, rejects)
+    with _progress(sum(file.size for file in files)) as show, Rejects(rejects, strict=strict) as put_aside:
+        history: Any
+        if engine == "spark":
+            history = _on_spark(checked, files, reading, put_aside, master)
+        else:
+            from ..runtimes.local.replay import Replay
+
+            history = Replay(
+                checked,
+                files,
+                reading,
+                rejects=put_aside,
+                memory=memory << 20,
+                scratch=scratch,
+                progress=show,
+            )
+        with open_writer(output, format or _format(output), form, checked.topics) as writer:  # type: ignore[arg-type]
+            for some in _gathered(history, 1024):
+                writer.write(some)
+    _summarise(history)
+
+
+def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: str | None) -> Any:
+    try:
+        from ..runtimes.spark.replay import Replay
+        from ..runtimes.spark.session import session
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--engine spark needs {error.name}; install holdfast[spark]") from error
+    return Replay(checked, files, reading, rejects=rejects, spark=session(master))
+
+
+def _require_distinct(inputs: list[str], output: str, rejects: str | None) -> None:
+    """No file is read and written, or written twice."""
+    taken = {Path(path).resolve(): "an input" for path in inputs}
+    for option, path in (("--output", output), ("--rejects", rejects)):
+        if path is None or (path == "-" and option == "--output"):
+            continue
+        if path == "-":
+            raise UsageError("--rejects needs a file; the terminal shows how many there were")
+        if (known := taken.get(Path(path).resolve())) is not None:
+            raise UsageError(f"{option} {path}: this file is {known} already; name another")
+        taken[Path(path).resolve()] = "the output"
+
+
+def _format(output: str) -> str:
+    suffix = Path(output).suffix.lower()
+    return {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}.get(suffix, "jsonl")
+
+
+def _gathered(items: Any, size: int) -> Iterator[list[Any]]:
+    """Lists of so many items."""
+    some: list[Any] = []
+    for item in items:
+        some.append(item)
+        if len(some) == size:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Any]:
+    """A bar of the bytes read, on a terminal; nothing in a pipe."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda tally: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=total)
+
+        def show(tally: Tally) -> None:
+            bar.update(task, completed=tally.bytes)
+
+        yield show
+
+
+def _summarise(history: Replay) -> None:
+    """What was read and what came of it, on the error stream."""
+    tally = history.tally
+    lines = [f"{counted(tally.rows, 'row')} read, {history.kept:,} could matter"]
+    lines += [f"{counted(count, 'row')} rejected: {reason}" for reason, count in tally.rejected.most_common()]
+    lines += [
+        f"{counted(count, 'row')} of topic '{name}', which is not declared"
+        for name, count in tally.other_topics.items()
+    ]
+    lines += [f"{counted(count, 'notification')} of {name}" for name, count in sorted(history.passed.items())]
+    lines += [
+        f"{counted(count, 'row')} in no scope of {name}"
+        for name, count in sorted(history.coverage.outside.items())
+    ]
+    holding = counted(history.holding(), "condition")
+    lines.append(f"{counted(history.passed.total(), 'notification')}; at the end {holding} held")
+    typer.echo("\n".join(lines), err=True)
+    for name in history.misplaced():
+        warning(
+            f"not one row lies in a scope of '{name}'.  A region is found by the column place, by x, y "
+            "and z, or by the sources that it lists; a key by its column.  Perhaps: --map place=NAME"
+        )

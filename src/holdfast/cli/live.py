@@ -1,0 +1,229 @@
+"""``run`` and ``status``: a definition over files as they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ..errors import UsageError
+from .options import (
+    Definition,
+    Lets,
+    Maps,
+    OfTopic,
+    TimeFormat,
+    Unit,
+    Zone,
+    counted,
+    load,
+    reading_of,
+    require_choice,
+    warn,
+)
+
+
+def run(
+    definition: Definition,
+    source: Annotated[
+        list[str],
+        typer.Option(metavar="dir:[TOPIC=]PATH", help="A folder in which files arrive; may be repeated."),
+    ],
+    checkpoint: Annotated[Path, typer.Option(metavar="DIR", help="Where the query remembers how far it is.")],
+    sink: Annotated[
+        str, typer.Option(metavar="parquet:PATH|jsonl:PATH|console", help="Where notifications go.")
+    ] = "console",
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="How often to look for files.")
+    ] = 1.0,
+    available_now: Annotated[
+        bool, typer.Option("--available-now", help="Read what is there now, and end.")
+    ] = False,
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish", help="With --available-now: at the end, process what ordered conditions hold back."
+        ),
+    ] = False,
+    map: Maps = None,
+    topic: OfTopic = None,
+    zone: Zone = "UTC",
+    time_format: TimeFormat = None,
+    time_unit: Unit = None,
+    late: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Put late events here; by default late.jsonl in DIR.")
+    ] = None,
+    rejects: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH", help="Put rows that cannot be used here; by default rejects.jsonl in DIR."
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first row that cannot be used.")
+    ] = False,
+    bad_files: Annotated[
+        str, typer.Option(metavar="stop|quarantine", help="What to do with a file that cannot be read.")
+    ] = "stop",
+    settle: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="A file that changed so recently is not read yet.")
+    ] = 2.0,
+    batch: Annotated[
+        int, typer.Option(metavar="MB", min=1, help="How much to read in one batch at most.")
+    ] = 256,
+    shards: Annotated[
+        int | None,
+        typer.Option(min=1, max=10_000, help="How many states to cut the scopes into, for good; 16."),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark's master; local[*] by default.")
+    ] = None,
+    let: Lets = None,
+) -> None:
+    """Run a definition over files as they arrive, on Spark, until stopped; it goes on after a crash."""
+    log, live = streaming()
+    checked = load(definition, let)
+    warn(checked)
+    if finish and not available_now:
+        raise UsageError("--finish ends the stream: add --available-now")
+    require_choice("--bad-files", bad_files, ["stop", "quarantine"])
+    settings = live.Live(
+        checked,
+        reading_of(checked, map or [], topic, zone, time_format, time_unit),
+        log.folders(source, [t.name for t in checked.topics]),
+        checkpoint,
+        sink,
+        late=late,
+        rejects=rejects,
+        shards=shards,
+        every=None if available_now else every,
+        finish=finish,
+        settle=settle,
+        batch_bytes=batch << 20,
+        quarantine=bad_files == "quarantine",
+        strict=strict,
+    )
+    with _stoppable() as stopped, _shown_progress() as show:
+        live.run(settings, master=master, progress=show, is_enough=stopped.is_set)
+    typer.echo("\n".join(_standing(checkpoint, most=0)[1:]), err=True)
+
+
+def streaming() -> Any:
+    """The modules of live queries, or what is missing for them."""
+    try:
+        from ..runtimes.spark import log, stream
+    except ModuleNotFoundError as error:
+        raise UsageError(f"holdfast run needs {error.name}; install holdfast[spark]") from error
+    return log, stream
+
+
+@contextmanager
+def _stoppable() -> Iterator[Any]:
+    """Whether somebody has asked us to stop: SIGTERM, or Ctrl-C."""
+    import signal
+    import threading
+
+    asked = threading.Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    for number in before:
+        signal.signal(number, lambda *_: asked.set())
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _shown_progress() -> Iterator[Any]:
+    """A line that changes, on a terminal; else a line for each batch, at most one in five seconds."""
+    import time
+
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with console.status("starting Spark") as line:
+            yield lambda batch, record, waiting: line.update(_progress_line(batch, record, waiting))
+        return
+    last = 0.0
+
+    def show(batch: int, record: Any, waiting: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > 5:
+            last = time.monotonic()
+            typer.echo(_progress_line(batch, record, waiting), err=True)
+
+    yield show
+
+
+def _progress_line(batch: int, record: Any, waiting: int) -> str:
+    rate = record.last_rows / max(record.written - record.started, 0.001)
+    said = sum(counts.transitions for counts in record.subscriptions.values())
+    return (
+        f"batch {batch}: {counted(record.rows, 'row')}, {rate:,.0f} a second, "
+        f"{counted(waiting, 'file')} waiting, {counted(said, 'notification')}, "
+        f"{counted(record.holding, 'condition')} holding"
+    )
+
+
+def status(
+    checkpoint: Annotated[Path, typer.Option(metavar="DIR", help="The checkpoint of a live query.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    most: Annotated[int, typer.Option(min=0, help="How many conditions to list at most.")] = 100,
+) -> None:
+    """The conditions that hold now, and what a live query has done, while it runs or after it."""
+    if as_json:
+        import json
+
+        from ..runtimes.spark.status import status as told
+
+        typer.echo(json.dumps(told(checkpoint, most), indent=2, ensure_ascii=False))
+    else:
+        typer.echo("\n".join(_standing(checkpoint, most)))
+
+
+def _standing(checkpoint: Path, most: int) -> list[str]:
+    """How a query stands, in lines."""
+    from ..runtimes.spark.status import status as told
+
+    it = told(checkpoint, most)
+    ago = "" if it["seconds_ago"] is None else f", {it['seconds_ago']:,.0f} s ago"
+    last = "no batch yet" if it["batch"] is None else f"last batch {it['batch']}{ago}"
+    files = it["files"]
+    lines = [f"{'running' if it['running'] else 'not running'}; {last}"]
+    lines.append(
+        f"{counted(files['read'], 'file')} read, {files['waiting']:,} waiting; {counted(it['rows'], 'row')}"
+    )
+    for kind, words in (
+        ("incomplete", "half-written"),
+        ("unknown", "of no known format (ignored)"),
+        ("quarantined", f"quarantined, see {checkpoint / 'quarantine.jsonl'}"),
+    ):
+        if files.get(kind):
+            lines.append(f"{counted(files[kind], 'file')} {words}")
+    lines += [f"{counted(count, 'row')} rejected: {reason}" for reason, count in it["rejected"].items()]
+    lines += [
+        f"{counted(count, 'row')} of topic '{name}', which is not declared"
+        for name, count in it["other_topics"].items()
+    ]
+    width = max([12, *map(len, it["subscriptions"])])
+    lines.append(
+        f"{'subscription':<{width}} {'events read':>14} {'passed on':>12} {'notifications':>14} {'late':>8}"
+    )
+    lines += [
+        f"{name:<{width}} {c['read']:>14,} {c['passed']:>12,} {c['transitions']:>14,} {c['late']:>8,}"
+        for name, c in it["subscriptions"].items()
+    ]
+    lines += [
+        f"{counted(c['outside'], 'event')} in no scope of {name}"
+        for name, c in it["subscriptions"].items()
+        if c["outside"]
+    ]
+    lines.append(f"{counted(it['holding'], 'condition')} holding now")
+    lines += [f"  {c['subscription']} {c['scope'] or ''} since {c['since']}" for c in it["conditions"]]
+    if most and it["holding"] > len(it["conditions"]):
+        lines.append(f"  … and {it['holding'] - len(it['conditions']):,} more; --most shows more")
+    return lines

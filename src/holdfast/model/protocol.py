@@ -53,6 +53,15 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class Undelivered:
+    """The host gave up a message to a peer that cannot keep up; the connection stands."""
+
+    now: Instant
+    peer: Peer
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Fired:
     """A timer has run out."""
 
@@ -68,7 +77,7 @@ class Asked:
     request: Any
 
 
-Input = Started | Joined | Left | Received | Fired | Asked
+Input = Started | Joined | Left | Received | Undelivered | Fired | Asked
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from ...model.batch import concatenate, times
 from .pack import REPORT, held, packed, row
 
 MEMORY = 128 << 20
-ROWS = 1 << 18
+ROWS = 1 << 20
 """How many rows are read at a time: each time costs a look at all names of sources."""
 MOST_HELD = 256 << 20
 """How many bytes of reduced events may wait in memory until a part is read."""

@@ -50,6 +50,10 @@ def generate(folder: Path, files: int, rows: int, sensors: int = 500, seed: int 
         part.rename(folder / f"{number:04d}.parquet")
 
 
+PATIENCE = 900
+"""So many seconds, and it has hung: far more than the slowest machine needs."""
+
+
 class LiveProcess:
     """``holdfast run`` in a process group of its own."""
 
@@ -80,12 +84,12 @@ class LiveProcess:
             case "java":
                 for child in self.java():
                     child.kill()
-        self.process.wait(60)
+        self.process.wait(PATIENCE)
 
-    def terminate(self, patience: float = 90) -> int:
+    def terminate(self) -> int:
         """Ask it to stop, and wait until it has."""
         self.process.terminate()
-        return self.process.wait(patience)
+        return self.process.wait(PATIENCE)
 
     def __enter__(self) -> LiveProcess:
         return self
@@ -96,7 +100,7 @@ class LiveProcess:
             child.kill()
         if with_group:
             self.process.kill()
-            self.process.wait(60)
+            self.process.wait(PATIENCE)
 
 
 def batches_done(checkpoint: Path) -> int:
@@ -107,7 +111,7 @@ def batches_done(checkpoint: Path) -> int:
     return 0 if number is None else number + 1
 
 
-def wait_for(condition, seconds: float, process: LiveProcess | None = None) -> bool:
+def wait_for(condition, seconds: float = PATIENCE, process: LiveProcess | None = None) -> bool:
     """Wait until it is so; no longer than so many seconds, or than the process lives."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -131,7 +135,7 @@ def harass(arguments: Sequence[str], checkpoint: Path, log: Path, kills: Sequenc
                 wait_for(lambda: False, rng.uniform(1, 12), live)
             else:
                 more = before + rng.choice([1, 1, 2, 3])
-                wait_for(lambda more=more: batches_done(checkpoint) >= more, 120, live)
+                wait_for(lambda more=more: batches_done(checkpoint) >= more, process=live)
                 wait_for(lambda: False, rng.uniform(0, 0.8), live)
             met += live.process.poll() is None
             live.kill(what)

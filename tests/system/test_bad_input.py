@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from support.chaos import PATIENCE
+
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 WARM = "topic Reading (value float)\nstate Warm on Reading [value > 25; value < 22] per source\n"
 GOOD = "time,source,value\n2020-01-01T00:00:00Z,s1,26\n2020-01-01T00:01:00Z,s1,21\n"
@@ -70,7 +72,7 @@ def parquet_bytes() -> bytes:
         ("data.parquet", parquet_bytes()[:-20]),
         ("data.parquet", b"PAR1" + b"\x00" * 200 + b"PAR1"),
         ("data.csv", parquet_bytes()),
-        ("data.csv", gzip.compress(GOOD.encode())),
+        ("data.csv", gzip.compress(GOOD.encode(), mtime=0)),
         ("data.csv.gz", GOOD.encode()),
         ("data.jsonl", GOOD.encode()),
         ("data.csv", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"),
@@ -426,8 +428,8 @@ def test_with_two_topics_and_no_topic_column_the_user_is_asked(place: Path, hold
         ("data.csv", b"time,source,value\n"),
         ("data.jsonl", b""),
         ("data.jsonl", b"\n\n"),
-        ("data.csv.gz", gzip.compress(b"")),
-        ("data.csv.gz", gzip.compress(b"time,source,value\n")),
+        ("data.csv.gz", gzip.compress(b"", mtime=0)),
+        ("data.csv.gz", gzip.compress(b"time,source,value\n", mtime=0)),
     ],
 )
 def test_an_empty_input_gives_an_empty_output(name: str, content: bytes, place: Path, holdfast: Any) -> None:
@@ -468,7 +470,7 @@ def test_whoever_reads_the_output_may_stop(format: str, place: Path) -> None:
     )
     (place / "data.csv").write_text("time,source,value\n" + lines)
     command = f"{HOLDFAST} replay app.hf -i data.csv --format {format} | head -1"
-    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=PATIENCE)
     assert len(ran.stdout.splitlines()) == 1
     assert "Traceback" not in ran.stderr
     assert "BrokenPipe" not in ran.stderr
@@ -480,7 +482,7 @@ def test_a_closed_output_is_not_a_traceback(place: Path) -> None:
         ["bash", "-c", f"{HOLDFAST} replay app.hf -i good.csv > /dev/full"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert ran.returncode == 1
     assert "Traceback" not in ran.stderr
@@ -488,9 +490,9 @@ def test_a_closed_output_is_not_a_traceback(place: Path) -> None:
 
 def test_a_real_process_says_the_same_as_main(place: Path, holdfast: Any) -> None:
     ran = subprocess.run(
-        [HOLDFAST, "replay", "app.hf", "-i", "good.csv"], capture_output=True, text=True, timeout=60
+        [HOLDFAST, "replay", "app.hf", "-i", "good.csv"], capture_output=True, text=True, timeout=PATIENCE
     )
     assert (ran.returncode, ran.stdout) == (0, holdfast("replay", "app.hf", "-i", "good.csv").out)
-    bad = subprocess.run([HOLDFAST, "check", "nowhere.hf"], capture_output=True, text=True, timeout=60)
+    bad = subprocess.run([HOLDFAST, "check", "nowhere.hf"], capture_output=True, text=True, timeout=PATIENCE)
     assert (bad.returncode, bad.stdout) == (2, "")
     assert "nowhere.hf" in bad.stderr

@@ -12,7 +12,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from support.chaos import WARM, LiveProcess, batches_done, generate, wait_for
+from support.chaos import PATIENCE, WARM, LiveProcess, batches_done, generate, wait_for
 from support.runtimes import session
 
 MASTER = "local-cluster[2,1,1024]"
@@ -49,7 +49,9 @@ def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
         *("--master", MASTER, "--available-now", "--finish"),
     ]
     with LiveProcess(arguments, site / "log") as live:
-        assert wait_for(lambda: batches_done(site / "checkpoint") >= 2, 200, live), (site / "log").read_text()
+        assert wait_for(lambda: batches_done(site / "checkpoint") >= 2, process=live), (
+            site / "log"
+        ).read_text()
         victim, *rest = executors(live)
         assert len(rest) == 1
         victim.kill()
@@ -75,7 +77,7 @@ def test_replay_on_a_cluster(site, holdfast):
         MASTER,
     ]
     subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, command)], check=True, timeout=500, env=os.environ
+        [sys.executable, "-m", "holdfast", *map(str, command)], check=True, timeout=PATIENCE, env=os.environ
     )
     assert by_id(pq.read_table(out).to_pylist()) == expected(site, holdfast)
 
@@ -104,12 +106,12 @@ def standalone(tmp_path):
         return log
 
     log = start("Master", "--port", "0", "--webui-port", "0")
-    assert wait_for(lambda: "Starting Spark master at" in log.read_text(), 60), log.read_text()
+    assert wait_for(lambda: "Starting Spark master at" in log.read_text()), log.read_text()
     (url,) = {word for word in log.read_text().split() if word.startswith("spark://")}
     log = start(
         "Worker", "--webui-port", "0", "--cores", "2", "--memory", "1g", "--work-dir", str(tmp_path), url
     )
-    assert wait_for(lambda: "Successfully registered" in log.read_text(), 60), log.read_text()
+    assert wait_for(lambda: "Successfully registered" in log.read_text()), log.read_text()
     try:
         yield url, home / "bin/spark-submit", environment
     finally:
@@ -134,7 +136,7 @@ def test_the_same_commands_on_a_standalone_cluster_and_through_spark_submit(site
         ],
     }.items():
         done = subprocess.run(
-            [*map(str, command)], timeout=300, env=environment, capture_output=True, text=True
+            [*map(str, command)], timeout=PATIENCE, env=environment, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{name}: {done.stderr}"
     wanted = expected(site, holdfast)

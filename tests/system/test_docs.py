@@ -37,6 +37,7 @@ import typer
 import holdfast
 from holdfast import cli
 from holdfast.runtimes.local.cases import run_cases
+from support.chaos import PATIENCE
 from support.runtimes import session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -226,7 +227,11 @@ def _in_process(arguments: list[str]) -> tuple[int, str]:
 
 def _in_shell(command: str) -> tuple[int, str]:
     done = subprocess.run(
-        ["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=120
+        ["bash", "-c", command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        timeout=PATIENCE,
     )
     return done.returncode, done.stdout.decode()
 

@@ -79,7 +79,9 @@ def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfa
 def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
     generate(site / "inbox", files=40, rows=20_000)
     with LiveProcess([*arguments("parquet:out"), "--every", "0"], site / "log") as live:
-        assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, 120, live), (site / "log").read_text()
+        assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, process=live), (
+            site / "log"
+        ).read_text()
         assert holdfast("status", "--checkpoint", "checkpoint").out.startswith("running")
         assert live.terminate() == 0, (site / "log").read_text()
     done = batches_done(site / "checkpoint")

@@ -264,7 +264,7 @@ def test_files_that_are_not_what_they_say(put, reads, tmp_path):
         ("b.parquet", b"", "is empty .*not a Parquet file"),
         ("c.parquet", parquet[: len(parquet) // 2], "footer cannot be read"),
         ("d.parquet", bytes(range(256)) * 20, "is not a Parquet file"),
-        ("b.csv", gzip.compress(csv), "is compressed with gzip.*rename it to end in .gz"),
+        ("b.csv", gzip.compress(csv, mtime=0), "is compressed with gzip.*rename it to end in .gz"),
         ("c.csv", bytes(range(256)) * 20, "holds binary data"),
         ("d.csv", csv.decode().encode("utf-16"), "is UTF-16 text"),
         ("b.jsonl", b"[\n{}\n]", "is one JSON array.*jq"),

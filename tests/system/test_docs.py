@@ -8,7 +8,7 @@ A page is read from top to bottom in a folder of its own, which holds `examples`
                                could name, its cases are run, too
     ```hf error                must fail with the message in the ```text block that follows
                                (with a title, commands may show it instead)
-    ```csv title=x.csv         any other file of the page (also toml, jsonl, python)
+    ```csv title=x.csv         any other file of the page (also toml, yaml, jsonl, python)
     ```console                 `$ command` and exactly what it prints; a line `...` stands for any lines
     ```console exit=2          the last command ends with this status
     ```sh                      commands that must succeed, whatever they print
@@ -138,7 +138,7 @@ def read_aloud(name: str, text: str, folder: Path) -> Page:
                 _python(page, block, follower)
             case "text":
                 pass
-            case "csv" | "toml" | "json" | "jsonl" if "title" in block.words:
+            case "csv" | "toml" | "json" | "jsonl" | "yaml" if "title" in block.words:
                 pass
             case "json" | "jsonl" | "toml":
                 pass

@@ -13,7 +13,9 @@ from .define import check, explain, test
 from .history import replay
 from .live import run, status
 from .options import complain
+from .overlay import broker, publish, subscribe
 from .show import bench, demo, reproduce
+from .simulate import sim
 
 app = typer.Typer(
     name="holdfast",
@@ -22,7 +24,22 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, check, explain, test, replay, run, status, reproduce, bench):
+COMMANDS = (
+    demo,
+    check,
+    explain,
+    test,
+    replay,
+    run,
+    status,
+    broker,
+    publish,
+    subscribe,
+    sim,
+    reproduce,
+    bench,
+)
+for command in COMMANDS:
     app.command()(command)
 
 

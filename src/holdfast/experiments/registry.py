@@ -9,7 +9,11 @@ from ..errors import UsageError, did_you_mean
 from .experiment import Experiment
 
 MODULES = {
+    "hop-model": "hop_model.run",
+    "memoization": "memoization.run",
+    "oem-validation": "oem_validation.run",
     "state-filter-table": "state_filter_table.run",
+    "subsumption-study": "subsumption_study.run",
 }
 """Name -> the module here whose ``EXPERIMENT`` it is."""
 

@@ -1,0 +1,278 @@
+"""``broker``, ``publish``, ``subscribe``: the overlay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UsageError, did_you_mean
+from .options import load, require_choice
+
+if TYPE_CHECKING:
+    from ..runtimes.overlay.identity import Identity
+
+HERE = "127.0.0.1:4653"
+
+Connect = Annotated[str, typer.Option("--connect", "-c", metavar="HOST:PORT", help="The broker.")]
+Named = Annotated[
+    str | None, typer.Option("--name", help="Under which name; each is used once at a time. A free one.")
+]
+Token = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="PATH", help="A secret that both ends must know; it is not sent."),
+]
+Cert = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="PATH", help="The certificate to show (PEM).")
+]
+PrivateKey = Annotated[Path | None, typer.Option("--tls-key", metavar="PATH", help="Its key (PEM).")]
+Authority = Annotated[
+    Path | None,
+    typer.Option("--tls-ca", metavar="PATH", help="Call with TLS; trust what this authority signed (PEM)."),
+]
+Wire = Annotated[str, typer.Option("--wire", metavar="msgpack|xml", help="The language to speak.")]
+MaxFrame = Annotated[int, typer.Option("--max-frame", metavar="BYTES", help="The longest message.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for a broker that is not there yet.")]
+Definition = Annotated[
+    Path | None, typer.Argument(metavar="[APP.hf]", help="The definition.", show_default=False)
+]
+
+
+def broker(
+    name: Annotated[str | None, typer.Option("--name", help="Its name, unique in the overlay.")] = None,
+    listen: Annotated[
+        str, typer.Option("--listen", "-l", metavar="HOST:PORT", help="Where to take calls; port 0 is any.")
+    ] = HERE,
+    connect: Annotated[
+        list[str] | None,
+        typer.Option("--connect", "-c", metavar="HOST:PORT", help="A broker to call; may be repeated."),
+    ] = None,
+    queue: Annotated[int, typer.Option("--queue", help="How many messages wait for a slow peer.")] = 10_000,
+    when_full: Annotated[
+        str, typer.Option("--when-full", metavar="drop-oldest|disconnect", help="What to do when more would.")
+    ] = "drop-oldest",
+    max_frame: MaxFrame = 1 << 20,
+    peers: Annotated[int, typer.Option("--peers", min=1, help="How many connections at a time.")] = 1_000,
+    heartbeat: Annotated[
+        float, typer.Option("--heartbeat", metavar="SECONDS", min=0.001, help="Silence after which to ask.")
+    ] = 10.0,
+    retry: Annotated[
+        float, typer.Option("--retry", metavar="SECONDS", min=0.001, help="The longest wait between calls.")
+    ] = 5.0,
+    token_file: Token = None,
+    tls_cert: Cert = None,
+    tls_key: PrivateKey = None,
+    tls_ca: Authority = None,
+    tls_callers: Annotated[
+        bool, typer.Option("--tls-callers", help="Callers, too, must show what --tls-ca signed.")
+    ] = False,
+    ask: Annotated[
+        str | None,
+        typer.Option("--ask", metavar="HOST:PORT", help="Print what a running broker has done, and end."),
+    ] = None,
+) -> None:
+    """Pass on what somebody wants: a broker, alone or in a tree with others, until stopped.
+
+    Says where it listens on standard output, and who comes and goes on the error stream.
+    """
+    import json
+
+    from ..model.instant import SECOND
+    from ..runtimes.overlay.address import parse_address
+    from ..runtimes.overlay.backoff import Backoff
+    from ..runtimes.overlay.limits import Limits
+    from ..runtimes.overlay.outbox import POLICIES
+    from ..runtimes.overlay.serve import inquire, serve
+
+    if ask is not None:
+        identity = _identity("client", None, token_file, tls_cert, tls_key, tls_ca)
+        told = _run(inquire(parse_address(ask, "--ask"), identity))
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    if name is None:
+        raise UsageError("a broker needs a name, unique in its overlay: --name NAME")
+    require_choice("--when-full", when_full, [*POLICIES])
+    limits = Limits(
+        max_frame=max_frame,
+        queue=queue,
+        when_full=when_full,  # type: ignore[arg-type]
+        peers=peers,
+        heartbeat=int(heartbeat * SECOND),
+    )
+    _run(
+        serve(
+            _identity("broker", name, token_file, tls_cert, tls_key, tls_ca, of_callers=tls_callers),
+            parse_address(listen, "--listen"),
+            [parse_address(text, "--connect") for text in connect or []],
+            limits,
+            Backoff(most=int(retry * SECOND)),
+            lambda address: typer.echo(f"listening on {address}"),
+        )
+    )
+
+
+def publish(
+    events: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[EVENT …]", help="Events as JSON; without any, lines of standard input."),
+    ] = None,
+    connect: Connect = HERE,
+    definition: Annotated[
+        Path | None, typer.Option("--topics", metavar="APP.hf", help="Declares the topics, and their kinds.")
+    ] = None,
+    topic: Annotated[str | None, typer.Option("--topic", help="Of events that do not say theirs.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Of events that do not say theirs.")] = None,
+    settle: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="How long subscriptions may take to come, once a topic is advertised.",
+        ),
+    ] = 0.3,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first line that is no event.")
+    ] = False,
+    wait: Wait = False,
+    name: Named = None,
+    wire: Wire = "msgpack",
+    max_frame: MaxFrame = 1 << 20,
+    token_file: Token = None,
+    tls_cert: Cert = None,
+    tls_key: PrivateKey = None,
+    tls_ca: Authority = None,
+) -> None:
+    """Send events to a broker: JSON with source, topic, time (else now) and attributes, one a line."""
+    from ..runtimes.overlay.address import parse_address
+    from ..runtimes.overlay.limits import Limits
+    from ..runtimes.overlay.publish import publish as send
+    from ..runtimes.overlay.reading import Lines
+
+    lines = Lines(_topics(definition), topic, source)
+    done = _run(
+        send(
+            parse_address(connect, "--connect"),
+            _identity("publisher", name, token_file, tls_cert, tls_key, tls_ca, wire),
+            lines,
+            events or None,
+            limits=Limits(max_frame=max_frame),
+            settle=settle,
+            strict=strict,
+            patient=wait,
+            complain=lambda message: typer.echo(message, err=True),
+        )
+    )
+    if done is not None:
+        typer.echo(done, err=True)
+
+
+def subscribe(
+    definition: Definition = None,
+    connect: Connect = HERE,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME", help="Of the definition only these.")
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where", metavar="EXPRESSION", help="Without a definition: 'topic == \"T\" && value > 40'."
+        ),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", "-n", min=1, help="End after so many notifications.")
+    ] = None,
+    wait: Wait = False,
+    name: Named = None,
+    wire: Wire = "msgpack",
+    max_frame: MaxFrame = 1 << 20,
+    token_file: Token = None,
+    tls_cert: Cert = None,
+    tls_key: PrivateKey = None,
+    tls_ca: Authority = None,
+) -> None:
+    """Print what happens as JSON lines, until stopped: the starts and ends of conditions, or matches.
+
+    If events may have been lost while a condition held, it is told with the status "unknown".
+    """
+    from ..runtimes.overlay.address import parse_address
+    from ..runtimes.overlay.limits import Limits
+    from ..runtimes.overlay.subscribe import subscribe as hear
+
+    requests = _requests(definition, only or [], where)
+    _run(
+        hear(
+            parse_address(connect, "--connect"),
+            _identity("subscriber", name, token_file, tls_cert, tls_key, tls_ca, wire),
+            requests,
+            limits=Limits(max_frame=max_frame),
+            count=count,
+            patient=wait,
+            subscribed=lambda at: typer.echo(f"subscribed at '{at}'", err=True),
+        )
+    )
+
+
+def _requests(definition: Path | None, only: list[str], where: str | None) -> list[Any]:
+    """What is asked of the broker."""
+    from ..protocols.cbps.client import subscribe, watch
+    from ..runtimes.overlay.wanted import content_filter
+
+    if (definition is None) == (where is None):
+        raise UsageError("give a definition (APP.hf), or a filter: --where 'topic == \"T\" && value > 40'")
+    if where is not None:
+        if only:
+            raise UsageError("--only chooses from a definition; --where has none")
+        return [subscribe("where", content_filter(where))]
+    from ..lang.parse import load as parsed
+    from ..runtimes.overlay.conditions import definitions
+
+    assert definition is not None
+    found = definitions(parsed(definition))
+    for name in only:
+        if name not in found:
+            hint = did_you_mean(name, found) or f"There is {', '.join(found) or 'none'}."
+            raise UsageError(f"--only {name}: {definition} has no subscription of that name. {hint}")
+    if not found:
+        raise UsageError(f"{definition} subscribes to nothing: add a filter or a state")
+    return [watch(name, text) for name, text in found.items() if not only or name in only]
+
+
+def _topics(definition: Path | None) -> dict[str, Any]:
+    return {} if definition is None else {topic.name: topic for topic in load(definition).topics}
+
+
+def _identity(
+    role: str,
+    name: str | None,
+    token_file: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    ca: Path | None,
+    wire: str = "msgpack",
+    *,
+    of_callers: bool = False,
+) -> Identity:
+    from ..runtimes.overlay.client import free_name
+    from ..runtimes.overlay.codec import LANGUAGES
+    from ..runtimes.overlay.handshake import read_token
+    from ..runtimes.overlay.identity import Identity
+    from ..runtimes.overlay.tls import Certificates
+
+    require_choice("--wire", wire, [*LANGUAGES])
+    return Identity(
+        name or free_name(role),
+        "broker" if role == "broker" else "client",
+        None if token_file is None else read_token(token_file),
+        Certificates(cert, key, ca, of_callers),
+        wire,  # type: ignore[arg-type]
+    )
+
+
+def _run(work: Any) -> Any:
+    """Do something until it ends, or somebody asks us to stop: SIGTERM, or Ctrl-C."""
+    import asyncio
+
+    from ..runtimes.overlay.serve import until_stopped
+
+    return asyncio.run(until_stopped(work))

@@ -1,0 +1,72 @@
+"""What the thesis says in Table 9, and whether ours bears it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..experiment import Claim, Row
+
+MINUTES = (5, 35, 75, 120)
+PTZ_RADIO = (17776.1, 124084.6, 265907.2, 425459.3)
+OEM_RADIO = (17727.92, 124095.4, 265918.7, 425470.0)
+PTZ_MCU = (4449.0, 31056.3, 66552.1, 106485.3)
+OEM_MCU = (4454.685, 31076.92, 66574.06, 106508.5)
+"""Table 9, mJ."""
+
+TOLERANCE = 0.003
+"""0.3 % [D39]; the thesis' largest error is 0.27 %."""
+
+RULES = {
+    "radio-error": "At 5, 35, 75 and 120 min the radio's online energy is within 0.3 % of what is computed "
+    "afterwards, from states and from frames.",
+    "mcu-error": "At 5, 35, 75 and 120 min the processor's online energy is within 0.3 % of what is "
+    "computed afterwards.",
+    "linear": "Energy grows linearly with time: E(t)/t at 5, 35 and 75 min is within 0.3 % of that at "
+    "120 min, for radio and processor.",
+    "values": "The radio's energies are those of Table 9's OEM column within 0.3 %.",
+}
+
+NOTES = {
+    "radio-error": "The thesis compares two tools on different runs, so its error (-0.27 % at 5 min, below "
+    "0.01 % from 35 min on) is that of the runs and of two ways to log. Ours is small because it is one "
+    "simulator, and not zero because seeds differ: chance moves a transmission across the end of a run. "
+    "Within one run account and trace agree to 12 digits (tests/unit/sim/test_validation.py). The thesis' "
+    'column is headed "Error %" and holds fractions; gaps of 6 to 48 mJ are no "nano-Joule".',
+    "mcu-error": "The active share of 23.27 % is set, not found: the thesis' energies imply it and its text "
+    "does not explain it; sampling at 4 Hz (chapter 3) that takes 58 ms stands for it here. So the "
+    "processor's energies are those of Table 9 by construction, but for what frames and timers add "
+    "(0.16 %). What is judged is whether two accounts agree.",
+    "linear": "A constant rate on a quiet channel leaves nothing that could bend the line. The thesis' own "
+    "processor is 0.38 % above its mean after 5 min (radio: 0.00002 %), which it calls linear, too.",
+    "values": "A radio that never sleeps draws 59.1 mW, and 52.2 mW for the tenth of a percent in which it "
+    "sends; whether a frame takes 1.18 ms (ours, 37 bytes) or 1.005 ms (what the thesis' figures imply) "
+    "changes the sum by 0.002 %. Any run gives these values; that is why the rest state decides every "
+    "comparison of energies.",
+}
+
+
+def claims(rows: Sequence[Row]) -> tuple[Claim, ...]:
+    """The claims, judged by their rules."""
+    paper_and_ours = {
+        "radio-error": (_worst(rows, "paper_radio_error"), _worst(rows, "radio_error")),
+        "mcu-error": (_worst(rows, "paper_mcu_error"), _worst(rows, "mcu_error")),
+        "linear": (
+            max(_bend(rows, "paper_radio_oem"), _bend(rows, "paper_mcu_oem")),
+            max(_bend(rows, "radio_online"), _bend(rows, "mcu_online")),
+        ),
+        "values": (0.0, max(abs(row["radio_online"] / row["paper_radio_oem"] - 1) for row in rows)),
+    }
+    return tuple(
+        Claim(id, RULES[id], paper, ours, ours <= TOLERANCE, NOTES[id])
+        for id, (paper, ours) in paper_and_ours.items()
+    )
+
+
+def _worst(rows: Sequence[Row], column: str) -> float:
+    return max(abs(row[column]) for row in rows)
+
+
+def _bend(rows: Sequence[Row], column: str) -> float:
+    """How far the mean power up to some time is from that of the whole run, at most."""
+    power = {row["minutes"]: row[column] / row["minutes"] for row in rows}
+    return max(abs(mean / power[MINUTES[-1]] - 1) for mean in power.values())

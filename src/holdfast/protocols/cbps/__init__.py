@@ -1,0 +1,1 @@
+"""Content-based publish/subscribe over a tree of brokers.  [Fulcrum, ch. 3, 4, 6]"""

@@ -1,0 +1,285 @@
+"""The event broker: a protocol machine that passes on only what somebody wants.  [Fulcrum §6.12]
+
+What a broker holds is at all times what its live connections have stored and not withdrawn, and what it
+has sent on is what they and the advertisements it knows call for; so the order in which advertisements,
+subscriptions and connections come and go makes no difference [B10].
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from ...errors import UsageError
+from ...model.instant import Instant
+from ...model.protocol import (
+    Asked,
+    Effect,
+    Fired,
+    Input,
+    Joined,
+    Left,
+    Peer,
+    Received,
+    Send,
+    SetTimer,
+    Started,
+    Undelivered,
+)
+from .bundle import (
+    is_empty,
+    is_stored,
+    lasting,
+    passing,
+    says_the_same,
+    well_formed,
+    without_advertisements,
+    without_interest,
+)
+from .condition import Conditions
+from .content import Content
+from .context import content_of, passes, received
+from .leases import LEASES, Leases
+from .message import (
+    KINDS,
+    Answer,
+    Ask,
+    Bundle,
+    ExpressSlip,
+    Interruption,
+    Key,
+    Message,
+    Placement,
+    Refusal,
+    Registration,
+    Renewal,
+    Unadvertise,
+    Unsubscribe,
+)
+from .replica import Sight
+from .routing import Routing, Stored
+from .spreading import Spreading
+from .watching import Watch, Watching
+
+MOST_HOPS = 64
+"""What has come by so many brokers goes in circles, and ends here."""
+
+
+@dataclass(slots=True)
+class State:
+    """All that a broker remembers.  ``counted`` says what it has done, for accounts."""
+
+    routing: Routing = field(default_factory=Routing)
+    watching: Watching = field(init=False)
+    leases: Leases = field(default_factory=Leases)
+    counted: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.watching = Watching(self.routing)
+
+
+@dataclass(frozen=True)
+class Broker:
+    """The machine.  ``conditions`` makes sense of state filters.  Of one connection it stores at most
+    ``most`` bundles.  Without ``memoize`` it neither writes nor reads express slips."""
+
+    conditions: Conditions
+    most: int = 100_000
+    memoize: bool = True
+
+    def initial(self) -> State:
+        return State()
+
+    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+        turn = _Turn(self, state, given.now)
+        match given:
+            case Started():
+                pass
+            case Joined(_, peer):
+                turn.joined(peer)
+            case Left(_, peer):
+                turn.left(peer)
+            case Received(_, sender, message):
+                turn.received(sender, message)
+            case Undelivered(_, peer, message):
+                turn.undelivered(peer, message)
+            case Fired():
+                turn.expire()
+            case Asked(_, request):
+                raise UsageError(f"a broker has no user; connect a client and ask that for {request!r}")
+        if (at := state.leases.wake()) is not None:
+            turn.say(SetTimer(LEASES, at))
+        return state, turn.effects
+
+
+class _Turn(Spreading):
+    """The work that one input makes."""
+
+    def __init__(self, broker: Broker, state: State, now: Instant) -> None:
+        super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
+        self.state, self.most = state, broker.most
+
+    # --- connections ---
+
+    def joined(self, peer: Peer) -> None:
+        """A new connection: say what we accept, and ask what the other end does.  [B18]"""
+        self.routing.link(peer, ())
+        self.say(Send(peer, Registration(KINDS, request=True)))
+
+    def register(self, peer: Peer, said: Registration) -> None:
+        """Note what a peer accepts, and send it what it should have: advertisements, floods.  [B18, B19]"""
+        self.routing.link(peer, said.accepts)
+        if said.request:
+            self.say(Send(peer, Registration(KINDS, reply=True)))
+        if not {"advertisement", "subscription"}.isdisjoint(said.accepts):
+            for stored in list(self.routing.in_force.values()):
+                self.offer(stored, [peer])
+
+    def left(self, peer: Peer) -> None:
+        """Drop all that a connection has stored [B21], and say of which conditions nobody knows now."""
+        self.routing.unlink(peer)
+        for watch in self.watching.all():
+            if watch.peer != peer:
+                self.watching.interrupt(watch, watch.lost(peer), self.say)
+                watch.told.pop(peer, None)
+        for stored in self.routing.in_force.values():
+            stored.sent.pop(peer, None)
+        kept = list(self.routing.bundles.get(peer, {}).values())
+        self.withdraw(peer, [(stored, stored.bundle) for stored in kept])
+
+    def undelivered(self, peer: Peer, message: Message) -> None:
+        """A peer will never see a bundle: whoever is behind it no longer knows what holds."""
+        if not isinstance(message, Bundle) or peer not in self.watching.watches:
+            return
+        for notification in message.notifications:
+            for watch, sight in self.watching.concerned(notification.content, [peer]):
+                if sight.keys:
+                    self.watching.startle(watch, frozenset(sight.keys), self.say)
+
+    def received(self, sender: Peer, message: Message) -> None:
+        match message:
+            case Bundle():
+                self.bundle(sender, message)
+            case Registration():
+                self.register(sender, message)
+            case Unadvertise(key):
+                if stored := self.kept(sender, key):
+                    self.withdraw(sender, [(stored, without_interest(stored.bundle))])
+            case Unsubscribe(key):
+                if stored := self.kept(sender, key):
+                    self.withdraw(sender, [(stored, without_advertisements(stored.bundle))])
+            case Renewal(keys):
+                self.renew(sender, keys)
+            case Refusal():
+                self.refused(sender, message)
+            case Placement():
+                self.watching.placed(sender, message, self.say)
+            case Ask():
+                self.watching.asked(sender, message, self.say)
+            case Answer():
+                self.watching.answered(sender, message, self.say)
+            case Interruption():
+                self.watching.interrupted(sender, message, self.say)
+
+    # --- bundles ---
+
+    def bundle(self, sender: Peer, bundle: Bundle) -> None:
+        """Store what is to be stored, and send the bundle once to everybody it concerns.  [B15]"""
+        bundle = well_formed(replace(bundle, context=received(bundle, sender, self.now)))
+        assert bundle.context is not None
+        if is_empty(bundle) or bundle.context.hop_count > MOST_HOPS:
+            self.state.counted["discarded"] += 1
+            return
+        kept = lasting(bundle)
+        if not is_stored(kept):
+            self.forward(sender, bundle)
+            return
+        old = self.kept(sender, bundle.key)
+        if old is not None and says_the_same(old.bundle, kept):
+            self.state.leases.begin(old, self.now)
+            self.forward(sender, passing(bundle))
+            return
+        if old is not None:
+            self.withdraw(sender, [(old, old.bundle)])
+        if refusal := self.refusal(sender, kept):
+            self.say(Send(sender, refusal))
+            return
+        stored = Stored(kept, sender)
+        self.state.leases.begin(stored, self.now)
+        if self.routing.keep(stored):
+            self.enforce(stored, lambda: self.forward(sender, bundle, stored))
+        else:
+            self.forward(sender, passing(bundle))
+
+    def refusal(self, sender: Peer, bundle: Bundle) -> Refusal | None:
+        """Why a bundle cannot be stored, if it cannot."""
+        if len(self.routing.bundles.get(sender, ())) >= self.most:
+            return Refusal(bundle.key, f"a connection may store {self.most} bundles, and has; withdraw some")
+        try:
+            self.understood(bundle)
+        except UsageError as error:
+            return Refusal(bundle.key, str(error))
+        return None
+
+    def refused(self, sender: Peer, refusal: Refusal) -> None:
+        """A peer cannot store what we sent on: tell the one from whom we have it."""
+        stored = self.routing.in_force.get(refusal.bundle)
+        if stored is not None and sender in stored.sent:
+            del stored.sent[sender]
+            self.say(Send(stored.source, refusal))
+
+    def forward(self, sender: Peer, bundle: Bundle, stored: Stored | None = None) -> None:
+        """Send a bundle that has just come to everybody it concerns: those known by a twin first, then
+        those that match [B46]; the events in it pass the state filters besides."""
+        assert bundle.context is not None
+        seen = content_of(bundle.context, self.now)
+        if not passes(bundle.outgoing, seen):
+            self.state.counted["stopped by its own filter"] += 1
+            return
+        hidden = stored.hidden if stored else frozenset()
+        found: dict[Peer, ExpressSlip | None] = {}
+        if self.memoize:
+            found = dict.fromkeys(self.routing.express(bundle, seen, sender, hidden), bundle.express)
+            self.state.counted["express"] += len(found)
+        rest = self.routing.links.keys() - found.keys() - {sender}
+        found |= self.routing.match(bundle, seen, rest, hidden)
+        watched = self.watched(bundle, seen, sender)
+        for watch, _, passed in watched:
+            if passed:
+                found.setdefault(watch.peer, None)
+        for peer, slip in found.items():
+            self.send(peer, bundle, slip, stored)
+        for watch, sight, _ in watched:
+            if watch.peer in found and watch.replica.note(sight):
+                self.watching.ask(watch, self.say)
+
+    def watched(self, bundle: Bundle, seen: Content, sender: Peer) -> list[tuple[Watch, Sight, bool]]:
+        """The state filters that the events of a bundle concern, and whether each passes."""
+        peers = (self.watching.watches.keys() & self.routing.accepting["notification"]) - {sender}
+        return [
+            (watch, sight, watch.replica.passes(sight))
+            for notification in (bundle.notifications if peers else ())
+            for watch, sight in self.watching.concerned(notification.content, peers, seen)
+        ]
+
+    # --- leases ---
+
+    def renew(self, sender: Peer, keys: Iterable[Key]) -> None:
+        """Begin leases anew here and wherever the bundles went."""
+        onward: dict[Peer, list[Key]] = {}
+        for key in keys:
+            if stored := self.kept(sender, key):
+                self.state.leases.begin(stored, self.now)
+                for peer in stored.sent:
+                    onward.setdefault(peer, []).append(key)
+        for peer, mine in onward.items():
+            self.say(Send(peer, Renewal(tuple(mine)), cause="renewal"))
+
+    def expire(self) -> None:
+        """Forget bundles whose leases have run out."""
+        for stored in self.state.leases.expired(self.now, self.kept):
+            self.state.counted["expired"] += 1
+            self.withdraw(stored.source, [(stored, stored.bundle)])

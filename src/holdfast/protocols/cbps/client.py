@@ -1,0 +1,389 @@
+"""Publishers and subscribers: the other kind of machine on an overlay.  [B51, B52]
+
+A client has one connection, to a broker.  What it advertises and subscribes to has a name and is sent
+again whenever the connection comes back.  It runs the conditions that it watches, and says of each that
+held when events may have been lost that nobody knows any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...errors import UsageError, did_you_mean
+from ...model import event as model
+from ...model.instant import Duration, Instant
+from ...model.protocol import (
+    Asked,
+    CancelTimer,
+    Deliver,
+    Effect,
+    Fired,
+    Input,
+    Joined,
+    Left,
+    Peer,
+    Received,
+    Send,
+    SetTimer,
+    Started,
+    Undelivered,
+)
+from .bundle import has_interest, is_empty, is_stored, lasting, passing
+from .condition import Condition, Conditions
+from .content import Content, Filter, satisfied
+from .context import content_of, passes
+from .message import (
+    Advertisement,
+    Answer,
+    Ask,
+    Bundle,
+    Context,
+    Interruption,
+    Key,
+    Kind,
+    Message,
+    Notification,
+    Part,
+    Placement,
+    Refusal,
+    Registration,
+    Renewal,
+    StateFilter,
+    Subscription,
+    Unadvertise,
+    Unsubscribe,
+)
+from .once import Once
+from .parts import pins
+from .scopes import Scopes, from_wire
+
+RENEW = "renew"
+"""The timer that runs out when leases are to be renewed."""
+
+NEW = Key("", 0)
+"""The name of a bundle that a client has yet to name."""
+
+# --- what a user asks for ---
+
+
+@dataclass(frozen=True, slots=True)
+class Submit:
+    """Send a bundle.  What of it is stored is known by a name until it is withdrawn."""
+
+    bundle: Bundle
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Take back what was submitted under a name."""
+
+    name: str
+
+
+def advertise(name: str, filter_: Filter, *, flood_forward: bool = True, aggregation: bool = True) -> Submit:
+    """Promise notifications that a filter describes."""
+    advertisement = Advertisement(filter_, flood_forward, aggregation)
+    return Submit(Bundle(NEW, advertisements=(advertisement,)), name)
+
+
+def subscribe(
+    name: str,
+    filter_: Filter,
+    *,
+    incoming: tuple[Filter, ...] = (),
+    flood_forward: bool = False,
+    aggregation: bool = True,
+) -> Submit:
+    """Ask for every notification that a filter, and one of the context filters, lets pass."""
+    subscription = Subscription(filter_, flood_forward, aggregation)
+    return Submit(Bundle(NEW, incoming=incoming, subscriptions=(subscription,)), name)
+
+
+def watch(name: str, definition: str, *, incoming: tuple[Filter, ...] = ()) -> Submit:
+    """Ask for the starts and ends of a condition."""
+    subscription = Subscription(Filter(), state=StateFilter(definition))
+    return Submit(Bundle(NEW, incoming=incoming, subscriptions=(subscription,)), name)
+
+
+def publish(content: Content, *, flood_forward: bool = False, outgoing: tuple[Filter, ...] = ()) -> Submit:
+    """Say something."""
+    return Submit(Bundle(NEW, outgoing=outgoing, notifications=(Notification(content, flood_forward),)))
+
+
+# --- what a user is told ---
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A notification that a subscription asked for, and what came with it."""
+
+    subscription: str
+    bundle: Key
+    content: Content
+    context: Context | None = None
+    payloads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The start or end of a condition that a subscription watches."""
+
+    subscription: str
+    notification: model.Notification
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A condition held, and events that could have ended it may be lost."""
+
+    subscription: str
+    condition: str
+    scope: str | None
+    since: Instant
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """What came with a bundle that was addressed to this client by a slip."""
+
+    bundle: Key
+    payloads: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A broker cannot store what was submitted under a name; it is withdrawn."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """Notifications that never left, for want of a connection."""
+
+    bundle: Key
+    why: str
+
+
+# --- the machine ---
+
+
+@dataclass(slots=True)
+class Watched:
+    """A condition at work."""
+
+    condition: Condition
+    state: Any
+
+
+@dataclass(slots=True)
+class State:
+    """All that a client remembers."""
+
+    broker: Peer | None = None
+    sequence: int = 0
+    bundles: dict[str, Bundle] = field(default_factory=dict)
+    watched: dict[Part, Watched] = field(default_factory=dict)
+    once: Once = field(default_factory=Once)
+
+
+@dataclass(frozen=True)
+class Client:
+    """The machine.  ``accepts`` is what it wants to be sent; with a ``lease`` brokers forget what it has
+    stored with them after that long a silence."""
+
+    name: str
+    conditions: Conditions
+    accepts: tuple[Kind, ...] = ("notification", "context", "payload")
+    lease: Duration | None = None
+
+    def initial(self) -> State:
+        return State()
+
+    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+        match given:
+            case Started(now, _):
+                state.sequence = now
+                effects: Iterator[Effect] = iter(())
+            case Joined(now, peer):
+                effects = self._joined(state, now, peer)
+            case Left(_, _, why):
+                effects = self._left(state, why)
+            case Received(now, _, message):
+                effects = self._received(state, now, message)
+            case Undelivered(_, _, message):
+                effects = self._undelivered(message)
+            case Fired(now, _):
+                effects = self._renew(state, now)
+            case Asked(_, Submit(bundle, name)):
+                effects = self._submit(state, bundle, name)
+            case Asked(_, Withdraw(name)):
+                effects = self._withdraw(state, name)
+            case Asked(_, request):
+                raise UsageError(f"a client can submit and withdraw; it cannot {request!r}")
+        return state, list(effects)
+
+    # --- the connection ---
+
+    def _joined(self, state: State, now: Instant, peer: Peer) -> Iterator[Effect]:
+        state.broker = peer
+        yield Send(peer, Registration(self.accepts, request=True))
+        for bundle in state.bundles.values():
+            yield from self._send(state, bundle)
+        if self.lease is not None:
+            yield SetTimer(RENEW, now + self.lease // 3)
+
+    def _left(self, state: State, why: str) -> Iterator[Effect]:
+        state.broker = None
+        yield CancelTimer(RENEW)
+        for part in state.watched:
+            yield from self._forget(state, part, None, why or "the connection to the broker is lost")
+
+    def _renew(self, state: State, now: Instant) -> Iterator[Effect]:
+        if state.broker is not None and self.lease is not None:
+            keys = tuple(bundle.key for bundle in state.bundles.values())
+            yield Send(state.broker, Renewal(keys), cause="renewal")
+            yield SetTimer(RENEW, now + self.lease // 3)
+
+    def _undelivered(self, message: Message) -> Iterator[Effect]:
+        if isinstance(message, Bundle) and message.notifications:
+            yield Deliver(Unsent(message.key, "the connection to the broker cannot keep up"))
+
+    # --- what the user asks ---
+
+    def _submit(self, state: State, bundle: Bundle, name: str) -> Iterator[Effect]:
+        if is_empty(bundle):
+            raise UsageError("the bundle is empty: put something into it")
+        if is_stored(lasting(bundle)) and name in state.bundles:
+            raise UsageError(f"'{name}' is taken; withdraw it first, or choose another name")
+        self._require_promised(state, bundle)
+        state.sequence += 1
+        key = Key(self.name, state.sequence)
+        conditions = {
+            i: self.conditions(subscription.state.definition)
+            for i, subscription in enumerate(bundle.subscriptions)
+            if subscription.state is not None
+        }
+        subscriptions = tuple(
+            replace(s, filter=conditions[i].content) if i in conditions else s
+            for i, s in enumerate(bundle.subscriptions)
+        )
+        bundle = replace(bundle, key=key, subscriptions=subscriptions)
+        kept = lasting(bundle)
+        if is_stored(kept):
+            bundle = replace(bundle, lease=self.lease)
+            state.bundles[name] = replace(kept, lease=self.lease)
+        for i, condition in conditions.items():
+            state.watched[Part(key, i)] = Watched(condition, condition.machine.initial())
+        if state.broker is not None:
+            yield from self._send(state, bundle)
+        elif not is_empty(passing(bundle)):
+            yield Deliver(Unsent(key, "there is no connection to a broker"))
+
+    def _require_promised(self, state: State, bundle: Bundle) -> None:
+        """Notifications keep what the advertisements promise.  [B51]"""
+        promises = [a.filter for kept in state.bundles.values() for a in kept.advertisements]
+        promises += [a.filter for a in bundle.advertisements]
+        for notification in bundle.notifications:
+            if promises and not any(keeps(notification.content, promise) for promise in promises):
+                raise UsageError(
+                    f"{dict(notification.content)!r} is not within what this client advertises; "
+                    "advertise it first"
+                )
+
+    def _withdraw(self, state: State, name: str) -> Iterator[Effect]:
+        bundle = state.bundles.pop(name, None)
+        if bundle is None:
+            hint = did_you_mean(name, state.bundles) or ""
+            raise UsageError(f"nothing was submitted under the name '{name}'. {hint}".rstrip())
+        for i in range(len(bundle.subscriptions)):
+            state.watched.pop(Part(bundle.key, i), None)
+        if state.broker is not None and has_interest(bundle):
+            yield Send(state.broker, Unsubscribe(bundle.key), cause="subscription")
+        if state.broker is not None and bundle.advertisements:
+            yield Send(state.broker, Unadvertise(bundle.key), cause="advertisement")
+
+    def _send(self, state: State, bundle: Bundle) -> Iterator[Effect]:
+        assert state.broker is not None
+        yield Send(state.broker, bundle)
+        for i in range(len(bundle.subscriptions)):
+            if (part := Part(bundle.key, i)) in state.watched:
+                yield Send(state.broker, Placement(part, ()))
+
+    # --- what the broker says ---
+
+    def _received(self, state: State, now: Instant, message: Message) -> Iterator[Effect]:
+        match message:
+            case Bundle():
+                yield from self._bundle(state, now, message)
+            case Ask(part, number) if part in state.watched:
+                watched = state.watched[part]
+                bits = tuple(sorted(watched.condition.machine.bits(watched.state)))
+                assert state.broker is not None
+                yield Send(state.broker, Answer(part, number, bits))
+            case Interruption(part, scopes) if part in state.watched:
+                yield from self._forget(state, part, from_wire(scopes), "a connection on the way is lost")
+            case Refusal(key, why):
+                for name in [name for name, bundle in state.bundles.items() if bundle.key == key]:
+                    yield from self._withdraw(state, name)
+                    yield Deliver(Refused(name, why))
+
+    def _bundle(self, state: State, now: Instant, bundle: Bundle) -> Iterator[Effect]:
+        """What came, to each subscription that wants it, and never twice."""
+        if not state.once.first(bundle.key):
+            return
+        seen = content_of(bundle.context, now) if bundle.context is not None else None
+        heard = False
+        for notification in bundle.notifications:
+            for name, part, subscription, incoming in _subscriptions(state):
+                if not satisfied(subscription.filter, notification.content):
+                    continue
+                if seen is not None and not passes(incoming, seen):
+                    continue
+                heard = True
+                if part in state.watched:
+                    yield from self._react(state.watched[part], name, notification.content)
+                else:
+                    content = notification.content
+                    yield Deliver(Heard(name, bundle.key, content, bundle.context, bundle.payloads))
+        if bundle.payloads and not heard:
+            yield Deliver(Parcel(bundle.key, bundle.payloads))
+
+    def _react(self, watched: Watched, name: str, content: Content) -> Iterator[Effect]:
+        event = watched.condition.event(content)
+        if event is None:
+            return
+        watched.state, passed = watched.condition.machine.react(watched.state, event)
+        for moved in passed:
+            said = model.Notification(
+                watched.condition.name, moved.event, moved.status, moved.scope, moved.since
+            )
+            yield Deliver(Told(name, said))
+
+    def _forget(self, state: State, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:
+        watched = state.watched[part]
+        name = next(name for name, bundle in state.bundles.items() if bundle.key == part.bundle)
+        watched.state, lost = watched.condition.machine.forget(watched.state, scopes)
+        for scope, since in lost:
+            yield Deliver(Unknown(name, watched.condition.name, scope, since, why))
+
+
+def _subscriptions(state: State) -> Iterator[tuple[str, Part, Subscription, tuple[Filter, ...]]]:
+    for name, bundle in state.bundles.items():
+        for i, subscription in enumerate(bundle.subscriptions):
+            yield name, Part(bundle.key, i), subscription, bundle.incoming
+
+
+def keeps(content: Content, promise: Filter) -> bool:
+    """Whether a notification keeps what an advertisement promises: it has the pinned values, and none
+    that is not allowed.  It may have more [B11], and a value may be missing."""
+    pinned = pins(promise)
+    shared = Filter(tuple(c for c in promise.constraints if c.name in pinned or c.name in content))
+    return satisfied(shared, content)

@@ -1,0 +1,90 @@
+"""Message context: how a bundle came to a broker, and filters on that.  [B40–B43]
+
+Filters name the attributes ``origin``, ``sender``, ``hopCnt``, ``arrivalTime``, ``brokerLatencyTime``
+and ``travelTime``; instants and durations are whole microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ...model.instant import Instant
+from ...model.protocol import Peer
+from .content import Constraint, Content, Filter, satisfied
+from .message import Bundle, Context
+
+HOP_COUNT, TRAVEL_TIME = "hopCnt", "travelTime"
+LOCAL = frozenset({"sender", "arrivalTime", "brokerLatencyTime"})
+"""Attributes that mean something at one broker only."""
+
+
+def stamped(bundle: Bundle, now: Instant) -> Bundle:
+    """A bundle as it arrives: what a host does on its input side, before the bundle waits its turn."""
+    context = bundle.context or Context()
+    return msgspec.structs.replace(bundle, context=msgspec.structs.replace(context, arrival_time=now))
+
+
+def received(bundle: Bundle, sender: Peer, now: Instant) -> Context:
+    """The context at the broker that takes a bundle from a connection; 1 hop at the first broker."""
+    given = bundle.context or Context()
+    return Context(
+        origin=bundle.key.origin if given.origin is None else given.origin,
+        sender=sender,
+        hop_count=max(given.hop_count, 0) + 1,
+        arrival_time=now if given.arrival_time is None else given.arrival_time,
+        travel_time=given.travel_time,
+    )
+
+
+def leaving(context: Context, now: Instant) -> Context:
+    """The context with which a bundle leaves: it has spent so long here."""
+    assert context.arrival_time is not None
+    spent = now - context.arrival_time
+    return msgspec.structs.replace(context, arrival_time=None, travel_time=context.travel_time + spent)
+
+
+def content_of(context: Context, now: Instant) -> Content:
+    """The context as filters see it."""
+    known = {
+        "origin": context.origin,
+        "sender": context.sender,
+        HOP_COUNT: context.hop_count,
+        "arrivalTime": context.arrival_time,
+        "brokerLatencyTime": None if context.arrival_time is None else now - context.arrival_time,
+        TRAVEL_TIME: context.travel_time + now - (context.arrival_time or now),
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def passes(filters: Iterable[Filter], seen: Content) -> bool:
+    """Whether a context passes: there is no filter, or one of them is satisfied.  [B41]"""
+    filters = tuple(filters)
+    return not filters or any(satisfied(filter_, seen) for filter_ in filters)
+
+
+def within(hops: int) -> Filter:
+    """The filter that only what has come by so many brokers passes."""
+    return Filter((Constraint(HOP_COUNT, "long", "<=", hops),))
+
+
+def carried(filter_: Filter) -> Filter | None:
+    """An incoming filter one broker farther from its owner; nothing if nothing can pass it there.
+
+    What comes by will have made one hop more when it arrives here, so bounds on hops shrink by one
+    [B42].  What only this broker can know is left to it.
+    """
+    moved = Filter(tuple(c for constraint in filter_.constraints for c in _moved(constraint)))
+    reachable = Filter((*moved.constraints, Constraint(HOP_COUNT, "long", ">=", 1)))
+    return None if reachable.empty else moved
+
+
+def _moved(constraint: Constraint) -> Iterable[Constraint]:
+    if constraint.name in LOCAL:
+        return ()
+    if constraint.name == HOP_COUNT and isinstance(constraint.value, int | float):
+        return (Constraint(HOP_COUNT, constraint.type, constraint.op, constraint.value - 1),)
+    if constraint.name == TRAVEL_TIME and constraint.op not in ("<", "<="):
+        return ()
+    return (constraint,)

@@ -1,0 +1,218 @@
+"""What brokers and clients say to one another.
+
+A *bundle* carries advertisements, subscriptions and notifications, slips that say where to, and
+whatever else travels with them; it is forwarded whole or not at all [B15].  The other messages are
+about a connection or about a bundle that is stored already.  All are frozen values that msgspec
+encodes as they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
+
+from ...model.instant import Duration, Instant
+from .content import Filter
+from .ranges import Value
+
+Kind = Literal[
+    "advertisement", "subscription", "notification", "slip", "active subscription", "context", "payload"
+]
+"""What a bundle may carry, and an end of a connection accept.  [B18]"""
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+SlipType = Literal["subscription", "notification"]
+
+
+class Key(NamedTuple):
+    """The name of a bundle: who made it, and its number there, which only grows.
+
+    Nothing with the same key is delivered twice; what is stored is withdrawn by its key.
+    """
+
+    origin: str
+    sequence: int
+
+
+class Part(NamedTuple):
+    """One subscription of a stored bundle, by its place there."""
+
+    bundle: Key
+    place: int
+
+
+class Advertisement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a publisher will send, at the least: notifications may have further fields.  [B2, B11]"""
+
+    filter: Filter
+    flood_forward: bool = True
+    aggregation: bool = True
+
+
+class StateFilter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A condition in the language of Holdfast: its topics, its regions, and one subscription."""
+
+    definition: str
+
+
+class Subscription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a subscriber wants to hear; with a state filter, only what starts or ends its condition."""
+
+    filter: Filter
+    flood_forward: bool = False
+    aggregation: bool = True
+    state: StateFilter | None = None
+
+
+class Notification(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a publisher says: a value for each name.  [B2]"""
+
+    content: Mapping[str, Value]
+    flood_forward: bool = False
+
+
+class RoutingSlip(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An address: the bundle goes where a subscription, or a notification, of this content would.  [B27]"""
+
+    type: SlipType
+    filter: Filter
+    persistent: bool = True
+
+
+class Strategy(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which agent to start beside the publisher that the deployment slip describes, and how.  [B29, B31]"""
+
+    slip: Filter
+    implementation: str
+    parameters: tuple[tuple[str, str], ...] = ()
+
+
+class ActiveSubscription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Strategies and their code.  Brokers route and store it; it does nothing by itself."""
+
+    strategies: tuple[Strategy, ...]
+    code: str = ""
+
+
+class ExpressSlip(msgspec.Struct, frozen=True):
+    """The digest of the stored item that the last broker matched; the next one looks that up.  [B46]"""
+
+    type: SlipType
+    cache_id: str
+
+
+class Context(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a bundle came here; what is missing, the first broker fills in.  [B40]"""
+
+    origin: str | None = None
+    sender: str | None = None
+    hop_count: int = 0
+    arrival_time: Instant | None = None
+    travel_time: Duration = 0
+
+
+class Bundle(msgspec.Struct, frozen=True, omit_defaults=True, tag="bundle"):
+    """The container of everything that is routed.  [B15]
+
+    ``incoming`` filters are tested against the context of what matches a stored part of the bundle,
+    ``outgoing`` ones against its own before it is forwarded; of several, one that passes suffices
+    [B41].  What is stored is forgotten after ``lease`` without renewal; without a lease it stays as
+    long as the connection.
+    """
+
+    key: Key
+    context: Context | None = None
+    incoming: tuple[Filter, ...] = ()
+    outgoing: tuple[Filter, ...] = ()
+    express: ExpressSlip | None = None
+    slips: tuple[RoutingSlip, ...] = ()
+    advertisements: tuple[Advertisement, ...] = ()
+    subscriptions: tuple[Subscription, ...] = ()
+    notifications: tuple[Notification, ...] = ()
+    active: tuple[ActiveSubscription, ...] = ()
+    payloads: tuple[str, ...] = ()
+    lease: Duration | None = None
+
+
+class Registration(msgspec.Struct, frozen=True, omit_defaults=True, tag="registration"):
+    """Which kinds an end of a connection accepts: it is sent nothing else.  [B18]"""
+
+    accepts: tuple[Kind, ...] = ()
+    request: bool = False
+    reply: bool = False
+
+
+class Unadvertise(msgspec.Struct, frozen=True, tag="unadvertise"):
+    """The advertisements of a bundle hold no longer."""
+
+    bundle: Key
+
+
+class Unsubscribe(msgspec.Struct, frozen=True, tag="unsubscribe"):
+    """The subscriptions of a bundle, with its slips and active subscriptions, hold no longer."""
+
+    bundle: Key
+
+
+class Renewal(msgspec.Struct, frozen=True, tag="renewal"):
+    """These bundles are still wanted: their leases begin anew.  [F14]"""
+
+    bundles: tuple[Key, ...]
+
+
+class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+    """A bundle, or a part of it, cannot be stored, and why."""
+
+    bundle: Key
+    why: str
+
+
+# State filters: each broker on the way runs a replica, which may drop events once it knows the bits
+
+
+class Placement(msgspec.Struct, frozen=True, tag="placement"):
+    """From the subscriber's side: which scopes of a state filter have publishers elsewhere, so that
+    you must not drop for them what may matter; ask me for the bits of the others.  No list is all."""
+
+    of: Part
+    shared: tuple[str, ...] | None
+
+
+class Ask(msgspec.Struct, frozen=True, tag="ask"):
+    """From the publisher's side: which bits are set, when you have heard all that I said before this?"""
+
+    of: Part
+    number: int
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    """The bits: the scopes in which the condition holds."""
+
+    of: Part
+    number: int
+    bits: tuple[str, ...]
+
+
+class Interruption(msgspec.Struct, frozen=True, tag="interruption"):
+    """From the publisher's side: events of these scopes may be lost, so nobody knows what holds there;
+    the bits are reset.  No list is all."""
+
+    of: Part
+    scopes: tuple[str, ...] | None
+
+
+Message = (
+    Bundle
+    | Registration
+    | Unadvertise
+    | Unsubscribe
+    | Renewal
+    | Refusal
+    | Placement
+    | Ask
+    | Answer
+    | Interruption
+)

@@ -1,0 +1,113 @@
+"""Which scopes of a condition publishers reach, and which of them several connections share.  [F11, S5]
+
+A broker may drop events of a scope for a state filter only if it sees them all, that is, if no
+publisher of that scope is elsewhere.  Advertisements tell: one that pins every attribute of the scope's
+key reaches that scope, any other may reach all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field
+
+from ...model.protocol import Peer
+
+Scopes = frozenset[str] | None
+"""Keys of scopes; ``None`` is all of them."""
+
+NOWHERE: frozenset[str] = frozenset()
+
+
+def either(a: Scopes, b: Scopes) -> Scopes:
+    """The scopes in one set or the other."""
+    return None if a is None or b is None else a | b
+
+
+def both(a: Scopes, b: Scopes) -> Scopes:
+    """The scopes in both sets."""
+    return b if a is None else a if b is None else a & b
+
+
+def contains(a: Scopes, key: str) -> bool:
+    """Whether a scope is in a set."""
+    return a is None or key in a
+
+
+def includes(a: Scopes, b: Scopes) -> bool:
+    """Whether every scope of the second set is in the first."""
+    return a is None or (b is not None and b <= a)
+
+
+def to_wire(a: Scopes) -> tuple[str, ...] | None:
+    """The scopes as a message lists them."""
+    return None if a is None else tuple(sorted(a))
+
+
+def from_wire(a: Iterable[str] | None) -> Scopes:
+    """The scopes that a message lists."""
+    return None if a is None else frozenset(a)
+
+
+@dataclass(slots=True)
+class Reach:
+    """Which scopes are reached through which connection, counted by advertisement."""
+
+    _anywhere: Counter[Peer] = field(default_factory=Counter)
+    _keys: defaultdict[Peer, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    _through: defaultdict[str, set[Peer]] = field(default_factory=lambda: defaultdict(set))
+    _crowded: set[str] = field(default_factory=set)
+
+    def add(self, peer: Peer, scopes: Scopes) -> Scopes:
+        """An advertisement has come through a connection; the scopes that nobody reached before."""
+        anywhere = bool(self._anywhere)
+        if scopes is None:
+            self._anywhere[peer] += 1
+            return NOWHERE if anywhere else None
+        new = frozenset(key for key in scopes if key not in self._through)
+        self._keys[peer].update(scopes)
+        for key in scopes:
+            self._through[key].add(peer)
+            if len(self._through[key]) > 1:
+                self._crowded.add(key)
+        return NOWHERE if anywhere else new
+
+    def remove(self, peer: Peer, scopes: Scopes) -> None:
+        """An advertisement that had come through a connection is withdrawn."""
+        if scopes is None:
+            self._anywhere[peer] -= 1
+            self._anywhere += Counter()  # without zeros
+            return
+        self._keys[peer].subtract(scopes)
+        for key in scopes:
+            if self._keys[peer][key] == 0:
+                del self._keys[peer][key]
+                self._through[key].discard(peer)
+                if len(self._through[key]) < 2:
+                    self._crowded.discard(key)
+                if not self._through[key]:
+                    del self._through[key]
+        if not self._keys[peer]:
+            del self._keys[peer]
+
+    def through(self, peer: Peer) -> Scopes:
+        """The scopes that are reached through a connection."""
+        return None if self._anywhere[peer] else frozenset(self._keys.get(peer, ()))
+
+    def shared(self, peer: Peer, beyond: Scopes) -> Scopes:
+        """The scopes reached through a connection that are reached elsewhere too: through another
+        connection, or ``beyond`` on the subscriber's side."""
+        others_reach_all = beyond is None or any(other != peer for other in self._anywhere)
+        if others_reach_all:
+            return self.through(peer)
+        assert beyond is not None
+        if self._anywhere[peer]:
+            return beyond | {key for key, peers in self._through.items() if peers != {peer}}
+        mine = self._keys.get(peer, Counter[str]())
+        return frozenset(_common(mine.keys(), self._crowded) | _common(mine.keys(), beyond))
+
+
+def _common(a: Set[str], b: Set[str]) -> Set[str]:
+    """Both, at the price of the smaller."""
+    few, many = (a, b) if len(a) < len(b) else (b, a)
+    return {key for key in few if key in many}

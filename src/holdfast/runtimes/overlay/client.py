@@ -1,0 +1,78 @@
+"""Publishers and subscribers on TCP."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from ...errors import HoldfastError
+from ...model.event import Event
+from ...model.topic import Topic
+from ...protocols.cbps.bundle import is_stored
+from ...protocols.cbps.client import Client, advertise, publish
+from ...protocols.cbps.event import advertised, to_content
+from ...protocols.cbps.message import Bundle
+from .address import Address
+from .conditions import condition
+from .identity import Identity
+from .limits import Limits
+from .tcp import DEFAULTS, Node
+
+
+def losable(message: Any) -> bool:
+    """Whether a message may be given up for a slow consumer: it holds notifications, and nothing that
+    brokers store."""
+    return isinstance(message, Bundle) and bool(message.notifications) and not is_stored(message)
+
+
+def free_name(role: str) -> str:
+    """A name that nobody else has."""
+    return f"{role}-{secrets.token_hex(6)}"
+
+
+@asynccontextmanager
+async def connected(
+    address: Address,
+    identity: Identity,
+    *,
+    deliver: Callable[[Any], None],
+    limits: Limits = DEFAULTS,
+    patient: bool = False,
+) -> AsyncIterator[Node]:
+    """A client whose connection is there, and comes back when it is lost; at the end, everything that
+    was submitted has reached the broker.  Unless patient it fails if nobody answers the first call."""
+    client = Client(identity.name, condition)
+    node = Node(identity, client, limits=limits, losable=losable, deliver=deliver)
+    node.start()
+    node.call(address, patient=patient)
+    try:
+        await node.ready()
+        yield node
+    finally:
+        await node.stop("it has finished")
+        with suppress(HoldfastError):
+            if node.failed.done():
+                node.failed.result()
+
+
+class Publisher:
+    """Sends events, and advertises each source of a topic before its first."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._known: set[tuple[str, str]] = set()
+
+    def advertise(self, topic: Topic, source: str) -> bool:
+        """Promise events of a source; whether that is news."""
+        if (topic.name, source) in self._known:
+            return False
+        self._known.add((topic.name, source))
+        self._node.ask(advertise(f"{topic.name} of {source}", advertised(topic, source=source)))
+        return True
+
+    async def publish(self, event: Event) -> None:
+        """Send an event as soon as the broker takes it."""
+        await self._node.ready()
+        self._node.ask(publish(to_content(event)))

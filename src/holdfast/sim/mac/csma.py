@@ -1,0 +1,55 @@
+"""Unslotted CSMA/CA of IEEE 802.15.4-2006 (7.5.1.4), with acknowledgements and retries (7.5.6.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...errors import UsageError
+from ..energy import LISTEN
+from ..frame import CHANNEL_BUSY
+from .station import Node, Station, at_least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Csma:
+    """macMinBE, macMaxBE, macMaxCSMABackoffs and macMaxFrameRetries of the standard, with its defaults."""
+
+    min_exponent: int = 3
+    max_exponent: int = 5
+    backoffs: int = 4
+    retries: int = 3
+    acknowledged: bool = True
+    queue: int = 16
+
+    def __post_init__(self) -> None:
+        at_least(self, backoffs=0, retries=0, queue=1)
+        if not 0 <= self.min_exponent <= self.max_exponent <= 20:
+            raise UsageError(
+                f"Csma: exponents from {self.min_exponent} to {self.max_exponent}; 0 <= min <= max <= 20"
+            )
+
+
+class CsmaStation(Station):
+    def __init__(self, node: Node, mac: Csma) -> None:
+        super().__init__(node, queue=mac.queue, retries=mac.retries, acknowledged=mac.acknowledged)
+        self.spacing = 2 * self.unit  # macMinLIFSPeriod
+        self._mac = mac
+        self._found_busy = 0
+
+    def _contend(self) -> None:
+        self._found_busy = 0
+        self._back_off()
+
+    def _back_off(self) -> None:
+        exponent = min(self._mac.min_exponent + self._found_busy, self._mac.max_exponent)
+        delay = self.node.random.randrange(1 << exponent) * self.unit
+        self._wait(delay + self.spec.sensing, self._sense)
+
+    def _sense(self, _: None) -> None:
+        if self.radio.mode == LISTEN and self.radio.clear():
+            self._transmit()
+        elif self._found_busy < self._mac.backoffs:
+            self._found_busy += 1
+            self._back_off()
+        else:
+            self._conclude(CHANNEL_BUSY)

@@ -1,0 +1,195 @@
+"""Who hears whom, and how well: three models of links, as values.
+
+``LogDistance`` gives each pair a received power; what is received then follows from signal, noise and
+interference, and no loss is drawn apart from bit errors.  ``UnitDisk`` receives everything within a
+range unless two signals overlap.  ``Measured`` draws for each frame whether it is heard, with the share
+that was measured for the link; that share also stands for the signal's strength, so that of two signals
+that overlap one survives if it is twice as strong (``CAPTURE_DB``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, log10, pi
+
+import numpy as np
+
+from ..errors import UsageError
+from ..model.space import Point
+from .chance import derived
+from .frame import NodeId
+from .radio import ErrorTable, Floats, Radio, milliwatts
+
+CUT_OFF_DB = 10.0
+"""A signal that is this far below the noise is left out; it would raise the noise by 0.4 dB at most."""
+
+CAPTURE_DB = 3.0
+"""What a disk's or a measured signal must have over others to survive them: CC2420's co-channel rejection."""
+
+LIGHT = 299_792_458.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hears:
+    """What a node gets of another's signal."""
+
+    node: NodeId
+    power_mw: float
+    per_us: float
+    """The logarithm of the chance that a µs of the signal is right when nobody interferes."""
+    quality: float = 1.0
+    """The chance that a frame is heard at all, where it is not the power that decides."""
+    decodable: bool = True
+    """Whether it can receive; otherwise the signal only disturbs."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogDistance:
+    """Path loss ``L(d) = L(1 m) + 10·n·log10(d) + X``, ``X`` normal for each pair, constant in time.
+
+    ``loss_1m_db`` is that of free space at the radio's frequency unless given.  ``X`` has ``shadowing_db``
+    as its deviation and is the same in both directions; ``asymmetry_db`` is a second part of its own for
+    each direction (differences of transmitters and receivers).
+    """
+
+    exponent: float = 2.0
+    shadowing_db: float = 0.0
+    asymmetry_db: float = 0.0
+    loss_1m_db: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("exponent", "shadowing_db", "asymmetry_db"):
+            if not 0 <= getattr(self, name) <= 100:
+                raise UsageError(f"LogDistance: {name} is {getattr(self, name)}; it is from 0 to 100")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitDisk:
+    """All within ``range_m`` receive; all within ``interference_m`` (default: the same) are disturbed."""
+
+    range_m: float
+    interference_m: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.range_m > 0:
+            raise UsageError(f"UnitDisk: range_m is {self.range_m}; it must be above 0")
+        if self.interference_m is not None and self.interference_m < self.range_m:
+            raise UsageError(
+                f"UnitDisk: interference_m is {self.interference_m}, below range_m = {self.range_m}; "
+                "what can be received disturbs as well"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The share of frames that came through on each link, by (sender, receiver); others hear nothing."""
+
+    quality: Mapping[tuple[NodeId, NodeId], float]
+
+    def __post_init__(self) -> None:
+        for link, quality in self.quality.items():
+            if not 0 <= quality <= 1:
+                raise UsageError(f"Measured: the quality of link {link} is {quality}; it is from 0 to 1")
+
+
+Propagation = LogDistance | UnitDisk | Measured
+
+
+def hearing(model: Propagation, positions: Sequence[Point], radio: Radio, seed: int) -> Iterator[list[Hears]]:
+    """For each node, in order, those who hear it."""
+    for position in positions:
+        if not all(map(isfinite, position)):
+            raise UsageError(f"a node's position is {position}; coordinates are finite numbers of metres")
+    places = np.array([(*p, 0.0)[:3] for p in positions], dtype=float).reshape(-1, 3)
+    match model:
+        case LogDistance():
+            yield from _log_distance(model, places, radio, seed)
+        case UnitDisk():
+            yield from _unit_disk(model, places)
+        case Measured():
+            yield from _measured(model, len(places))
+
+
+def free_space_1m_db(frequency_hz: float) -> float:
+    """Friis: the loss over the first metre.
+
+    >>> round(free_space_1m_db(2.44e9), 1)
+    40.2
+    """
+    return 20.0 * log10(4.0 * pi * frequency_hz / LIGHT)
+
+
+def received_dbm(model: LogDistance, radio: Radio, metres: Floats) -> Floats:
+    """The mean received power at a distance; nearer than 1 m counts as 1 m."""
+    loss = free_space_1m_db(radio.frequency_hz) if model.loss_1m_db is None else model.loss_1m_db
+    return np.asarray(radio.power_dbm - loss - 10.0 * model.exponent * np.log10(np.maximum(metres, 1.0)))
+
+
+def _log_distance(model: LogDistance, places: Floats, radio: Radio, seed: int) -> Iterator[list[Hears]]:
+    table, noise = ErrorTable(radio), milliwatts(radio.noise_dbm)
+    least = radio.noise_dbm + radio.synchronise_db
+    if radio.floor_dbm is not None:
+        least = max(least, radio.floor_dbm)
+    key, every = derived(seed, "shadowing"), np.arange(len(places))
+    for i, place in enumerate(places):
+        dbm = received_dbm(model, radio, np.linalg.norm(places - place, axis=1))
+        if model.shadowing_db:
+            dbm = dbm + model.shadowing_db * _normal(key, np.minimum(i, every), np.maximum(i, every))
+        if model.asymmetry_db:
+            dbm = dbm + model.asymmetry_db * _normal(key + 1, np.full_like(every, i), every)
+        heard = np.flatnonzero((dbm >= radio.noise_dbm - CUT_OFF_DB) & (every != i))
+        found = []
+        for j, level in zip(heard.tolist(), dbm[heard].tolist(), strict=True):
+            power = milliwatts(level)
+            found.append(Hears(j, power, table.per_us(power / noise), decodable=level >= least))
+        yield found
+
+
+def _unit_disk(model: UnitDisk, places: Floats) -> Iterator[list[Hears]]:
+    reach = model.interference_m or model.range_m
+    for i, place in enumerate(places):
+        metres = np.linalg.norm(places - place, axis=1)
+        yield [
+            Hears(j, 1.0, 0.0, decodable=bool(metres[j] <= model.range_m))
+            for j in np.flatnonzero(metres <= reach).tolist()
+            if j != i
+        ]
+
+
+def _measured(model: Measured, nodes: int) -> Iterator[list[Hears]]:
+    found: list[list[Hears]] = [[] for _ in range(nodes)]
+    for (sender, receiver), quality in sorted(model.quality.items()):
+        if not (0 <= sender < nodes and 0 <= receiver < nodes):
+            raise UsageError(
+                f"Measured: link ({sender}, {receiver}) names a node that is not there; "
+                f"nodes are 0 to {nodes - 1}"
+            )
+        if quality > 0 and sender != receiver:
+            found[sender].append(Hears(receiver, quality, 0.0, quality))
+    yield from found
+
+
+def interference_rule(model: Propagation, radio: Radio) -> tuple[float, ErrorTable | None]:
+    """The noise in mW, and the table of bit errors; none where overlap alone destroys."""
+    if isinstance(model, LogDistance):
+        return milliwatts(radio.noise_dbm), ErrorTable(radio)
+    return 0.0, None
+
+
+def _normal(key: int, a: np.ndarray, b: np.ndarray) -> Floats:
+    """A standard normal number for each pair, which depends on key and pair alone."""
+    with np.errstate(over="ignore"):
+        pair = _mixed(_mixed(np.uint64(key % 2**64) + a.astype(np.uint64)) ^ b.astype(np.uint64))
+        again = _mixed(pair)
+    first = ((pair >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
+    second = ((again >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
+    return np.asarray(np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * pi * second))
+
+
+def _mixed(words: np.ndarray) -> np.ndarray:
+    """splitmix64 (Steele, Lea, Flood 2014)."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

@@ -1,0 +1,213 @@
+"""Greedy geographic routing; round the holes, along the faces of a planar subgraph (as in GPSR).
+
+Positions are known: a node's own, its neighbours' by their beacons, the destination's from deployment
+[D51].  A datagram to a point goes to the node nearest to it, as in geographic hash tables: it walks once
+round the face that encloses the point and is delivered where nobody nearer was found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from ...model.instant import MILLISECOND, SECOND, Duration, Instant
+from ...model.protocol import Asked, Deliver, Fired, SetTimer, Started
+from ...model.space import Point
+from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, NO_ACK, NodeId, Outcome
+from .datagram import (
+    ADDRESS,
+    COORDINATE,
+    HEADER,
+    HOP_LIMIT,
+    NO_ROUTE,
+    Datagram,
+    Destination,
+    Discard,
+    Effect,
+    Heard,
+    Input,
+    Relay,
+    Seen,
+    Settled,
+    Transmit,
+)
+from .neighbours import BEACON, BEACONS, Beacons, Neighbours, Pace, Report, report_bytes
+from .plane import Walk, enter, gabriel, go_on, nearer
+
+Planarise = Callable[[Point, Mapping[NodeId, Point]], Mapping[NodeId, Point]]
+"""From a node's position and all neighbours to those whose links do not cross."""
+
+_POINT = 2 * COORDINATE
+BEACON_BYTES = ADDRESS + 2 + _POINT
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """We are here."""
+
+    number: int
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What geographic routing writes on a datagram: the walk it is on, and the node it comes from."""
+
+    walk: Walk[NodeId] | None = None
+    came_from: NodeId | None = None
+
+
+@dataclass(slots=True)
+class Sent:
+    """A datagram that was given to a neighbour and is not settled yet."""
+
+    datagram: Datagram
+    transmission: Transmit
+    resends: int = 0
+
+
+@dataclass(slots=True)
+class GeographicState:
+    """A node's neighbours, and the datagrams whose fate the link has not told yet."""
+
+    node: NodeId
+    neighbours: Neighbours
+    random: Random = field(default_factory=Random)
+    pace: Pace = field(default_factory=Pace)
+    distrusted: dict[NodeId, Instant] = field(default_factory=dict)
+    visits: Seen = field(default_factory=Seen)
+    sent: dict[str, Sent] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Geographic:
+    """Every hop as near to the destination as can be; where nobody is nearer, along the perimeter."""
+
+    places: tuple[Point, ...]
+    """The position of every node."""
+    beacons: Beacons = BEACONS
+    least: float = 0.1
+    """How likely something must arrive at a neighbour and be acknowledged for it to be used."""
+    distrust: Duration = 10 * SECOND
+    """How long a neighbour that did not acknowledge is passed over."""
+    resends: int = 3
+    """How often a datagram is given to the same neighbour again."""
+    pause: Duration = 40 * MILLISECOND
+    """The longest wait before that."""
+    limit: int = 64
+    """The hops after which a datagram is given up."""
+
+    def initial(self, node: NodeId) -> GeographicState:
+        return GeographicState(node, Neighbours(node))
+
+    def held(self, state: GeographicState) -> Iterable[Datagram]:
+        return [sent.datagram for sent in state.sent.values()]
+
+    def refuses(self, destination: Destination) -> str | None:
+        return None
+
+    def handle(self, state: GeographicState, given: Input) -> tuple[GeographicState, list[Effect]]:
+        match given:
+            case Started(now, seed):
+                state.random = Random(seed)
+                return state, [state.pace.first(self.beacons, now, state.random)]
+            case Fired(now, timer) if timer == BEACON:
+                later = state.pace.next(self.beacons, now, state.random)
+                hello = Hello(state.pace.number, state.neighbours.report())
+                size = BEACON_BYTES + report_bytes(hello.report)
+                return state, [Transmit(BROADCAST, hello, size), later]
+            case Heard(now, sender, Hello(number, report)):
+                return state, self._hello(state, now, sender, number, report)
+            case Heard(_, sender, Datagram() as datagram, True):
+                return state, self._arrival(state, sender, replace(datagram, hops=datagram.hops + 1))
+            case Asked(now, datagram):
+                return state, self._onward(state, now, datagram)
+            case Settled(now, token, outcome):
+                return state, self._settled(state, now, token, outcome)
+            case Fired(_, timer) if timer in state.sent:
+                return state, [state.sent[timer].transmission]
+        return state, []
+
+    def _hello(
+        self, state: GeographicState, now: Instant, sender: NodeId, number: int, report: Report
+    ) -> list[Effect]:
+        """A neighbour is there: new ones are greeted soon, those that hear us are trusted again."""
+        if state.node in dict(report):
+            state.distrusted.pop(sender, None)
+        begins = state.neighbours.hear(sender, number, report, now)
+        if begins and state.pace.is_slow(self.beacons):
+            return [state.pace.first(self.beacons, now, state.random)]
+        return []
+
+    def _arrival(self, state: GeographicState, sender: NodeId, datagram: Datagram) -> list[Effect]:
+        if not state.visits.add((datagram.key, datagram.hops)):
+            return []
+        if datagram.destination == state.node:
+            return [Deliver(datagram)]
+        if datagram.hops >= self.limit:
+            return [Discard(datagram, HOP_LIMIT)]
+        walk = datagram.route.walk if datagram.route is not None else None
+        return [Relay(replace(datagram, route=Course(walk, sender)))]
+
+    def _onward(self, state: GeographicState, now: Instant, datagram: Datagram) -> list[Effect]:
+        quality = {
+            node: neighbour.both_ways
+            for node, neighbour in state.neighbours.near(now, self.beacons.silence).items()
+            if neighbour.both_ways >= self.least and state.distrusted.get(node, now) <= now
+        }
+        near = {node: self.places[node] for node in quality}
+        course = datagram.route or Course()
+        chosen = step(state.node, self.places, near, datagram.destination, course, quality)
+        if chosen is None and isinstance(datagram.destination, tuple):
+            return [Deliver(datagram)]
+        if chosen is None:
+            return [Discard(datagram, NO_ROUTE)]
+        to, walk = chosen
+        token = f"{datagram.origin}.{datagram.number}.{datagram.hops}"
+        size = HEADER + _POINT + (_POINT + COORDINATE + 2 * ADDRESS if walk else 0) + datagram.size
+        transmission = Transmit(to, replace(datagram, route=Course(walk)), size, token)
+        state.sent[token] = Sent(datagram, transmission)
+        return [transmission]
+
+    def _settled(self, state: GeographicState, now: Instant, token: str, outcome: Outcome) -> list[Effect]:
+        sent = state.sent.pop(token)
+        if outcome in (ACKNOWLEDGED, AIRED):
+            return []
+        if sent.resends < self.resends:
+            state.sent[token] = replace(sent, resends=sent.resends + 1)
+            return [SetTimer(token, now + state.random.randint(0, self.pause))]
+        if outcome != NO_ACK:
+            return [Discard(sent.datagram, outcome)]
+        state.distrusted[sent.transmission.to] = now + self.distrust
+        return self._onward(state, now, sent.datagram)
+
+
+def step(
+    node: NodeId,
+    places: Sequence[Point],
+    near: Mapping[NodeId, Point],
+    destination: Destination,
+    course: Course,
+    quality: Mapping[NodeId, float] | None = None,
+    planar: Planarise = gabriel,
+) -> tuple[NodeId, Walk[NodeId] | None] | None:
+    """The next node, and the walk on which the datagram gets there; nothing if it has been all round."""
+    if isinstance(destination, int) and destination in near:
+        return destination, None
+    here = places[node]
+    target = places[destination] if isinstance(destination, int) else destination
+    left = math.dist(here, target)
+    if (
+        course.walk is not None
+        and course.came_from is not None
+        and left >= math.dist(course.walk.start, target)
+    ):
+        onward = go_on(course.walk, node, here, places[course.came_from], planar(here, near), target)
+        return None if onward is None else (onward[1], onward[0])
+    greedy = nearer(here, near, target, quality)
+    if greedy is not None:
+        return greedy, None
+    walk = enter(node, here, planar(here, near), target) if left else None
+    return None if walk is None else (walk.first[1], walk)

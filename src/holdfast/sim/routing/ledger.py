@@ -1,0 +1,135 @@
+"""What became of every message: sent = delivered + dropped (by cause) + in flight."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...model.instant import Instant
+from ..frame import BROADCAST, NODE_DOWN, NOT_RECEIVED, NodeId
+from .datagram import Datagram, Destination, Key
+
+DELIVERED, IN_FLIGHT = "delivered", "in flight"
+NOT_REACHED = "not reached"
+"""It was flooded, and the flood ended elsewhere."""
+UNACCOUNTED = "unaccounted"
+"""Nobody knows; this does not happen."""
+
+
+class Holder(Protocol):
+    """Somebody who may hold datagrams: the router of a node."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs; what it holds otherwise is lost."""
+
+    def held(self) -> Iterable[Datagram]:
+        """The datagrams that it has not passed on yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """When a message reached a node for the first time, and over how many links."""
+
+    at: Instant
+    hops: int
+
+
+@dataclass(slots=True)
+class Entry:
+    """One message, from its sending to its arrivals."""
+
+    origin: NodeId
+    destination: Destination
+    type: str
+    cause: str
+    size: int
+    sent: Instant
+    expected: int
+    """How many nodes it is for."""
+    arrivals: dict[NodeId, Arrival] = field(default_factory=dict)
+    duplicates: int = 0
+    visited: set[NodeId] = field(default_factory=set)
+    """The nodes that got a copy to deliver or to send on."""
+    ended: str = UNACCOUNTED
+    """Why the copy that ended last went no further."""
+
+
+class Ledger:
+    """All messages of a run, in the order in which they were sent."""
+
+    def __init__(self, population: int) -> None:
+        self._population = population
+        self._holders: dict[NodeId, Holder] = {}
+        self.entries: dict[Key, Entry] = {}
+
+    def join(self, node: NodeId, holder: Holder) -> None:
+        """A router begins, perhaps in place of one that was lost with all it held."""
+        if (before := self._holders.get(node)) is not None:
+            self._lose(before)
+        self._holders[node] = holder
+
+    def _lose(self, holder: Holder) -> None:
+        for datagram in holder.held():
+            self.end(datagram, NODE_DOWN)
+
+    def send(self, datagram: Datagram, now: Instant) -> None:
+        expected = self._population - 1 if datagram.destination == BROADCAST else 1
+        self.entries[datagram.key] = Entry(
+            datagram.origin,
+            datagram.destination,
+            datagram.type,
+            datagram.cause,
+            datagram.size,
+            now,
+            expected,
+        )
+
+    def arrive(self, datagram: Datagram, node: NodeId, now: Instant) -> None:
+        """A copy has come to a node that it is for."""
+        entry = self.entries[datagram.key]
+        if node in entry.arrivals or len(entry.arrivals) == entry.expected:
+            entry.duplicates += 1
+        else:
+            entry.arrivals[node] = Arrival(now, datagram.hops)
+
+    def visit(self, datagram: Datagram, node: NodeId) -> None:
+        """A copy has come to a node."""
+        self.entries[datagram.key].visited.add(node)
+
+    def end(self, datagram: Datagram, why: str) -> None:
+        """A copy goes no further."""
+        self.entries[datagram.key].ended = why
+
+    def aired(self, datagram: Datagram, to: NodeId) -> None:
+        """A copy was sent without acknowledgement: perhaps nobody has it."""
+        entry = self.entries[datagram.key]
+        if to == BROADCAST:
+            entry.ended = NOT_REACHED if entry.ended == UNACCOUNTED else entry.ended
+        elif to not in entry.visited:
+            entry.ended = NOT_RECEIVED
+
+    def fates(self, since: Instant = 0) -> Counter[str]:
+        """How many messages sent since then were delivered, dropped (by cause), or are still on their way.
+
+        A message to everybody counts once for each node.
+        """
+        held: set[Key] = set()
+        for holder in self._holders.values():
+            if holder.alive:
+                held.update(datagram.key for datagram in holder.held())
+            else:
+                self._lose(holder)
+        found: Counter[str] = Counter()
+        for key, entry in self.entries.items():
+            if entry.sent >= since:
+                found[DELIVERED] += len(entry.arrivals)
+                missing = entry.expected - len(entry.arrivals)
+                found[IN_FLIGHT if key in held else entry.ended] += missing
+        return +found
+
+    def since(self, since: Instant) -> Iterator[Entry]:
+        """The messages sent since then."""
+        return (entry for entry in self.entries.values() if entry.sent >= since)

@@ -1,0 +1,132 @@
+"""Geometry that a node can do alone: who is closer, which links do not cross, the way round a hole.
+
+Perimeter routing walks along the faces of a planar graph by the right-hand rule [Bose et al. 1999,
+Karp and Kung 2000].  A face is left only where the line from the start of the walk to the destination
+leaves it: with that condition the walk arrives on every connected planar graph, not only on Gabriel
+graphs [Frey and Stojmenovic 2006].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ...model.space import Point
+
+Node = TypeVar("Node", bound=Hashable)
+
+ASIDE = 1e-6
+"""How far beside the destination a walk aims, as a share of the distance."""
+ROUNDING = 1e-9
+"""Two crossings of a walk's line that are no farther apart are one."""
+
+
+def nearer(
+    here: Point, neighbours: Mapping[Node, Point], target: Point, quality: Mapping[Node, float] | None = None
+) -> Node | None:
+    """The greedy step: the neighbour that brings us nearest to the target, if one is nearer than we are.
+
+    Of links that lose frames the best is the one with the largest advance times ``quality``, the share
+    that arrives (Seada et al., SenSys 2004).
+    """
+    best, most, left = None, 0.0, math.dist(here, target)
+    for node, place in neighbours.items():
+        advance = left - math.dist(place, target)
+        if quality is not None:
+            advance *= quality[node]
+        if advance > most:
+            best, most = node, advance
+    return best
+
+
+def gabriel(here: Point, neighbours: Mapping[Node, Point]) -> dict[Node, Point]:
+    """The neighbours with no other one in the circle over the link: such links do not cross."""
+    return {
+        node: place
+        for node, place in neighbours.items()
+        if not any(_is_between(witness, here, place) for witness in neighbours.values())
+    }
+
+
+def _is_between(witness: Point, a: Point, b: Point) -> bool:
+    """Whether the witness lies in the circle over a–b, or on it, as the corners of a square do."""
+    if witness in (a, b):
+        return False
+    (wx, wy), (ax, ay), (bx, by) = witness[:2], a[:2], b[:2]
+    on_it = ASIDE * ((ax - bx) ** 2 + (ay - by) ** 2)
+    return (ax - wx) * (bx - wx) + (ay - wy) * (by - wy) <= on_it
+
+
+@dataclass(frozen=True, slots=True)
+class Walk(Generic[Node]):
+    """How far a packet has come round the faces between ``start`` and its destination."""
+
+    start: Point
+    """Where greedy forwarding was stuck; the walk ends at a node closer to the destination."""
+    crossed: float
+    """The share of the way from the start to the destination that lies behind the current face."""
+    first: tuple[Node, Node]
+    """The first link on the current face: a packet that comes by again has been all round."""
+
+
+def enter(node: Node, here: Point, planar: Mapping[Node, Point], target: Point) -> Walk[Node] | None:
+    """Begin a walk at a node that has no closer neighbour; nothing where it has no neighbour at all."""
+    if not planar:
+        return None
+    return Walk(here, 0.0, (node, next_link(here, _beside(here, target), planar)))
+
+
+def go_on(
+    walk: Walk[Node], node: Node, here: Point, came_from: Point, planar: Mapping[Node, Point], target: Point
+) -> tuple[Walk[Node], Node] | None:
+    """The walk from here and its next node; nothing when it has come round a whole face."""
+    if not planar:
+        return None
+    aim, entered = _beside(walk.start, target), walk
+    onward = next_link(here, came_from, planar)
+    while (share := _leaves(walk.start, aim, here, planar[onward])) > walk.crossed + ROUNDING:
+        onward = next_link(here, planar[onward], planar)
+        walk = Walk(walk.start, share, (node, onward))
+    return None if walk is entered and (node, onward) == walk.first else (walk, onward)
+
+
+def next_link(here: Point, seen: Point, planar: Mapping[Node, Point]) -> Node:
+    """The first neighbour counterclockwise of the direction in which ``seen`` lies; that one last."""
+    zero = math.atan2(seen[1] - here[1], seen[0] - here[0])
+
+    def turn(node: Node) -> float:
+        place = planar[node]
+        return (math.atan2(place[1] - here[1], place[0] - here[0]) - zero) % math.tau or math.tau
+
+    return min(planar, key=turn)
+
+
+def _beside(start: Point, target: Point) -> Point:
+    """A point so little to the left of the target that the line to it meets no node by accident.
+
+    In a grid a line from node to node runs through others, and which face it is in would be undefined.
+    """
+    return (
+        target[0] - ASIDE * (target[1] - start[1]),
+        target[1] + ASIDE * (target[0] - start[0]),
+    )
+
+
+def _leaves(start: Point, aim: Point, a: Point, b: Point) -> float:
+    """The share of the line from start to aim at which it leaves the face to the right of a → b; or −1."""
+    left, right = _side(start, aim, a), _side(start, aim, b)
+    if not left > 0 >= right:
+        return -1.0
+    part = left / (left - right)
+    x, y = a[0] + part * (b[0] - a[0]), a[1] + part * (b[1] - a[1])
+    dx, dy = aim[0] - start[0], aim[1] - start[1]
+    length = dx * dx + dy * dy
+    share = ((x - start[0]) * dx + (y - start[1]) * dy) / length if length else 1.0
+    return share if share < 1 else -1.0
+
+
+def _side(start: Point, aim: Point, point: Point) -> float:
+    """Positive to the left of the line from start to aim, negative to the right."""
+    return (aim[0] - start[0]) * (point[1] - start[1]) - (aim[1] - start[1]) * (point[0] - start[0])

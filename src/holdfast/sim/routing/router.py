@@ -1,0 +1,179 @@
+"""A routing machine at work on a node: what the layers above see of it [F19, F20]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from ...errors import UsageError
+from ...model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
+from ..clock import Entry as Timer
+from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, Frame, Outcome
+from ..node import Node
+from .datagram import (
+    TAKEN,
+    Datagram,
+    Destination,
+    Discard,
+    Effect,
+    Heard,
+    Input,
+    Relay,
+    RoutingMachine,
+    Seen,
+    Settled,
+    Transmit,
+)
+from .flooding import FLOODING, Flooding
+from .ledger import Ledger
+
+Receive = Callable[[Datagram], None]
+Peek = Callable[[Datagram], Any]
+"""Given a datagram in transit, the message that goes on in it; ``None`` takes it off its way."""
+
+ROUTING = "routing"
+"""The cause of frames that carry nobody's message: beacons, requests, notices."""
+
+
+class Router:
+    """A node's routing: ``send``, ``register_handler``.
+
+    Messages to everybody are flooded whatever the machine; all others are the machine's.
+    """
+
+    def __init__(
+        self, node: Node, machine: RoutingMachine, ledger: Ledger, flooding: Flooding = FLOODING
+    ) -> None:
+        self.node = node
+        self._ledger = ledger
+        self._machines: tuple[RoutingMachine, ...] = (machine, flooding)
+        self._states: list[Any] = [m.initial(node.id) for m in self._machines]
+        self._timers: dict[tuple[int, str], Timer] = {}
+        self._receivers: dict[str, list[Receive]] = {}
+        self._peekers: dict[str, list[Peek]] = {}
+        self._on_link: dict[int, Datagram] = {}
+        self._links = 0
+        self._delivered = Seen()
+        self._boots = node.boots
+        self._number = node.boots << 32  # what a node numbers after a restart is new
+        ledger.join(node.id, self)
+        node.link.listen(self._received, self._overheard)
+        for which in range(len(self._machines)):
+            self._tell(which, Started(node.now, node.random.getrandbits(63)))
+
+    # What the layers above use.
+
+    def register_handler(self, type: str, peek: bool, callback: Callable[[Datagram], Any]) -> None:
+        """Have messages of a type given to ``callback``: those for us or, to ``peek``, those in transit."""
+        (self._peekers if peek else self._receivers).setdefault(type, []).append(callback)
+
+    def send(self, destination: Destination, type: str, message: Any, size: int, cause: str = "") -> None:
+        """Bring a message to a node, to all (``BROADCAST``), or to who is nearest to a point."""
+        if destination != BROADCAST and (why := self._machines[0].refuses(destination)):
+            raise UsageError(f"node {self.node.id} cannot send to {destination}: {why}")
+        self._number += 1
+        datagram = Datagram(self.node.id, self._number, destination, type, message, size, cause)
+        self._ledger.send(datagram, self.node.clock.now)
+        if destination == self.node.id:
+            self._deliver(datagram)
+        else:
+            self._ask(datagram)
+
+    @property
+    def alive(self) -> bool:
+        """Whether this router still runs."""
+        return self.node.alive and self.node.boots == self._boots
+
+    def held(self) -> Iterable[Datagram]:
+        """The datagrams that are in our hands: with the link, or with a machine."""
+        yield from self._on_link.values()
+        for machine, state in zip(self._machines, self._states, strict=True):
+            yield from machine.held(state)
+
+    # What the link and the clock say.
+
+    def _received(self, frame: Frame) -> None:
+        if isinstance(frame.payload, Datagram):
+            self._ledger.visit(frame.payload, self.node.id)
+        self._hear(frame, True)
+
+    def _overheard(self, frame: Frame) -> None:
+        self._hear(frame, False)
+
+    def _hear(self, frame: Frame, ours: bool) -> None:
+        self._tell(self._which(frame.payload), Heard(self.node.now, frame.source, frame.payload, ours))
+
+    @staticmethod
+    def _which(what: Any) -> int:
+        return 1 if isinstance(what, Datagram) and what.destination == BROADCAST else 0
+
+    def _ask(self, datagram: Datagram) -> None:
+        self._tell(self._which(datagram), Asked(self.node.now, datagram))
+
+    def _fire(self, which_timer: tuple[int, str]) -> None:
+        del self._timers[which_timer]
+        which, timer = which_timer
+        self._tell(which, Fired(self.node.now, timer))
+
+    def _tell(self, which: int, given: Input) -> None:
+        self._states[which], effects = self._machines[which].handle(self._states[which], given)
+        for effect in effects:
+            self._do(which, effect)
+
+    # What the machines want.
+
+    def _do(self, which: int, effect: Effect) -> None:
+        match effect:
+            case Transmit():
+                self._transmit(which, effect)
+            case SetTimer(timer, at):
+                self._stop(which, timer)
+                self._timers[which, timer] = self.node.at(at, self._fire, (which, timer))
+            case CancelTimer(timer):
+                self._stop(which, timer)
+            case Deliver(datagram):
+                self._deliver(datagram)
+            case Relay(datagram):
+                self._relay(datagram)
+            case Discard(datagram, why):
+                self._ledger.end(datagram, why)
+
+    def _stop(self, which: int, timer: str) -> None:
+        if (running := self._timers.pop((which, timer), None)) is not None:
+            self.node.cancel(running)
+
+    def _transmit(self, which: int, effect: Transmit) -> None:
+        datagram = effect.what if isinstance(effect.what, Datagram) else None
+        self._links += 1
+        number = self._links
+        if datagram is not None:
+            self._on_link[number] = datagram
+
+        def done(outcome: Outcome) -> None:
+            if datagram is not None:
+                del self._on_link[number]
+                if outcome == AIRED:
+                    self._ledger.aired(datagram, effect.to)
+                elif outcome != ACKNOWLEDGED:
+                    self._ledger.end(datagram, outcome)
+            if effect.token and self.alive:
+                self._tell(which, Settled(self.node.now, effect.token, outcome))
+
+        cause = datagram.cause if datagram is not None else ROUTING
+        self.node.link.send(effect.to, effect.what, effect.size, cause, done)
+
+    def _deliver(self, datagram: Datagram) -> None:
+        self._ledger.arrive(datagram, self.node.id, self.node.clock.now)
+        if self._delivered.add(datagram.key):
+            for receive in self._receivers.get(datagram.type, ()):
+                receive(datagram)
+
+    def _relay(self, datagram: Datagram) -> None:
+        for peek in self._peekers.get(datagram.type, ()):
+            message = peek(datagram)
+            if message is None:
+                self._ledger.end(datagram, TAKEN)
+                return
+            datagram = replace(datagram, message=message)
+        self._ask(datagram)

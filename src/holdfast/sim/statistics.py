@@ -1,0 +1,46 @@
+"""What several runs say together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The mean of some runs, and how far the true one may be off: half the width of the 95 % interval."""
+
+    mean: float
+    half: float | None
+    """None for a single run, which says nothing of that."""
+    runs: int
+
+    @property
+    def low(self) -> float | None:
+        return None if self.half is None else self.mean - self.half
+
+    @property
+    def high(self) -> float | None:
+        return None if self.half is None else self.mean + self.half
+
+
+def estimate(values: Iterable[float | None]) -> Estimate | None:
+    """Student's interval for the mean of independent runs; runs without a value are left out.
+
+    >>> found = estimate([1.0, 2.0, 3.0])
+    >>> found.mean, round(found.half, 3)
+    (2.0, 2.484)
+    """
+    known = [float(value) for value in values if value is not None and math.isfinite(value)]
+    if not known:
+        return None
+    if len(known) == 1:
+        return Estimate(known[0], None, 1)
+    from scipy.special import stdtrit
+
+    t = float(stdtrit(len(known) - 1, (1 + CONFIDENCE) / 2))
+    return Estimate(fmean(known), t * stdev(known) / math.sqrt(len(known)), len(known))

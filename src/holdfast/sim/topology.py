@@ -1,0 +1,243 @@
+"""Where nodes stand and, if somebody measured it, how well they hear one another."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError, UsageError
+from ..model.space import Point
+
+Link = tuple[int, int]
+"""The sender's and the receiver's place in the list of nodes."""
+
+ATTEMPTS = 1_000
+"""How many placements ``uniform`` tries before it says that none will be connected."""
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Named nodes, their positions in metres, and what else is known of the network's shape."""
+
+    names: tuple[str, ...]
+    positions: tuple[Point, ...]
+    columns: int | None = None
+    """Of a full grid that is numbered row by row; what ID-based routing needs [D52]."""
+    quality: Mapping[Link, float] | None = None
+    """The share of frames that was received on each link, where it was measured."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+def grid(rows: int, columns: int, spacing: float) -> Topology:
+    """Rows of nodes, named by number from 0, row by row."""
+    if rows < 1 or columns < 1 or not (spacing > 0 and math.isfinite(spacing)):
+        raise UsageError(
+            f"a grid of {rows} rows and {columns} columns, {spacing} m apart: each must be above 0"
+        )
+    places = tuple((column * spacing, row * spacing) for row in range(rows) for column in range(columns))
+    return Topology(_numbered(len(places)), places, columns=columns)
+
+
+def uniform(count: int, width: float, height: float, reach: float, seed: int) -> Topology:
+    """So many nodes anywhere in a rectangle, drawn again until all are connected over ``reach`` metres."""
+    if count < 1 or not min(width, height, reach) > 0:
+        raise UsageError(
+            f"{count} nodes in {width} m × {height} m with a reach of {reach} m: each must be above 0"
+        )
+    draw = np.random.default_rng(seed)
+    for _ in range(ATTEMPTS):
+        places = draw.random((count, 2)) * (width, height)
+        if components(places, reach) == 1:
+            return Topology(_numbered(count), tuple((float(x), float(y)) for x, y in places))
+    near = (count - 1) * math.pi * reach**2 / (width * height)
+    raise UsageError(
+        f"of {ATTEMPTS:,} placements of {count} nodes in {width:g} m × {height:g} m none was connected over "
+        f"{reach:g} m: a node has about {near:.1f} neighbours then, and about {_enough(count):.0f} are "
+        "needed.  Take more nodes, a smaller area or a longer reach."
+    )
+
+
+def _enough(count: int) -> float:
+    """How many neighbours a random network of this size needs to be connected: ln n and a little."""
+    return math.log(count) + 3
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(map(str, range(count)))
+
+
+def components(positions: NDArray[np.float64], reach: float) -> int:
+    """Into how many parts the nodes fall if those within ``reach`` of each other are connected."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import KDTree
+
+    pairs = KDTree(positions).query_pairs(reach, output_type="ndarray")
+    size = len(positions)
+    edges = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    return int(connected_components(edges, directed=False, return_labels=False))
+
+
+def from_csv(nodes: Path, links: Path | None = None) -> Topology:
+    """Your own: a table ``node,x,y`` (and ``z``) in metres; and, measured, ``sender,receiver,quality``."""
+    places: dict[str, Point] = {}
+    for where, row in _table(nodes, ("node", "x", "y"), optional=("z",)):
+        name = _name(where, row["node"])
+        if name in places:
+            raise InputError(f"{where}: node '{name}' stands there already; a node has one row")
+        axes = ("x", "y", "z") if "z" in row else ("x", "y")
+        places[name] = tuple(_number(where, axis, row[axis]) for axis in axes)
+    if not places:
+        raise InputError(f"{nodes}: there is no node; write one row for each, below node,x,y")
+    if links is None:
+        return _named(places)
+    rows = _table(links, ("sender", "receiver", "quality"))
+    return _named(places, _qualities(places, _links(rows), strict=True))
+
+
+def intel_lab(locations: Path, connectivity: Path | None = None) -> Topology:
+    """The motes of the Intel Berkeley lab: ``mote_locs.txt`` and, measured, ``connectivity.txt``.
+
+    Mote 0 of the connectivity file, the gateway, has no position and is left out, and so is a line
+    that names a link without a number.
+    """
+    places = {
+        row[0]: (_number(where, "x", row[1]), _number(where, "y", row[2]))
+        for where, row in _words(locations, 3, heading="moteid")
+    }
+    if connectivity is None:
+        return _named(places)
+    rows = (
+        (where, row[0], row[1], _number(where, "quality", row[2]))
+        for where, row in _words(connectivity, 2, heading=None)
+        if len(row) > 2
+    )
+    return _named(places, _qualities(places, rows, strict=False))
+
+
+_COMPASS = (
+    "N",
+    "NNE",
+    "NE",
+    "ENE",
+    "E",
+    "ESE",
+    "SE",
+    "SSE",
+    "S",
+    "SSW",
+    "SW",
+    "WSW",
+    "W",
+    "WNW",
+    "NW",
+    "NNW",
+)
+
+
+def redwood(locations: Path, tree: str = "interior") -> Topology:
+    """One of the two redwoods of Sonoma: motes by height, side of the trunk and distance from it."""
+    rows = list(_words(locations, 5, heading="ID"))
+    trees = sorted({row[4] for _, row in rows})
+    if tree not in trees:
+        raise UsageError(f"{locations}: there is no tree '{tree}', only {' and '.join(trees)}")
+    return _named({row[0]: _around_trunk(where, row) for where, row in rows if row[4] == tree})
+
+
+def _around_trunk(where: str, row: list[str]) -> Point:
+    if row[2] not in _COMPASS:
+        raise InputError(f"{where}: '{row[2]}' is no direction; expected one of {', '.join(_COMPASS)}")
+    angle = math.tau * _COMPASS.index(row[2]) / len(_COMPASS)
+    distance, height = _number(where, "distance", row[3]), _number(where, "height", row[1])
+    return (distance * math.sin(angle), distance * math.cos(angle), height)
+
+
+def _named(places: Mapping[str, Point], quality: Mapping[Link, float] | None = None) -> Topology:
+    return Topology(tuple(places), tuple(places.values()), quality=quality)
+
+
+_Measured = tuple[str, str, str, float]  # where it is written, sender, receiver, quality
+
+
+def _links(rows: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[_Measured]:
+    for where, row in rows:
+        yield where, row["sender"], row["receiver"], _number(where, "quality", row["quality"])
+
+
+def _qualities(places: Iterable[str], rows: Iterable[_Measured], *, strict: bool) -> dict[Link, float]:
+    """The links among known nodes; an unknown node is an error if ``strict``, else left out."""
+    index = {name: i for i, name in enumerate(places)}
+    found: dict[Link, float] = {}
+    for where, sender, receiver, quality in rows:
+        unknown = [name for name in (sender, receiver) if name not in index]
+        if unknown and strict:
+            raise InputError(f"{where}: there is no node '{unknown[0]}' among the positions")
+        if not 0 <= quality <= 1:
+            raise InputError(f"{where}: a quality of {quality:g}; expected a share between 0 and 1")
+        if not unknown and sender != receiver and quality > 0:
+            found[index[sender], index[receiver]] = quality
+    return found
+
+
+def _table(
+    path: Path, required: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> Iterator[tuple[str, dict[str, str]]]:
+    """The rows of a CSV file by column, each with where it is written."""
+    with _opened(path) as lines:
+        reader = csv.reader(lines)
+        columns = [name.strip() for name in next(reader, [])]
+        missing = [name for name in required if name not in columns]
+        if missing:
+            wanted = ",".join((*required, *(f"[{name}]" for name in optional)))
+            raise InputError(f"{path}:1: no column '{missing[0]}'; the first line should say {wanted}")
+        for row in reader:
+            if not any(cell.strip() for cell in row):
+                continue
+            where = f"{path}:{reader.line_num}"
+            if len(row) != len(columns):
+                raise InputError(f"{where}: {len(row)} values for {len(columns)} columns")
+            yield where, {name: cell.strip() for name, cell in zip(columns, row, strict=True)}
+
+
+def _words(path: Path, least: int, heading: str | None) -> Iterator[tuple[str, list[str]]]:
+    """The lines of a file of words between blanks, each with where it is written."""
+    with _opened(path) as lines:
+        for number, line in enumerate(lines, 1):
+            words = line.split()
+            if not words or (number == 1 and words[0] == heading):
+                continue
+            if len(words) < least:
+                raise InputError(f"{path}:{number}: {len(words)} values; expected {least}")
+            yield f"{path}:{number}", words
+
+
+def _opened(path: Path) -> TextIO:
+    try:
+        return path.open(encoding="utf-8", newline="")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def _name(where: str, text: str) -> str:
+    if not text:
+        raise InputError(f"{where}: a node needs a name")
+    return text
+
+
+def _number(where: str, what: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"{where}: {what} is '{text}'; expected a number")
+    return value

@@ -1,0 +1,345 @@
+"""A condition on an overlay says what the engine in this process says.
+
+The order of arrival is that in which events are published: the overlay is quiet between two of them, so
+every broker and subscriber meets them in that order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import App, Attribute, Engine, Event, Topic, parse
+from holdfast.lang import ops
+from holdfast.model.qos import TIMELY
+from holdfast.protocols.cbps.client import Told, Unknown, Withdraw, advertise, publish, watch
+from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.protocols.cbps.scopes import NOWHERE, contains, either
+from holdfast.runtimes.overlay.conditions import definitions
+from holdfast.runtimes.overlay.memory import Overlay
+from support.histories import REGIONS, TOPIC, histories, ordered, subscriptions
+from support.overlays import often
+
+PINS = [
+    {},
+    {"source": "s1"},
+    {"source": "s2"},
+    {"source": "s1", "k": "x"},
+    {"source": "s2", "k": "x"},
+    {"source": "s2", "k": "y", "n": 1},
+    {"source": "s1", "k": "x", "flag": True, "n": 1},
+    {"place": "nook", "source": "s1"},
+    {"place": "nook", "source": "s2"},
+    {"place": "hall"},
+]
+"""What publishers promise to have always; the engine knows nothing of it."""
+
+
+def pinned(event, pins):
+    """An event as a publisher that makes a promise would say it."""
+    fixed = {name: value for name, value in pins.items() if name in ("source", "place")}
+    attributes = event.attributes | {name: value for name, value in pins.items() if name not in fixed}
+    return replace(event, **fixed, attributes=attributes)
+
+
+@dataclass
+class World:
+    """A tree of brokers with publishers and subscribers, and an engine beside each subscription."""
+
+    parents: list[int]
+    publishers: list[tuple[int, dict]]
+    subscribers: list[int]
+    apps: list[App]
+    topic: Topic
+    seed: int | None
+    engines: dict[tuple[int, str], Engine] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.overlay = Overlay(seed=self.seed)
+        self.overlay.broker("b0")
+        for i, parent in enumerate(self.parents, 1):
+            self.overlay.broker(f"b{i}", to=[f"b{parent}"])
+        for i, (home, _) in enumerate(self.publishers):
+            self.overlay.client(f"p{i}", f"b{home}")
+        for i, home in enumerate(self.subscribers):
+            self.overlay.client(f"s{i}", f"b{home}")
+        self.overlay.settle()
+        self.advertising, self.watching, self.serial = set(), {}, 0
+
+    def promise(self, which):
+        """Start or stop to advertise."""
+        i = which % len(self.publishers)
+        if i in self.advertising:
+            self.overlay.ask(f"p{i}", Withdraw("it"))
+        else:
+            self.overlay.ask(f"p{i}", advertise("it", advertised(self.topic, **self.pins(i))))
+        self.advertising ^= {i}
+
+    def watch(self, who, what):
+        """Start to watch a condition, or stop if it is watched already."""
+        i, k = who % len(self.subscribers), what % len(self.apps)
+        ((_, text),) = definitions(self.apps[k]).items()
+        if (i, k) in self.watching:
+            name = self.watching.pop((i, k))
+            del self.engines[i, name]
+            self.overlay.ask(f"s{i}", Withdraw(name))
+        else:
+            self.serial += 1
+            name = self.watching[i, k] = f"watch {self.serial}"
+            self.engines[i, name] = Engine(text)
+            self.overlay.ask(f"s{i}", watch(name, text))
+
+    def say(self, which, event):
+        """Let somebody who advertises say something; the event, if there is somebody."""
+        speakers = sorted(self.advertising)
+        if not speakers:
+            return None
+        i = speakers[which % len(speakers)]
+        event = pinned(event, self.pins(i))
+        self.overlay.ask(f"p{i}", publish(to_content(event)))
+        return event
+
+    def pins(self, which):
+        return self.publishers[which % len(self.publishers)][1]
+
+    def publish(self, which, event):
+        """Let somebody say something, with nothing else under way: what subscribers are told, and what
+        engines say."""
+        self.overlay.settle()
+        event = self.say(which, event)
+        self.overlay.settle()
+        told = [
+            visible(s, what.subscription, what.notification)
+            for s in range(len(self.subscribers))
+            for what in self.overlay.take(f"s{s}")
+            if isinstance(what, Told) and what.notification.status != "late"
+        ]
+        said = [
+            visible(*key, notification)
+            for key, engine in self.engines.items()
+            for notification in (engine.push(event) if event else ())
+        ]
+        return sorted(told, key=repr), sorted(said, key=repr)
+
+    def cut_and_join(self, which):
+        """Cut a link, with all that is under way on it, and connect the two parts again: where they were
+        or elsewhere, when the loss has been noticed everywhere or at once."""
+        links = sorted((a, b) for a in self.overlay.nodes for b in self.overlay.neighbours(a) if a < b)
+        a, b = links[which % len(links)]
+        self.overlay.cut(a, b)
+        if which % 2:
+            self.overlay.settle()
+        if which % 3:
+            one, other = self.reachable(a), self.reachable(b)
+            a = a if a[0] != "b" else one[which % len(one)]
+            b = b if b[0] != "b" else other[which % len(other)]
+        self.overlay.connect(a, b)
+
+    def reachable(self, start):
+        """The brokers that a node is connected with."""
+        found = [start]
+        for node in found:
+            found += [other for other in self.overlay.neighbours(node) if other not in found]
+        return [node for node in found if node.startswith("b")]
+
+    def step(self, how_many):
+        """Let some messages through."""
+        for _ in range(how_many):
+            self.overlay.step()
+
+    def give_up(self, which):
+        """Let the host of some node drop something that its peer is too slow for."""
+        links = sorted((a, b) for a in self.overlay.nodes for b in self.overlay.neighbours(a))
+        self.overlay.give_up(*links[which % len(links)])
+
+
+def visible(subscriber, subscription, notification):
+    n = notification
+    return subscriber, subscription, n.id, n.scope, n.status, n.since, n.event.order
+
+
+@st.composite
+def worlds(draw, topic, apps, pins):
+    brokers = draw(st.integers(1, 5))
+    homes = st.integers(0, brokers - 1)
+    parents = [draw(st.integers(0, i)) for i in range(brokers - 1)]
+    publishers = draw(st.lists(st.tuples(homes, pins), min_size=1, max_size=4))
+    subscribers = draw(st.lists(homes, min_size=1, max_size=2))
+    chosen = draw(st.lists(apps, min_size=1, max_size=2))
+    return World(parents, publishers, subscribers, chosen, topic, draw(st.none() | st.integers(0, 99)))
+
+
+numbers = st.integers(0, 11)
+others = st.one_of(
+    st.tuples(st.just("promise"), st.tuples(numbers)),
+    st.tuples(st.just("watch"), st.tuples(numbers, numbers)),
+)
+
+
+@st.composite
+def scripts(draw, events):
+    """Publishers come, somebody watches; then events, with comings and goings between them."""
+    script = [("promise", (i,)) for i in range(draw(st.integers(1, 3)))] + [("watch", (0, 0))]
+    for event in draw(events):
+        script += draw(st.sampled_from([0, 0, 1]).flatmap(lambda n: st.lists(others, min_size=n, max_size=n)))
+        script.append(("publish", (draw(numbers), event)))
+    return script
+
+
+def play(world, script):
+    """Do what a script says; subscribers must be told what engines say, and brokers know their part."""
+    for deed, arguments in script:
+        outcome = getattr(world, deed)(*arguments)
+        if deed == "publish":
+            told, said = outcome
+            assert told == said
+            assert_replicas_agree(world.overlay)
+
+
+def assert_replicas_agree(overlay):
+    """Every bit that a broker keeps of a scope that publishers reach from there is the subscriber's."""
+    for node in overlay.nodes.values():
+        for run in node.state.watching.all() if node.name.startswith("b") else ():
+            watched = overlay.nodes[run.part.bundle.origin].state.watched[run.part]
+            bits = set(watched.condition.machine.bits(watched.state))
+            reached = NOWHERE
+            for peer in node.state.routing.links:
+                reached = either(reached, run.reach.through(peer))
+            kept = {key for key in bits | run.replica.bits if contains(reached, key)}
+            kept = {key for key in kept if not contains(run.replica.shared, key)}
+            assert run.replica.bits & kept == bits & kept
+
+
+# --- a small topic, in which something always starts or ends ---
+
+ROOMS = Topic("Reading", (Attribute("v", "int"), Attribute("room", "text")))
+PER_SOURCE = "topic Reading (v int, room text)\nstate C on Reading [v >= 2; v <= 0] per source"
+CONDITIONS = [
+    "state C on Reading [v >= 2; v <= 0] per source",
+    "state C on Reading [v >= 2; v <= 0]",
+    "state C on Reading [v >= 2; v <= 1] per room",
+    "state C on Reading [v >= 1; v <= 2] per room",
+    "state C on Reading [v == 1; v == 1]",
+    "state C on Reading [v >= 2; v <= 1] per source within room",
+    "state C on Reading [v >= 2; v <= 1] per source scope room1, room2 within floor",
+    "state C on Reading [v >= 2; v <= 0] scope room1, room2",
+    "state C on Reading [v >= 2; false] per source",
+    "filter C on Reading where v == 3 per room",
+]
+REGIONS_OF_ROOMS = "region floor\nregion room1 in floor\nregion room2 in floor\n"
+small_apps = st.sampled_from(CONDITIONS).map(
+    lambda condition: parse(f"topic Reading (v int, room text)\n{REGIONS_OF_ROOMS}{condition}\n")
+)
+promises = st.fixed_dictionaries(
+    {},
+    optional={
+        "source": st.sampled_from(["s1", "s2"]),
+        "room": st.sampled_from(["r1", "r2"]),
+        "place": st.sampled_from(["room1", "room2"]),
+    },
+)
+
+
+@st.composite
+def readings(draw):
+    rows = draw(st.lists(st.tuples(*[st.integers(0, 3), *[st.integers(0, 1)] * 3]), min_size=8, max_size=30))
+    return [
+        Event("Reading", i, f"s{s + 1}", {"v": v, "room": f"r{r + 1}"}, i, None, f"room{p + 1}")
+        for i, (v, s, r, p) in enumerate(rows)
+    ]
+
+
+@often
+@given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()))
+def test_a_condition_on_an_overlay_says_what_the_engine_says(world, script):
+    play(world, script)
+
+
+# --- every awkward definition and value there is ---
+
+
+def apps(delivery):
+    return delivery.flatmap(lambda d: subscriptions(d, most=1)).map(
+        lambda subs: App((ops.DeclareTopic(TOPIC), *REGIONS, *subs))
+    )
+
+
+@often
+@given(world=worlds(TOPIC, apps(st.just(TIMELY)), st.sampled_from(PINS)), script=scripts(histories(most=14)))
+def test_also_with_awkward_definitions_and_values(world, script):
+    play(world, script)
+
+
+@often
+@given(world=worlds(TOPIC, apps(ordered), st.sampled_from(PINS)), script=scripts(histories(most=14)))
+def test_also_if_it_waits_for_the_order_of_event_time(world, script):
+    play(world, script)
+
+
+# --- messages under way ---
+
+
+@often
+@given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()))
+def test_whatever_was_under_way_in_whatever_order_brokers_end_up_with_the_bits_of_the_subscriber(
+    world, script
+):
+    for deed, arguments in script:
+        if deed == "publish":
+            world.say(*arguments)
+        else:
+            getattr(world, deed)(*arguments)
+    world.overlay.settle()
+    assert_replicas_agree(world.overlay)
+    assert_starts_and_ends_alternate(world)
+
+
+@often
+@given(world=worlds(ROOMS, st.just(parse(PER_SOURCE)), st.just({})), rows=readings(), seed=st.integers(0, 99))
+def test_one_publisher_for_each_scope_needs_no_quiet_between_events(world, rows, seed):
+    """A scope's events come one way, in order, so it makes no difference what else is under way."""
+    for i in range(len(world.publishers)):
+        world.publishers[i] = (world.publishers[i][0], {"source": f"s{i}"})
+        world.promise(i)
+    world.watch(0, 0)
+    world.overlay.settle()
+    for i, row in enumerate(rows):
+        world.say(i % len(world.publishers), row)
+    world.overlay.settle()
+    ((_, engine),) = world.engines.items()
+    said = [n for i, row in enumerate(rows) for n in engine.push(pinned(row, world.pins(i)))]
+    told = [what.notification for what in world.overlay.take("s0")]
+    for source in {n.event.source for n in said + told}:
+        assert [n.id for n in told if n.scope == source] == [n.id for n in said if n.scope == source]
+
+
+faults = st.lists(st.tuples(st.sampled_from(["cut_and_join", "give_up", "step"]), numbers), max_size=8)
+
+
+@often
+@given(world=worlds(ROOMS, small_apps, promises), script=scripts(readings()), faults=faults)
+def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_the_bits_agree_again(world, script, faults):
+    for i, (deed, arguments) in enumerate(script):
+        getattr(world, "say" if deed == "publish" else deed)(*arguments)
+        if faults and i % 3 == 1:
+            fault, which = faults.pop()
+            getattr(world, fault)(which)
+    world.overlay.settle()
+    assert_replicas_agree(world.overlay)
+    assert_starts_and_ends_alternate(world)
+
+
+def assert_starts_and_ends_alternate(world):
+    """For each subscription and scope: a start, then its end or that nobody knows, and so on."""
+    for name in (f"s{i}" for i in range(len(world.subscribers))):
+        holds = set()
+        for what in world.overlay.take(name):
+            match what:
+                case Unknown(subscription, _, scope):
+                    holds.remove((subscription, scope))
+                case Told(subscription, notification) if notification.status != "atomic":
+                    key = (subscription, notification.scope)
+                    assert (key in holds) is (notification.status == "egress")
+                    holds ^= {key}

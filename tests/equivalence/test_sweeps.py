@@ -1,0 +1,54 @@
+"""A sweep says the same wherever it runs: here, one run after the other, or as Spark tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import InputError, UsageError
+from holdfast.sim.scenario.results import collect
+from holdfast.sim.scenario.study import read_text
+from support.runtimes import session
+from support.scenarios import GRID
+
+SWEPT = (
+    GRID.replace("every: 1 s", "every: 1 s, arrivals: poisson").replace(
+        "{kind: disk, range: 15 m}", "{kind: log-distance, exponent: 4.0, shadowing: 3 dB}"
+    )
+    + "seeds: 2\nsweep:\n  mac.kind: [csma, low-power-listening]\n  routing.kind: [id-grid, tree]\n"
+    + "mac: {kind: csma}\n"
+)
+
+
+def test_a_sweep_on_spark_finds_what_it_finds_here():
+    session()
+    from holdfast.runtimes.spark.sweep import sweep
+
+    study = read_text(SWEPT)
+    here, there = collect(study, map), collect(study, sweep)
+    assert len(here.runs) == 8
+    assert there.runs == here.runs
+
+
+def test_results_come_in_the_order_of_the_points():
+    session()
+    from holdfast.runtimes.spark.sweep import sweep
+
+    assert sweep(str, list(range(20))) == [str(i) for i in range(20)]
+    assert sweep(str, []) == []
+
+
+def test_what_is_raised_on_purpose_in_a_task_is_raised_here():
+    session()
+    from holdfast.runtimes.spark.sweep import sweep
+
+    def refuses(point: int) -> int:
+        if point == 1:
+            raise UsageError("one is too few")
+        if point == 2:
+            raise InputError("two is too many")
+        return point
+
+    with pytest.raises(UsageError, match="one is too few"):
+        sweep(refuses, [0, 1, 2])
+    with pytest.raises(InputError, match="two is too many"):
+        sweep(refuses, [0, 2, 1])

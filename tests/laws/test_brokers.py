@@ -1,0 +1,58 @@
+"""Whatever people do in whatever order: every subscriber gets exactly what it asked for, once."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+from hypothesis import given
+
+from holdfast.protocols.cbps import routing
+from support.overlays import deeds, often, worlds
+
+QUIET = ("advertise", "subscribe", "withdraw", "withdraw", "publish", "publish", "publish")
+
+
+def play(world, script):
+    """Do what a script says; after each publication, who was told must be who should have been."""
+    for deed, arguments in script:
+        outcome = getattr(world, deed)(*arguments)
+        if deed == "publish":
+            told, expected = outcome
+            assert told == expected
+
+
+@often
+@given(world=worlds(), script=deeds(*QUIET))
+def test_every_subscriber_gets_exactly_what_it_asked_for_once(world, script):
+    play(world, script)
+
+
+@often
+@given(world=worlds(), script=deeds(*QUIET, "cut", "join", "join"))
+def test_also_while_links_are_cut_and_networks_joined(world, script):
+    play(world, script)
+
+
+@often
+@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
+def test_also_at_brokers_with_so_many_connections_that_they_search_all_at_once(world, script):
+    with patch.object(routing, "MANY", 1):
+        play(world, script)
+        world.withdraw_everything()
+        assert world.left_over() == {}
+
+
+@often
+@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
+def test_when_everything_is_withdrawn_brokers_hold_nothing(world, script):
+    play(world, script)
+    world.withdraw_everything()
+    assert world.left_over() == {}
+
+
+@often
+@given(world=worlds(), script=deeds(*QUIET, "cut", "join"))
+def test_what_brokers_act_on_does_not_depend_on_how_it_came_about(world, script):
+    play(world, script)
+    world.overlay.settle()
+    assert world.in_sight() == world.built_anew().in_sight()

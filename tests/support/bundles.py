@@ -1,0 +1,114 @@
+"""Everything that brokers and clients can say to one another, at random."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.message import (
+    KINDS,
+    ActiveSubscription,
+    Advertisement,
+    Answer,
+    Ask,
+    Bundle,
+    Context,
+    ExpressSlip,
+    Interruption,
+    Key,
+    Notification,
+    Part,
+    Placement,
+    Refusal,
+    Registration,
+    Renewal,
+    RoutingSlip,
+    StateFilter,
+    Strategy,
+    Subscription,
+    Unadvertise,
+    Unsubscribe,
+)
+
+longs = st.integers(-(2**63), 2**63 - 1)
+texts = st.text(max_size=12) | st.sampled_from(
+    ["", " ", "a\r\nb", "\0", "<a>&amp;", "]]>", "\x85\u2028", "'\""]
+)
+names = st.sampled_from(["uid", "X", "temperature"]) | texts.filter(bool)
+doubles = st.floats(allow_nan=False)
+values = longs | doubles | texts | st.booleans()
+
+numbers = st.sampled_from(["<", "<=", "=", ">=", ">", "!="])
+constraints = (
+    st.builds(Constraint, names, st.just("long"), numbers, longs)
+    | st.builds(Constraint, names, st.just("double"), numbers, doubles)
+    | st.builds(Constraint, names, st.just("text"), st.sampled_from(["=", "!=", "prefix"]), texts)
+    | st.builds(Constraint, names, st.just("bool"), st.just("="), st.booleans())
+    | st.builds(Constraint, names, st.sampled_from(["long", "double", "text", "bool"]), st.just("any"))
+)
+filters = st.builds(Filter, st.lists(constraints, max_size=4).map(tuple))
+addresses = st.builds(Filter, st.lists(constraints, min_size=1, max_size=3).map(tuple))
+
+
+def few(strategy):
+    return st.lists(strategy, max_size=2).map(tuple)
+
+
+def as_values(content):
+    """A content as the address of a slip of type notification: a value for each name."""
+    kinds = {bool: "bool", int: "long", float: "double", str: "text"}
+    return Filter(tuple(Constraint(name, kinds[type(v)], "=", v) for name, v in content.items()))
+
+
+contents = st.dictionaries(names, values, max_size=4)
+slips = st.builds(RoutingSlip, st.just("subscription"), addresses, st.booleans()) | st.builds(
+    RoutingSlip,
+    st.just("notification"),
+    st.dictionaries(names, values, min_size=1, max_size=3).map(as_values),
+    st.booleans(),
+)
+keys = st.builds(Key, texts, st.integers(0, 2**63 - 1))
+parts = st.builds(Part, keys, st.integers(0, 9))
+payloads = texts | st.sampled_from(["<a x='1'><b/>t</a>", '<a x="1"><b />t</a>', "<a>", "meaningful stuff"])
+scopes = st.none() | few(texts)
+
+bundles = st.builds(
+    Bundle,
+    keys,
+    context=st.none()
+    | st.builds(Context, st.none() | texts, st.none() | texts, longs, st.none() | longs, longs),
+    incoming=few(filters),
+    outgoing=few(filters),
+    express=st.none() | st.builds(ExpressSlip, st.sampled_from(["subscription", "notification"]), texts),
+    slips=few(slips),
+    advertisements=few(st.builds(Advertisement, filters, st.booleans(), st.booleans())),
+    subscriptions=few(
+        st.builds(
+            Subscription, filters, st.booleans(), st.booleans(), st.none() | st.builds(StateFilter, texts)
+        )
+    ),
+    notifications=few(st.builds(Notification, contents, st.booleans())),
+    active=few(
+        st.builds(
+            ActiveSubscription,
+            few(st.builds(Strategy, filters, texts, few(st.tuples(texts, texts)))),
+            texts,
+        )
+    ),
+    payloads=few(payloads),
+    lease=st.none() | st.integers(0, 2**62),
+)
+registrations = st.builds(
+    Registration, st.lists(st.sampled_from(KINDS), unique=True).map(tuple), st.booleans(), st.booleans()
+)
+others = (
+    st.builds(Unadvertise, keys)
+    | st.builds(Unsubscribe, keys)
+    | st.builds(Renewal, few(keys))
+    | st.builds(Refusal, keys, texts)
+    | st.builds(Placement, parts, scopes)
+    | st.builds(Ask, parts, longs)
+    | st.builds(Answer, parts, longs, few(texts))
+    | st.builds(Interruption, parts, scopes)
+)
+messages = bundles | registrations | others

@@ -1,0 +1,449 @@
+"""Brokers as processes of their own, wires between them that can be cut, and both at somebody's mercy."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from holdfast.lang.parse import parse
+from holdfast.model.event import Event
+from holdfast.protocols.cbps.client import (
+    Client,
+    Heard,
+    Told,
+    Unknown,
+    Unsent,
+    advertise,
+    publish,
+    subscribe,
+    watch,
+)
+from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.protocols.cbps.message import KINDS, Bundle, Key, Notification, Registration
+from holdfast.runtimes.overlay.address import Address
+from holdfast.runtimes.overlay.backoff import Backoff
+from holdfast.runtimes.overlay.client import losable
+from holdfast.runtimes.overlay.codec import codec
+from holdfast.runtimes.overlay.conditions import condition
+from holdfast.runtimes.overlay.control import Bye, Hello
+from holdfast.runtimes.overlay.frame import PREAMBLE
+from holdfast.runtimes.overlay.identity import Identity
+from holdfast.runtimes.overlay.tcp import Node
+
+QUICK = Backoff(first=10_000, most=200_000)
+
+ANYWHERE = Address("127.0.0.1", 0)
+PATIENCE = 60
+"""Seconds after which a test gives up; nothing depends on how long things take."""
+
+
+class Wire:
+    """A TCP proxy: a connection through it can be cut, or fall silent, and be healed."""
+
+    def __init__(self, target: Address) -> None:
+        self.target = target
+        self.address = ANYWHERE
+        self.is_cut = False
+        self._running = asyncio.Event()
+        self._running.set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def __aenter__(self) -> Wire:
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        self.address = Address(*self._server.sockets[0].getsockname())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        self.cut()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def cut(self) -> None:
+        """End every connection without a word; new ones end at once."""
+        self.is_cut = True
+        for writer in self._writers:
+            writer.transport.abort()
+        self._running.set()
+
+    def hold(self) -> None:
+        """Let nothing through, but keep connections: the peers hear only silence."""
+        self._running.clear()
+
+    def heal(self) -> None:
+        self.is_cut = False
+        self._running.set()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._writers.add(writer)
+        try:
+            if not self.is_cut:
+                await self._connect(reader, writer)
+        finally:
+            self._tasks.discard(task)
+            self._writers.discard(writer)
+            writer.transport.abort()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            there, back = await asyncio.open_connection(*self.target)
+            self._writers.add(back)
+            try:
+                await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
+            finally:
+                self._writers.discard(back)
+                back.transport.abort()
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        while piece := await source.read(1 << 16):
+            await self._running.wait()
+            if self.is_cut:
+                return
+            sink.write(piece)
+            await sink.drain()
+        with suppress(OSError):
+            sink.write_eof()
+
+
+@dataclass
+class BrokerProcess:
+    """``holdfast broker``, which can be killed and started again at the same address."""
+
+    name: str
+    log: Path
+    connect: list[Address] = field(default_factory=list)
+    options: list[str] = field(default_factory=list)
+    address: Address = ANYWHERE
+    process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        calls = [part for address in self.connect for part in ("--connect", str(address))]
+        with open(self.log, "ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "holdfast", "broker", "--name", self.name),
+                *("--listen", str(self.address), *calls, *self.options),
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            )
+        assert self.process.stdout is not None
+        async with asyncio.timeout(PATIENCE):
+            line = (await self.process.stdout.readline()).decode()
+        assert line.startswith("listening on "), self.log.read_text()
+        self.address = Address("127.0.0.1", int(line.rsplit(":", 1)[1]))
+
+    async def kill(self) -> None:
+        """End it without warning."""
+        assert self.process is not None
+        self.process.kill()
+        await self.process.wait()
+
+    async def terminate(self) -> int:
+        """Ask it to end; its exit status."""
+        assert self.process is not None
+        if self.process.returncode is None:
+            self.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.wait()
+
+
+async def flood(address: Address, number: int) -> None:
+    """Say so many tiny things as fast as they are taken, listen to nothing, and leave in order."""
+    speaker = codec("msgpack", 1 << 20)
+    reader, writer = await asyncio.open_connection(*address)
+    writer.write(PREAMBLE + speaker.encode(Hello("flood")) + speaker.encode(Registration(KINDS)))
+    tiny = [speaker.encode(Bundle(Key("flood", n), notifications=(Notification({}),))) for n in range(100)]
+    for _ in range(number // 100):
+        writer.writelines(tiny)
+        await writer.drain()
+    writer.write(speaker.encode(Bye("enough")))
+    while await reader.read(1 << 16):
+        pass
+    writer.close()
+    await writer.wait_closed()
+
+
+PARENT = {"b2": "b1", "b3": "b1", "b4": "b2", "b5": "b2", "b6": "b3", "b7": "b3", "b8": "b4"}
+"""A tree of eight brokers; every child calls its parent over a wire of its own."""
+BROKERS = ["b1", *PARENT]
+
+
+def path(start: str, end: str) -> set[str]:
+    """The brokers between two, both included, and the wires between them, each by its lower end."""
+
+    def ancestors(broker: str) -> list[str]:
+        found = [broker]
+        while broker in PARENT:
+            broker = PARENT[broker]
+            found.append(broker)
+        return found
+
+    up, down = ancestors(start), ancestors(end)
+    meeting = next(broker for broker in up if broker in down)
+    legs = [*up[: up.index(meeting)], *down[: down.index(meeting)]]
+    return {meeting, *legs, *(f"wire {broker}" for broker in legs)}
+
+
+class Overlay:
+    """Eight broker processes and the wires between them."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.brokers = {
+            name: BrokerProcess(name, folder / f"{name}.log", options=["--retry", "0.1", *options])
+            for name in BROKERS
+        }
+        self.wires: dict[str, Wire] = {}
+
+    async def __aenter__(self) -> Overlay:
+        await self.brokers["b1"].start()
+        for level in (("b2", "b3"), ("b4", "b5", "b6", "b7"), ("b8",)):
+            for child in level:
+                self.wires[child] = await Wire(self.brokers[PARENT[child]].address).__aenter__()
+                self.brokers[child].connect = [self.wires[child].address]
+            await asyncio.gather(*(self.brokers[child].start() for child in level))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.gather(*(broker.terminate() for broker in self.brokers.values()))
+        for wire in self.wires.values():
+            await wire.__aexit__()
+
+    async def fail(self, what: str) -> None:
+        """Cut ``wire b4``, or kill ``b4`` without warning."""
+        if what.startswith("wire "):
+            self.wires[what.removeprefix("wire ")].cut()
+        else:
+            await self.brokers[what].kill()
+
+    async def heal(self, what: str) -> None:
+        if what.startswith("wire "):
+            self.wires[what.removeprefix("wire ")].heal()
+        else:
+            await self.brokers[what].start()
+
+
+TOPIC = "topic Reading (n int, value float)"
+WARM = f"{TOPIC} state Warm on Reading [value > 25; value < 22] per source"
+HIGH, LOW = 30.0, 20.0
+PUBLISHERS = {"p1": "b8", "p2": "b5", "p3": "b7", "p4": "b1"}
+LISTENERS = {"l1": "b8", "l2": "b6", "l3": "b2"}
+WATCHERS = {"w1": "b4", "w2": "b7", "w3": "b1"}
+"""Clients, and the broker at which each is."""
+
+
+class Party:
+    """A client in this process."""
+
+    def __init__(self, name: str, broker: BrokerProcess) -> None:
+        self.name, self.at = name, broker.name
+        self.node = Node(
+            Identity(name), Client(name, condition), losable=losable, deliver=self.hear, backoff=QUICK
+        )
+        self.node.start()
+        self.node.call(broker.address)
+
+    def hear(self, what: object) -> None:
+        raise AssertionError(what)
+
+
+class Publisher(Party):
+    """Counts what it says; what could not leave is counted apart."""
+
+    def __init__(self, name: str, broker: BrokerProcess) -> None:
+        super().__init__(name, broker)
+        self.said = 0
+        self.unsent = 0
+        (topic,) = parse(TOPIC).check().topics
+        self.node.ask(advertise("readings", advertised(topic, source=name)))
+
+    def say(self, value: float) -> int:
+        self.said += 1
+        event = Event("Reading", self.node.now, self.name, {"n": self.said, "value": value}, self.said)
+        self.node.ask(publish(to_content(event)))
+        return self.said
+
+    def hear(self, what: object) -> None:
+        assert isinstance(what, Unsent), what
+        self.unsent += 1
+
+
+class Listener(Party):
+    """Wants everything, and counts it."""
+
+    def __init__(self, name: str, broker: BrokerProcess) -> None:
+        super().__init__(name, broker)
+        self.heard: Counter[tuple[str, int]] = Counter()
+        self.node.ask(subscribe("all", Filter((Constraint("topic", "text", "=", "Reading"),))))
+
+    def hear(self, what: object) -> None:
+        assert isinstance(what, Heard), what
+        self.heard[str(what.content["source"]), int(what.content["n"])] += 1
+
+
+class Watcher(Party):
+    """Wants to know when it is warm where."""
+
+    def __init__(self, name: str, broker: BrokerProcess) -> None:
+        super().__init__(name, broker)
+        self.told: defaultdict[str, list[str]] = defaultdict(list)
+        self.node.ask(watch("warm", WARM))
+
+    def hear(self, what: object) -> None:
+        match what:
+            case Told(_, notification):
+                self.told[str(notification.scope)].append(notification.status)
+            case Unknown():
+                self.told[str(what.scope)].append("unknown")
+            case _:
+                raise AssertionError(what)
+
+    def last(self, source: str) -> str:
+        return self.told[source][-1] if self.told[source] else ""
+
+
+class Chaos:
+    """Rounds of: all is well; something fails; it is healed.
+
+    While all is well everybody hears everything, and knows what is warm.  While something has failed
+    that still holds for those between whom it does not stand; what the others miss is counted.
+    """
+
+    def __init__(self, overlay: Overlay) -> None:
+        self.overlay = overlay
+        at = overlay.brokers
+        self.publishers = [Publisher(name, at[broker]) for name, broker in PUBLISHERS.items()]
+        self.listeners = [Listener(name, at[broker]) for name, broker in LISTENERS.items()]
+        self.watchers = [Watcher(name, at[broker]) for name, broker in WATCHERS.items()]
+        self.failed_during: dict[tuple[str, int], frozenset[str]] = {}
+        """What had failed when something was said, for all that was said in bad times."""
+
+    async def stop(self) -> None:
+        for party in (*self.publishers, *self.listeners, *self.watchers):
+            await party.node.stop()
+
+    def say(self, value: float, failed: Iterable[str] = ()) -> dict[str, int]:
+        """Everybody says something."""
+        said = {publisher.name: publisher.say(value) for publisher in self.publishers}
+        if failed:
+            self.failed_during |= dict.fromkeys(said.items(), frozenset(failed))
+        return said
+
+    async def settled(self) -> None:
+        """Talk until everybody hears everybody: then whatever had failed is healed."""
+        news: dict[str, int] = {p.name: p.said for p in self.publishers}
+
+        def reached() -> bool:
+            return all(
+                any(listener.heard[name, n] for n in range(first + 1, publisher.said + 1))
+                for listener in self.listeners
+                for publisher, (name, first) in zip(self.publishers, news.items(), strict=True)
+            )
+
+        async with asyncio.timeout(PATIENCE):
+            while not reached():
+                self.say(LOW, BROKERS)
+                await asyncio.sleep(0.05)
+
+    async def good_times(self, number: int = 5) -> None:
+        """Everything that is said is heard by everybody, and everybody learns that it is warm."""
+        for _ in range(number):
+            said = self.say(LOW)
+        await self.heard(said)
+        for watcher in self.watchers:
+            for publisher in self.publishers:
+                assert watcher.last(publisher.name) != "ingress", (watcher.name, publisher.name, watcher.told)
+        await self.heard(self.say(HIGH))
+        await self._until(lambda: self._told("ingress", ()))
+
+    async def bad_times(self, failed: list[str], number: int = 5) -> None:
+        """Something fails; the others notice nothing, and go on."""
+        for one in failed:
+            await self.overlay.fail(one)
+        await self._until(lambda: self._told("unknown", failed, affected=True))
+        for _ in range(number):
+            said = self.say(LOW, failed)
+        await self.heard(said, failed)
+        await self._until(lambda: self._told("egress", failed))
+        for one in failed:
+            await self.overlay.heal(one)
+        await self.settled()
+
+    async def the_end(self) -> None:
+        """Whatever is warm cools down, and everybody hears of it."""
+        await self.heard(self.say(LOW))
+        await self._until(lambda: self._told("egress", ()))
+
+    async def heard(self, said: dict[str, int], failed: Collection[str] = ()) -> None:
+        """Wait until what was just said has come to everybody from whom nothing failed cuts it off."""
+        await self._until(
+            lambda: all(
+                listener.heard[name, n]
+                for publisher, (name, n) in zip(self.publishers, said.items(), strict=True)
+                for listener in self.listeners
+                if not self._between(publisher, listener, failed)
+            )
+        )
+
+    def _told(self, status: str, failed: Collection[str], *, affected: bool = False) -> bool:
+        return all(
+            watcher.last(publisher.name) == status
+            for watcher in self.watchers
+            for publisher in self.publishers
+            if self._between(publisher, watcher, failed) == affected
+        )
+
+    @staticmethod
+    def _between(one: Party, other: Party, failed: Collection[str]) -> bool:
+        return not path(one.at, other.at).isdisjoint(failed)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                await asyncio.sleep(0.01)
+
+    # --- what is to be said of it afterwards ---
+
+    def account(self) -> dict[str, int]:
+        """How much was said, heard and lost; nothing was lost for which there is no reason."""
+        wanted = heard = lost = 0
+        for publisher in self.publishers:
+            for n in range(1, publisher.said + 1):
+                failed = self.failed_during.get((publisher.name, n), frozenset())
+                for listener in self.listeners:
+                    times = listener.heard[publisher.name, n]
+                    assert times < 2, f"{listener.name} heard {publisher.name}, {n} {times} times"
+                    wanted += 1
+                    heard += times
+                    if not times:
+                        assert self._between(publisher, listener, failed), (
+                            f"{listener.name} missed {publisher.name}, {n}; only {set(failed)} had failed"
+                        )
+                        lost += 1
+        assert wanted == heard + lost
+        return {
+            "wanted": wanted,
+            "heard": heard,
+            "lost": lost,
+            "unsent": sum(p.unsent for p in self.publishers),
+        }
+
+    def require_paired(self) -> None:
+        """Every start was followed by an end or by ``unknown`` before anything else."""
+        for watcher in self.watchers:
+            for source, told in watcher.told.items():
+                for first, second in pairwise(["egress", *told]):
+                    allowed = {"egress", "unknown"} if first == "ingress" else {"ingress"}
+                    assert second in allowed, (watcher.name, source, told)
+                assert told[-1] != "ingress", (watcher.name, source, told)

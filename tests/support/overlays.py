@@ -1,0 +1,280 @@
+"""Random overlays, what people do on them, and a central oracle that knows who should hear what.
+
+A *world* runs an overlay in memory and keeps the book beside it: where the links are, what is advertised
+and subscribed to.  The oracle decides with the naive twin of matching and a walk over the links.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from holdfast.protocols.cbps.broker import Broker
+from holdfast.protocols.cbps.client import Heard, Submit, Withdraw, advertise, publish, subscribe
+from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.context import within
+from holdfast.runtimes.overlay.conditions import condition
+from holdfast.runtimes.overlay.memory import Overlay
+from support import naive_match
+
+often = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 60))
+"""How many overlays a test tries: each takes some time."""
+
+# --- filters and what satisfies them ---
+
+NAMES = {"x": "double", "n": "long", "k": "text"}
+SOME = {"x": [0.0, 1.0, 1.5, 2.0, 3.0], "n": [0, 1, 2, 3], "k": ["a", "ab", "b"]}
+
+
+WIDE = st.sampled_from([("n", "x"), ("k", "n", "x"), ("k", "n", "x"), ("k", "n")])
+NARROW = st.sampled_from([("n",), ("x",), ("n",), ("k",), ("n", "x"), ("k", "n", "x")])
+OPS = {"n": [">=", "<=", "!=", ">", "<", "="], "k": ["!=", "prefix", "="]}
+
+
+@st.composite
+def filters(draw, names):
+    """A filter on some attributes; two constraints on one attribute are rare."""
+    constraints = []
+    for name in draw(names):
+        for _ in range(draw(st.sampled_from([1, 1, 1, 2]))):
+            op = draw(st.just("any") | st.sampled_from(OPS.get(name, OPS["n"])))
+            value = None if op == "any" else draw(st.sampled_from(SOME[name]))
+            constraints.append(Constraint(name, NAMES[name], op, value))
+    return Filter(tuple(constraints))
+
+
+def on(**constraints):
+    """``on(n=(">=", 1), x=None)``: a filter with one constraint for each name, or none but that it is there."""
+    return Filter(
+        tuple(Constraint(n, NAMES[n], *(c or ("any", None))) for n, c in sorted(constraints.items()))
+    )
+
+
+NESTED = [
+    on(n=None),
+    on(n=(">=", 1)),
+    on(n=(">=", 2)),
+    on(n=(">=", 2), x=None),
+    on(n=(">=", 2), x=(">", 1.0)),
+]
+"""Subscriptions of which each covers those after it."""
+
+PROMISES = [
+    on(n=None, x=None),
+    on(n=(">=", 1), x=None),
+    on(n=(">=", 1), x=(">", 0.5)),
+    on(n=(">=", 2), x=(">", 0.5)),
+]
+"""Advertisements of which each covers those after it."""
+
+
+def contents(filter_):
+    """Every notification that has just the fields of a filter and satisfies it."""
+    found = [{}]
+    for name in sorted({c.name for c in filter_.constraints}):
+        found = [{**content, name: value} for content in found for value in SOME[name]]
+    return [content for content in found if naive_match.satisfied(filter_, content)]
+
+
+# --- the world ---
+
+
+@dataclass
+class Subscribed:
+    filter: Filter
+    hops: int | None
+
+
+@dataclass
+class World:
+    """``parents[i]`` is the broker that broker i+1 was first joined to; clients live at brokers."""
+
+    parents: list[int]
+    homes: list[int]
+    seed: int | None
+    memoize: bool = True
+    advertised: dict[tuple[str, str], Filter] = field(default_factory=dict)
+    subscribed: dict[tuple[str, str], Subscribed] = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.overlay = Overlay(seed=self.seed)
+        self.brokers = [f"b{i}" for i in range(len(self.parents) + 1)]
+        self.clients = [f"c{i}" for i in range(len(self.homes))]
+        self.serial = 0
+        for broker in self.brokers:
+            self.overlay.broker(broker, machine=Broker(condition, memoize=self.memoize))
+        for child, parent in enumerate(self.parents, 1):
+            self.overlay.connect(self.brokers[child], self.brokers[parent])
+        for client, home in zip(self.clients, self.homes, strict=True):
+            self.overlay.client(client, self.brokers[home])
+        self.overlay.settle()
+
+    def number(self):
+        self.serial += 1
+        return str(self.serial)
+
+    # --- the oracle ---
+
+    def paths(self, start):
+        """How many brokers lie on the way from a node to each node that it is connected with."""
+        reached, edge = {start: 0}, [start]
+        while edge:
+            here = edge.pop()
+            for other in self.overlay.neighbours(here):
+                if other not in reached:
+                    reached[other] = reached[here] + (other in self.brokers)
+                    edge.append(other)
+        return reached
+
+    def audience(self, publisher, content):
+        """Who should hear a notification, by which subscription: each once."""
+        paths = self.paths(publisher)
+        return [
+            (client, name)
+            for (client, name), subscribed in self.subscribed.items()
+            if client in paths and client != publisher
+            if naive_match.satisfied(subscribed.filter, content)
+            if subscribed.hops is None or paths[client] <= subscribed.hops
+        ]
+
+    # --- what people do ---
+
+    def advertise(self, who, filter_, aggregation=True):
+        client, name = self.clients[who % len(self.clients)], self.number()
+        self.advertised[client, name] = filter_
+        self.overlay.ask(client, advertise(name, filter_, aggregation=aggregation))
+
+    def subscribe(self, who, filter_, hops=None, aggregation=True, flood=False):
+        client, name = self.clients[who % len(self.clients)], self.number()
+        self.subscribed[client, name] = Subscribed(filter_, hops)
+        incoming = () if hops is None else (within(hops),)
+        request = subscribe(name, filter_, incoming=incoming, aggregation=aggregation, flood_forward=flood)
+        self.overlay.ask(client, request)
+
+    def withdraw(self, which):
+        everything = [*self.advertised, *self.subscribed]
+        if everything:
+            client, name = everything[which % len(everything)]
+            self.advertised.pop((client, name), None)
+            self.subscribed.pop((client, name), None)
+            self.overlay.ask(client, Withdraw(name))
+
+    def cut(self, which):
+        links = sorted((a, b) for a in self.brokers for b in self.overlay.neighbours(a) if a < b)
+        if links:
+            self.overlay.cut(*links[which % len(links)])
+
+    def join(self, one, other):
+        """Connect two nodes that are not connected by any way; a client has one broker at most."""
+        nodes = self.brokers + self.clients
+        a, b = nodes[one % len(nodes)], self.brokers[other % len(self.brokers)]
+        if b not in self.paths(a) and not (a in self.clients and self.overlay.neighbours(a)):
+            self.overlay.connect(a, b)
+
+    def publish(self, *picks):
+        """Publish some things at once that advertisements promise: who was told, and who should be."""
+        self.overlay.settle()
+        promises = [(client, f) for (client, _), f in self.advertised.items() if contents(f)]
+        expected = Counter()
+        for which, value in picks if promises else ():
+            client, filter_ = promises[which % len(promises)]
+            possible = contents(filter_)
+            content = possible[value % len(possible)]
+            self.overlay.ask(client, publish(content))
+            key = (client, self.overlay.nodes[client].state.sequence)
+            if self.overlay.neighbours(client):
+                expected.update((key, *hearer) for hearer in self.audience(client, content))
+        self.overlay.settle()
+        heard = [(client, what) for client in self.clients for what in self.overlay.take(client)]
+        told = Counter((what.bundle, c, what.subscription) for c, what in heard if isinstance(what, Heard))
+        return told, expected
+
+    def withdraw_everything(self):
+        while self.advertised or self.subscribed:
+            self.withdraw(0)
+        self.overlay.settle()
+
+    def left_over(self):
+        """How much each broker still holds."""
+        states = {name: self.overlay.nodes[name].state for name in self.brokers}
+        return {name: len(s.routing) + len(s.watching) for name, s in states.items() if len(s.routing)}
+
+    def in_sight(self):
+        """What each broker acts on: the advertisements and subscriptions that none other covers.  Of equal
+        ones any may stand for the others."""
+        return {
+            (broker, peer, kind): {
+                (frozenset(item.filter.box.items()), item.group, item.group is None and item.key)
+                for item in state.routing.database.table(peer, kind).active()
+            }
+            for broker in self.brokers
+            if (state := self.overlay.nodes[broker].state)
+            for peer in state.routing.links
+            for kind in ("advertisement", "subscription")
+        }
+
+    def built_anew(self):
+        """A world in which all that lives now is there from the start."""
+        twin = World([], [], None)
+        twin.brokers, twin.clients = self.brokers, self.clients
+        twin.overlay = Overlay()
+        for broker in self.brokers:
+            twin.overlay.broker(broker)
+        for client in self.clients:
+            twin.overlay.client(client)
+        for a in self.overlay.nodes:
+            for b in self.overlay.neighbours(a):
+                if b not in twin.overlay.neighbours(a):
+                    twin.overlay.connect(a, b)
+        for client in self.clients:
+            state = self.overlay.nodes[client].state
+            for name, bundle in state.bundles.items():
+                twin.overlay.nodes[client].state.sequence = bundle.key.sequence - 1
+                twin.overlay.ask(client, Submit(bundle, name))
+        twin.overlay.settle()
+        return twin
+
+
+numbers = st.integers(0, 30)
+hops = st.sampled_from([None] * 6 + [1, 2, 3])
+
+
+def mostly(value):
+    return st.sampled_from([value] * 4 + [not value])
+
+
+DEEDS = {
+    "advertise": st.tuples(numbers, st.sampled_from(PROMISES) | filters(WIDE), mostly(True)),
+    "subscribe": st.tuples(
+        numbers, filters(NARROW), hops, st.booleans(), st.sampled_from([False] * 4 + [True])
+    ),
+    "withdraw": st.tuples(numbers),
+    "publish": st.lists(st.tuples(numbers, numbers), min_size=1, max_size=3),
+    "cut": st.tuples(numbers),
+    "join": st.tuples(numbers, numbers),
+}
+
+
+def deeds(*kinds):
+    """What people do, one after the other, as (name of the method, arguments): some advertise and
+    subscribe at first, then all sorts of things happen."""
+
+    def some(kinds, least, most):
+        each = [st.tuples(st.just(kind), DEEDS[kind]) for kind in kinds]
+        return st.lists(st.one_of(each), min_size=least, max_size=most)
+
+    first = st.tuples(some(["advertise"], 1, 3), some(["subscribe"], 2, 5), some(kinds, 4, 20))
+    return first.map(lambda parts: [deed for part in parts for deed in part])
+
+
+@st.composite
+def worlds(draw, most_brokers=6, most_clients=4):
+    """A random tree of brokers, clients at random brokers, and a random order of messages."""
+    brokers = draw(st.integers(1, most_brokers))
+    parents = [draw(st.integers(0, i)) for i in range(brokers - 1)]
+    homes = draw(st.lists(st.integers(0, brokers - 1), min_size=2, max_size=most_clients))
+    return World(parents, homes, draw(st.none() | st.integers(0, 2**16)), draw(st.booleans()))

@@ -1,0 +1,131 @@
+"""The smallest machine that can be hosted: it passes bundles on to everybody else, and hands them out."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+from holdfast.model.protocol import (
+    Asked,
+    Deliver,
+    Drop,
+    Fired,
+    Joined,
+    Left,
+    Received,
+    Send,
+    SetTimer,
+    Started,
+    Undelivered,
+)
+from holdfast.protocols.cbps.message import Bundle, Key, Notification
+from holdfast.runtimes.overlay.address import Address
+from holdfast.runtimes.overlay.backoff import Backoff
+from holdfast.runtimes.overlay.identity import Identity
+from holdfast.runtimes.overlay.limits import Limits
+from holdfast.runtimes.overlay.tcp import Node
+
+ANYWHERE = Address("127.0.0.1", 0)
+QUICK = Backoff(first=1_000, most=20_000)
+PATIENCE = 20
+"""Seconds after which a test gives up; nothing depends on how long things take."""
+
+
+class Relay:
+    """Peers by name, in order of arrival.  Asked to, it sends; ``trouble`` makes it fail."""
+
+    def initial(self):
+        return {}
+
+    def handle(self, state, given):
+        match given:
+            case Started():
+                return state, [Deliver(given)]
+            case Joined(_, peer):
+                state[peer] = True
+                return state, [Deliver(given)]
+            case Left(_, peer):
+                state.pop(peer, None)
+                return state, [Deliver(given)]
+            case Received(_, sender, message):
+                return state, self._received(state, sender, message)
+            case Asked(_, ("timer", name, wait)):
+                return state, [SetTimer(name, given.now + wait)]
+            case Asked(_, ("drop", peer, why)):
+                return state, [Drop(peer, why)]
+            case Asked(_, message):
+                return state, [Send(peer, message) for peer in state]
+            case Fired() | Undelivered():
+                return state, [Deliver(given)]
+        raise AssertionError(given)
+
+    def _received(self, state, sender, message):
+        if isinstance(message, Bundle) and "trouble" in message.payloads:
+            raise ZeroDivisionError("trouble")
+        return [Deliver((sender, message)), *(Send(peer, message) for peer in state if peer != sender)]
+
+
+def bundle(number=1, origin="test", **content):
+    return Bundle(Key(origin, number), notifications=(Notification(content),))
+
+
+class Heard(list):
+    """What a node delivers; can be waited for."""
+
+    def __init__(self):
+        super().__init__()
+        self._more = asyncio.Event()
+
+    def append(self, what):
+        super().append(what)
+        self._more.set()
+
+    async def until(self, condition):
+        async with asyncio.timeout(PATIENCE):
+            while not condition(self):
+                self._more.clear()
+                await self._more.wait()
+
+    async def of(self, kind, number=1):
+        """Wait for so many inputs of a kind."""
+        await self.until(lambda said: sum(isinstance(one, kind) for one in said) >= number)
+        return [one for one in self if isinstance(one, kind)]
+
+    async def bundles(self, number=1):
+        """Wait for so many bundles."""
+        await self.until(lambda said: sum(isinstance(one, tuple) for one in said) >= number)
+        return [one[1] for one in self if isinstance(one, tuple)]
+
+
+async def eventually(condition):
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def node(name, *, role="client", machine=None, limits=None, losable=lambda message: True, **identity):
+    heard = Heard()
+    it = Node(
+        Identity(name, role, **identity),
+        machine or Relay(),
+        limits=limits or Limits(),
+        backoff=QUICK,
+        losable=losable,
+        deliver=heard.append,
+    )
+    it.heard = heard
+    it.start()
+    try:
+        yield it
+    finally:
+        await it.stop()
+        if it.failed.done():
+            it.failed.exception()
+
+
+@asynccontextmanager
+async def broker(name="hub", **options):
+    async with node(name, role="broker", **options) as it:
+        it.address = await it.listen(ANYWHERE)
+        yield it

@@ -1,0 +1,313 @@
+"""Brokers as processes: the commands as typed, and what survives when links are cut and brokers killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import psutil
+import pytest
+
+from support.overlay_chaos import BROKERS, PARENT, PATIENCE, BrokerProcess, Chaos, Overlay, flood
+
+WARM = """
+topic Temperature (value float)
+state Warm on Temperature [value > 25; value < 22] per source
+filter Hot on Temperature where value > 40
+"""
+
+
+class Running:
+    """A command in a process of its own, whose lines can be waited for."""
+
+    all: ClassVar[list[Running]] = []
+
+    def __init__(self, *arguments: str | Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", *map(str, arguments)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+        )
+        self.all.append(self)
+
+    def line(self, stream: str = "stdout") -> str:
+        """The next line that it says."""
+        assert self.has_more(stream, PATIENCE), f"it says nothing on {stream}"
+        return getattr(self.process, stream).readline().decode()
+
+    def has_more(self, stream: str = "stdout", patience: float = 0) -> bool:
+        """Whether it has said something since the last line."""
+        return bool(select.select([getattr(self.process, stream)], [], [], patience)[0])
+
+    def say(self, *lines: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+
+    def end(self, number: int = signal.SIGTERM) -> tuple[int, str, str]:
+        """Ask it to stop; exit status, and what it still said."""
+        self.process.send_signal(number)
+        return self.rest()
+
+    def rest(self) -> tuple[int, str, str]:
+        """Wait for its end; exit status, and what it still said."""
+        out, err = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, out.decode(), err.decode()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _nobody_stays() -> Iterator[None]:
+    yield
+    for running in Running.all:
+        if running.process.poll() is None:
+            running.process.kill()
+            running.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[str]:
+    """A broker; where it listens."""
+    running = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+    yield running.line().split()[-1]
+    status, out, err = running.end()
+    assert (status, out) == (0, ""), err
+    assert "internal errors" not in err
+
+
+@pytest.fixture
+def definition(tmp_path) -> Path:
+    path = tmp_path / "warm.hf"
+    path.write_text(WARM)
+    return path
+
+
+def subscribed(broker: str, *arguments: str | Path) -> Running:
+    """A subscriber of whom the broker knows."""
+    running = Running("subscribe", *arguments, "--connect", broker)
+    assert running.line("stderr") == "subscribed at 'hub'\n"
+    return running
+
+
+def events(*values: float, source: str = "s1") -> list[str]:
+    return [json.dumps({"source": source, "topic": "Temperature", "value": value}) for value in values]
+
+
+def test_a_subscriber_prints_when_a_condition_starts_and_ends(broker, definition, holdfast):
+    subscriber = subscribed(broker, definition, "--count", "3")
+    ran = holdfast("publish", *events(24, 26, 27, 41, 23, 21), "--connect", broker, "--settle", "0")
+    assert (ran.status, ran.out, ran.err) == (0, "", "6 events sent\n")
+    status, out, err = subscriber.rest()
+    assert (status, err) == (0, "")
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [(n["subscription"], n["status"], n["attributes"]["value"]) for n in lines] == [
+        ("Warm", "ingress", 26.0),
+        ("Hot", "atomic", 41.0),
+        ("Warm", "egress", 21.0),
+    ]
+    assert list(lines[0]) == [
+        *("id", "subscription", "scope", "status", "time", "since"),
+        *("topic", "source", "location", "attributes"),
+    ]
+    assert lines[2]["since"] == lines[0]["time"]
+
+
+def test_the_page_about_overlays_tells_the_truth(broker, tmp_path):
+    """What docs/howto/overlay.md shows in three terminals, which its own test cannot open."""
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "overlay.md").read_text()
+    for name in ("warm.hf", "readings.jsonl"):
+        (found,) = re.findall(rf"```\w+ title={name}\n(.*?)```", page, re.DOTALL)
+        (tmp_path / name).write_text(found)
+    (shown,) = re.findall(r"```text\n({.*?\n)```", page, re.DOTALL)
+    subscriber = subscribed(broker, tmp_path / "warm.hf", "--count", "3")
+    publisher = Running("publish", "--topics", tmp_path / "warm.hf", "--connect", broker)
+    publisher.say((tmp_path / "readings.jsonl").read_text().rstrip())
+    _, _, said = publisher.rest()
+    assert f"< readings.jsonl\n{said}```" in page
+    assert subscriber.rest()[1] == shown
+
+
+def test_a_content_filter_needs_no_definition_and_xml_is_as_good(broker, holdfast):
+    where = 'topic == "Room" && temp >= 20 && name != "Ann"'
+    subscriber = subscribed(broker, "--where", where, "--count", "1", "--wire", "xml")
+    room = {"topic": "Room", "source": "s", "time": "2007-09-13T13:35:00Z"}
+    said = [json.dumps({**room, "temp": t, "name": n}) for t, n in ((19, "Bob"), (21, "Ann"), (21, "Bob"))]
+    ran = holdfast("publish", *said, "--connect", broker, "--settle", "0", "--wire", "xml")
+    assert ran.status == 0, ran.err
+    (line,) = subscriber.rest()[1].splitlines()
+    assert json.loads(line)["attributes"] == {"temp": 21.0, "name": "Bob"}
+    assert json.loads(line)["time"] == "2007-09-13T13:35:00.000000Z"
+
+
+def test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named(broker, definition):
+    subscriber = subscribed(broker, definition, "--only", "Hot")
+    publisher = Running("publish", "--topics", definition, "--connect", broker, "--settle", "0")
+    publisher.say('{"source": "s1", "value": 50}')
+    assert json.loads(subscriber.line())["attributes"] == {"value": 50.0}
+    publisher.say("oops", "", '{"source": "s1", "value": "warm"}', '{"source": "s1", "valeu": 3}')
+    publisher.say('{"value": 3}', '{"source": "s2", "value": 60}')
+    status, _, err = publisher.rest()
+    assert status == 0
+    assert err.splitlines() == [
+        "warning: line 2: not a JSON object: JSON is malformed: invalid character (byte 0)",
+        "warning: line 4: value 'warm' is not a number",
+        "warning: line 5: topic 'Temperature' has no attribute 'valeu'. Did you mean 'value'?",
+        "warning: line 6: it has no source; add one, or give --source",
+        "2 events sent, 4 lines rejected",
+    ]
+    assert json.loads(subscriber.line())["source"] == "s2"
+    waiting = Running("publish", "--topics", definition, "--connect", broker, "--settle", "0")
+    waiting.say('{"source": "s3", "value": 70}')
+    assert json.loads(subscriber.line())["source"] == "s3"
+    assert waiting.end(signal.SIGINT) == (0, "", "")
+    assert subscriber.end(signal.SIGINT) == (0, "", "")
+
+
+def test_a_subscriber_outlives_its_broker(definition, holdfast):
+    first = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+    address = first.line().split()[-1]
+    subscriber = subscribed(address, definition, "--only", "Warm")
+    holdfast("publish", *events(26), "--connect", address, "--settle", "0")
+    assert json.loads(subscriber.line())["status"] == "ingress"
+    first.process.kill()
+    first.rest()
+    unknown = json.loads(subscriber.line())
+    assert (unknown["status"], unknown["scope"], unknown["attributes"]) == ("unknown", "s1", {})
+    second = Running("broker", "--name", "hub", "--listen", address)
+    assert second.line() == f"listening on {address}\n"
+    while not subscriber.has_more():
+        holdfast("publish", *events(27), "--connect", address)
+    assert json.loads(subscriber.line())["attributes"] == {"value": 27.0}
+    subscriber.end()
+    second.end()
+
+
+def test_a_program_that_knows_only_xml_and_sockets_can_take_part(broker, definition):
+    """As the thesis' clients do: open a socket, write elements, read elements."""
+    host, port = broker.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), PATIENCE) as listener:
+        listener.sendall(
+            b'<ISCAConfig><Registration request="true"><Notification/></Registration></ISCAConfig>'
+            b'<ISCAMsg><Subscription><ac name="speed" type="long" op="ANY"/></Subscription></ISCAMsg>'
+        )
+        heard = listener.recv(1 << 16)
+        assert b'<ISCAConfig><Registration reply="true">' in heard or b"request" in heard
+        with socket.create_connection((host, int(port)), PATIENCE) as sensor:
+            while b"</ISCAMsg>" not in heard:
+                sensor.sendall(b"<ISCAMsg><Notification>")
+                sensor.sendall(b'<av name="speed" type="long" value="62"/></Notification></ISCAMsg>')
+                heard += listener.recv(1 << 16)
+    assert b'<av name="speed" type="long" value="62" />' in heard
+
+
+def test_a_broker_says_what_it_has_done(broker, holdfast):
+    ran = holdfast("broker", "--ask", broker)
+    assert ran.status == 0
+    assert json.loads(ran.out)["name"] == "hub"
+    assert json.loads(ran.out)["internal errors"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["broker"], "a broker needs a name, unique in its overlay: --name NAME"),
+        (["broker", "--name", "b", "--listen", "here"], "--listen here: write it as HOST:PORT"),
+        (["broker", "--name", "b", "--when-full", "drop"], "--when-full drop: there is no such choice here"),
+        (["broker", "--name", "b", "--max-frame", "1"], "--max-frame 1: at least 1024 bytes"),
+        (["broker", "--name", "b", "--tls-cert", "x"], "--tls-cert and --tls-key belong together"),
+        (["broker", "--name", "b", "--token-file", "nowhere"], "--token-file nowhere: No such file"),
+        (["subscribe"], "give a definition (APP.hf), or a filter: --where"),
+        (["subscribe", "--where", "a > 1 || b > 2"], "joined by '&&'"),
+        (["subscribe", "--where", "a >"], "--where:1:"),
+        (["publish", "{}", "--wire", "soap"], "--wire soap: there is no such choice here"),
+    ],
+)
+def test_wrong_use_is_explained(arguments, message, holdfast):
+    ran = holdfast(*arguments)
+    assert ran.status == 2
+    assert message in ran.err
+
+
+def test_an_unknown_subscription_of_a_definition_is_named(definition, holdfast):
+    ran = holdfast("subscribe", definition, "--only", "Warn")
+    assert (ran.status, "Did you mean 'Warm'?" in ran.err) == (2, True)
+
+
+def test_a_broker_that_is_not_there_is_named_with_its_address(holdfast):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    ran = holdfast("publish", *events(1), "--connect", address)
+    assert ran.status == 1
+    assert f"error: {address}:" in ran.err
+    assert "holdfast broker" in ran.err
+
+
+def test_a_port_that_is_taken_is_named(broker, holdfast):
+    ran = holdfast("broker", "--name", "second", "--listen", broker)
+    assert ran.status == 2
+    assert f"--listen {broker}: " in ran.err
+    assert "address already in use" in ran.err.lower()
+
+
+# --- chaos ---
+
+
+async def ordeal(folder: Path, rounds: list[list[str]]) -> dict[str, int]:
+    """Rounds of failures over an overlay of eight processes; how much was said, heard and lost."""
+    async with Overlay(folder) as overlay:
+        chaos = Chaos(overlay)
+        try:
+            await chaos.settled()
+            for failed in rounds:
+                await chaos.good_times()
+                await chaos.bad_times(failed)
+            await chaos.good_times()
+            await chaos.the_end()
+        finally:
+            await chaos.stop()
+    chaos.require_paired()
+    return chaos.account()
+
+
+def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_path):
+    account = asyncio.run(ordeal(tmp_path, [["wire b2"], ["b3"], ["b5", "wire b8"]]))
+    assert 0 < account["lost"] < account["heard"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_long_chaos(tmp_path, seed):
+    rng = random.Random(seed)
+    breakable = [*BROKERS, *(f"wire {broker}" for broker in PARENT)]
+    rounds = [rng.sample(breakable, rng.choice([1, 1, 2, 3])) for _ in range(25)]
+    account = asyncio.run(ordeal(tmp_path, rounds))
+    print(account)
+    assert 0 < account["lost"] < account["heard"]
+
+
+@pytest.mark.soak
+def test_a_million_tiny_messages_do_not_make_a_broker_grow(tmp_path):
+    async def story() -> int:
+        broker = BrokerProcess("hub", tmp_path / "hub.log", options=["--queue", "100"])
+        await broker.start()
+        assert broker.process is not None
+        try:
+            await flood(broker.address, 10_000)
+            before = psutil.Process(broker.process.pid).memory_info().rss
+            await flood(broker.address, 1_000_000)
+            return psutil.Process(broker.process.pid).memory_info().rss - before
+        finally:
+            assert await broker.terminate() == 0
+
+    assert asyncio.run(story()) < 16 << 20

@@ -1,0 +1,165 @@
+"""``holdfast sim`` as typed: what it prints, what it leaves, and what it says of mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from support.runtimes import session
+from support.scenarios import GRID
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = sorted((ROOT / "examples").rglob("*.yaml"))
+SWEPT = f"{GRID}name: nine motes\nseeds: 2\nsweep: {{traffic.0.every: [1 s, 2 s]}}\n"
+
+
+@pytest.fixture
+def scenario(tmp_path) -> Path:
+    path = tmp_path / "nine.yaml"
+    path.write_text(GRID)
+    return path
+
+
+def test_a_scenario_is_run_and_told(holdfast, scenario):
+    ran = holdfast("sim", scenario)
+    assert ran.status == 0, ran.err
+    lines = ran.out.splitlines()
+    assert lines[0] == "nine: 1 point, 1 seed; at rest: radio sleep, mcu sleep"
+    assert "hops                                        2" in lines
+
+
+def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):
+    example = holdfast("sim", "--example").out
+    shorter = yaml.safe_load(example) | {"duration": "30 s", "seeds": 1}
+    for failure in shorter["failures"]:
+        failure["at"] = "25 s"
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(shorter, sort_keys=False))
+    ran = holdfast("sim", path)
+    assert ran.status == 0, ran.err
+    assert len(ran.out.splitlines()) == 2 + 6
+    assert "every  routing" in ran.out
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_every_example_of_a_network_is_right(path, data):
+    from holdfast.sim.scenario.study import read
+
+    assert read(path).points
+
+
+def test_the_same_scenario_says_the_same_to_the_last_digit(holdfast, tmp_path):
+    path = tmp_path / "swept.yaml"
+    path.write_text(SWEPT)
+    first, second = (holdfast("sim", path, "--json") for _ in range(2))
+    assert first.status == 0, first.err
+    assert first.out == second.out
+    found = json.loads(first.out)
+    assert [run["seed"] for run in found["runs"]] == [1, 2, 1, 2]
+
+
+def test_a_seed_of_ones_own(holdfast, scenario):
+    one, two = (json.loads(holdfast("sim", scenario, "--json", "--seed", seed).out) for seed in ("5", "6"))
+    assert (one["seeds"], two["seeds"]) == ([5], [6])
+    assert one["runs"][0]["delay_ms"] != two["runs"][0]["delay_ms"]
+
+
+def test_out_gets_a_report_figures_tables_and_if_asked_a_trace(holdfast, tmp_path):
+    path, out = tmp_path / "traced.yaml", tmp_path / "out"
+    path.write_text(f"{GRID}trace: true\n")
+    ran = holdfast("sim", path, "--out", out)
+    assert ran.status == 0, ran.err
+    assert {p.name for p in out.iterdir()} == {
+        "report.md", "timeline.png", "map.png", "scenario.yaml", "trace",
+        "runs.parquet", "summary.parquet", "nodes.parquet", "timeline.parquet",
+    }  # fmt: skip
+    frames = pq.read_table(out / "trace" / "frames.parquet").to_pylist()
+    assert sum(row["what"] == "transmit" and row["kind"] == "data" for row in frames) == 40
+    assert pq.read_table(out / "trace" / "energy.parquet").num_rows > 0
+    assert str(out / "report.md") in ran.err
+
+
+def test_conservation_can_be_checked_from_outside(holdfast, tmp_path):
+    """Nodes die in the middle, links break, the network is cut in two: still nothing gets lost unseen."""
+    path = tmp_path / "chaos.yaml"
+    busy = GRID.replace("from: 0", "from: all").replace("20 s", "60 s")
+    path.write_text(f"""{busy}
+seeds: [4]
+failures:
+  - {{kind: kill, at: 20 s, nodes: [4, 0]}}
+  - {{kind: cut, at: 21 s, links: [[5, 8], [7, 8]]}}
+  - {{kind: restart, at: 30 s, nodes: [4]}}
+  - {{kind: partition, at: 40 s, groups: [[6, 7, 8]]}}
+  - {{kind: heal, at: 45 s}}
+sweep: {{routing.kind: [id-grid, geographic, flooding, on-demand, tree]}}
+""")
+    ran = holdfast("sim", path, "--json")
+    assert ran.status == 0, ran.err
+    for run in json.loads(ran.out)["runs"]:
+        assert run["sent"] == run["delivered"] + sum(run["dropped"].values()) + run["in_flight"]
+        assert "unaccounted" not in run["dropped"]
+        assert 0.3 < run["delivery_ratio"] < 1.0, "much was lost, and much came through"
+
+
+@pytest.mark.parametrize("side", [2, 4, 6])
+def test_hops_on_grids_are_the_larger_of_rows_and_columns(holdfast, tmp_path, side):
+    """Over the real MAC, from the first corner to all other nodes [D53]."""
+    others = list(range(1, side * side))
+    path = tmp_path / "grid.yaml"
+    path.write_text(
+        GRID.replace("rows: 3, columns: 3", f"rows: {side}, columns: {side}")
+        .replace("to: 8", f"to: {others}")
+        .replace("every: 1 s", "every: 10 s")
+    )
+    (run,) = json.loads(holdfast("sim", path, "--json").out)["runs"]
+    assert run["delivery_ratio"] == 1.0
+    assert run["hops"] == pytest.approx(sum(max(divmod(n, side)) for n in others) / len(others))
+
+
+def test_spark_says_the_same(holdfast, tmp_path):
+    session()
+    path = tmp_path / "swept.yaml"
+    path.write_text(SWEPT)
+    assert holdfast("sim", path, "--engine", "spark").out == holdfast("sim", path).out
+
+
+# Mistakes.
+
+
+def test_a_mistake_is_told_with_file_line_and_column(holdfast, scenario):
+    scenario.write_text(GRID.replace("id-grid", "id-gird"))
+    ran = holdfast("sim", scenario)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err == (
+        f"error: {scenario}:3:17: there is no such choice as 'id-gird'\n"
+        "    routing: {kind: id-gird}\n"
+        "                    ^^^^^^^\n"
+        "  Did you mean 'id-grid'?\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        ([], 2, "which scenario?  'holdfast sim --example > my.yaml' makes one to begin with"),
+        (["nowhere.yaml"], 1, "nowhere.yaml: No such file or directory"),
+        (["{}", "--engine", "sprak"], 2, "Did you mean 'spark'?"),
+        (["{}", "--master", "local[2]"], 2, "--master is Spark's: add --engine spark"),
+        (["{}", "--out", "{}"], 2, "this is a file; name a folder"),
+    ],
+)
+def test_wrong_use_is_told(holdfast, scenario, arguments, status, said):
+    ran = holdfast("sim", *(str(scenario) if word == "{}" else word for word in arguments))
+    assert ran.status == status
+    assert said in ran.err
+
+
+def test_a_trace_needs_a_place(holdfast, scenario):
+    scenario.write_text(f"{GRID}trace: true\n")
+    ran = holdfast("sim", scenario)
+    assert ran.status == 2
+    assert "wants a trace: say with --out DIR where it goes" in ran.err

@@ -1,0 +1,240 @@
+"""The broker as a machine: what it answers, keeps, and lets go."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.model.instant import SECOND
+from holdfast.model.protocol import Fired, Joined, Left, Received, Send, SetTimer
+from holdfast.protocols.cbps.broker import MOST_HOPS, Broker
+from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.leases import LEASES
+from holdfast.protocols.cbps.message import (
+    KINDS,
+    Advertisement,
+    Bundle,
+    Context,
+    Key,
+    Notification,
+    Refusal,
+    Registration,
+    Renewal,
+    StateFilter,
+    Subscription,
+    Unadvertise,
+    Unsubscribe,
+)
+from holdfast.runtimes.overlay.conditions import condition
+
+X = Filter((Constraint("x", "long", "any"),))
+GOOD = "topic T (v float)\nstate S on T [v > 1; v < 0]"
+
+
+class Bench:
+    """One broker on a bench, with peers that accept everything."""
+
+    def __init__(self, *peers, **options):
+        self.machine = Broker(condition, **options)
+        self.state = self.machine.initial()
+        for peer in peers:
+            self.tell(Joined(0, peer))
+            self.hear(peer, Registration(KINDS))
+
+    def tell(self, given):
+        self.state, effects = self.machine.handle(self.state, given)
+        return effects
+
+    def hear(self, peer, message, now=0):
+        return self.tell(Received(now, peer, message))
+
+    def holds(self):
+        return len(self.state.routing) + len(self.state.watching)
+
+
+def sent(effects, to=None):
+    return [effect.message for effect in effects if isinstance(effect, Send) and to in (None, effect.to)]
+
+
+def test_the_handshake():
+    bench = Bench()
+    assert bench.tell(Joined(0, "a")) == [Send("a", Registration(KINDS, request=True))]
+    assert bench.hear("a", Registration(("notification",), request=True)) == [
+        Send("a", Registration(KINDS, reply=True))
+    ]
+    assert bench.hear("a", Registration(KINDS, reply=True)) == []
+
+
+def test_a_late_joiner_is_given_all_advertisements_and_flooded_subscriptions_and_nothing_else():
+    bench = Bench("a")
+    bench.hear("a", Bundle(Key("a", 1), advertisements=(Advertisement(X),)))
+    bench.hear("a", Bundle(Key("a", 2), subscriptions=(Subscription(X, flood_forward=True),)))
+    bench.hear("a", Bundle(Key("a", 3), subscriptions=(Subscription(X),)))
+    bench.tell(Joined(0, "late"))
+    given = sent(bench.hear("late", Registration(KINDS)), "late")
+    assert [bundle.key.sequence for bundle in given] == [1, 2]
+
+
+def test_a_lost_connection_takes_all_that_it_stored_with_it():
+    bench = Bench("a", "b")
+    bench.hear("a", Bundle(Key("a", 1), advertisements=(Advertisement(X),)))
+    bench.hear("b", Bundle(Key("b", 1), subscriptions=(Subscription(X),)))
+    bench.hear("a", Bundle(Key("a", 2), subscriptions=(Subscription(X, state=StateFilter(GOOD)),)))
+    assert sent(bench.tell(Left(0, "a")), "b") == [Unadvertise(Key("a", 1))]
+    assert sent(bench.tell(Left(0, "b"))) == []
+    assert bench.holds() == 0
+
+
+def test_a_subscription_leaves_a_neighbour_that_no_longer_advertises_what_it_wants():
+    bench = Bench("a", "b")
+    bench.hear("a", Bundle(Key("p", 1), advertisements=(Advertisement(X),)))
+    bench.hear("a", Bundle(Key("p", 2), advertisements=(Advertisement(X),)))
+    bench.hear("b", Bundle(Key("s", 1), subscriptions=(Subscription(X),)))
+    assert sent(bench.hear("a", Unadvertise(Key("p", 1))), "a") == []
+    assert sent(bench.hear("a", Unadvertise(Key("p", 2))), "a") == [Unsubscribe(Key("s", 1))]
+
+
+def test_what_a_withdrawn_subscription_covered_goes_out_before_the_withdrawal():
+    bench = Bench("a", "b")
+    bench.hear("a", Bundle(Key("p", 1), advertisements=(Advertisement(X),)))
+    narrow = Filter((Constraint("x", "long", ">", 5),))
+    bench.hear("b", Bundle(Key("s", 1), subscriptions=(Subscription(X),)))
+    assert sent(bench.hear("b", Bundle(Key("s", 2), subscriptions=(Subscription(narrow),)))) == []
+    restored, withdrawn = sent(bench.hear("b", Unsubscribe(Key("s", 1))), "a")
+    assert restored.key == Key("s", 2)
+    assert withdrawn == Unsubscribe(Key("s", 1))
+
+
+def test_a_bundle_that_advertises_and_subscribes_can_be_withdrawn_by_halves():
+    bench = Bench("a", "b", "c")
+    y = Filter((Constraint("y", "long", "any"),))
+    bench.hear("a", Bundle(Key("p", 1), advertisements=(Advertisement(y),)))
+    both = Bundle(Key("s", 1), advertisements=(Advertisement(X),), subscriptions=(Subscription(y),))
+    bench.hear("b", both)
+    assert sent(bench.hear("b", Unsubscribe(Key("s", 1))), "a") == [Unsubscribe(Key("s", 1))]
+    (kept,) = bench.state.routing.bundles["b"].values()
+    assert (kept.bundle.advertisements, kept.bundle.subscriptions) == (both.advertisements, ())
+    assert sent(bench.hear("b", Unadvertise(Key("s", 1))), "c") == [Unadvertise(Key("s", 1))]
+
+
+def test_the_same_bundle_again_changes_nothing_and_another_under_its_name_replaces_it():
+    bench = Bench("a", "b")
+    first = Bundle(Key("p", 1), advertisements=(Advertisement(X),))
+    bench.hear("a", first)
+    assert bench.hear("a", first) == []
+    other = Filter((Constraint("y", "long", "any"),))
+    old, new = sent(bench.hear("a", replace(first, advertisements=(Advertisement(other),))), "b")
+    assert old == Unadvertise(Key("p", 1))
+    assert new.advertisements == (Advertisement(other),)
+
+
+def test_a_bundle_that_comes_by_another_way_too_waits_and_leaves_without_a_trace():
+    """As it happens when a network is joined elsewhere before everybody knows that it was cut."""
+    bench = Bench("a", "b", "c")
+    bundle = Bundle(Key("p", 1), advertisements=(Advertisement(X),))
+    bench.hear("a", bundle)
+    assert bench.hear("b", bundle) == []
+    assert bench.hear("b", Unadvertise(Key("p", 1))) == []
+    assert len(bench.state.routing.database.table("a", "advertisement")) == 1
+
+
+def test_a_bundle_that_waited_takes_the_place_of_the_first_one_when_that_is_withdrawn():
+    bench = Bench("a", "b", "c")
+    bundle = Bundle(Key("p", 1), advertisements=(Advertisement(X),))
+    bench.hear("a", bundle)
+    bench.hear("b", bundle)
+    effects = bench.tell(Left(0, "a"))
+    assert [type(message) for message in sent(effects, "c")] == [Unadvertise, Bundle]
+    assert sent(effects, "b") == [Unadvertise(Key("p", 1))]
+    bench.tell(Left(0, "b"))
+    assert bench.holds() == 0
+
+
+# --- leases ---
+
+
+def leased(lease):
+    return Bundle(Key("a", 1), advertisements=(Advertisement(X),), lease=lease)
+
+
+def test_what_is_not_renewed_is_forgotten():
+    bench = Bench("a", "b")
+    assert SetTimer(LEASES, 30 * SECOND) in bench.hear("a", leased(30 * SECOND))
+    assert sent(bench.tell(Fired(30 * SECOND, LEASES)), "b") == [Unadvertise(Key("a", 1))]
+    assert bench.holds() == 0
+
+
+def test_a_renewal_begins_leases_anew_here_and_wherever_the_bundle_went():
+    bench = Bench("a", "b")
+    bench.hear("a", leased(30 * SECOND))
+    renewal = Renewal((Key("a", 1), Key("nobody", 9)))
+    assert sent(bench.hear("a", renewal, 20 * SECOND)) == [Renewal((Key("a", 1),))]
+    assert bench.tell(Fired(30 * SECOND, LEASES)) == [SetTimer(LEASES, 50 * SECOND)]
+    assert bench.holds() > 0
+    bench.tell(Fired(50 * SECOND, LEASES))
+    assert bench.holds() == 0
+
+
+def test_without_a_lease_a_bundle_stays():
+    bench = Bench("a")
+    assert not [e for e in bench.hear("a", leased(None)) if isinstance(e, SetTimer)]
+
+
+# --- what it does not take ---
+
+
+@pytest.mark.parametrize(
+    ("definition", "why"),
+    [
+        ("topic T (v float)\nstate S on T [v > 1; v < w]", "'w'"),
+        ("topic T (v float)", "one condition"),
+        ('topic T (v float)\ngazetteer "/etc/passwd"\nstate S on T [v > 1; v < 0]', "a file here"),
+        (GOOD + "\n# " + "x" * 70_000, "65536 characters"),
+    ],
+)
+def test_a_definition_that_it_does_not_understand_is_refused_with_the_reason(definition, why):
+    bench = Bench("a")
+    subscription = Subscription(Filter(), state=StateFilter(definition))
+    (refusal,) = sent(bench.hear("a", Bundle(Key("a", 1), subscriptions=(subscription,))))
+    assert refusal.bundle == Key("a", 1)
+    assert why in refusal.why
+    assert bench.holds() == 0
+
+
+def test_a_connection_may_store_so_much_and_no_more():
+    bench = Bench("a", "b", most=1)
+    bench.hear("a", Bundle(Key("a", 1), subscriptions=(Subscription(X),)))
+    (refusal,) = sent(bench.hear("a", Bundle(Key("a", 2), subscriptions=(Subscription(X),))))
+    assert isinstance(refusal, Refusal)
+    assert "1 bundles" in refusal.why
+    assert sent(bench.hear("b", Bundle(Key("b", 1), subscriptions=(Subscription(X),)))) == []
+
+
+def test_a_refusal_is_passed_on_to_whom_it_concerns():
+    bench = Bench("a", "b")
+    bench.hear("a", Bundle(Key("p", 1), advertisements=(Advertisement(X),)))
+    bench.hear("b", Bundle(Key("s", 1), subscriptions=(Subscription(X),)))
+    refusal = Refusal(Key("s", 1), "full")
+    assert bench.hear("a", refusal) == [Send("b", refusal)]
+    assert bench.hear("a", refusal) == []
+
+
+def test_what_goes_in_circles_ends():
+    bench = Bench("a", "b")
+    bench.hear("b", Bundle(Key("s", 1), subscriptions=(Subscription(X),)))
+    said = Bundle(Key("p", 1), notifications=(Notification({"x": 1}),))
+    assert len(sent(bench.hear("a", replace(said, context=Context(hop_count=MOST_HOPS - 1))), "b")) == 1
+    assert bench.hear("a", replace(said, context=Context(hop_count=MOST_HOPS))) == []
+
+
+def test_messages_about_what_is_gone_are_ignored():
+    bench = Bench("a")
+    for message in (Unsubscribe(Key("x", 1)), Unadvertise(Key("x", 1)), Renewal((Key("x", 1),))):
+        assert bench.hear("a", message) == []
+
+
+def test_without_memoization_no_slips_are_written_or_read():
+    bench = Bench("a", "b", memoize=False)
+    bench.hear("b", Bundle(Key("s", 1), subscriptions=(Subscription(X),)))
+    (bundle,) = sent(bench.hear("a", Bundle(Key("p", 1), notifications=(Notification({"x": 1}),))), "b")
+    assert bundle.express is None

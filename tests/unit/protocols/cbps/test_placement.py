@@ -1,0 +1,285 @@
+"""State filters on the way: where events are dropped, where bits live, and how both move."""
+
+from __future__ import annotations
+
+from holdfast import Attribute, Event, Topic
+from holdfast.protocols.cbps.client import (
+    Told,
+    Unknown,
+    Withdraw,
+    advertise,
+    publish,
+    subscribe,
+    watch,
+)
+from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.runtimes.overlay.memory import Overlay
+
+TOPIC = Topic("Temperature", (Attribute("value", "float"),))
+DEFINITION = "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22]"
+PER_SOURCE = f"{DEFINITION} per source"
+MILD = "topic Temperature (value float)\nstate Mild on Temperature [value > 20; value < 10] per source"
+
+
+class Floor:
+    """Brokers ``east`` and ``west`` at a ``hub``; a subscriber beyond it, at the ``office``.
+
+    Sensors are published by clients of their name, each at a broker.
+    """
+
+    def __init__(self, seed=None, **sensors):
+        self.overlay = Overlay(seed=seed)
+        self.overlay.broker("hub")
+        for broker in ("east", "west", "office"):
+            self.overlay.broker(broker, to=["hub"])
+        self.overlay.client("subscriber", "office")
+        for name, home in sensors.items():
+            self.add(name, home)
+        self.time = 0
+
+    def add(self, name, home, *, pin=True):
+        self.overlay.client(name, home)
+        self.overlay.ask(name, advertise("it", advertised(TOPIC, **({"source": name} if pin else {}))))
+        self.overlay.settle()
+
+    def watch(self, definition, who="subscriber", name="warm"):
+        self.overlay.ask(who, watch(name, definition))
+        self.overlay.settle()
+
+    def read(self, source, *values, by=None):
+        for value in values:
+            self.time += 1
+            event = Event("Temperature", self.time, source, {"value": float(value)}, self.time)
+            self.overlay.ask(by or source, publish(to_content(event)))
+            self.overlay.settle()
+
+    def told(self, who="subscriber"):
+        """(status, scope, value) of what the subscriber was told; ``unknown`` has no value."""
+        return [
+            (what.notification.status, what.notification.scope, what.notification.event.attributes["value"])
+            if isinstance(what, Told)
+            else ("unknown", what.scope, None)
+            for what in self.overlay.take(who)
+            if isinstance(what, Told | Unknown)
+        ]
+
+    def carried(self, a, b):
+        """How many notifications have gone over a link since the last look."""
+        return self.overlay.traffic.pop((a, b, "notification"), 0)
+
+    def watches(self, broker, peer):
+        return list(self.overlay.nodes[broker].state.watching.watches.get(peer, {}).values())
+
+
+# --- where events are dropped ---
+
+
+def test_a_scope_of_one_publisher_is_filtered_at_its_own_broker():
+    floor = Floor(s1="east", s2="west")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 24, 26, 27, 26, 23, 24, 21, 20)
+    assert floor.told() == [("ingress", "s1", 26.0), ("egress", "s1", 21.0)]
+    assert floor.carried("east", "hub") == floor.carried("hub", "office") == 2
+
+
+def test_a_scope_of_several_publishers_is_filtered_where_their_ways_meet():
+    floor = Floor(s1="east", s2="west")
+    floor.watch(DEFINITION)
+    floor.read("s1", 26, 23, 27)  # 23 satisfies neither predicate, so it matters nowhere
+    floor.read("s2", 28, 21)
+    assert floor.told() == [("ingress", None, 26.0), ("egress", None, 21.0)]
+    assert (floor.carried("east", "hub"), floor.carried("west", "hub")) == (2, 2)
+    assert floor.carried("hub", "office") == 2
+
+
+def test_two_publishers_at_one_broker_meet_there():
+    floor = Floor(s1="east", s2="east")
+    floor.watch(DEFINITION)
+    floor.read("s1", 26, 27)
+    floor.read("s2", 28, 21)
+    assert floor.carried("east", "hub") == 2
+
+
+def test_publishers_that_do_not_say_who_they_are_meet_too():
+    floor = Floor()
+    floor.add("a", "east", pin=False)
+    floor.add("b", "west", pin=False)
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26, 27, by="a")
+    floor.read("s1", 28, 21, by="b")
+    assert floor.told() == [("ingress", "s1", 26.0), ("egress", "s1", 21.0)]
+    assert (floor.carried("east", "hub"), floor.carried("hub", "office")) == (2, 2)
+
+
+def test_an_event_passes_a_link_once_for_all_filters_and_subscriptions_behind_it():
+    floor = Floor(s1="east")
+    floor.overlay.client("neighbour", "office")
+    floor.watch(PER_SOURCE)
+    floor.watch(MILD, name="mild")
+    floor.watch(PER_SOURCE, who="neighbour")
+    floor.overlay.ask("neighbour", subscribe("hot", Filter((Constraint("value", "double", ">", 30.0),))))
+    floor.overlay.settle()
+    floor.read("s1", 26)  # starts both conditions, for two subscribers
+    assert floor.carried("east", "hub") == floor.carried("hub", "office") == 1
+    floor.read("s1", 27)  # nothing starts or ends
+    assert floor.carried("east", "hub") == 0
+    floor.read("s1", 31)  # only the plain subscription wants it
+    assert floor.carried("hub", "office") == 1
+    floor.read("s1", 21)  # Warm ends, Mild does not
+    assert floor.carried("hub", "office") == 1
+    assert [status for status, _, _ in floor.told()] == ["ingress", "ingress", "egress"]
+    assert [status for status, _, _ in floor.told("neighbour")] == ["ingress", "egress"]
+
+
+def test_a_second_subscriber_in_the_middle_of_a_condition_starts_afresh():
+    floor = Floor(s1="east")
+    floor.overlay.client("late", "office")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26)
+    floor.watch(PER_SOURCE, who="late")
+    floor.read("s1", 27, 21)
+    assert floor.told() == [("ingress", "s1", 26.0), ("egress", "s1", 21.0)]
+    assert floor.told("late") == [("ingress", "s1", 27.0), ("egress", "s1", 21.0)]
+
+
+# --- how bits move ---
+
+
+def test_a_publisher_that_comes_in_the_middle_of_a_condition_moves_the_bit_to_where_they_meet():
+    floor = Floor(s1="east")
+    floor.watch(DEFINITION)
+    floor.read("s1", 26)
+    (at_source,) = floor.watches("east", "hub")
+    assert at_source.replica.bits == {""}
+    floor.add("s2", "west")
+    (at_hub,) = floor.watches("hub", "office")
+    assert (at_source.replica.bits, at_hub.replica.bits) == (set(), {""})
+    floor.read("s2", 27, 21)
+    assert floor.told() == [("ingress", None, 26.0), ("egress", None, 21.0)]
+    floor.read("s1", 26)
+    assert floor.told() == [("ingress", None, 26.0)]
+
+
+def test_when_it_goes_the_bit_moves_back():
+    floor = Floor(s1="east", s2="west")
+    floor.watch(DEFINITION)
+    floor.read("s2", 26)
+    floor.overlay.ask("s2", Withdraw("it"))
+    floor.overlay.settle()
+    (at_source,) = floor.watches("east", "hub")
+    assert at_source.replica.bits == {""}
+    floor.carried("east", "hub")
+    floor.read("s1", 27, 28, 21)
+    assert floor.carried("east", "hub") == 1
+    assert floor.told() == [("ingress", None, 26.0), ("egress", None, 21.0)]
+
+
+def test_a_sensor_that_is_moved_finds_its_bit_again():
+    floor = Floor(s1="east")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26)
+    floor.overlay.ask("s1", Withdraw("it"))
+    floor.add("s1 again", "west", pin=False)
+    floor.read("s1", 27, 21, by="s1 again")
+    floor.overlay.ask("s1 again", Withdraw("it"))
+    floor.overlay.settle()
+    floor.overlay.ask("s1", advertise("it", advertised(TOPIC, source="s1")))
+    floor.overlay.settle()
+    floor.read("s1", 21, 26, 21)
+    assert [status for status, _, _ in floor.told()] == ["ingress", "egress"] * 2
+
+
+def test_a_scope_whose_bit_moved_elsewhere_while_nobody_here_reached_it_is_asked_for_again():
+    """East keeps a replica for s1 all the time; meanwhile s2 comes, holds, and goes on the west side."""
+    floor = Floor(s1="east")
+    floor.watch(PER_SOURCE)
+    floor.add("s2", "west")
+    floor.read("s2", 26)
+    floor.overlay.ask("s2", Withdraw("it"))
+    floor.add("s2 again", "east")
+    floor.overlay.ask("s2 again", advertise("other", advertised(TOPIC, source="s2")))
+    floor.overlay.settle()
+    floor.read("s2", 27, 21, by="s2 again")
+    assert floor.told() == [("ingress", "s2", 26.0), ("egress", "s2", 21.0)]
+
+
+# --- what is lost ---
+
+
+def test_when_a_link_is_cut_in_the_middle_of_a_condition_nobody_knows_and_it_starts_anew():
+    floor = Floor(s1="east", s2="west")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26)
+    floor.read("s2", 26)
+    floor.overlay.cut("east", "hub")
+    floor.overlay.settle()
+    assert floor.told()[2:] == [("unknown", "s1", None)]
+    floor.read("s1", 21, 27)  # nobody hears it
+    floor.overlay.connect("east", "hub")
+    floor.overlay.settle()
+    floor.read("s1", 28, 21)
+    floor.read("s2", 21)
+    assert floor.told() == [("ingress", "s1", 28.0), ("egress", "s1", 21.0), ("egress", "s2", 21.0)]
+
+
+def test_when_a_broker_dies_the_conditions_behind_it_are_unknown():
+    floor = Floor(s1="east", s2="west")
+    floor.watch(DEFINITION)
+    floor.read("s1", 26)
+    floor.overlay.kill("east")
+    floor.overlay.settle()
+    assert floor.told() == [("ingress", None, 26.0), ("unknown", None, None)]
+    floor.read("s2", 26, 21)
+    assert floor.told() == [("ingress", None, 26.0), ("egress", None, 21.0)]
+
+
+def test_when_the_subscriber_is_cut_off_it_says_so_itself():
+    floor = Floor(s1="east")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26)
+    floor.overlay.cut("subscriber", "office")
+    floor.overlay.connect("subscriber", "office")
+    floor.overlay.settle()
+    floor.read("s1", 27, 21)
+    expected = ["ingress", "unknown", "ingress", "egress"]
+    assert [status for status, _, _ in floor.told()] == expected
+
+
+def test_a_publisher_that_vanishes_without_a_word_leaves_its_condition_unknown():
+    floor = Floor(s1="east", s2="east")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26)
+    floor.read("s2", 26)
+    floor.overlay.kill("s1")
+    floor.overlay.settle()
+    assert floor.told()[2:] == [("unknown", "s1", None)]
+
+
+def test_an_event_that_a_slow_subscriber_was_not_given_leaves_its_condition_unknown():
+    floor = Floor(s1="east", s2="west")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26)
+    floor.read("s2", 26)
+    floor.told()
+    event = Event("Temperature", 9, "s1", {"value": 21.0}, 9)
+    floor.overlay.ask("s1", publish(to_content(event)))
+    while not floor.overlay.give_up("office", "subscriber"):
+        floor.overlay.step()
+    floor.overlay.settle()
+    assert floor.told() == [("unknown", "s1", None)]
+    floor.read("s1", 27, 21)
+    floor.read("s2", 21)
+    assert floor.told() == [("ingress", "s1", 27.0), ("egress", "s1", 21.0), ("egress", "s2", 21.0)]
+
+
+def test_a_start_that_a_slow_subscriber_was_not_given_is_told_by_the_next_event_that_would_start_it():
+    floor = Floor(s1="east")
+    floor.watch(PER_SOURCE)
+    floor.overlay.ask("s1", publish(to_content(Event("Temperature", 1, "s1", {"value": 26.0}, 1))))
+    while not floor.overlay.give_up("office", "subscriber"):
+        floor.overlay.step()
+    floor.overlay.settle()
+    assert floor.told() == []
+    floor.read("s1", 27, 21)
+    assert floor.told() == [("ingress", "s1", 27.0), ("egress", "s1", 21.0)]

@@ -1,0 +1,161 @@
+"""Definitions that travel: what goes with a subscription, and what others make of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Event, check, parse
+from holdfast.errors import DefinitionError, Unsupported, UsageError
+from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.event import advertised, to_content, to_event
+from holdfast.runtimes.overlay.conditions import condition, definitions
+
+APP = """
+let high = 25
+topic Temperature (value float)
+topic Door (open bool)
+region floor
+region lab in floor
+region hall in floor
+state Warm on Temperature [value > high; value < 22] per source
+state Open on Door [open; !open] scope lab, hall within floor
+filter Hot on Temperature where value > 40
+"""
+
+
+def test_each_subscription_travels_with_what_it_needs_and_means_the_same():
+    app = parse(APP)
+    texts = definitions(app)
+    assert list(texts) == ["Warm", "Open", "Hot"]
+    for name, text in texts.items():
+        (alone,) = check(parse(text)).conditions
+        (there,) = (c for c in check(app).conditions if c.name == name)
+        assert alone == there
+
+
+def test_the_papers_short_form_gets_a_topic():
+    ((name, text),) = definitions(parse("[value > 25; value < 22]")).items()
+    assert condition(text).name == name
+
+
+def test_a_file_does_not_travel():
+    text = 'gazetteer "rooms.toml"\ntopic T (v float)\nstate S on T [v > 1; v < 0] scope lab\n'
+    for refused in (lambda: definitions(parse(text)), lambda: condition(text)):
+        with pytest.raises(Unsupported, match="declare the regions"):
+            refused()
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (APP, UsageError),
+        ("topic T (v float)", UsageError),
+        ("state", DefinitionError),
+        ("#" * 70_000, UsageError),
+        ("topic T (v float)\nstate S on T [" + "(" * 5_000, UsageError),
+    ],
+)
+def test_what_is_not_one_condition_is_an_error(text, error):
+    with pytest.raises(error):
+        condition(text)
+
+
+# --- which scopes a publisher reaches ---
+
+PER = "topic T (v float, room text, n int)\n{}state S on T [v > 1; v < 0] {}"
+NESTED = "region floor\nregion lab in floor\n"
+
+
+@pytest.mark.parametrize(
+    ("regions", "scope", "pinned", "reached"),
+    [
+        ("", "per source", {"source": "s1"}, {"s1"}),
+        ("", "per source", {}, None),
+        ("", "", {}, {""}),
+        ("", "per room, n", {"room": "r", "n": 3}, {"r\x1f3"}),
+        ("", "per room, n", {"room": "r"}, None),
+        ("", "per source within room", {"source": "s1", "room": "r"}, {"r", "r\x1es1"}),
+        (NESTED, "scope lab within floor", {"place": "lab"}, {"lab", "floor"}),
+        (NESTED, "scope lab within floor", {"place": "floor"}, {"floor"}),
+        (NESTED, "scope lab within floor", {"place": "elsewhere"}, None),
+        (NESTED, "scope lab within floor", {"source": "s1"}, None),
+        (NESTED, "per source scope lab", {"source": "s1", "place": "lab"}, {"lab", "lab\x1es1"}),
+        (NESTED, "scope lab", {"place": "floor"}, set()),
+    ],
+)
+def test_a_publisher_reaches_the_scopes_whose_keys_it_pins(regions, scope, pinned, reached):
+    text = PER.format(regions, scope)
+    (checked,) = check(parse(text)).conditions
+    found = condition(text).reach(advertised(checked.topic, **pinned))
+    assert found == (None if reached is None else frozenset(reached))
+
+
+def test_what_is_reached_is_what_events_have():
+    text = PER.format("", "per source within room")
+    (checked,) = check(parse(text)).conditions
+    event = Event("T", 1, "s1", {"v": 2.0, "room": "r", "n": 1}, 1)
+    chain = condition(text).chain(event)
+    assert condition(text).reach(advertised(checked.topic, source="s1", room="r")) == frozenset(chain)
+
+
+# --- events as notifications ---
+
+TOPIC = check(parse("topic T (v float, n int, k text, b bool)")).topics[0]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Event("T", 5, "s", {"v": 1.5, "n": 2, "k": "x", "b": True}, 7, (1.0, 2.0), "lab"),
+        Event("T", -5, "", {"v": None, "n": None, "k": None, "b": None}, -1),
+        Event("T", 5, "s", {"v": float("inf"), "n": -(2**63), "k": "", "b": False}, 7, (0.0,)),
+    ],
+)
+def test_an_event_comes_out_as_it_went_in(event):
+    assert to_event(TOPIC, to_content(event)) == event
+
+
+def test_a_missing_number_is_left_out():
+    event = Event("T", 5, "s", {"v": float("nan"), "n": 1, "k": None, "b": None}, 7)
+    assert to_content(event) == {"topic": "T", "time": 5, "source": "s", "sequence": 7, "n": 1}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kept"),
+    [
+        ("v", 3, 3.0),
+        ("v", "3", None),
+        ("v", True, None),
+        ("n", 3.0, None),
+        ("n", 2**70, None),
+        ("k", 3, None),
+        ("b", 1, None),
+    ],
+)
+def test_a_value_of_another_kind_is_missing(name, value, kept):
+    event = to_event(TOPIC, {"topic": "T", "time": 1, "source": "s", "sequence": 1, name: value})
+    assert event.attributes[name] == kept
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"topic": "U", "time": 1, "source": "s"},
+        {"topic": "T", "source": "s"},
+        {"topic": "T", "time": "now", "source": "s"},
+        {"topic": "T", "time": True, "source": "s"},
+        {"topic": "T", "time": 2**70, "source": "s"},
+        {"topic": "T", "time": 1, "source": 5},
+        {"topic": "T", "time": 1, "source": "s", "sequence": "x"},
+        {},
+    ],
+)
+def test_what_is_no_event_of_the_topic_is_none(content):
+    assert to_event(TOPIC, content) is None
+
+
+def test_an_advertisement_of_a_topic_promises_its_fields_and_pins_some():
+    promise = advertised(TOPIC, source="s1")
+    assert Constraint("source", "text", "=", "s1") in promise.constraints
+    assert {c.name for c in promise.constraints if c.op == "any"} == {"time", "sequence", "v", "n", "k", "b"}
+    assert isinstance(promise, Filter)

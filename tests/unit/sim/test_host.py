@@ -1,0 +1,139 @@
+"""A protocol machine runs on a node as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from holdfast.model.instant import SECOND
+from holdfast.model.protocol import (
+    EVERYBODY,
+    Asked,
+    CancelTimer,
+    Deliver,
+    Drop,
+    Fired,
+    Received,
+    Send,
+    SetTimer,
+    Started,
+)
+from holdfast.sim.host import Host, OneHop
+from holdfast.sim.network import Network, Setup
+from holdfast.sim.node import Node
+from support.air import links
+
+
+@dataclass(frozen=True)
+class Told:
+    inputs: tuple = ()
+    beats: int = 0
+
+
+@dataclass(frozen=True)
+class Beacon:
+    """Says hello to everybody every second; answers a hello; has had enough of a peer after three."""
+
+    quiet: bool = False
+    patience: int = 3
+
+    def initial(self):
+        return Told()
+
+    def handle(self, state, given):
+        state = replace(state, inputs=(*state.inputs, given))
+        match given:
+            case Started(now):
+                return state, [] if self.quiet else [
+                    SetTimer("beat", now + SECOND),
+                    SetTimer("never", now + 7),
+                ]
+            case Fired(now, "beat"):
+                state = replace(state, beats=state.beats + 1)
+                return state, [
+                    Send(EVERYBODY, f"hello {state.beats}", cause="beacon"),
+                    CancelTimer("once"),
+                    SetTimer("beat", now + 5 * SECOND),
+                    SetTimer("beat", now + SECOND),
+                ]
+            case Received(_, sender, message) if message.startswith("hello"):
+                effects = [Deliver((sender, message)), Send(sender, "thanks", cause="answer")]
+                if message == f"hello {self.patience}":
+                    effects.append(Drop(sender, "too chatty"))
+                return state, effects
+            case Asked(_, request):
+                return state, [Send("1", request)]
+        return state, []
+
+
+@dataclass
+class Bench:
+    hosts: dict[int, Host] = field(default_factory=dict)
+    delivered: list = field(default_factory=list)
+    network: Network = None
+
+
+def bench(**setup) -> Bench:
+    """Node 0 says hello; nodes 1 and 2 listen; 2 hears only 1."""
+    made = Bench()
+    made.network = Network(Setup(positions=[(0, 0)] * 3, propagation=links((0, 1), (1, 2)), **setup))
+
+    def boot(node: Node) -> None:
+        made.hosts[node.id] = Host(
+            node,
+            Beacon(quiet=node.id != 0),
+            OneHop(node),
+            size=len,
+            deliver=lambda node, what: made.delivered.append((node.id, what)),
+            cause="beacon protocol",
+        )
+
+    made.network.boot(boot)
+    return made
+
+
+def test_sends_timers_and_deliveries_work_and_a_dropped_peer_is_no_longer_heard():
+    made = bench()
+    made.network.run(5 * SECOND + SECOND // 2)
+    assert made.delivered == [(1, ("0", f"hello {i}")) for i in (1, 2, 3)]
+    inputs = made.hosts[0].state.inputs
+    assert [type(i).__name__ for i in inputs] == [
+        "Started", "Fired", "Fired",  # the start, the timer that fires once, the first beat
+        "Received", "Fired", "Received", "Fired", "Received", "Fired", "Fired",
+    ]  # fmt: skip
+    assert [i.now for i in inputs if i == Fired(i.now, "beat")] == [SECOND * n for n in (1, 2, 3, 4, 5)]
+
+
+def test_energy_goes_to_the_cause_of_a_send_or_to_that_of_the_host():
+    made = bench()
+    made.hosts[0].ask("thanks for nothing")
+    made.network.run(3 * SECOND)
+    by_cause = made.network.by_cause()
+    assert {"", "beacon", "answer", "beacon protocol"} == set(by_cause)
+    assert all(joules > 0 for joules in by_cause.values())
+
+
+def test_a_machine_sees_the_clock_of_its_node():
+    made = bench(drift_ppm={0: 1000.0})
+    made.network.run(10 * SECOND)
+    told = [given.now for given in made.hosts[0].state.inputs if isinstance(given, Fired)]
+    assert told == [7, *(SECOND * n for n in range(1, 11))]
+
+
+def test_chance_comes_with_the_start_and_is_new_after_a_restart():
+    made = bench()
+    first = made.hosts[0].state.inputs[0]
+    made.network.at(SECOND + 500_000, lambda: made.network.kill(0))
+    made.network.at(4 * SECOND, lambda: made.network.restart(0))
+    made.network.run(5 * SECOND + 100_000)
+    second = made.hosts[0].state.inputs[0]
+    assert isinstance(second, Started)
+    assert second.now == 4 * SECOND
+    assert second.seed != first.seed == bench().hosts[0].state.inputs[0].seed
+    assert made.delivered == [(1, ("0", "hello 1")), (1, ("0", "hello 1"))]
+
+
+def test_a_machine_may_get_back_what_it_kept():
+    made = bench()
+    node = made.network.nodes[0]
+    host = Host(node, Beacon(quiet=True), OneHop(node), size=len, state=Told(beats=9), kind="again")
+    assert host.state.beats == 9

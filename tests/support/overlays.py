@@ -48,7 +48,7 @@ def filters(draw, names):
 
 
 def on(**constraints):
-    """``on(n=(">=", 1), x=None)``: a filter with one constraint for each name, or none but that it is there."""
+    """``on(n=(">=", 1), x=None)`` wants n to be 1 at least, and x to be there."""
     return Filter(
         tuple(Constraint(n, NAMES[n], *(c or ("any", None))) for n, c in sorted(constraints.items()))
     )
@@ -250,7 +250,7 @@ def mostly(value):
 DEEDS = {
     "advertise": st.tuples(numbers, st.sampled_from(PROMISES) | filters(WIDE), mostly(True)),
     "subscribe": st.tuples(
-        numbers, filters(NARROW), hops, st.booleans(), st.sampled_from([False] * 4 + [True])
+        numbers, st.sampled_from(NESTED) | filters(NARROW), hops, mostly(True), mostly(False)
     ),
     "withdraw": st.tuples(numbers),
     "publish": st.lists(st.tuples(numbers, numbers), min_size=1, max_size=3),

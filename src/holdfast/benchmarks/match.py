@@ -71,7 +71,7 @@ def matching(workload: str, width: float, size: int, progress: Callable[[str], N
         progress(f"{workload}: {size:,} subscriptions, brute force by {name}")
         assert same(matcher(points[:BRUTE_BATCH]), found.numbers, found.ends), f"by {name} others match"
 
-    matches = len(found.numbers) / BRUTE_BATCH
+    matches = len(boxes.match(points).numbers) / BATCH
     for how, each_of, count, few in (
         ("one at a time", one_by_one, ONE_BY_ONE, ONE_BY_ONE // 5),
         (f"in a batch of {BATCH}", in_a_batch, BATCH, BRUTE_BATCH),

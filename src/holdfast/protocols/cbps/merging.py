@@ -71,5 +71,6 @@ def _between(kind: Type, low: Cut, high: Cut) -> Iterator[Value]:
     """The few values between two cuts."""
     while (gap := between(kind, low, high)) is not None:
         point = gap.low[1] if kind == "text" else gap.low[0]
+        assert point in gap, "ranges that are further apart than some points are not one range"
         yield point
         low = after(kind, point)

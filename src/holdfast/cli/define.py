@@ -21,10 +21,13 @@ def check(definition: Definition, let: Lets = None) -> None:
     for condition in checked.conditions:
         kind = "filter" if condition.momentary else "state"
         typer.echo(f"{kind} {condition.name} on {condition.topic.name}")
+    for component in checked.components:
+        typer.echo(f"state {component.name} from {', '.join(topic.name for topic in component.listens)}")
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)
-    counts = [counted(checked.topics, "topic"), counted(checked.conditions, "subscription")]
+    subscriptions = len(checked.conditions) + len(checked.components)
+    counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)

@@ -98,7 +98,7 @@ def replay(
                 scratch=scratch,
                 progress=show,
             )
-        with open_writer(output, format or _format(output), form, checked.topics) as writer:  # type: ignore[arg-type]
+        with open_writer(output, format or _format(output), form, checked.published) as writer:  # type: ignore[arg-type]
             for some in _gathered(history, 1024):
                 writer.write(some)
     _summarise(history)

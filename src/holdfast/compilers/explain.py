@@ -10,6 +10,8 @@ from ..lang.show import show
 from ..model.instant import show_duration
 from ..model.topic import Topic
 from . import sql
+from .detector import refuse_components
+from .explain_component import explained
 from .machine import Group, groups
 
 
@@ -17,11 +19,13 @@ def explain(checked: Checked) -> str:
     """The plan of every machine that the definition needs."""
     by_name = {condition.name: condition for condition in checked.conditions}
     parts = ["\n".join(_machine(i, group, by_name)) for i, group in enumerate(groups(checked.conditions), 1)]
+    parts += ["\n".join(explained(component)) for component in checked.components]
     return "\n\n".join(parts) or "Nothing to run: no filter and no state is declared."
 
 
 def explain_on_spark(checked: Checked) -> str:
     """The plan on Spark, stage by stage; Spark need not run for it."""
+    refuse_components(checked, "on Spark")
     by_name = {condition.name: condition for condition in checked.conditions}
     machines = groups(checked.conditions)
     if not machines:

@@ -8,7 +8,7 @@ app.check()
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, cast
 from ..errors import UsageError, did_you_mean
 from ..model.instant import Duration
 from ..model.qos import Delivery, Late
-from ..model.space import Shape
+from ..model.space import Point, Shape
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from ..model.unit import UNITS
 from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate
 from .ops import (
     DeclareRegion,
     DeclareTopic,
+    Detect,
     Let,
     Levels,
     Name,
@@ -30,6 +31,7 @@ from .ops import (
     Statement,
     Subscribe,
     Truth,
+    Turn,
     UseGazetteer,
 )
 
@@ -131,6 +133,46 @@ class App:
                 Delivery(_duration(ordered), _late(late)),
             )
         )
+
+    def detect(
+        self,
+        name: str,
+        queries: Mapping[str, str],
+        *,
+        enter: Operand,
+        exit: Operand | None = None,
+        enter_set: Mapping[str, Operand] | None = None,
+        exit_set: Mapping[str, Operand] | None = None,
+        enter_for: str | timedelta | None = None,
+        exit_for: str | timedelta | None = None,
+        here: Point | str | None = None,
+        tick: str | timedelta | None = None,
+        ordered: str | timedelta | None = None,
+        late: Late = "drop",
+    ) -> None:
+        """``state name`` with queries, such as ``{"A": "avg InductiveLoop over 30 s each location"}``;
+        without ``exit`` it ends when ``enter`` fails."""
+        from .parse import parse_query
+
+        entrance = _turn(enter, enter_for, enter_set)
+        self._statements.append(
+            Detect(
+                name,
+                tuple((checked_name(own, "query"), parse_query(text)) for own, text in queries.items()),
+                entrance,
+                Turn(Not(entrance.when)) if exit is None else _turn(exit, exit_for, exit_set),
+                here,
+                _duration(tick),
+                Delivery(_duration(ordered), _late(late)),
+            )
+        )
+
+
+def _turn(when: Operand, hold: str | timedelta | None, sets: Mapping[str, Operand] | None) -> Turn:
+    computed = tuple(
+        (checked_name(name, "attribute"), predicate(value)) for name, value in (sets or {}).items()
+    )
+    return Turn(Truth(True) if when is True else predicate(when), _duration(hold) or 0, computed)
 
 
 def within(*levels: str | Sequence[str]) -> Levels:

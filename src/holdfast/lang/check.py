@@ -15,12 +15,17 @@ from ..model.space import Gazetteer
 from ..model.topic import KINDS, RESERVED, Topic
 from ..model.unit import UNITS, conversion
 from . import reason, rewrite, scopes
-from .condition import Caution, Checked, Condition
+from .component.check import components
+from .component.infer import implicit_topics
+from .condition import Caution, Checked, Component, Condition
 from .infer import implicit_topic, topic_of
+from .kinds import Parameters, Quantity, Scope, Typed, Words
 from .ops import (
     Case,
+    Collide,
     DeclareRegion,
     DeclareTopic,
+    Detect,
     Expect,
     Expression,
     Given,
@@ -32,23 +37,13 @@ from .ops import (
     Truth,
     place_of,
 )
-from .types import (
-    Parameters,
-    Quantity,
-    Scope,
-    Typed,
-    Words,
-    of_attribute,
-    predicate,
-    typed,
-    unknown_attribute,
-)
+from .types import of_attribute, predicate, typed, unknown_attribute
 
 if TYPE_CHECKING:
     from .app import App
 
 Literal = float | int | str | bool
-S = TypeVar("S", DeclareTopic, DeclareRegion, Let, Subscribe, Case)
+S = TypeVar("S", bound=Statement)
 
 
 def check(app: App, base: Path | None = None, lets: Mapping[str, Literal] | None = None) -> Checked:
@@ -72,14 +67,20 @@ def check(app: App, base: Path | None = None, lets: Mapping[str, Literal] | None
 def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, Literal]) -> Checked:
     topics = _topics(_unique("topic", _all(DeclareTopic, statements), lambda s: s.topic.name))
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
-    subscriptions = _unique("subscription", _all(Subscribe, statements), lambda s: s.name)
+    subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
+    named: list[Subscribe | Detect] = [*subscriptions, *detectors]
+    _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
     if not topics and (short := [s for s in subscriptions if s.topic is None]):
         topics = (implicit_topic(short, parameters),)
+    topics = topics or implicit_topics(detectors)
+    collisions = _unique("collision", _all(Collide, statements), lambda s: "of readings")
+    collide = collisions[0].function if collisions else "avg"
+    made = components(detectors, topics, parameters, [s.name for s in subscriptions], collide)
     conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
-    cases = tuple(_case(case, topics, conditions) for case in declared)
+    cases = tuple(_case(case, topics, (*conditions, *made)) for case in declared)
     warnings = [
         caution
         for statement, condition in zip(subscriptions, conditions, strict=True)
@@ -91,7 +92,7 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
         for given in case.given
         if known.regions and given.place is not None and given.place not in known.by_name
     ]
-    return Checked(topics, conditions, cases, tuple(warnings))
+    return Checked(topics, conditions, cases, tuple(warnings), made)
 
 
 def _all(kind: type[S], statements: Iterable[Statement]) -> list[S]:
@@ -253,7 +254,7 @@ def _cautions(statement: Subscribe, condition: Condition, regions: Gazetteer) ->
 # --- cases -------------------------------------------------------------------------------------
 
 
-def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[Condition]) -> Case:
+def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[Condition | Component]) -> Case:
     """The case with whole rows, in the units and kinds of the attributes."""
     given = tuple(_given(given, topics) for given in case.given)
     if not case.expect:
@@ -312,7 +313,7 @@ def _in_unit_of(found: Quantity, wanted: Quantity, cell: Expression, name: str) 
     return core.value
 
 
-def _expect(expect: Expect, conditions: Sequence[Condition]) -> None:
+def _expect(expect: Expect, conditions: Sequence[Condition | Component]) -> None:
     names = [c.name for c in conditions]
     if expect.subscription not in names:
         raise DefinitionError(
@@ -320,7 +321,8 @@ def _expect(expect: Expect, conditions: Sequence[Condition]) -> None:
             expect.at,
             hint=did_you_mean(expect.subscription, names),
         )
-    forest = conditions[names.index(expect.subscription)].forest
+    condition = conditions[names.index(expect.subscription)]
+    forest = condition.forest if isinstance(condition, Condition) else None
     if forest is None or expect.scope is None:
         return
     outermost = [r.name for r, parent in zip(forest.regions, forest.parents, strict=True) if parent < 0]

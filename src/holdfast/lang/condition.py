@@ -4,7 +4,8 @@ In a core expression every name is an attribute of the topic, numbers carry no u
 pushed down to the comparisons (`!unknown` is unknown, so `!(a > b)` is `a <= b`), and ``in`` has
 become two comparisons.  What is left: ``Name``, ``Number``, ``Text``, ``Truth``, ``Arithmetic``,
 ``Negative``, ``Absolute``, ``Compare``, ``And``, ``Or``, and ``Not`` directly around the ``Name``
-of a bool attribute.
+of a bool attribute.  In a component there are ``Member`` (``A.value``) in place of attributes, and the
+names ``now`` and ``here``.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import Place, pointed
+from ..model.instant import Duration
 from ..model.qos import Delivery
-from ..model.space import Forest
+from ..model.query import Function, Query
+from ..model.space import Forest, Point
 from ..model.topic import Topic
 from .ops import Case, Expression, Levels, Truth
 
@@ -40,6 +43,43 @@ class Condition:
         return self.exit == Truth(True)
 
 
+@dataclass(frozen=True)
+class Rule:
+    """What starts or ends a component's condition, how long it must hold, and what is computed."""
+
+    when: Expression
+    hold: Duration = 0
+    sets: tuple[tuple[str, Expression], ...] = ()
+
+
+@dataclass(frozen=True)
+class Component:
+    """A checked component.
+
+    ``topic`` is what it publishes, ``listens`` what it listens to, readings and other components'
+    topics alike; ``keys`` are what is kept apart; ``level`` is how far it is above the readings;
+    ``collide`` makes one of readings of one cell.
+    """
+
+    name: str
+    topic: Topic
+    inputs: tuple[tuple[str, Query], ...]
+    listens: tuple[Topic, ...]
+    enter: Rule
+    exit: Rule
+    keys: tuple[str, ...]
+    here: Point | str | None
+    tick: Duration | None
+    delivery: Delivery
+    level: int
+    collide: Function = "avg"
+
+    @property
+    def momentary(self) -> bool:
+        """An exit that is always true: every detection is told, nothing lasts.  [F68]"""
+        return self.exit.when == Truth(True)
+
+
 @dataclass(frozen=True, slots=True)
 class Caution:
     """A definition that is probably a mistake; it runs all the same."""
@@ -57,9 +97,16 @@ class Caution:
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked definition: topics and conditions in the order of the text, cases, warnings."""
+    """A checked definition: topics of readings, conditions and components in the order of the text,
+    cases, warnings."""
 
     topics: tuple[Topic, ...]
     conditions: tuple[Condition, ...]
     cases: tuple[Case, ...] = ()
     warnings: tuple[Caution, ...] = ()
+    components: tuple[Component, ...] = ()
+
+    @property
+    def published(self) -> tuple[Topic, ...]:
+        """The topics that notifications can be of: those of readings and those of components."""
+        return (*self.topics, *(component.topic for component in self.components))

@@ -14,6 +14,7 @@ from .ops import (
     Between,
     Compare,
     Expression,
+    Member,
     Name,
     Negative,
     Not,
@@ -37,6 +38,8 @@ def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
     match op:
         case Name(name):
             return _known(reading.get(name))
+        case Member(owner, name):
+            return _known(reading.get(f"{owner}.{name}"))
         case Number(literal):
             return literal
         case Text(text):
@@ -44,21 +47,21 @@ def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
         case Truth(outcome):
             return outcome
         case Arithmetic(sign, left, right):
-            return _computed(sign, value(left, reading), value(right, reading))
+            return computed(sign, value(left, reading), value(right, reading))
         case Negative(arg):
             number = value(arg, reading)
-            return _computed("-", 0 if isinstance(number, int) else 0.0, number)
+            return computed("-", 0 if isinstance(number, int) else 0.0, number)
         case Absolute(arg):
             number = value(arg, reading)
             negative = number is not None and not isinstance(number, str) and number < 0
-            return _computed("-", 0, number) if negative else number
+            return computed("-", 0, number) if negative else number
         case Compare(sign, left, right):
             a, b = value(left, reading), value(right, reading)
             return None if a is None or b is None else COMPARED[sign](*alike(a, b))
         case And(left, right):
-            return _kleene(value(left, reading), value(right, reading), decides=False)
+            return kleene(value(left, reading), value(right, reading), decides=False)
         case Or(left, right):
-            return _kleene(value(left, reading), value(right, reading), decides=True)
+            return kleene(value(left, reading), value(right, reading), decides=True)
         case Not(arg):
             truth = value(arg, reading)
             return None if truth is None else not truth
@@ -72,7 +75,8 @@ def _known(found: Value | None) -> Value | None:
     return None if found is None or found != found else found
 
 
-def _kleene(a: Value | None, b: Value | None, *, decides: bool) -> bool | None:
+def kleene(a: Value | None, b: Value | None, *, decides: bool) -> bool | None:
+    """``&&`` (false decides) and ``||`` (true decides) of what may be unknown."""
     if a is decides or b is decides:
         return decides
     return None if a is None or b is None else not decides
@@ -83,7 +87,7 @@ def alike(a: Value, b: Value) -> tuple[Value, Value]:
     return (float(a), float(b)) if isinstance(a, float) != isinstance(b, float) else (a, b)
 
 
-def _computed(sign: str, left: Value | None, right: Value | None) -> float | int | None:
+def computed(sign: str, left: Value | None, right: Value | None) -> float | int | None:
     """Exact between ints, unless they are divided; beyond 64 bits, and divided by zero, missing."""
     if left is None or right is None:
         return None

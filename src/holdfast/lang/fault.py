@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 STATEMENTS = ("let", "topic", "region", "gazetteer", "filter", "state", "case", "given", "expect")
 CLAUSES = ("per", "scope", "within", "timely", "ordered", "late", "where", "on")
+COMPONENT = ("enter", "exit", "for", "set", "tick", "here", "over", "each")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,11 @@ def _unknown_statement(fault: Fault) -> DefinitionError | None:
     word = re.search(r"(\w+)\s*$", re.sub(r"#[^\n]*", lambda m: " " * len(m[0]), fault.before))
     assert word is not None
     fault = replace(fault, start=word.start(1))
+    if re.search(r"\benter\b", fault.before) and (like := did_you_mean(word[1], COMPONENT)):
+        if word[1] not in COMPONENT:
+            return fault.error(f"unknown word '{word[1]}' in a component", like)
+        hint = "A component is a name, queries, one 'enter', one 'exit', and traits."
+        return fault.error(f"'{word[1]}' cannot stand here", hint)
     instead = _other_operator(replace(fault, expected=frozenset({"_AND"}))) or _unknown_unit(fault)
     if instead is not None:
         return instead
@@ -187,7 +193,8 @@ def _unknown_unit(fault: Fault) -> DefinitionError | None:
     if not word or not (after_number or "UNIT" in fault.expected) or re.match(r"[\d.]", word[0]):
         return None
     near = did_you_mean(word[0], UNITS)
-    if word[0] in STATEMENTS + CLAUSES or (near is None and did_you_mean(word[0], CLAUSES)):
+    possible = [*CLAUSES, *(word for word in COMPONENT if f"_{word.upper()}" in fault.expected)]
+    if word[0] in STATEMENTS or word[0] in possible or (near is None and did_you_mean(word[0], possible)):
         return None
     return fault.error_at(
         fault.start,
@@ -198,7 +205,11 @@ def _unknown_unit(fault: Fault) -> DefinitionError | None:
 
 
 def _missing_on(fault: Fault) -> DefinitionError | None:
-    if fault.expected != {"_ON"}:
+    """``state W T [v > 5]``: the topic was taken for the name of a component's query."""
+    word = re.search(r"\bstate\s+\w+\s+(\w+)\s*$", fault.before)
+    if word and fault.expected == {"EQUAL"}:
+        fault = replace(fault, start=word.start(1))
+    elif fault.expected != {"_ON"} and not ("_ENTER" in fault.expected and fault.found in ("[", "{")):
         return None
     return fault.error(
         f"expected 'on' and a topic before '{fault.found}'" if fault.found else "expected 'on' and a topic",
@@ -206,10 +217,50 @@ def _missing_on(fault: Fault) -> DefinitionError | None:
     )
 
 
+_OTHER_FUNCTIONS = {
+    "mean": "avg", "average": "avg", "std": "stddev", "sd": "stddev", "total": "sum", "maximum": "max",
+    "minimum": "min", "number": "count", "last": "latest", "newest": "latest",
+}  # fmt: skip
+
+
+def _component_word(fault: Fault) -> DefinitionError | None:
+    """``A = mean T over …``, ``entr A.value > 2``: a word was taken for the name of a query."""
+    if fault.expected != {"EQUAL"}:
+        return None
+    words = re.search(r"(?:=\s*(\w+)\s+)?(\w+)\s*$", fault.before)
+    assert words is not None
+    function = _OTHER_FUNCTIONS.get(words[1] or "")
+    if function:
+        start = words.start(1)
+        return fault.error_at(
+            start, len(words[1]), f"unknown function '{words[1]}'", f"Did you mean '{function}'?"
+        )
+    if words[2] == "exit":
+        return fault.error_at(words.start(2), 4, "expected 'enter' before 'exit'")
+    near = did_you_mean(words[2], COMPONENT)
+    if near is None:
+        return None
+    return fault.error_at(words.start(2), len(words[2]), f"unknown word '{words[2]}' in a component", near)
+
+
+def _component_part(fault: Fault) -> DefinitionError | None:
+    if "_ENTER" in fault.expected and fault.found == "per":
+        return fault.error("a component keeps things apart with 'each'", "As in: each source")
+    if "_ENTER" in fault.expected and fault.found == ",":
+        return fault.error(
+            "there is no comma between queries", "Each query is a name, '=' and what it looks at."
+        )
+    if fault.expected == {"_OF"} and re.search(r"within\s+\S+\s*\S*\s*$", fault.before):
+        return fault.error(f"expected 'of' before '{fault.found}'", "As in: within 10 m of here")
+    return None
+
+
 _MISTAKES: tuple[Callable[[Fault], DefinitionError | None], ...] = (
     _unclosed_text,
     _other_quotes,
     _missing_on,
+    _component_word,
+    _component_part,
     _unknown_statement,
     _unclosed_bracket,
     _bars,
@@ -221,10 +272,14 @@ _MISTAKES: tuple[Callable[[Fault], DefinitionError | None], ...] = (
 # --- everything else ---------------------------------------------------------------------------
 
 _OPERAND = {
-    "NAME", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE", "LPAR", "MINUS", "_ABS", "_BAR", "_NOT",
+    "NAME", "MEMBER", "ORIGIN", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE",
+    "LPAR", "MINUS", "_ABS", "_BAR", "_NOT",
 }  # fmt: skip
 _OPERATOR = {"COMPARE", "PLUS", "MINUS", "TIMES", "OVER", "_AND", "_OR", "_IN"}
-_START = {f"_{word.upper()}" for word in STATEMENTS} | {"NAME", "LSQB", "$END"}
+_PART = {
+    "LPAR", "_AMONG", "_AT", "_CLOSEST", "_EACH", "_ENTER", "_EVER", "FUNCTION", "HOW", "_OVER", "_WITHIN",
+}  # fmt: skip
+_START = {f"_{word.upper()}" for word in STATEMENTS} | {"NAME", "LSQB", "_N", "$END"}
 
 _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
     ({"NAME", "NUMBER"}, _OPERAND, "a number, an attribute, '('"),
@@ -232,6 +287,7 @@ _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
     ({"_LET"}, _START, "a statement"),
     ({"MISSING"}, {"MISSING", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE", "MINUS"}, "a value, '_'"),
     ({"NUMBER"}, {"NUMBER", "QUANTITY", "MINUS"}, "a number"),
+    ({"_OVER", "_ENTER"}, _PART | {"NAME"}, "'over', 'each', 'within', another query, 'enter'"),
     ({"NAME", "STRING"}, {"NAME", "STRING"}, "a name"),
 )
 """If all of the first set are expected, the second set is said in these words."""
@@ -241,7 +297,9 @@ _SAID = {
     "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'", "RBRACE": "'}'",
     "COMMA": "','", "COLON": "':'", "SEMICOLON": "';'", "EQUAL": "'='", "_AND": "'&&'", "_OR": "'||'",
     "_BAR": "'|'", "PLUS": "'+'", "MINUS": "'-'", "TIMES": "'*'", "OVER": "'/'", "COMPARE": "a comparison",
-    "_NOT": "'!'", "$END": "the end",
+    "_NOT": "'!'", "$END": "the end", "FUNCTION": "a function", "HOW": "'any'", "STATUS": "a status",
+    "_PN": "'P^n'", "_PX": "'P^x'", "_AN": "'A^n'", "_AX": "'A^x'", "_IS": "':='", "_ABOUT": "'±'",
+    "SIGNED": "a number", "RELATIVE": "'0^r'", "TARGET": "an attribute",
 }  # fmt: skip
 
 
@@ -262,4 +320,5 @@ def _unexpected(fault: Fault) -> DefinitionError:
     if fault.at_end:
         end = len(fault.text.rstrip())
         return fault.error_at(max(0, end - 1), 1, f"the text ends too early: expected {expected}")
-    return fault.error(f"expected {expected}, found '{fault.found}'")
+    words = [name.strip("_").lower() for name in fault.expected if name.startswith("_")]
+    return fault.error(f"expected {expected}, found '{fault.found}'", did_you_mean(fault.found, words))

@@ -12,7 +12,8 @@ from typing import Literal
 from ..errors import Place
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
-from ..model.space import Shape
+from ..model.query import Function, Query
+from ..model.space import Point, Shape
 from ..model.topic import Topic
 
 # --- expressions -----------------------------------------------------------------------------
@@ -22,6 +23,15 @@ from ..model.topic import Topic
 class Name:
     """An attribute of the event, or a parameter that ``let`` declared."""
 
+    name: str
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """``A.value``: an attribute of what a component's query shows, or of its ``last`` event."""
+
+    owner: str
     name: str
     at: Place | None = field(default=None, compare=False, repr=False)
 
@@ -112,8 +122,9 @@ class Not:
 
 
 Expression = (
-    Name | Number | Text | Truth | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not
-)
+    Name | Member | Number | Text | Truth
+    | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not
+)  # fmt: skip
 
 # --- statements ------------------------------------------------------------------------------
 
@@ -192,6 +203,42 @@ class Subscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """``enter … for … set …``: a predicate, how long it must hold, and what is computed then."""
+
+    when: Expression
+    hold: Duration = 0
+    sets: tuple[tuple[str, Expression], ...] = ()
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Detect:
+    """``state`` with queries: a State Maintenance Component.
+
+    Of ``state … on TOPIC enter …`` the one query has the name ``""``.  ``here`` is where it is: a
+    point, or the topic whose sources carry a replica each.
+    """
+
+    name: str
+    inputs: tuple[tuple[str, Query], ...]
+    enter: Turn
+    exit: Turn
+    here: Point | str | None = None
+    tick: Duration | None = None
+    delivery: Delivery = TIMELY
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Collide:
+    """``collide max``: how components take readings of one topic, moment and place for one."""
+
+    function: Function
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """Readings of a test case: one row each ``every``, from ``start``, of one source."""
 
@@ -201,6 +248,7 @@ class Given:
     start: Duration = 0
     source: str | None = None
     place: str | None = None
+    location: Point | None = None
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
@@ -224,4 +272,4 @@ class Case:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
-Statement = Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Case
+Statement = Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Case

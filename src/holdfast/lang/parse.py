@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import DefinitionError, UsageError
 from ..model.instant import Duration
+from ..model.query import Query
 from ..model.unit import UNITS
 from .app import App
+from .component.tree import select
+from .nodes import duration, expression, levels, parts_of, place
 from .ops import Expression, Levels
-from .tree import duration, expression, levels, parts_of, place, statements
+from .tree import statements
 
 if TYPE_CHECKING:
     from lark import Lark
 
-    from .tree import Node
+    from .nodes import Node
 
 T = TypeVar("T")
 
@@ -67,6 +70,11 @@ def parse_duration(text: str) -> Duration:
     return _read(text, None, "duration", duration)
 
 
+def parse_query(text: str) -> Query:
+    """A query of a component, such as ``avg InductiveLoop over 30 s each location``."""
+    return _read(text, None, "select", select)
+
+
 # --- text to tree ------------------------------------------------------------------------------
 
 
@@ -80,7 +88,7 @@ def _parser() -> Lark:
         grammar.replace("<UNITS>", units),
         parser="lalr",
         lexer="contextual",
-        start=["file", "expression", "levels", "duration"],
+        start=["file", "expression", "levels", "duration", "select"],
         propagate_positions=True,
         maybe_placeholders=True,
     )

@@ -21,6 +21,7 @@ from .ops import (
     Compare,
     ComparisonSign,
     Expression,
+    Member,
     Name,
     Negative,
     Not,
@@ -54,7 +55,7 @@ def negated(op: Expression) -> Expression:
     match op:
         case Truth(value):
             return Truth(not value)
-        case Name():
+        case Name() | Member():
             return Not(op)
         case Not(arg):
             return arg
@@ -162,7 +163,7 @@ def _names(op: Expression) -> list[str]:
 def parts(op: Expression) -> tuple[Expression, ...]:
     """The expressions that an operation is made of."""
     match op:
-        case Name() | Number() | Text() | Truth():
+        case Name() | Member() | Number() | Text() | Truth():
             return ()
         case Negative(arg) | Absolute(arg) | Not(arg):
             return (arg,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from ..errors import UsageError
 from ..model.instant import show_duration
@@ -16,14 +16,17 @@ from .ops import (
     Arithmetic,
     Between,
     Case,
+    Collide,
     Compare,
     DeclareRegion,
     DeclareTopic,
+    Detect,
     Expect,
     Expression,
     Given,
     Let,
     Levels,
+    Member,
     Name,
     Negative,
     Not,
@@ -43,23 +46,26 @@ if TYPE_CHECKING:
 OR, AND, NOT, COMPARISON, SUM, PRODUCT, UNARY, ATOM = range(8)
 
 
-def show(what: App | Statement | Expression) -> str:
-    """The text of a definition, a statement or an expression.
+Notation = Literal["readable", "thesis"]
+
+
+def show(what: App | Statement | Expression, notation: Notation = "readable") -> str:
+    """The text of a definition, a statement or an expression; components also as the thesis' tables.
 
     >>> show(Compare(">", Name("value"), Number(25, "°C")))
     'value > 25 °C'
     """
     if isinstance(what, Statement):
-        return show_statement(what)
+        return show_statement(what, notation)
     if isinstance(what, Expression):
         return show_expression(what)
-    return "".join(show_statement(statement) + "\n" for statement in what.statements)
+    return "".join(show_statement(statement, notation) + "\n" for statement in what.statements)
 
 
 # --- statements --------------------------------------------------------------------------------
 
 
-def show_statement(statement: Statement) -> str:
+def show_statement(statement: Statement, notation: Notation = "readable") -> str:
     """The text of one statement."""
     match statement:
         case Let(name, value):
@@ -73,6 +79,12 @@ def show_statement(statement: Statement) -> str:
             return f"gazetteer {write_text(path)}"
         case Subscribe():
             return _subscribe(statement)
+        case Detect():
+            from .component import show, table
+
+            return (show.show_detect if notation == "readable" else table.show_table)(statement)
+        case Collide(function):
+            return f"collide {function}"
         case Case(name, given, expect):
             return "\n".join([f"case {write_text(name)}", *map(_given, given), *map(_expect, expect)])
         case _:
@@ -116,10 +128,10 @@ def _subscribe(statement: Subscribe) -> str:
     enter, exit = show_expression(statement.enter), show_expression(statement.exit)
     if statement.topic is None:
         head = f"{statement.name}: [{enter}; {exit}]"
-    elif statement.exit == Truth(True):
+    elif statement.exit == Truth(True) and is_name(statement.name):
         head = f"filter {statement.name} on {statement.topic} where {enter}"
     else:
-        head = f"state {statement.name} on {statement.topic} [{enter}; {exit}]"
+        head = f"state {_label(statement.name)} on {statement.topic} [{enter}; {exit}]"
     return " ".join([head, *_clauses(statement)])
 
 
@@ -148,8 +160,9 @@ def _given(given: Given) -> str:
     words = ["  given", given.topic]
     if given.source is not None:
         words += ["from", write_text(given.source)]
-    if given.place is not None:
-        words += ["at", write_text(given.place)]
+    where = [] if given.place is None else [write_text(given.place)]
+    where += [] if given.location is None else [_point(given.location)]
+    words += ["at", *where] if where else []
     if given.start:
         words += ["starting", show_duration(given.start)]
     return f"{' '.join(words)} every {show_duration(given.every)}: {', '.join(map(_row, given.rows))}"
@@ -163,7 +176,7 @@ def _row(row: tuple[Number | Text | Truth | None, ...]) -> str:
 def _expect(expect: Expect) -> str:
     scope = "" if expect.scope is None else f" in {write_text(expect.scope)}"
     marks = ", ".join(f"{status} at {show_duration(when)}" for status, when in expect.marks)
-    return f"  expect {expect.subscription}{scope}: {marks or 'nothing'}"
+    return f"  expect {_label(expect.subscription)}{scope}: {marks or 'nothing'}"
 
 
 # --- expressions -------------------------------------------------------------------------------
@@ -181,6 +194,8 @@ def _shown(op: Expression) -> tuple[str, int]:
     match op:
         case Name(name):
             return name, ATOM
+        case Member(owner, name):
+            return f"{owner}.{name}" if owner else name, ATOM
         case Number(value, unit):
             return _number(value, unit), UNARY if value < 0 else ATOM
         case Text(value):

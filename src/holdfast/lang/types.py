@@ -7,14 +7,14 @@ what would do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NoReturn, assert_never
 
 from ..errors import DefinitionError, Place, did_you_mean
-from ..model.topic import RESERVED, Attribute, Topic
+from ..model.topic import RESERVED, Attribute
 from ..model.unit import NONE, UNITS, Unit, conversion, product, quotient
-from . import rewrite
+from . import rewrite, spacetime
+from .kinds import CALLED, ONE, Predicate, Quantity, Scope, Typed, Words
 from .literal import INT64, describe_unit
 from .ops import (
     Absolute,
@@ -25,6 +25,7 @@ from .ops import (
     Compare,
     ComparisonSign,
     Expression,
+    Member,
     Name,
     Negative,
     Not,
@@ -35,56 +36,6 @@ from .ops import (
 )
 from .show import show_expression
 
-ONE = Unit("1", NONE)
-"""The unit of a ratio."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """A number.  ``bare``: a literal that takes the unit of what it meets.
-
-    ``whole``: an int, or a sum, difference or product of ints.  ``difference``: the distance of two
-    quantities; it is converted by scale alone (3.6 °F are 2 K).
-    """
-
-    core: Expression
-    unit: Unit | None = None
-    bare: bool = False
-    whole: bool = False
-    difference: bool = False
-
-    @property
-    def constant(self) -> bool:
-        return isinstance(self.core, Number)
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A text."""
-
-    core: Expression
-
-
-@dataclass(frozen=True, slots=True)
-class Predicate:
-    """Something that holds or not."""
-
-    core: Expression
-
-
-Typed = Quantity | Words | Predicate
-Parameters = Mapping[str, Typed]
-
-_CALLED = {Quantity: "a number", Words: "a text", Predicate: "a condition"}
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The names that an expression may use: attributes of a topic (if any) and parameters."""
-
-    topic: Topic | None
-    parameters: Parameters
-
 
 def predicate(op: Expression, scope: Scope) -> Expression:
     """The core of an expression that must be a condition."""
@@ -94,7 +45,7 @@ def predicate(op: Expression, scope: Scope) -> Expression:
     shown = show_expression(op)
     likely = f"{shown} > 0" if isinstance(found, Quantity) else f'{shown} == "…"'
     raise DefinitionError(
-        f"expected a condition, but {shown} is {_CALLED[type(found)]}",
+        f"expected a condition, but {shown} is {CALLED[type(found)]}",
         op.at,
         hint=f"Compare it with something, as in {likely}",
     )
@@ -111,21 +62,26 @@ def typed(op: Expression, scope: Scope) -> Typed:
             return Words(Text(op.value))
         case Truth():
             return Predicate(Truth(op.value))
+        case Member():
+            return _member(op, scope)
         case Arithmetic(sign, left, right):
-            return _computed(sign, _number(left, scope), _number(right, scope), op)
+            a, b = typed(left, scope), typed(right, scope)
+            found = spacetime.computed(op, a, b)
+            return found or _computed(sign, _number(a, left), _number(b, right), op)
         case Negative(arg):
-            number = _number(arg, scope)
+            number = _number(typed(arg, scope), arg)
             return _representable(replace(number, core=rewrite.negative(number.core)), op)
         case Absolute(arg):
-            number = _number(arg, scope)
+            inner = typed(arg, scope)
+            if (length := spacetime.length(inner)) is not None:
+                return length
+            number = _number(inner, arg)
             return _representable(replace(number, core=rewrite.absolute(number.core)), op)
         case Compare(sign, left, right):
             return Predicate(_compared(sign, typed(left, scope), typed(right, scope), op))
         case Between(arg, low, high):
-            middle = _number(arg, scope)
-            above = _ordered(">=", middle, _number(low, scope), Compare(">=", arg, low, op.at))
-            below = _ordered("<=", middle, _number(high, scope), Compare("<=", arg, high, op.at))
-            return Predicate(rewrite.both(above, below))
+            sides = (Compare(">=", arg, low, op.at), Compare("<=", arg, high, op.at))
+            return Predicate(rewrite.both(*(_side(side, scope) for side in sides)))
         case And(left, right):
             return Predicate(rewrite.both(predicate(left, scope), predicate(right, scope)))
         case Or(left, right):
@@ -156,6 +112,29 @@ def _named(name: str, scope: Scope, at: Place | None) -> Typed:
     raise unknown_attribute(name, scope, at)
 
 
+def _member(op: Member, scope: Scope) -> Typed:
+    shown = f"{op.owner}.{op.name}"
+    if not scope.members:
+        hint = "Only a state with queries has names with a point: A = …, enter A.value > 2."
+        raise DefinitionError(f"there is no '{op.owner}' here", op.at, hint=hint)
+    members = scope.members.get(op.owner)
+    if members is None:
+        raise DefinitionError(
+            f"no query is named '{op.owner}'; there is {', '.join(filter(None, scope.members))}",
+            op.at,
+            hint=did_you_mean(op.owner, scope.members),
+        )
+    found = members.get(op.name)
+    if found is None:
+        has = ", ".join(members)
+        raise DefinitionError(
+            f"there is no {shown}; it has {has}", op.at, hint=did_you_mean(op.name, members)
+        )
+    if isinstance(found, str):
+        raise DefinitionError(f"{shown} cannot be used: {found}", op.at)
+    return found
+
+
 def of_attribute(attribute: Attribute) -> Typed:
     """The type that an attribute has in an expression."""
     name = Name(attribute.name)
@@ -173,6 +152,12 @@ def of_attribute(attribute: Attribute) -> Typed:
 
 def unknown_attribute(name: str, scope: Scope, at: Place | None) -> DefinitionError:
     """The error for a name that nothing declares."""
+    if scope.members:
+        known = [*scope.parameters, *(f"{o}.{n}" for o, of in scope.members.items() for n in of if o)]
+        return DefinitionError(
+            f"'{name}' is neither a parameter nor known here", at,
+            hint=did_you_mean(name, known) or "Say whose it is, as in A.value.",
+        )  # fmt: skip
     if scope.topic is None:
         return DefinitionError(
             f"'{name}' is not a parameter that stands above",
@@ -215,12 +200,11 @@ def _representable(number: Quantity, op: Expression) -> Quantity:
 # --- numbers -----------------------------------------------------------------------------------
 
 
-def _number(op: Expression, scope: Scope) -> Quantity:
-    found = typed(op, scope)
+def _number(found: Typed, op: Expression) -> Quantity:
     if isinstance(found, Quantity):
         return found
     raise DefinitionError(
-        f"expected a number, but {show_expression(op)} is {_CALLED[type(found)]}",
+        f"expected a number, but {show_expression(op)} is {CALLED[type(found)]}",
         op.at,
         hint="Text and conditions do not mix with arithmetic.",
     )
@@ -330,7 +314,16 @@ def _no_unit(left: Quantity, right: Quantity, op: Arithmetic | Compare, how: str
 # --- comparisons -------------------------------------------------------------------------------
 
 
+def _side(op: Compare, scope: Scope) -> Expression:
+    """One side of a range of numbers or times."""
+    a, b = typed(op.left, scope), typed(op.right, scope)
+    found = spacetime.compared(op, a, b)
+    return found or _ordered(op.sign, _number(a, op.left), _number(b, op.right), op)
+
+
 def _compared(sign: ComparisonSign, left: Typed, right: Typed, op: Compare) -> Expression:
+    if (found := spacetime.compared(op, left, right)) is not None:
+        return found
     match left, right:
         case Quantity(), Quantity():
             return _ordered(sign, left, right, op)
@@ -343,7 +336,7 @@ def _compared(sign: ComparisonSign, left: Typed, right: Typed, op: Compare) -> E
             same = rewrite.alike(left.core, right.core)
             return same if sign == "==" else rewrite.negated(same)
     raise DefinitionError(
-        f"{_CALLED[type(left)]} cannot be compared with {_CALLED[type(right)]}", op.at, hint=_mixed(op)
+        f"{CALLED[type(left)]} cannot be compared with {CALLED[type(right)]}", op.at, hint=_mixed(op)
     )
 
 

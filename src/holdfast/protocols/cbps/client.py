@@ -264,13 +264,13 @@ class Client:
         if is_stored(lasting(bundle)) and name in state.bundles:
             raise UsageError(f"'{name}' is taken; withdraw it first, or choose another name")
         self._require_promised(state, bundle)
-        state.sequence += 1
-        key = Key(self.name, state.sequence)
         conditions = {
             i: self.conditions(subscription.state.definition)
             for i, subscription in enumerate(bundle.subscriptions)
             if subscription.state is not None
         }
+        state.sequence += 1
+        key = Key(self.name, state.sequence)
         subscriptions = tuple(
             replace(s, filter=conditions[i].content) if i in conditions else s
             for i, s in enumerate(bundle.subscriptions)

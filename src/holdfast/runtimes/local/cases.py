@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ...compilers.detector import detection
 from ...compilers.machine import groups
 from ...lang.condition import Checked
 from ...lang.ops import Case, Expect, Given
 from ...model.event import Event, Notification, Value
-from ...model.instant import Duration, show_duration
+from ...model.instant import NEVER, Duration, show_duration
 from ...model.qos import TIMELY
 from ...model.topic import Topic
 
@@ -60,7 +61,19 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
             if event.topic == group.topic.name:
                 state, passed = group.machine.react(state, event)
                 out += group.addressed(passed)
+    out += _detected(checked, history)
     return sorted(out, key=lambda n: n.order)
+
+
+def _detected(checked: Checked, history: list[Event]) -> Iterator[Notification]:
+    """What components say of a history; its time ends with its last reading."""
+    timely = [replace(component, delivery=TIMELY) for component in checked.components]
+    group = detection(timely, checked.topics)
+    state = group.machine.initial()
+    for event in history:
+        state, _ = group.machine.react(state, event)
+    _, said = group.machine.advance(state, NEVER)
+    return group.addressed(said)
 
 
 def _events(topic: Topic, given: Given) -> Iterator[Event]:
@@ -70,7 +83,9 @@ def _events(topic: Topic, given: Given) -> Iterator[Event]:
             for a, cell in zip(topic.attributes, row, strict=True)
         }
         at = given.start + i * given.every
-        yield Event(topic.name, at, given.source or _SOURCE, values, place=given.place)
+        yield Event(
+            topic.name, at, given.source or _SOURCE, values, location=given.location, place=given.place
+        )
 
 
 def _marks(marks: tuple[tuple[str, Duration], ...]) -> str:

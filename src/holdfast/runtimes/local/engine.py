@@ -23,14 +23,16 @@ from ...compilers.resume import Kept, fingerprint, kept, resumed, started
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
-from ...lang.condition import Condition
-from ...lang.ops import Case, Subscribe
+from ...lang.condition import Checked, Component, Condition
+from ...lang.ops import Case, Detect, Subscribe
 from ...lang.parse import parse
 from ...machines.machine import transitions
 from ...model.batch import conform, reached
 from ...model.event import UNNUMBERED, Event, Notification, Value
 from ...model.instant import BEGINNING, EARLIEST, LATEST, NEVER, Instant
 from ...model.topic import Attribute, Topic
+from .detecting import Detecting
+from .detecting import Kept as KeptComponents
 
 Callback = Callable[[Notification], Any]
 
@@ -107,6 +109,8 @@ class Engine:
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
         self._start(checked.conditions)
+        self._detecting = Detecting()
+        self._detect(checked)
 
     # --- who wants to know ---
 
@@ -124,7 +128,9 @@ class Engine:
         """Hear of a condition that runs already, by its name, or of a new one, by its definition.
 
         A new condition starts with the next event.  If an equal filter runs and nothing holds
-        there, the two share its state; the answers are the same as if they did not.
+        there, the two share its state; the answers are the same as if they did not.  A component
+        that runs tells its last event at once; a new one knows the latest events, and one with the
+        name of another takes its place.
         """
         name = what.strip()
         if name not in self._listeners:
@@ -134,6 +140,8 @@ class Engine:
             name = self._define(what)
         subscription = Subscription(self, name, callback)
         self._listeners[name].append(subscription)
+        for notification in self._detecting.latest(name) if name in self._detecting.names else ():
+            subscription._callback(notification)
         return subscription
 
     def _define(self, text: str) -> str:
@@ -141,15 +149,27 @@ class Engine:
         if text.lstrip().startswith(("[", "{")):  # nameless, as in the papers: any free name will do
             free = next(name for i in count(1) if (name := f"state_{i}") not in self._listeners)
             added = App([replace(s, name=free) if isinstance(s, Subscribe) else s for s in added.statements])
-        whole = App((*self._app.statements, *added.statements), file=self._app.file)
+        replaced = {s.name for s in added.statements if isinstance(s, Detect)} & set(self._detecting.names)
+        staying = [s for s in self._app.statements if not (isinstance(s, Detect) and s.name in replaced)]
+        whole = App((*staying, *added.statements), file=self._app.file)
         checked = check(whole, self._base)
-        fresh = [condition for condition in checked.conditions if condition.name not in self._listeners]
+        every: list[Condition | Component] = [*checked.conditions, *checked.components]
+        fresh = [one for one in every if one.name not in self._listeners or one.name in replaced]
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
         self._app = whole
         self._topics = {topic.name: topic for topic in checked.topics}
-        self._join(fresh[0])
+        if isinstance(fresh[0], Component):
+            self._detect(checked, replacing=fresh[0].name)
+        else:
+            self._join(fresh[0])
         return fresh[0].name
+
+    def _detect(self, checked: Checked, replacing: str = "") -> None:
+        """Run the components of a definition; those that ran already go on."""
+        self._detecting.run(checked.components, checked.topics, replacing=replacing)
+        for name in self._detecting.names:
+            self._listeners.setdefault(name, [])
 
     def _join(self, condition: Condition) -> None:
         """Start a condition, on an equal one's machine where that makes no difference."""
@@ -178,13 +198,18 @@ class Engine:
         """End a condition and everybody's interest in it."""
         if name not in self._listeners:
             raise UsageError(f"no condition named '{name}' runs. {did_you_mean(name, self._listeners) or ''}")
+        self._detecting.require_leaf(name)
         del self._listeners[name]
         for running in self._running:
             for i, names in enumerate(running.group.conditions):
                 running.rename(i, [other for other in names if other != name])
         self._running = [running for running in self._running if any(running.group.conditions)]
-        kept = [s for s in self._app.statements if not (isinstance(s, Subscribe) and s.name == name)]
+        kept = [
+            s for s in self._app.statements if not (isinstance(s, (Subscribe, Detect)) and s.name == name)
+        ]
         self._app = App(kept, file=self._app.file)
+        if name in self._detecting.names:
+            self._detecting.run(check(self._app, self._base).components, self._topics.values())
 
     def _silence(self, subscription: Subscription) -> None:
         listeners = self._listeners.get(subscription.name, [])
@@ -206,7 +231,7 @@ class Engine:
                 running.state, passed = group.machine.react(running.state, event)
                 out += group.addressed(passed)
                 out += self._advance(running, latest - (group.wait or 0))
-        return self._deliver(out)
+        return self._deliver(out + self._detecting.push(event))
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
         """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
@@ -222,7 +247,7 @@ class Engine:
                 until = self._reached.get(topic, BEGINNING) - (group.wait or 0)
                 running.state, passed = group.machine.step(running.state, batch, until)
                 out += group.addressed(transitions(known, passed))
-        return self._deliver(out)
+        return self._deliver(out + self._detecting.push_batch(known, batch))
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
         """Push every event, let time run out, and yield the notifications as they come."""
@@ -237,11 +262,13 @@ class Engine:
             name = running.group.topic.name
             self._reached[name] = max(self._reached.get(name, BEGINNING), until)
             out += self._advance(running, self._reached[name] - (running.group.wait or 0))
-        return self._deliver(out)
+        return self._deliver(out + self._detecting.advance(until))
 
     def finish(self) -> list[Notification]:
-        """Nothing more will come: process what ordered conditions still hold back."""
-        return self._deliver([n for running in self._running for n in self._advance(running, NEVER)])
+        """Nothing more will come: process what ordered conditions still hold back, and let components
+        come as far as the last event."""
+        out = [n for running in self._running for n in self._advance(running, NEVER)]
+        return self._deliver(out + self._detecting.finish())
 
     def _advance(self, running: _Running, until: Instant) -> list[Notification]:
         if running.group.wait is None:
@@ -326,6 +353,7 @@ class Engine:
     def holding(self) -> list[Holding]:
         """The conditions that hold now, by subscription and scope."""
         found = [Holding(*row) for running in self._running for row in running.group.holding(running.state)]
+        found += [Holding(*row) for row in self._detecting.holding()]
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
 
     # --- keeping ---
@@ -339,6 +367,7 @@ class Engine:
             self._sequence,
             dict(self._late_counts),
             list(self._late),
+            self._detecting.kept(),
         )
         raw = msgspec.msgpack.encode(whole)
         return _seal(raw) + raw
@@ -364,6 +393,9 @@ class Engine:
             state = part.group.machine.from_bytes(whole.states[part.was], part.picked)
             engine._run(part.group, part.conditions, state)
         engine._start(new)
+        if whole.components is not None:
+            engine._detecting.resume(whole.components, checked.components, checked.topics)
+        engine._detect(checked)
         engine._late_counts.update(whole.late_counts)
         engine._late.extend(whole.late)
         return engine
@@ -384,6 +416,7 @@ class _Snapshot(msgspec.Struct):
     sequence: int
     late_counts: dict[str, int]
     late: list[Notification]
+    components: KeptComponents | None = None
 
 
 _ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool": bool, "int": None}

@@ -37,6 +37,7 @@ from ...model.event import Notification
 from ...model.instant import BEGINNING, Instant
 from ...model.qos import TIMELY
 from ...model.topic import Topic
+from .fusion import Fusion
 
 MEMORY = 128 << 20
 """How many bytes of events may wait in memory to be sorted."""
@@ -75,16 +76,20 @@ class Replay:
         self._topics = [
             topic for topic in checked.topics if any(group.topic == topic for group in self._groups)
         ]
+        self._fusion = Fusion(checked)
 
     def __iter__(self) -> Iterator[Notification]:
         for part in self.parts:
             with ExitStack() as stack:
-                share = self._memory // max(len(self._topics), 1)
-                sorters = {
-                    topic.name: stack.enter_context(Sorter(share, self._scratch)) for topic in self._topics
+                names = [topic.name for topic in self._topics]
+                share = self._memory // max(len(names) + len(self._fusion.topics), 1)
+                sorters = {name: stack.enter_context(Sorter(share, self._scratch)) for name in names}
+                fused = {
+                    name: stack.enter_context(Sorter(share, self._scratch)) for name in self._fusion.topics
                 }
-                self._load(part, sorters)
+                self._load(part, sorters, fused)
                 streams = [self._notifications(topic, sorters[topic.name]) for topic in self._topics]
+                streams.append(self._fusion.notifications(fused, part, is_last=part is self.parts[-1]))
                 for notification in heapq.merge(*streams, key=attrgetter("order")):
                     self.passed[notification.subscription] += 1
                     yield notification
@@ -94,23 +99,29 @@ class Replay:
                 "  Map columns with --map; say how times are written with --time-format, --time-unit, --zone."
             )
 
-    def _load(self, part: Part, sorters: dict[str, Sorter]) -> None:
+    def _load(self, part: Part, sorters: dict[str, Sorter], fused: dict[str, Sorter]) -> None:
         """Read a part, keeping only what can matter.  [law 2]"""
         for piece in part.pieces:
             batches = read(piece.file, self._reading, self.tally, self._rejects, row_groups=piece.row_groups)
             for topic, batch in batches:
-                if topic.name in sorters and len(batch):
+                name = topic.name
+                if len(batch) and (name in sorters or name in fused):
                     mine = [group for group in self._groups if group.topic == topic]
-                    self.coverage.count(topic.name, batch, mine)
-                    rows = np.logical_or.reduce([group.machine.matters(batch) for group in mine])
-                    kept = batch.filter(pa.array(rows))
-                    self.kept += len(kept)
-                    sorters[topic.name].add(kept)
+                    self.coverage.count(name, batch, mine)
+                    rows = np.zeros(len(batch), np.bool_)
+                    if name in sorters:
+                        rows = np.logical_or.reduce([group.machine.matters(batch) for group in mine])
+                        sorters[name].add(batch.filter(pa.array(rows)))
+                    if name in fused:
+                        looked_at = self._fusion.matters(name, batch, self.coverage)
+                        fused[name].add(batch.filter(pa.array(looked_at)))
+                        rows = rows | looked_at
+                    self.kept += int(np.count_nonzero(rows))
                 self._progress(self.tally)
 
     def misplaced(self) -> list[str]:
         """The subscriptions that not one event could concern."""
-        return self.coverage.misplaced(self._groups)
+        return self.coverage.misplaced(self._groups) + self._fusion.misplaced(self.coverage)
 
     def _notifications(self, topic: Topic, sorter: Sorter) -> Iterator[Notification]:
         """What one topic's conditions say, in the order of an output.
@@ -138,8 +149,8 @@ class Replay:
 
     def holding(self) -> list[tuple[str, str | None, Instant]]:
         """The conditions that hold at the end: (subscription, scope, since)."""
-        found = (row for g, state in zip(self._groups, self._states, strict=True) for row in g.holding(state))
-        return sorted(found, key=lambda row: (row[0], row[1] or ""))
+        found = [row for g, state in zip(self._groups, self._states, strict=True) for row in g.holding(state)]
+        return sorted(found + self._fusion.holding(), key=lambda row: (row[0], row[1] or ""))
 
 
 def replay(

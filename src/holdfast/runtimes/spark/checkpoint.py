@@ -25,6 +25,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from ...compilers.detector import refuse_components
 from ...compilers.machine import Group
 from ...compilers.resume import Kept, kept, resumed, started
 from ...errors import UsageError
@@ -191,6 +192,7 @@ def planned(
             "Leave the option out, or start a new checkpoint."
         )
     _require_same_reading(old.reading, reading)
+    refuse_components(checked, "on Spark")
     meanings = {condition.name: meaning(condition) for condition in checked.conditions}
     _require_same_meaning(old.meanings, meanings)
     staying, new = resumed([machine.kept for machine in old.machines], checked.conditions)

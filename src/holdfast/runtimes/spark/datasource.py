@@ -22,6 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ...compilers.detector import refuse_components
 from ...compilers.machine import groups
 from ...errors import UsageError, did_you_mean
 from ...files.find import find
@@ -158,6 +159,7 @@ class _Numbered(InputPartition):
 class _HistoryReader(DataSourceReader):
     def __init__(self, asked: _Asked) -> None:
         self._asked = asked
+        refuse_components(asked.checked, "on Spark")
         conditions = tuple(replace(c, delivery=TIMELY) for c in asked.checked.conditions)
         files = find(_paths(asked.path), [t.name for t in asked.checked.topics])
         parts = tuple(tasks(files, asked.reading, max(1, asked.readers // 4)))

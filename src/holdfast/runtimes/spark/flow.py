@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from ...compilers.detector import refuse_components
 from ...compilers.resume import kept, started
 from ...errors import UsageError
 from ...lang.app import App
@@ -51,6 +52,7 @@ def stream(
     if not frame.isStreaming:
         raise UsageError("stream takes a streaming DataFrame; for one that ends there is replay")
     checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
+    refuse_components(checked, "on Spark")
     waits = any(condition.delivery.wait is not None for condition in checked.conditions)
     rows = events(checked, frame, map=map, topic=topic, bad=bad, all=waits)
     for name, value in STORE.items():

@@ -33,6 +33,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ...compilers.detector import refuse_components
 from ...compilers.machine import Group, groups
 from ...compilers.sql import Naming, literal, matching, quoted
 from ...errors import UsageError, did_you_mean
@@ -97,6 +98,7 @@ def replay(
     if frame.isStreaming:
         raise UsageError("replay takes a DataFrame that ends, and this one is a stream")
     checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
+    refuse_components(checked, "on Spark")
     conditions = tuple(replace(condition, delivery=TIMELY) for condition in checked.conditions)
     checked, topics = replace(checked, conditions=conditions), checked.topics
     rows = _matching(checked, frame, map, topic, bad, all=False)

@@ -20,6 +20,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from ...compilers.detector import refuse_components
 from ...compilers.machine import Coverage, groups
 from ...errors import InputError
 from ...files.find import InputFile, find
@@ -70,6 +71,7 @@ class Replay:
     ) -> None:
         self._rejects = rejects if rejects is not None else Rejects()
         self._spark = spark if spark is not None else session()
+        refuse_components(checked, "on Spark")
         self._topics = checked.topics
         self._conditions = tuple(replace(c, delivery=TIMELY) for c in checked.conditions)
         files = [replace(file, path=os.path.abspath(file.path)) for file in files]  # workers are elsewhere

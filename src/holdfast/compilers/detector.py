@@ -1,0 +1,268 @@
+"""Checked components become the machine of :mod:`holdfast.machines.detector`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from ..errors import Unsupported
+from ..lang.condition import Checked, Component, Rule
+from ..lang.evaluate import alike, computed, kleene
+from ..lang.ops import (
+    Absolute,
+    And,
+    Arithmetic,
+    Compare,
+    Expression,
+    Member,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Or,
+    Text,
+    Truth,
+)
+from ..lang.rewrite import COMPARED, both, either, parts
+from ..machines.detector.component import Id
+from ..machines.detector.detector import Detector, State
+from ..machines.detector.knowledge import Knowledge
+from ..machines.detector.smc import Context, Input, Smc
+from ..machines.detector.smc import Rule as SmcRule
+from ..model.event import Notification, Transition
+from ..model.instant import Instant
+from ..model.topic import Attribute, Topic
+from .keys import joined, key_text, shown
+
+LAST = "last"
+
+Compute = Callable[[Context], Any]
+
+
+def detection(components: Sequence[Component], topics: Iterable[Topic]) -> Detection:
+    """The machine of components, which build on one another and on topics of readings."""
+    listened = {topic for component in components for topic in component.listens}
+    readings = {topic.name: topic for topic in topics if topic in listened}
+    return Detection(Detector(tuple(map(smc, components)), readings, scope), tuple(components))
+
+
+def smc(component: Component) -> Smc:
+    """The State Maintenance Component of a checked one."""
+    inputs = {name: Input(query, key(query.separate)) for name, query in component.inputs}
+    names = [name for name, _ in component.inputs]
+    timely = component.delivery.wait is None
+    return Smc(
+        component.name,
+        inputs,
+        rule(component.enter, names, component.topic),
+        None if component.momentary else rule(component.exit, names, component.topic),
+        tuple(a.name for a in component.topic.attributes),
+        component.here if not isinstance(component.here, str) else str(component.here),
+        component.tick,
+        component.delivery.wait or 0,
+        "apply" if timely else component.delivery.late,
+        component.collide,
+    )
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+
+def key(names: Sequence[str]) -> Callable[[Knowledge], str | None] | None:
+    """The key of knowledge by what is kept apart; ``None`` where something of it is missing."""
+    if not names:
+        return None
+    getters = [member(str(name)) for name in names]
+
+    def find(known: Knowledge) -> str | None:
+        parts = [text for get in getters for text in _texts(get(known))]
+        return None if None in parts else joined(None, parts)
+
+    return find
+
+
+def _texts(value: Any) -> Iterator[str | None]:
+    """The texts of a value; of a point, those of its coordinates."""
+    yield from map(key_text, value) if isinstance(value, tuple) else [key_text(value)]
+
+
+def scope(id: Id) -> str | None:
+    """A replica and its key as people read them."""
+    return ",".join(shown(part) for part in id if part) or None
+
+
+# --- rules -------------------------------------------------------------------------------------
+
+
+def rule(core: Rule, names: Sequence[str], topic: Topic) -> SmcRule:
+    """A predicate and computations as plain functions.
+
+    Before a component's first event a comparison that mentions ``last`` is true, ``last.valid`` false.
+    """
+    at_first, later = (value(remembering(core.when, exists=exists)) for exists in (False, True))
+    inside = list(_members(core.when))
+    return SmcRule(
+        lambda context: (at_first if context.last is None else later)(context) is True,
+        tuple(name for name in names if any(one.owner == name for one in inside)),
+        tuple((name, _of_kind(value(op), topic.by_name.get(name))) for name, op in core.sets),
+        core.hold,
+        timeless=not any(one.owner == LAST or one.name == "valid" for one in inside)
+        and not _names(core.when),
+    )
+
+
+def _of_kind(compute: Compute, attribute: Attribute | None) -> Compute:
+    """What is computed, as a float where the attribute is one."""
+    if attribute is None or attribute.kind != "float":
+        return compute
+    return lambda context: None if (found := compute(context)) is None else float(found)
+
+
+def remembering(op: Expression, *, exists: bool) -> Expression:
+    """A core predicate when there is a last event, and when there is none yet."""
+    match op:
+        case And(left, right):
+            return both(remembering(left, exists=exists), remembering(right, exists=exists))
+        case Or(left, right):
+            return either(remembering(left, exists=exists), remembering(right, exists=exists))
+        case Member(owner, "valid") if owner == LAST:
+            return Truth(exists)
+        case Not(Member(owner, "valid")) if owner == LAST:
+            return Truth(not exists)
+        case Compare() if not exists and any(one.owner == LAST for one in _members(op)):
+            return Truth(True)
+    return op
+
+
+def _members(op: Expression) -> Iterator[Member]:
+    if isinstance(op, Member):
+        yield op
+    for part in parts(op):
+        yield from _members(part)
+
+
+def _names(op: Expression) -> list[str]:
+    return [op.name] if isinstance(op, Name) else [name for part in parts(op) for name in _names(part)]
+
+
+# --- values ------------------------------------------------------------------------------------
+
+
+def value(op: Expression) -> Compute:
+    """What a core expression of a component computes; ``None`` is missing or unknown."""
+    match op:
+        case Number(constant) | Text(constant) | Truth(constant):
+            return lambda context: constant
+        case Name("now"):
+            return lambda context: context.now
+        case Name("here"):
+            return lambda context: context.here
+        case Member(owner, name):
+            return _of(owner, member(name))
+        case Arithmetic(sign, left, right):
+            a, b = value(left), value(right)
+            return lambda context: _arithmetic(sign, a(context), b(context))
+        case Negative(arg):
+            inner = value(arg)
+            return lambda context: _arithmetic("-", 0, inner(context))
+        case Absolute(arg):
+            inner = value(arg)
+            return lambda context: _absolute(inner(context))
+        case Compare(sign, left, right):
+            a, b, holds = value(left), value(right), COMPARED[sign]
+            return lambda context: _compared(holds, a(context), b(context))
+        case And(left, right):
+            a, b = value(left), value(right)
+            return lambda context: kleene(a(context), b(context), decides=False)
+        case Or(left, right):
+            a, b = value(left), value(right)
+            return lambda context: kleene(a(context), b(context), decides=True)
+        case Not(arg):
+            inner = value(arg)
+            return lambda context: None if (truth := inner(context)) is None else not truth
+    raise AssertionError(f"not a core expression of a component: {op}")
+
+
+def _of(owner: str, get: Callable[[Knowledge], Any]) -> Compute:
+    if owner == LAST:
+        return lambda context: None if context.last is None else get(context.last)
+    return lambda context: None if (known := context.known.get(owner)) is None else get(known)
+
+
+def member(name: str) -> Callable[[Knowledge], Any]:
+    """Something of knowledge by its name: its own attribute, or what all knowledge has."""
+    if name in ("x", "y", "z"):
+        axis = "xyz".index(name)
+        return lambda known: known.at[axis] if known.at is not None and len(known.at) > axis else None
+    if name in ("time", "location", "source", "place", "topic"):
+        return lambda known: getattr(known, name)
+    if name in ("status", "valid", "count"):
+        return lambda known: known.attributes[name] if name in known.attributes else getattr(known, name)
+    return lambda known: known.attributes.get(name)
+
+
+def _arithmetic(sign: str, left: Any, right: Any) -> Any:
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        same = isinstance(left, tuple) and isinstance(right, tuple) and len(left) == len(right)
+        return tuple(a - b for a, b in zip(left, right, strict=True)) if same else None
+    if isinstance(left, str) or isinstance(right, str):  # a place is no distance from itself
+        return (0.0,) if left == right else None
+    return computed(sign, left, right)
+
+
+def _absolute(number: Any) -> Any:
+    if isinstance(number, tuple):
+        return math.hypot(*number)
+    return computed("-", 0, number) if number is not None and number < 0 else number
+
+
+def _compared(holds: Callable[[Any, Any], bool], a: Any, b: Any) -> bool | None:
+    return None if a is None or b is None else holds(*alike(a, b))
+
+
+# --- what runs together ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Detection:
+    """Components that one machine runs, each under its name."""
+
+    machine: Detector
+    components: tuple[Component, ...]
+
+    def addressed(self, passed: Iterable[Transition]) -> Iterator[Notification]:
+        """Transitions of the machine, for whom they concern."""
+        for event, status, scope, since, condition in passed:
+            yield Notification(self.components[condition].name, event, status, scope, since)
+
+    def holding(self, state: State) -> Iterator[tuple[str, str | None, Instant]]:
+        """What holds in a state of the machine: (name, scope, since)."""
+        for condition, scope, since in self.machine.holding(state):
+            yield self.components[condition].name, scope, since
+
+
+def refuse_components(checked: Checked, where: str) -> None:
+    """Say that a runtime has no components, rather than leave them out."""
+    if checked.components:
+        name = checked.components[0].name
+        raise Unsupported(f"'{name}' is a component; components run in this process, not yet {where}")
+
+
+def meaning(component: Component) -> str:
+    """Equal for components that mean the same, whatever their names."""
+    said = (
+        [
+            (name, query, [(t.name, t.attributes) for t in component.listens])
+            for name, query in component.inputs
+        ],
+        component.enter,
+        component.exit,
+        component.here,
+        component.tick,
+        component.delivery,
+        component.collide,
+    )
+    return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,0 +1,96 @@
+"""The plan of a component in words: what it looks at, when it is evaluated, what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..lang.component.show import show_query
+from ..lang.condition import Component, Rule
+from ..lang.ops import Truth
+from ..lang.show import show
+from ..model.instant import show_duration
+from ..model.query import NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
+
+
+def explained(component: Component) -> Iterator[str]:
+    """The plan of one component, line by line."""
+    topics = ", ".join(topic.name for topic in component.listens)
+    yield f"component {component.name}, level {component.level}, from {topics}"
+    for name, query in component.inputs:
+        yield f"  {name or 'looks at':<9} {show_query(query)}"
+    yield f"  starts    {_rule(component.enter)}"
+    yield f"  ends      {_end(component)}"
+    yield f"  scopes    {_scopes(component)}"
+    yield f"  evaluated {'; '.join(_instants(component))}"
+    yield f"  delivery  {_delivery(component)}"
+    yield f"  drops     {_drops(component)}"
+    yield f"  keeps     {'; '.join(_keeps(component))}"
+
+
+def _rule(rule: Rule) -> str:
+    return show(rule.when) + (f" for {show_duration(rule.hold)}" if rule.hold else "")
+
+
+def _end(component: Component) -> str:
+    if component.momentary:
+        return "at once (momentary: every detection is told)"
+    return "never" if component.exit.when == Truth(False) else _rule(component.exit)
+
+
+def _scopes(component: Component) -> str:
+    carried = f"one with each source of {component.here}" if isinstance(component.here, str) else ""
+    apart = f"one for each {' and '.join(component.keys)}" if component.keys else ""
+    return ", ".join(filter(None, (carried, apart))) or "one for everything"
+
+
+def _instants(component: Component) -> Iterator[str]:
+    yield "at every time of an event that it looks at"
+    windows = [f"{name or 'the window'}" for name, query in component.inputs if _width(query) is not None]
+    if windows:
+        yield f"when one leaves {' or '.join(windows)}"
+    if component.enter.hold or component.exit.hold:
+        yield "when a predicate has held for long enough"
+    if component.tick is not None:
+        yield f"every {show_duration(component.tick)}"
+
+
+def _width(query: Query) -> int | None:
+    """How far back a window reaches."""
+    match query.time:
+        case Aggregate(_, Range(Index(int(low), True))) | Multiple(_, Range(Index(int(low), True))):
+            return -low
+    return None
+
+
+def _delivery(component: Component) -> str:
+    wait, late = component.delivery.wait, component.delivery.late
+    if wait is None:
+        return "timely: as far as the latest event; an earlier one is still taken into account from then on"
+    then = "goes to the late output" if late == "drop" else "is taken into account from then on"
+    return f"ordered: {show_duration(wait)} behind the latest event; a later one {then}"
+
+
+def _drops(component: Component) -> str:
+    everywhere = [
+        name
+        for name, query in component.inputs
+        if isinstance(query.location, (Multiple, Aggregate, Pool)) and isinstance(query.location.group, Whole)
+    ]
+    missing = f"events without {' or '.join(component.keys)}" if component.keys else ""
+    outside = "events outside the locations of its queries" if len(everywhere) < len(component.inputs) else ""
+    return "; ".join(filter(None, (missing, outside))) or "nothing: it looks at every event of its topics"
+
+
+def _keeps(component: Component) -> Iterator[str]:
+    for name, query in component.inputs:
+        width = _width(query)
+        of = f"of {name} " if name else ""
+        if width is not None:
+            yield f"{of}the last {show_duration(width)}"
+        elif query.time == Closest(NOW):
+            yield f"{of}the latest of each place and status"
+        elif isinstance(query.time, Closest):
+            yield f"{of}what is nearest in time"
+        else:
+            yield f"{of}everything"
+    yield "the last event of each scope" if component.keys or component.here else "its last event"

@@ -1,0 +1,340 @@
+"""Checking components: topics are known and in order, types agree, here is somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+
+from ...errors import DefinitionError, did_you_mean
+from ...model.query import Aggregate, Function, Multiple, Query, Range
+from ...model.topic import RESERVED, Attribute, Kind, Topic
+from ...model.unit import UNITS
+from ..condition import Component, Rule
+from ..kinds import CALLED, Members, Moment, Parameters, Position, Predicate, Quantity, Scope, Typed, Words
+from ..ops import Detect, Expression, Name, Not, Text, Turn, place_of
+from ..rewrite import parts
+from ..types import predicate, typed
+from .members import UNSETTABLE, Spread, Unusable, attributes_of, members
+
+_SETTABLE = ("time", "location")
+_STATUSES = ("atomic", "ingress", "egress")
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a component may build on: topics by name, components among them, parameters, and the names
+    of filters, on which it may not."""
+
+    topics: dict[str, Topic]
+    below: dict[str, Component]
+    parameters: Parameters
+    filters: frozenset[str]
+
+
+def components(
+    statements: Sequence[Detect],
+    topics: Sequence[Topic],
+    parameters: Parameters,
+    filters: Iterable[str],
+    collide: Function,
+) -> tuple[Component, ...]:
+    """The components of a definition, in the order of the text."""
+    known = _Known({topic.name: topic for topic in topics}, {}, parameters, frozenset(filters))
+    for statement in _ordered(statements):
+        try:
+            made = replace(_component(statement, known), collide=collide)
+        except DefinitionError as error:
+            if error.place is not None:
+                raise
+            raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+        known.below[made.name] = made
+        known.topics[made.name] = made.topic
+    return tuple(known.below[statement.name] for statement in statements)
+
+
+def _ordered(statements: Sequence[Detect]) -> list[Detect]:
+    """Each after those that it builds on.  [F52]"""
+    by_name = {statement.name: statement for statement in statements}
+    below = {
+        name: [topic for _, query in one.inputs for topic in query.topics if topic in by_name]
+        for name, one in by_name.items()
+    }
+    try:
+        return [by_name[name] for name in TopologicalSorter(below).static_order()]
+    except CycleError as error:
+        cycle = error.args[1]
+        raise DefinitionError(
+            f"components build on one another in a circle: {' → '.join(cycle)}",
+            by_name[cycle[0]].at,
+            hint="What is derived from something cannot be what it is derived from.",
+        ) from None
+
+
+def _component(statement: Detect, known: _Known) -> Component:
+    _check_names(statement, known)
+    queries = dict(statement.inputs)
+    listening = {name: [_topic(t, known, statement) for t in query.topics] for name, query in queries.items()}
+    shown = {name: attributes_of(query, listening[name]) for name, query in queries.items()}
+    for name, query in queries.items():
+        _check_query(name, query, listening[name], shown[name], statement)
+    topic, scope = _published(statement, shown, _scope(statement, shown, listening, known))
+    followed = [_topic(statement.here, known, statement)] if isinstance(statement.here, str) else []
+    listens = dict.fromkeys([t for some in listening.values() for t in some] + followed)
+    return Component(
+        statement.name,
+        topic,
+        statement.inputs,
+        tuple(listens),
+        _rule(statement.enter, scope),
+        _exit(statement, scope),
+        _keys(statement, listening),
+        statement.here,
+        statement.tick,
+        statement.delivery,
+        1 + max((known.below[t.name].level for t in listens if t.name in known.below), default=0),
+    )
+
+
+def _check_names(statement: Detect, known: _Known) -> None:
+    if not statement.inputs:
+        raise DefinitionError(
+            f"'{statement.name}' looks at nothing", statement.at, hint="Add a query: A = avg T over 30 s"
+        )
+    if statement.name in known.topics:
+        raise DefinitionError(
+            f"'{statement.name}' is a topic already; a component publishes under its own name", statement.at
+        )
+    names = [name for name, _ in statement.inputs]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise DefinitionError(f"two queries are named '{name}'", place_of(name, statement.at))
+
+
+# --- queries -----------------------------------------------------------------------------------
+
+
+def _topic(name: str, known: _Known, statement: Detect) -> Topic:
+    topics = known.topics
+    if name in topics:
+        return topics[name]
+    at = place_of(name, statement.at)
+    if name in known.filters:
+        raise DefinitionError(
+            f"'{name}' is a condition over single readings and publishes no topic",
+            at,
+            hint=f"Make it a component: state {name} on TOPIC … enter … exit …",
+        )
+    has = f"known: {', '.join(topics)}" if topics else "none is declared"
+    hint = did_you_mean(name, topics) or f"Declare it: topic {name} (value float)"
+    raise DefinitionError(f"unknown topic '{name}'; {has}", at, hint=hint)
+
+
+def _check_query(
+    name: str,
+    query: Query,
+    topics: Sequence[Topic],
+    attributes: Mapping[str, Attribute],
+    statement: Detect,
+) -> None:
+    at = place_of(name, None) or place_of(query.topics[0], statement.at)
+    for _, parameter in query.parameters():
+        functions = parameter.functions if isinstance(parameter, Aggregate) else ()
+        for attribute, function in () if isinstance(functions, str) else functions:
+            if attribute not in attributes:
+                has = ", ".join(attributes)
+                raise DefinitionError(
+                    f"there is no '{attribute}' to take the {function} of; it has {has}", at
+                )
+            if isinstance(found := attributes[attribute], Unusable):
+                raise DefinitionError(found.reason, at)
+        if isinstance(functions, str) and attributes and not _usable(attributes):
+            raise DefinitionError(
+                f"{functions} of text is not defined: {topics[0].name} has no number",
+                at,
+                hint=f"Count it: count {topics[0].name}",
+            )
+        if isinstance(group := getattr(parameter, "group", None), Range) and _is_empty(group):
+            raise DefinitionError("the range is empty: its low end is above its high end", at)
+    if (query.is_relative or _mentions_here(statement)) and statement.here is None:
+        raise DefinitionError(
+            f"'{statement.name}' is about what is near here, but nothing says where here is",
+            at,
+            hint="Add: here (3, 4); or, to have one with each source of a topic: here TOPIC",
+        )
+
+
+def _usable(attributes: Mapping[str, Attribute]) -> bool:
+    return not all(isinstance(attribute, Unusable) for attribute in attributes.values())
+
+
+def _is_empty(group: Range) -> bool:
+    low, high = group.low, group.high
+    if low.relative != high.relative or isinstance(low.value, str) or isinstance(high.value, str):
+        return False
+    if isinstance(low.value, tuple) and isinstance(high.value, tuple):
+        return any(a > b for a, b in zip(low.value, high.value, strict=False))
+    return isinstance(low.value, int) and isinstance(high.value, int) and low.value > high.value
+
+
+def _mentions_here(statement: Detect) -> bool:
+    moves = (statement.enter, statement.exit)
+    return any(Name("here") in _within(op) for m in moves for op in (m.when, *(v for _, v in m.sets)))
+
+
+def _within(op: Expression) -> list[Expression]:
+    return [op, *(inner for part in parts(op) for inner in _within(part))]
+
+
+def _keys(statement: Detect, listening: Mapping[str, Sequence[Topic]]) -> tuple[str, ...]:
+    """What is kept apart: the same in every query that keeps something apart."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, query in statement.inputs:
+        for key in query.each:
+            for topic in listening[name]:
+                if key not in topic.by_name:
+                    has = ", ".join(a.name for a in topic.attributes)
+                    raise DefinitionError(
+                        f"topic '{topic.name}' has no '{key}'; it has {has}",
+                        place_of(key, place_of(name, statement.at)),
+                        hint=did_you_mean(key, ["location", *topic.by_name]),
+                    )
+        if query.separate:
+            found[name] = tuple(map(str, query.separate))
+    if len(set(found.values())) > 1:
+        said = "; ".join(f"{name} each {', '.join(keys)}" for name, keys in found.items())
+        raise DefinitionError(
+            f"queries of '{statement.name}' disagree on what is kept apart: {said}",
+            place_of(list(found)[-1], statement.at),
+            hint="A component has one key: keep the same apart in every query, or 'any location' in one.",
+        )
+    return next(iter(found.values()), ())
+
+
+# --- expressions -------------------------------------------------------------------------------
+
+
+Shown = Mapping[str, Mapping[str, Attribute]]
+"""The attributes that each query shows, by name."""
+
+
+def _scope(statement: Detect, shown: Shown, listening: Mapping[str, Sequence[Topic]], known: _Known) -> Scope:
+    """The names that predicates and computations may use."""
+    own: dict[str, Members] = {
+        name: members(name, attributes, derived=any(t.name in known.below for t in listening[name]))
+        for name, attributes in shown.items()
+    }
+    names: dict[str, Typed] = {"now": Moment(Name("now")), "here": Position(Name("here"))}
+    names |= {status: Words(Text(status)) for status in _STATUSES}
+    if len(own) == 1:
+        (only,) = own.values()
+        names |= {name: found for name, found in only.items() if not isinstance(found, str)}
+    for name in known.parameters:
+        if name in names:
+            message = f"'{name}' is a parameter, and means something else in a component"
+            raise DefinitionError(message, statement.at, hint="Rename the parameter.")
+    return Scope(None, {**known.parameters, **names}, own)
+
+
+def _published(statement: Detect, shown: Shown, scope: Scope) -> tuple[Topic, Scope]:
+    """The topic of the component's events [F67], and a scope that knows ``last``.
+
+    What is computed of ``last`` has the type that it is found to have: first taken for a number.
+    """
+    computed = {name: Attribute(str(name), "float") for name, _ in _sets(statement)}
+    for _ in range(2):
+        known = _defaults(shown, computed)
+        scope = replace(scope, members={**scope.members, "last": members("last", known, derived=True)})
+        computed = _computed(statement, scope)
+    topic = Topic(statement.name, tuple(_defaults(shown, computed).values()))
+    return topic, scope
+
+
+def _sets(statement: Detect) -> list[tuple[str, Expression]]:
+    pairs = [*statement.enter.sets, *statement.exit.sets]
+    for name, value in pairs:
+        if name in UNSETTABLE or (name in RESERVED and name not in _SETTABLE):
+            raise DefinitionError(
+                f"'{name}' of a component's event cannot be set",
+                place_of(name, value.at),
+                hint="time and location can, and attributes of its own.",
+            )
+    return [(name, value) for name, value in pairs if name not in _SETTABLE]
+
+
+def _computed(statement: Detect, scope: Scope) -> dict[str, Attribute]:
+    found: dict[str, Attribute] = {}
+    for name, value in _sets(statement):
+        attribute = _attribute(name, typed(value, scope), value)
+        before = found.setdefault(str(name), attribute)
+        if {before.kind, attribute.kind} == {"int", "float"}:
+            found[str(name)] = replace(before, kind="float")
+        elif before.kind != attribute.kind or before.unit != attribute.unit:
+            raise DefinitionError(
+                f"'{name}' is {_called(before)} in one place and {_called(attribute)} in the other",
+                place_of(name, value.at),
+            )
+    return found
+
+
+def _called(attribute: Attribute) -> str:
+    return " ".join(filter(None, (attribute.kind, attribute.unit)))
+
+
+def _attribute(name: str, found: Typed, op: Expression) -> Attribute:
+    match found:
+        case Quantity():
+            kind: Kind = "int" if found.whole else "float"
+            unit = found.unit.name if found.unit is not None and found.unit.name in UNITS else None
+            return (Spread if found.difference else Attribute)(str(name), kind, unit)
+        case Words():
+            return Attribute(str(name), "text")
+        case Predicate():
+            return Attribute(str(name), "bool")
+    raise DefinitionError(
+        f"'{name}' cannot be {CALLED[type(found)]}", op.at, hint="Only location and time can be set so."
+    )
+
+
+def _defaults(shown: Shown, computed: Mapping[str, Attribute]) -> dict[str, Attribute]:
+    """What is computed, then what the queries show, where they agree on what it is."""
+    found: dict[str, Attribute | None] = {}
+    for attributes in shown.values():
+        for name, one in attributes.items():
+            before = found.setdefault(name, one)
+            if before is not None and before != one:
+                mixed = {before.kind, one.kind} == {"int", "float"} and before.unit == one.unit
+                found[name] = replace(before, kind="float") if mixed else None
+    kept = {n: a for n, a in found.items() if a is not None and n not in computed and n not in UNSETTABLE}
+    plain = {n: Attribute(n, a.kind) if isinstance(a, Unusable) else a for n, a in kept.items()}
+    return {**computed, **plain}
+
+
+def _rule(turn: Turn, scope: Scope) -> Rule:
+    sets = tuple((str(name), _value(name, value, scope)) for name, value in turn.sets)
+    return Rule(predicate(turn.when, scope), turn.hold, sets)
+
+
+def _value(name: str, op: Expression, scope: Scope) -> Expression:
+    found = typed(op, scope)
+    wanted = {"time": Moment, "location": Position}.get(name)
+    if wanted is not None and not isinstance(found, wanted):
+        raise DefinitionError(f"'{name}' must be {CALLED[wanted]}, not {CALLED[type(found)]}", op.at)
+    return found.core
+
+
+def _exit(statement: Detect, scope: Scope) -> Rule:
+    """The exit; one that was left out is the contrary of the entrance, for one value at a time."""
+    several = [
+        name
+        for name, query in statement.inputs
+        for dimension, parameter in query.parameters()
+        if dimension != "status" and isinstance(parameter, Multiple) and parameter.how != "separate"
+    ]
+    if statement.exit == Turn(Not(statement.enter.when)) and statement.exit.at is None and several:
+        raise DefinitionError(
+            f"'{statement.name}' needs an exit: {several[0] or 'it'} looks at several values at once",
+            statement.at,
+            hint="Say when it ends: exit …; exit true tells of every detection; exit false never ends.",
+        )
+    return _rule(statement.exit, scope)

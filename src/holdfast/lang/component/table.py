@@ -1,0 +1,252 @@
+"""The notation of the thesis' tables: ``A := ((closest, Temperature, null, null), …)``; both ways.
+
+Numbers are seconds and metres.  Beyond the thesis: ``count`` and ``stddev``; ``pool``, see
+:class:`~holdfast.model.query.Pool`; ``v ± r``, all within a distance; and further parameters behind
+the fourth, ``(multiple: separate, null, null, D_road)``, for attributes that are kept apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
+
+from ...errors import DefinitionError
+from ...model.instant import SECOND, show_duration
+from ...model.query import (
+    DIMENSIONS,
+    FUNCTIONS,
+    HERE,
+    HOWS,
+    WHOLE,
+    Aggregate,
+    Ball,
+    Closest,
+    Dimension,
+    Function,
+    Group,
+    How,
+    Index,
+    Members,
+    Multiple,
+    Parameter,
+    Pool,
+    Query,
+    Range,
+    Whole,
+)
+from ..literal import is_name, write_number, write_text
+from ..nodes import as_token, as_tree, is_tree, one_of, parts_of, place, text_of, topic_word, word_of
+from ..ops import Detect, Turn
+from ..show import show_expression
+from .origin import in_thesis
+from .show import show_traits
+from .tree import STATUSES, traits_of, turn
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+    from ..nodes import Node
+
+_OPERATORS = ("closest", "aggregate", "multiple", "pool")
+_DOMAIN: dict[Dimension, str] = {"topic": "D_P", "time": "D_T", "location": "D_L", "status": "D_S"}
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def table(parts: list[Any]) -> Detect:
+    """``N … Q … P^n … A^n … P^x … A^x …``."""
+    name, *rest = parts
+    queries = [node for node in rest if is_tree(node) and node.data == "definition"]
+    enter, hold, sets, leave, hold_too, sets_too, *traits = rest[len(queries) :]
+    return Detect(
+        text_of(name),
+        tuple(_definition(node) for node in queries),
+        turn(enter, hold, sets, at=enter),
+        turn(leave, hold_too, sets_too, at=leave),
+        **traits_of(traits),
+        at=place(name),
+    )
+
+
+def _definition(node: Tree[Token]) -> tuple[str, Query]:
+    name, *parameters = cast("list[Any]", node.children)
+    if len(parameters) < 4:
+        raise DefinitionError(
+            f"a query has four parameters, this one {len(parameters)}",
+            place(name, parameters[-1]),
+            hint="They are for topic, time, location and status.",
+        )
+    made = {d: _parameter(p, d) for d, p in zip(DIMENSIONS, parameters, strict=False)}
+    return topic_word(name), Query(**made, each=tuple(_key(p) for p in parameters[4:]))
+
+
+def _parameter(node: Tree[Token], dimension: Dimension) -> Any:
+    operator, how, *arguments = cast("list[Any]", node.children)
+    one_of(operator, _OPERATORS, "an operator")
+    if len(arguments) != 3:
+        raise DefinitionError(
+            "a parameter is (operator, value, function, group)",
+            place(node),
+            hint="Write null for what it lacks.",
+        )
+    index, function, group = arguments
+    match str(operator):
+        case "closest":
+            return Closest(_index(index, dimension))
+        case "aggregate":
+            return Aggregate(_functions(function), _group(group, dimension))
+        case "multiple":
+            if how is None:
+                raise DefinitionError("multiple what?", place(operator), hint=f"multiple: {', '.join(HOWS)}")
+            return Multiple(cast(How, one_of(how, HOWS, "multiple")), _group(group, dimension))
+        case _ if dimension == "location":
+            return Pool(_group(group, dimension))
+    raise DefinitionError("only locations can be pooled", place(operator))
+
+
+def _key(node: Tree[Token]) -> str:
+    """The attribute of ``(multiple: separate, null, null, D_road)``."""
+    *_, domain = cast("list[Any]", node.children)
+    word = str(domain) if not is_tree(domain) else ""
+    if not word.startswith("D_"):
+        raise DefinitionError("expected an attribute to keep apart", place(domain), hint="As in: D_road")
+    return word.removeprefix("D_")
+
+
+def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
+    if not is_tree(node):
+        return cast(Function, one_of(as_token(node), FUNCTIONS, "a function"))
+    pairs = [[as_token(word) for word in parts_of(pair)] for pair in parts_of(node)]
+    return tuple((str(name), cast(Function, one_of(f, FUNCTIONS, "a function"))) for f, name in pairs)
+
+
+def _group(node: Node, dimension: Dimension) -> Group:
+    if not is_tree(node) and dimension != "topic":
+        one_of(as_token(node), (_DOMAIN[dimension],), "the domain")
+        return WHOLE
+    parts = parts_of(node)
+    match as_tree(node).data if is_tree(node) else None:
+        case "sequence" if len(parts) == 2 and dimension in ("time", "location"):
+            return Range(_index(parts[0], dimension), _index(parts[1], dimension))
+        case "collection":
+            return Members(tuple(_index(part, dimension) for part in parts))
+        case "ball" if dimension == "location":
+            return Ball(_index(parts[0], dimension), float(as_token(parts[1])))
+    hint = "As in: {Rain, Snow}." if dimension == "topic" else "As in: (-30^r, 0^r), {a, b} or D_L."
+    raise DefinitionError(f"expected a group of values of {dimension}", place(node), hint=hint)
+
+
+def _index(node: Node, dimension: Dimension) -> Index:
+    token = as_token(node)
+    if dimension in ("topic", "status"):
+        if is_tree(node) or token.type not in ("NAME", "STRING"):
+            raise DefinitionError(f"expected the name of a {dimension}", place(node))
+        return Index(word_of(token) if dimension == "topic" else one_of(token, STATUSES, "a status"))
+    if dimension == "time" and not is_tree(node) and token.type in ("SIGNED", "RELATIVE"):
+        number, relative = _number(token)
+        moment = number * SECOND
+        if moment.denominator != 1:
+            raise DefinitionError("a time must be a whole number of microseconds", place(node))
+        return Index(int(moment), relative)
+    if dimension == "location":
+        return _location(node)
+    raise DefinitionError("expected a time, such as -30^r", place(node))
+
+
+def _location(node: Node) -> Index:
+    token = as_token(node)
+    if not is_tree(node) and token.type == "STRING":
+        return Index(text_of(token))
+    coordinates = [as_token(part) for part in (parts_of(node) if is_tree(node) else [node])]
+    if not coordinates or any(is_tree(c) or c.type not in ("SIGNED", "RELATIVE") for c in coordinates):
+        raise DefinitionError("expected a location, such as 0^r, 7 or (3, 4)", place(node))
+    numbers = [_number(c) for c in coordinates]
+    point = tuple(float(number) for number, _ in numbers)
+    relative = any(relative for _, relative in numbers)
+    return HERE if relative and point == (0.0,) else Index(point, relative)
+
+
+def _number(token: Token) -> tuple[Fraction, bool]:
+    text = token.removesuffix("^r")
+    return Fraction(text), text != str(token)
+
+
+# --- showing -----------------------------------------------------------------------------------
+
+
+def show_table(statement: Detect) -> str:
+    """A component as the thesis would print it."""
+    queries = [_shown(name or "A", query) for name, query in statement.inputs]
+    lines = [
+        f"N {write_text(statement.name)}",
+        "Q " + ";\n  ".join(queries),
+        *_turn(statement.enter, "n"),
+        *_turn(statement.exit, "x"),
+        *show_traits(statement),
+    ]
+    return "\n".join(lines)
+
+
+def _turn(turn: Turn, which: str) -> list[str]:
+    held = f" for {show_duration(turn.hold)}" if turn.hold else ""
+    sets = " ".join(f"{name} := {show_expression(in_thesis(value, name))};" for name, value in turn.sets)
+    when = f"P^{which} {show_expression(in_thesis(turn.when))}{held}"
+    return [when, f"A^{which} {sets}"] if sets else [when]
+
+
+def _shown(name: str, query: Query) -> str:
+    shown = [_show_parameter(parameter, dimension) for dimension, parameter in query.parameters()]
+    shown += [f"(multiple: separate, null, null, D_{key})" for key in query.each]
+    return f"{name} := ({(',' + chr(10) + ' ' * (len(name) + 9)).join(shown)})"
+
+
+def _show_parameter(parameter: Parameter, dimension: Dimension) -> str:
+    match parameter:
+        case Closest(index):
+            return f"(closest, {_show_index(index, dimension)}, null, null)"
+        case Aggregate(functions, group):
+            named = functions if isinstance(functions, str) else _show_functions(functions)
+            return f"(aggregate, null, {named}, {_show_group(group, dimension)})"
+        case Multiple(how, group):
+            return f"(multiple: {how}, null, null, {_show_group(group, dimension)})"
+        case Pool(group):
+            return f"(pool, null, null, {_show_group(group, dimension)})"
+
+
+def _show_functions(functions: Sequence[tuple[str, Function]]) -> str:
+    return "{" + ", ".join(f"({function}, {name})" for name, function in functions) + "}"
+
+
+def _show_group(group: Group, dimension: Dimension) -> str:
+    match group:
+        case Whole():
+            return _DOMAIN[dimension]
+        case Range(low, high):
+            return f"({_show_index(low, dimension)}, {_show_index(high, dimension)})"
+        case Members(values):
+            return "{" + ", ".join(_show_index(index, dimension) for index in values) + "}"
+        case Ball(centre, radius):
+            return f"{_show_index(centre, dimension)} ± {_plain(radius)}"
+
+
+def _show_index(index: Index, dimension: Dimension) -> str:
+    mark = "^r" if index.relative else ""
+    match index.value:
+        case int(moment):
+            return _seconds(moment) + mark
+        case tuple(point):
+            coordinates = [_plain(c) + mark for c in point] or ["0^r"]
+            return coordinates[0] if len(coordinates) == 1 else f"({', '.join(coordinates)})"
+        case str(name):
+            return name if dimension != "location" and is_name(name) else write_text(name)
+
+
+def _seconds(moment: int) -> str:
+    whole, rest = divmod(abs(moment), SECOND)
+    digits = f"{whole}.{rest:06d}".rstrip("0").rstrip(".")
+    return f"-{digits}" if moment < 0 else digits
+
+
+def _plain(number: float) -> str:
+    return write_number(number + 0.0).removesuffix(".0")

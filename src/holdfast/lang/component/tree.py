@@ -1,0 +1,342 @@
+"""Components in the readable form become operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from ...errors import DefinitionError, did_you_mean
+from ...model.instant import Duration, parse_instant
+from ...model.qos import Delivery
+from ...model.query import (
+    DIMENSIONS,
+    HERE,
+    NOW,
+    WHOLE,
+    Aggregate,
+    Ball,
+    Closest,
+    Dimension,
+    Function,
+    Group,
+    How,
+    Index,
+    Members,
+    Multiple,
+    Parameter,
+    Pool,
+    Query,
+    Range,
+)
+from ...model.space import Point
+from .. import literal
+from ..nodes import (
+    as_token,
+    as_tree,
+    coordinate_of,
+    duration,
+    expression,
+    is_tree,
+    label_of,
+    name_of,
+    one_of,
+    parts_of,
+    place,
+    point_of,
+    text_of,
+    topic_word,
+    word_of,
+    wrong,
+)
+from ..ops import Detect, Expression, Not, Turn
+from .origin import resolved
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+    from ..nodes import Node
+
+_DIMENSION: dict[str, Dimension] = {
+    "time": "time", "times": "time",
+    "location": "location", "locations": "location",
+    "status": "status", "statuses": "status",
+    "topic": "topic", "topics": "topic",
+}  # fmt: skip
+STATUSES = ("atomic", "ingress", "egress")
+
+
+def component(parts: list[Any]) -> Detect:
+    """``state NAME`` with queries, ``enter``, ``exit`` and traits."""
+    name, looked_at, enter, leave, *traits = parts
+    if looked_at.data == "inputs":
+        inputs = tuple(_input(node) for node in looked_at.children)
+    else:
+        inputs = (("", select(looked_at)),)
+    entrance = turn(*enter.children, at=enter)
+    said = traits_of(traits)
+    return Detect(
+        label_of(name),
+        inputs,
+        entrance,
+        Turn(Not(entrance.when, entrance.at)) if leave is None else turn(*leave.children, at=leave),
+        **said,
+        at=place(name),
+    )
+
+
+def turn(when: Node, hold: Node | None, sets: Node | None, *, at: Node) -> Turn:
+    """A predicate, how long it must hold, and what is computed then."""
+    pairs = [as_tree(node).children for node in (parts_of(sets) if sets is not None else ())]
+    computed: list[tuple[str, Expression]] = []
+    for target, value in pairs:
+        word = topic_word(as_token(target))
+        if word in (known for known, _ in computed):
+            raise DefinitionError(f"'{word}' is set twice", place(target))
+        computed.append((word, resolved(expression(value), word)))
+    length = 0 if hold is None else duration(hold, above_zero=True)
+    return Turn(resolved(expression(when)), length, tuple(computed), place(when))
+
+
+def traits_of(nodes: Iterable[Tree[Token]]) -> dict[str, Any]:
+    """``tick``, ``here`` and delivery, as arguments of the operation."""
+    said: dict[str, Any] = {}
+    for node in nodes:
+        word = "timely" if node.data == "ordered" else node.data
+        if word in said:
+            raise DefinitionError(f"'{node.data}' is given twice", place(node))
+        said[word] = _trait(node)
+    delivery = Delivery(said.pop("timely", None), said.pop("late", "drop"))
+    return said | {"delivery": delivery}
+
+
+def _trait(node: Tree[Token]) -> Duration | Point | str | None:
+    match node.data, list(node.children):
+        case "tick", [every]:
+            return duration(every, above_zero=True)
+        case "here", [at]:
+            return point_of(at) if is_tree(at) else word_of(as_token(at))
+        case "timely", []:
+            return None
+        case "ordered", [wait]:
+            return duration(wait)
+        case "late", [word]:
+            return one_of(as_token(word), ("drop", "apply"), "what to do with late events")
+        case other:
+            raise AssertionError(other)
+
+
+# --- queries -----------------------------------------------------------------------------------
+
+
+def _input(node: Node) -> tuple[str, Query]:
+    name, query = as_tree(node).children
+    token = as_token(name)
+    if token in ("last", "now", "here"):
+        raise DefinitionError(
+            f"'{token}' has a meaning of its own in a component",
+            place(token),
+            hint="Name the query otherwise.",
+        )
+    return topic_word(token), select(query)
+
+
+def select(node: Node) -> Query:
+    """``avg InductiveLoop over 30 s each location``."""
+    functions, status, chosen, *clauses = cast("list[Any]", as_tree(node).children)
+    said = _Said(node)
+    if functions is not None:
+        said.put("time", "function", _functions(functions), functions)
+    if status is not None:
+        said.put("status", "closest", Index(str(status)), status)
+    if chosen.data == "of_topic" and chosen.children[0] is not None:
+        said.put("location", "how", str(chosen.children[0]), chosen)
+    for clause in clauses:
+        _clause(clause, said)
+    return Query(
+        _topics(chosen),
+        said.time(),
+        said.location(),
+        said.status(),
+        tuple(said.keys),
+    )
+
+
+def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
+    words = [as_token(part) for part in parts_of(node)]
+    if len(words) == 1:
+        return cast(Function, str(words[0]))
+    return tuple((name_of(n), cast(Function, str(f))) for f, n in zip(words[::2], words[1::2], strict=True))
+
+
+def _topics(node: Tree[Token]) -> Closest | Aggregate | Multiple:
+    first, *words = [cast("Any", child) for child in node.children if child is not None]
+    if node.data == "of_topic":
+        return Closest(Index(word_of(words[-1] if words else first)))
+    names = words if is_tree(first) or first.type == "HOW" else [first, *words]
+    members = Members(tuple(Index(word_of(name)) for name in names))
+    if is_tree(first):
+        return Aggregate(_functions(first), members)
+    return Multiple(cast(How, str(first)) if first.type == "HOW" else "separate", members)
+
+
+class _Said:
+    """What the clauses of a query say of each dimension, each thing once."""
+
+    def __init__(self, query: Node) -> None:
+        self.query = query
+        self.words: dict[tuple[Dimension, str], Any] = {}
+        self.keys: list[str] = []
+
+    def put(self, dimension: Dimension, what: str, value: Any, at: Node) -> None:
+        others = {"how", "function", "closest"} if what in ("how", "function", "closest") else {what}
+        if any((dimension, other) in self.words for other in others):
+            raise DefinitionError(f"what becomes of the {dimension} is said twice", place(at))
+        self.words[dimension, what] = value
+
+    def _made(self, dimension: Dimension, otherwise: Parameter) -> Any:
+        group: Group = self.words.get((dimension, "group"), WHOLE)
+        for what, make in (("how", Multiple), ("function", Aggregate)):
+            if (dimension, what) in self.words:
+                return make(self.words[dimension, what], group)
+        if (dimension, "closest") in self.words:
+            return Closest(self.words[dimension, "closest"])
+        return otherwise
+
+    def time(self) -> Any:
+        made = self._made("time", Closest(NOW))
+        has_window = ("time", "group") in self.words
+        if isinstance(made, Aggregate) and not has_window:
+            raise DefinitionError(
+                f"{made.functions if isinstance(made.functions, str) else 'a function'} needs a window",
+                place(self.query),
+                hint="Say over how long: over 30 s; or over everything that was: ever.",
+            )
+        if isinstance(made, Closest) and has_window:
+            raise DefinitionError(
+                "a window needs a function, or a word for how many",
+                place(self.query),
+                hint="As in: avg T over 30 s; T any time over 30 s; T all times over 30 s.",
+            )
+        return made
+
+    def location(self) -> Any:
+        group = self.words.get(("location", "group"), WHOLE)
+        return self._made("location", Pool(group))
+
+    def status(self) -> Any:
+        return self._made("status", Multiple("any"))
+
+
+def _clause(node: Tree[Token], said: _Said) -> None:
+    parts = cast("list[Any]", node.children)
+    match node.data:
+        case "many":
+            how, word, members = parts
+            dimension = _dimension(word)
+            said.put(dimension, "how", str(how), node)
+            _members(dimension, members, said)
+        case "each":
+            *words, members = parts
+            for word in words:
+                if word in _DIMENSION:
+                    said.put(_DIMENSION[word], "how", "separate", node)
+                    _members(_DIMENSION[word], members, said)
+                else:
+                    said.keys.append(topic_word(word))
+        case "fused":
+            functions, word, members = parts
+            said.put(_dimension(word), "function", _functions(functions), node)
+            _members(_dimension(word), members, said)
+        case "over":
+            said.put("time", "group", _window(parts), node)
+        case "over_these":
+            said.put("time", "group", Members(tuple(map(_moment, parts))), node)
+        case "ever":
+            said.put("time", "group", WHOLE, node)
+        case "moment":
+            said.put("time", "closest", _moment(parts[0]), node)
+        case "nearest":
+            said.put("location", "closest", _spot(parts[0]), node)
+        case "inside":
+            said.put("location", "group", Range(*map(_spot, parts)), node)
+        case "around":
+            said.put("location", "group", Ball(_spot(parts[1]), _radius(parts[0])), node)
+        case "among":
+            said.put("location", "group", Members(tuple(map(_spot, parts))), node)
+        case other:
+            raise AssertionError(other)
+
+
+def _dimension(word: Token) -> Dimension:
+    if word not in _DIMENSION:
+        raise DefinitionError(
+            f"'{word}' is not a dimension",
+            place(word),
+            hint=did_you_mean(word, _DIMENSION)
+            or f"There are {', '.join(DIMENSIONS)}; 'each' takes any attribute.",
+        )
+    return _DIMENSION[word]
+
+
+def _members(dimension: Dimension, node: Node | None, said: _Said) -> None:
+    if node is None:
+        return
+    read = {"time": _moment, "location": _spot, "status": _status, "topic": _name}[dimension]
+    said.put(dimension, "group", Members(tuple(read(item) for item in parts_of(node))), node)
+
+
+# --- indices -----------------------------------------------------------------------------------
+
+
+def _window(parts: Sequence[Any]) -> Range:
+    if len(parts) == 1:
+        return Range(Index(-duration(parts[0]), relative=True), NOW)
+    low, high = map(_moment, parts)
+    return Range(low, high)
+
+
+def _moment(item: Node) -> Index:
+    """``-30 s``, ``now``, or a date."""
+    first, *rest = cast("list[Any]", as_tree(item).children)
+    try:
+        if first is not None and not is_tree(first) and first.type == "STRING":
+            return Index(parse_instant(text_of(first)))
+        if first is not None and not is_tree(first) and str(first) == "now" and rest[-1] is None:
+            return NOW
+        if rest and not is_tree(rest[-1]) and rest[-1] is not None:
+            length = literal.read_duration(*literal.split_quantity(rest[-1]))
+            return Index(length if first is None else -length, relative=True)
+    except ValueError as error:
+        raise wrong(error, item) from None
+    raise DefinitionError("expected a time", place(item), hint='As in: now, -30 s, "2006-07-01T01:00:00Z".')
+
+
+def _spot(item: Node) -> Index:
+    """``here``, ``here + (1, 2)``, a point, or the name of a place."""
+    first, *rest = cast("list[Any]", as_tree(item).children)
+    if is_tree(first):
+        return Index(point_of(first))
+    if first is not None and first.type == "STRING":
+        return Index(text_of(first))
+    if first is not None and first.type == "NAME":
+        if first != "here":
+            raise DefinitionError(
+                f"'{first}' is not a location", place(first), hint='As in: here, (3, 4), "junction 5".'
+            )
+        return HERE if rest[-1] is None else Index(point_of(rest[-1]), relative=True)
+    return Index((coordinate_of(item),))
+
+
+def _radius(item: Node) -> float:
+    first, *rest = cast("list[Any]", as_tree(item).children)
+    if first is not None or not rest or is_tree(rest[-1]) or rest[-1] is None:
+        raise DefinitionError("expected a distance", place(item), hint="As in: within 10 m of here.")
+    return coordinate_of(item)
+
+
+def _status(item: Node) -> Index:
+    return Index(one_of(as_token(as_tree(item).children[0]), STATUSES, "a status"))
+
+
+def _name(item: Node) -> Index:
+    return Index(topic_word(as_token(as_tree(item).children[0])))

@@ -1,0 +1,7 @@
+"""State Maintenance Components: detectors that fuse topics over time and space.
+
+The definition of their meaning, clear and literal; the numbers are those of ``spec/sps.md``.
+An :mod:`infospace` keeps knowledge, a :mod:`query` selects some of it, an :mod:`smc` tells from it
+when a condition starts and ends, a :mod:`component` does so over time, and a :mod:`detector` runs
+components that build on one another.
+"""

@@ -1,0 +1,186 @@
+"""Knowledge selection: a query expression applied to an information space.  [F58–F62]"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...model.instant import Instant
+from ...model.query import (
+    Aggregate,
+    Ball,
+    Closest,
+    Dimension,
+    Function,
+    Group,
+    Index,
+    Members,
+    Multiple,
+    Pool,
+    Query,
+    Range,
+    Whole,
+)
+from ...model.space import Point
+from .aggregate import merged
+from .knowledge import Knowledge, Where, order, standing
+
+Table = list[Knowledge]
+
+EVALUATED: tuple[Dimension, ...] = ("time", "location", "status", "topic")
+"""The order in which dimensions are processed; closest and aggregate depend on it.  [F62]"""
+
+
+def select(
+    query: Query, known: Iterable[Knowledge], now: Instant, here: Where = None, collide: Function = "avg"
+) -> Table:
+    """``R_topic(R_status(R_location(R_time(InfoS))))``, in order."""
+    table = one_per_cell(known, collide)
+    processed: set[Dimension] = set()
+    if isinstance(query.location, Pool):  # its group is chosen first, and its location keeps nothing apart
+        table = _in_group(query.location.group, "location", table, here)
+        processed.add("location")
+    parameters = dict(query.parameters())
+    for dimension in EVALUATED:
+        origin: Any = now if dimension == "time" else here
+        match parameters[dimension]:
+            case Closest(index):
+                table = _closest(index, dimension, table, origin, processed)
+                processed.add(dimension)
+            case Aggregate(functions, group):
+                chosen = _in_group(group, dimension, table, origin)
+                groups = _grouped(chosen, dimension, processed)
+                table = [merged(some, functions, query.each) for some in groups]
+                processed.add(dimension)
+            case Multiple(_, group):
+                table = _in_group(group, dimension, table, origin)
+            case Pool():
+                pass
+    return sorted(table, key=order)
+
+
+def one_per_cell(known: Iterable[Knowledge], collide: Function) -> Table:
+    """At most one knowledge point for each topic, time, location and status: those that collide are
+    merged by a function that is the same everywhere.  [F56]"""
+    cells: dict[Any, Table] = {}
+    for k in known:
+        cells.setdefault((k.topic, k.time, standing(k), k.status), []).append(k)
+    return [some[0] if len(some) == 1 else replace(merged(some, collide), count=1) for some in cells.values()]
+
+
+# --- dimensions --------------------------------------------------------------------------------
+
+_VALUE: dict[Dimension, Callable[[Knowledge], Any]] = {
+    "topic": lambda k: k.topic,
+    "time": lambda k: k.time,
+    "location": standing,
+    "status": lambda k: k.status,
+}
+
+
+def value(dimension: Dimension, known: Knowledge) -> Any:
+    """What tells knowledge apart in a dimension."""
+    return _VALUE[dimension](known)
+
+
+def _grouped(table: Table, dimension: Dimension, processed: set[Dimension]) -> list[Table]:
+    """Groups that agree in every other dimension that has not been processed: ``A^F − A^P − {a}``."""
+    others = [_VALUE[d] for d in EVALUATED if d != dimension and d not in processed]
+    groups: dict[Any, Table] = {}
+    for known in table:
+        groups.setdefault(tuple(of(known) for of in others), []).append(known)
+    return list(groups.values())
+
+
+def _closest(
+    index: Index, dimension: Dimension, table: Table, origin: Any, processed: set[Dimension]
+) -> Table:
+    """The nearest of each group, the least of several; topic and status must be equal.  [F59]"""
+    if dimension in ("topic", "status"):
+        return [known for known in table if value(dimension, known) == index.value]
+    found = []
+    for some in _grouped(table, dimension, processed):
+        far = [(distance(index, dimension, known, origin), order(known), known) for known in some]
+        near = [entry for entry in far if entry[0] < math.inf]
+        if near:
+            found.append(min(near, key=lambda entry: (entry[0], _rank(dimension, entry[2]), entry[1]))[2])
+    return found
+
+
+def _rank(dimension: Dimension, known: Knowledge) -> Any:
+    return known.time if dimension == "time" else standing(known)
+
+
+def distance(index: Index, dimension: Dimension, known: Knowledge, origin: Any) -> float:
+    """How far knowledge is from an index; infinitely if that cannot be said."""
+    there = absolute(index, origin)
+    return abs(known.time - there) if dimension == "time" else apart(known.location, there)
+
+
+def apart(a: Where, b: Where) -> float:
+    """The distance of two locations; a place is only near itself."""
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return math.dist(a, b) if len(a) == len(b) else math.inf
+    return 0.0 if a is not None and a == b else math.inf
+
+
+def absolute(index: Index, origin: Any) -> Any:
+    """The index as seen from here and now.  [F57]"""
+    if not index.relative:
+        return index.value
+    if isinstance(index.value, int):
+        return origin + index.value
+    if isinstance(origin, tuple) and isinstance(index.value, tuple):
+        return moved(origin, index.value)
+    return origin if not index.value else None
+
+
+def moved(origin: Point, by: Point) -> Point:
+    """A point, by so much away; missing coordinates are no distance."""
+    return tuple(c + (by[i] if i < len(by) else 0.0) for i, c in enumerate(origin))
+
+
+def _in_group(group: Group, dimension: Dimension, table: Table, origin: Any) -> Table:
+    if isinstance(group, Whole):
+        return table
+    return [known for known in table if contains(group, dimension, known, origin)]
+
+
+def contains(group: Group, dimension: Dimension, known: Knowledge, origin: Any) -> bool:
+    """Whether knowledge lies in a group; the ends of a range belong to it.  [5.7]"""
+    at = known.location if dimension == "location" else value(dimension, known)
+    match group:
+        case Whole():
+            return True
+        case Members(values):
+            return any(at is not None and at == absolute(index, origin) for index in values)
+        case Ball(centre, radius):
+            return apart(at, absolute(centre, origin)) <= radius
+        case Range(low, high):
+            return _between(absolute(low, origin), at, absolute(high, origin))
+
+
+def _between(low: Any, at: Any, high: Any) -> bool:
+    if low is None or at is None or high is None or isinstance(at, str):
+        return False
+    if isinstance(at, int):
+        return bool(low <= at <= high)
+    enough: Sequence[Any] = at if len(at) >= max(len(low), len(high)) else ()
+    sides = zip(low, enough, high, strict=False)
+    return bool(enough) and all(lo <= c <= hi for lo, c, hi in sides)
+
+
+def is_looked_at(query: Query, known: Knowledge, here: Where) -> bool:
+    """Whether knowledge can ever lie in a query's topics and locations.
+
+    ``here`` is where a stationary host is; of one that moves a relative location excludes nothing.
+    """
+    if known.topic not in query.topics:
+        return False
+    match query.location:
+        case Aggregate(_, group) | Multiple(_, group) | Pool(group):
+            return (query.is_relative and here is None) or contains(group, "location", known, here)
+    return True

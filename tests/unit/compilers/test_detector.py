@@ -1,0 +1,148 @@
+"""Predicates and keys of components, and their plan in words."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.compilers.detector import key, refuse_components, remembering, value
+from holdfast.compilers.explain import explain
+from holdfast.errors import Unsupported
+from holdfast.lang.check import check
+from holdfast.lang.evaluate import value as plainly
+from holdfast.lang.kinds import Scope
+from holdfast.lang.ops import Expression, Member, Name
+from holdfast.lang.parse import parse
+from holdfast.lang.rewrite import parts
+from holdfast.lang.show import show
+from holdfast.lang.types import predicate
+from holdfast.machines.detector.knowledge import Knowledge
+from holdfast.machines.detector.smc import Context
+from support.definitions import TOPIC, predicates, readings
+
+# --- values ------------------------------------------------------------------------------------
+
+
+def of_a_query(op):
+    """The same core expression of a component: every attribute is one of A."""
+    if isinstance(op, Name):
+        return Member("A", op.name)
+    changes = {f.name: of_a_query(p) for f in fields(op) if isinstance(p := getattr(op, f.name), Expression)}
+    return replace(op, **changes) if parts(op) else op
+
+
+@given(predicates, readings)
+def test_a_predicate_over_a_query_means_what_it_means_over_a_reading(op, reading):
+    core = predicate(op, Scope(TOPIC, {}))
+    attributes = {name: None if v != v else v for name, v in reading.items()}
+    known = Knowledge("Reading", 0, "s", attributes)
+    assert value(of_a_query(core))(Context({"A": known}, None, 0, None)) == plainly(core, reading)
+
+
+@given(st.booleans())
+def test_last_before_and_after_the_first_event(exists):
+    text = "topic T (value float) state S A = T enter (last.valid || last.value > 3) && A.value > 1 exit true"
+    core = check(parse(text)).components[0].enter.when
+    assert show(remembering(core, exists=exists)) == "A.value > 1.0"
+    without = "topic T (value float) state S A = T enter !last.valid && A.value > last.value exit true"
+    core = check(parse(without)).components[0].enter.when
+    assert show(remembering(core, exists=exists)) == ("false" if exists else "true")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "far"),
+    [
+        ((0.0,), (3.0,), 3.0),
+        ((0.0, 0.0), (3.0, 4.0), 5.0),
+        ((0.0,), (3.0, 4.0), None),
+        ("A5", "A5", 0.0),
+        ("A5", "A7", None),
+    ],
+)
+def test_distances(a, b, far):
+    text = "topic T (value float) state S A = T B = T enter |A.location - B.location| >= 0 exit true"
+    distance = check(parse(text)).components[0].enter.when.left
+    points = [
+        Knowledge("T", 0, "s", {}, at if isinstance(at, tuple) else None, at if isinstance(at, str) else None)
+        for at in (a, b)
+    ]
+    assert value(distance)(Context(dict(zip("AB", points, strict=True)), None, 0, None)) == far
+
+
+# --- keys --------------------------------------------------------------------------------------
+
+
+def test_a_key_is_the_text_of_a_value_and_missing_is_no_key():
+    known = Knowledge("T", 0, "s4", {"road": 7, "lane": None}, (1.0, 2.5))
+    assert key(()) is None
+    assert [key(names)(known) for names in (["source"], ["road"], ["lane"], ["place"])] == [
+        "s4",
+        "7",
+        None,
+        None,
+    ]
+    assert key(["location"])(known) == "1.0\x1f2.5"
+    assert key(["location"])(Knowledge("T", 0, "s", {}, None, "A5")) == "A5"
+
+
+# --- the plan ----------------------------------------------------------------------------------
+
+
+TIMELY = (
+    "  delivery  timely: as far as the latest event; an earlier one is still taken into account from then on"
+)
+
+
+def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
+    text = """
+        topic T (value float)  topic User ()
+        state Cold A = avg T over 30 s each location B = T at -1 min each location
+          enter A.value < 3 && B.value > 3 for 1 min exit A.value > 5 tick 10 s ordered 5 s
+        state Near A = Cold within 10 m of here enter A.valid exit true here User
+        state Hot on T each source enter value > 25 exit false
+    """
+    assert explain(check(parse(text))).splitlines() == [
+        "component Cold, level 1, from T",
+        "  A         avg T over 30 s each location",
+        "  B         T at -1 min each location",
+        "  starts    A.value < 3.0 && B.value > 3.0 for 1 min",
+        "  ends      A.value > 5.0",
+        "  scopes    one for each location",
+        "  evaluated at every time of an event that it looks at; when one leaves A; "
+        "when a predicate has held for long enough; every 10 s",
+        "  delivery  ordered: 5 s behind the latest event; a later one goes to the late output",
+        "  drops     events without location",
+        "  keeps     of A the last 30 s; of B what is nearest in time; the last event of each scope",
+        "",
+        "component Near, level 2, from Cold, User",
+        "  A         Cold within 10 m of here",
+        "  starts    A.valid",
+        "  ends      at once (momentary: every detection is told)",
+        "  scopes    one with each source of User",
+        "  evaluated at every time of an event that it looks at",
+        TIMELY,
+        "  drops     events outside the locations of its queries",
+        "  keeps     of A the latest of each place and status; the last event of each scope",
+        "",
+        "component Hot, level 1, from T",
+        "  looks at  T each source",
+        "  starts    value > 25.0",
+        "  ends      never",
+        "  scopes    one for each source",
+        "  evaluated at every time of an event that it looks at",
+        TIMELY,
+        "  drops     events without source",
+        "  keeps     the latest of each place and status; the last event of each scope",
+    ]
+
+
+def test_a_runtime_without_components_says_so():
+    checked = check(parse("topic T (value float) state S A = T enter A.value > 1 exit true"))
+    with pytest.raises(
+        Unsupported, match="'S' is a component; components run in this process, not yet on Spark"
+    ):
+        refuse_components(checked, "on Spark")
+    refuse_components(check(parse("topic T (value float)")), "on Spark")

@@ -1,0 +1,234 @@
+"""One component over time: when it is evaluated, what it remembers, whom it concerns."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.compilers.detector import detection
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.model.instant import BEGINNING, NEVER
+from support.fused import SECOND, marks, reading, told
+
+T = "topic T (value float, name text)\n"
+
+
+def machine(text):
+    checked = check(parse(text))
+    return detection(checked.components, checked.topics).machine
+
+
+# --- instants ----------------------------------------------------------------------------------
+
+
+def test_it_is_evaluated_when_a_reading_comes_and_just_after_one_has_left_its_window():
+    text = T + "state S A = avg T over 10 s each location enter A.value > 2 exit A.value < 2"
+    readings = [reading(0, "T", 1, 5.0), reading(5, "T", 1, 1.0), reading(30, "T", 1, 1.0)]
+    assert marks(text, readings) == [("ingress", 0), ("egress", 10.000001)]
+
+
+def test_what_comes_into_a_window_that_lags_behind_is_noticed_when_it_does():
+    text = T + "state S A = max T over [-9 s, -5 s] enter A.value > 2 exit true"
+    assert marks(text, [reading(0, "T", 1, 5.0), reading(20, "T", 1, 0.0)]) == [("atomic", 5)]
+
+
+def test_a_tick_evaluates_at_its_multiples_as_long_as_something_is_known():
+    text = T + "state Beat A = T enter last.time < now - 3 s exit true tick 1 s"
+    assert marks(text, [reading(0.5, "T", 1, 1.0), reading(9, "T", 1, 1.0)]) == [
+        ("atomic", 0.5),
+        ("atomic", 4),
+        ("atomic", 8),
+    ]
+    fading = T + "state Beat A = count T over 2 s enter true exit true tick 1 s"
+    assert [at for _, at in marks(fading, [reading(0.5, "T", 1, 1.0), reading(9.5, "T", 1, 1.0)])] == [
+        0.5, 1, 2, 9.5,
+    ]  # fmt: skip
+
+
+def test_events_that_it_does_not_look_at_do_not_evaluate_it():
+    text = T + "topic U (value float)\nstate S A = T within [0, 5] enter last.time <= now - 1 s exit true"
+    readings = [
+        reading(0, "T", 1, 1.0),
+        reading(2, "U", 1, 1.0),
+        reading(4, "T", 9, 1.0),
+        reading(6, "T", 2, 1.0),
+    ]
+    assert marks(text, readings) == [("atomic", 0), ("atomic", 6)]
+
+
+def test_another_key_does_not_evaluate_it_either():
+    text = T + "state S A = T each location enter last.time <= now - 2 s exit true"
+    readings = [
+        reading(0, "T", 1, 1.0),
+        reading(1, "T", 2, 1.0),
+        reading(3, "T", 2, 1.0),
+        reading(4, "T", 1, 1.0),
+    ]
+    assert told(text, readings) == [
+        ("S", "1.0", "atomic", 0),
+        ("S", "2.0", "atomic", 1),
+        ("S", "2.0", "atomic", 3),
+        ("S", "1.0", "atomic", 4),
+    ]
+
+
+def test_time_runs_on_without_events_when_the_host_says_so():
+    it = machine(T + "state S A = sum T over 10 s enter A.value > 2 exit A.value < 2")
+    state, _ = it.react(it.initial(), reading(0, "T", 1, 1.5))
+    state, _ = it.react(state, reading(4, "T", 1, 1.5))
+    state, out = it.advance(state, 4 * SECOND)
+    assert (out, it.due(state)) == ([], 4 * SECOND)
+    state, out = it.advance(state, 5 * SECOND)
+    assert [t.status for t in out] == ["ingress"]
+    assert it.due(state) == 10 * SECOND + 1
+    state, out = it.advance(state, 11 * SECOND)
+    assert [(t.status, t.since, t.event.time) for t in out] == [("egress", 4 * SECOND, 10 * SECOND + 1)]
+
+
+def test_when_nothing_more_comes_time_ends_with_the_last_event():
+    it = machine(T + "state S A = sum T over 10 s enter A.value > 2 exit A.value < 2 tick 1 s")
+    state, _ = it.react(it.initial(), reading(0, "T", 1, 3.0))
+    state, out = it.advance(state, NEVER)
+    assert [t.status for t in out] == ["ingress"]
+    assert [since for _, _, since in it.holding(state)] == [0]
+
+
+# --- guards ------------------------------------------------------------------------------------
+
+GUARD = T + "state Hot on T each source enter value > 25 for 5 s exit value < 22 for 2 s"
+
+
+def test_a_guard_waits_until_the_predicate_has_held_for_so_long():
+    readings = [
+        reading(t, "T", 1, v) for t, v in enumerate([26, 26, 24, 26, 27, 26, 26, 26, 26, 26, 20, 20, 20, 20])
+    ]
+    assert marks(GUARD, readings) == [("ingress", 8), ("egress", 12)]
+
+
+def test_a_guard_ends_between_readings_if_nothing_contradicts():
+    assert marks(GUARD, [reading(0, "T", 1, 26.0), reading(60, "T", 1, 26.0)]) == [("ingress", 5)]
+
+
+def test_a_guard_over_one_value_is_a_lasting_condition_that_has_lasted():
+    """The same with the thesis' means: an inner component, and how long ago it began."""
+    inner = (
+        T
+        + """
+        state Above A = T each source enter A.value > 25 exit A.value <= 25
+        state Hot
+          G = ingress Above each source
+          W = ingress Above any time over [-4.999999 s, now] each source
+          enter G.valid && G.time <= now - 5 s
+          exit true
+    """
+    )
+    guard = T + "state Hot on T each source enter value > 25 for 5 s exit true"
+    for values in ([26, 26, 24, 26, 27, 26, 26, 26, 26], [30] * 7, [26, 20, 26, 20]):
+        readings = [reading(t, "T", 1, v) for t, v in enumerate(values)]
+        assert marks(inner, readings, "Hot")[:1] == marks(guard, readings, "Hot")[:1]
+
+
+def test_a_missing_value_interrupts_a_guard_as_only_true_satisfies():
+    readings = [reading(t, "T", 1, v) for t, v in enumerate([26, 26, None, 26, 26, 26, 26, 26, 26])]
+    assert marks(GUARD, readings) == [("ingress", 8)]
+
+
+# --- memory ------------------------------------------------------------------------------------
+
+
+def test_last_is_the_component_s_own_last_event_of_that_key():
+    text = T + "state Rise A = T each location enter A.value > last.value exit true"
+    readings = [
+        reading(t, "T", where, v) for t, (where, v) in enumerate([(1, 5), (2, 1), (1, 4), (2, 2), (1, 6)])
+    ]
+    assert told(text, readings) == [
+        ("Rise", "1.0", "atomic", 0),
+        ("Rise", "2.0", "atomic", 1),
+        ("Rise", "2.0", "atomic", 3),
+        ("Rise", "1.0", "atomic", 4),
+    ]
+
+
+def test_before_the_first_event_a_comparison_with_last_is_true_and_last_valid_false():
+    assert marks(T + "state S A = T enter last.value > 100 exit true", [reading(0, "T", 1, 1.0)]) == [
+        ("atomic", 0)
+    ]
+    assert marks(T + "state S A = T enter last.valid exit true", [reading(0, "T", 1, 1.0)]) == []
+    first = T + "state S A = T enter !last.valid exit true"
+    assert marks(first, [reading(0, "T", 1, 1.0), reading(1, "T", 1, 1.0)]) == [("atomic", 0)]
+
+
+# --- what a predicate does not mention ---------------------------------------------------------
+
+
+def test_a_query_that_the_predicate_does_not_mention_does_not_block_it():
+    """The loop fails; the condition can still end.  [hazard 18]"""
+    text = """
+        topic Loop (value float)  topic Speed (value float)
+        state S
+          A = avg Loop over 5 s each location
+          B = avg Speed over 5 s each location
+          enter A.value > 2 && B.value < 7
+          exit B.value > 15 set loop = A.value
+    """
+    readings = [reading(0, "Loop", 1, 3.0), reading(0, "Speed", 1, 5.0), reading(20, "Speed", 1, 20.0)]
+    assert marks(text, readings) == [("ingress", 0), ("egress", 20)]
+
+
+def test_a_predicate_that_mentions_no_query_still_needs_something_to_be_known():
+    text = T + "topic U (value float)\nstate S A = T B = U enter last.time <= now - 1 s exit true"
+    assert marks(text, [reading(0, "T", 1, 1.0)]) == []
+    assert marks(text, [reading(0, "T", 1, 1.0), reading(1, "U", 1, 1.0)]) == [("atomic", 1)]
+
+
+# --- late events -------------------------------------------------------------------------------
+
+WINDOW = T + "state S A = sum T over 10 s enter A.value > 2 exit A.value < 1 {delivery}"
+
+
+@pytest.mark.parametrize(
+    ("delivery", "late", "heard"),
+    [
+        ("", 0, [("ingress", 5)]),
+        ("ordered 1 s", 1, []),
+        ("ordered 1 s late apply", 0, [("ingress", 4)]),
+        ("ordered 3 s", 0, [("ingress", 4)]),
+    ],
+)
+def test_an_event_that_comes_after_its_time_is_taken_told_or_waited_for(delivery, late, heard):
+    it = machine(WINDOW.format(delivery=delivery))
+    state, out, missed = it.initial(), [], 0
+    for event in [reading(4, "T", 1, 1.0), reading(5, "T", 1, 0.5), reading(2, "T", 1, 1.5)]:
+        state, some = it.react(state, event)
+        missed += sum(t.status == "late" for t in some)
+        state, more = it.advance(state, state.reached)
+        out += more
+    state, more = it.advance(state, NEVER)
+    assert missed == late
+    assert [(t.status, t.event.time / SECOND) for t in out + more] == heard
+
+
+def test_info_time_never_goes_back():
+    it = machine(WINDOW.format(delivery=""))
+    state, _ = it.advance(it.initial(), 9 * SECOND)
+    state, _ = it.advance(state, 2 * SECOND)
+    assert [one.until for one in state.components] == [9 * SECOND]
+    assert it.advance(it.initial(), BEGINNING)[1] == []
+
+
+# --- memory grows with the window, not with history --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "most"), [("avg T over 5 s each location", 14), ("T each location", 2), ("T at -3 s", 10)]
+)
+def test_what_can_never_be_seen_again_is_forgotten(query, most):
+    it = machine(T + f"state S A = {query} enter A.value > 9 exit true")
+    state = it.initial()
+    for t in range(200):
+        for where in (1, 2):
+            state, _ = it.react(state, reading(t, "T", where, 1.0))
+        state, _ = it.advance(state, t * SECOND)
+        stored = sum(len(some) for view in state.components[0].info.points.values() for some in view.values())
+        assert stored <= most
+    assert len(it.to_bytes(state)) < 3000

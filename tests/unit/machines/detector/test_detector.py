@@ -1,0 +1,120 @@
+"""Components that build on one another."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.compilers.detector import detection, smc
+from holdfast.errors import UsageError
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.machines.detector.dag import levels
+from holdfast.machines.detector.detector import Detector
+from holdfast.machines.detector.knowledge import of_event
+from holdfast.machines.detector.smc import Input, Rule, Smc
+from holdfast.model.instant import NEVER
+from holdfast.model.query import Closest, Index, Query
+from support.fused import SECOND, batches, reading, told
+
+T = "topic T (value float)\n"
+
+
+def named(topic, *inputs):
+    queries = {name: Input(Query(Closest(Index(name)))) for name in inputs}
+    return Smc(topic, queries, Rule(lambda context: True, ()), None)
+
+
+def test_levels_count_how_far_a_topic_is_above_the_readings():
+    explosion = named("explosion", "heat", "bang", "light")
+    heat, bang = named("heat", "temperature"), named("bang", "sound")
+    assert levels([explosion, heat, bang]) == {"heat": 1, "bang": 1, "explosion": 2}
+
+
+def test_a_circle_is_refused_and_printed_as_information_would_flow():
+    with pytest.raises(UsageError, match=r"in a circle: (a → c → b → a|c → b → a → c|b → a → c → b)$"):
+        levels([named("a", "b"), named("b", "c"), named("c", "a", "x")])
+
+
+def test_a_component_hears_another_in_the_same_instant_and_in_any_order_of_definition():
+    text = (
+        T
+        + """
+        state Third  A = Second enter A.valid exit true
+        state Second A = First enter A.valid && A.status == ingress exit A.valid && A.status == egress
+        state First  A = T enter A.value > 5 exit A.value < 5
+    """
+    )
+    assert told(text, [reading(1, "T", 1, 9.0), reading(4, "T", 1, 0.0)]) == [
+        ("Third", None, "atomic", 1),
+        ("Second", None, "ingress", 1),
+        ("First", None, "ingress", 1),
+        ("Third", None, "atomic", 4),
+        ("Second", None, "egress", 4),
+        ("First", None, "egress", 4),
+    ]
+
+
+def test_one_that_builds_on_another_waits_at_least_as_long():
+    text = (
+        T + "state A_ X = T enter X.value > 1 exit true ordered 5 s\nstate B_ X = A_ enter X.valid exit true"
+    )
+    checked = check(parse(text))
+    assert detection(checked.components, checked.topics).machine.waits == (5 * SECOND, 5 * SECOND)
+
+
+def machine(text):
+    checked = check(parse(text))
+    return detection(checked.components, checked.topics).machine
+
+
+def test_a_component_that_is_inserted_later_knows_the_latest_events():
+    """A condition began before anybody looked: its start is still known.  [F75]"""
+    first = "state First A = T enter A.value > 5 exit A.value < 5\n"
+    old = machine(T + first)
+    state, _ = old.react(old.initial(), reading(1, "T", 1, 9.0))
+    state, _ = old.advance(state, 2 * SECOND)
+    new = machine(
+        T
+        + first
+        + "state Second A = First B = T enter A.valid && A.status == ingress && B.value > 5 exit true"
+    )
+    latest = [of_event(reading(1, "T", 1, 9.0)), *old.latest(state)]
+    state = new.adopted(state, [0, None], latest)
+    state, _ = new.react(state, reading(3, "T", 1, 8.0))
+    state, out = new.advance(state, NEVER)
+    assert [(t.condition, t.status) for t in out] == [(1, "atomic")]
+    assert new.holding(state) == [(0, None, SECOND)]
+
+
+def test_fresh_is_what_has_seen_nothing():
+    it = machine(T + "state S A = T enter A.value > 5 exit A.value < 5")
+    state = it.initial()
+    assert it.is_fresh(state, 0)
+    state, _ = it.react(state, reading(1, "T", 1, 9.0))
+    assert not it.is_fresh(state, 0)
+
+
+def test_a_picked_state_goes_on_in_a_machine_with_fewer_components():
+    both = machine(
+        T
+        + "state A_ X = T enter X.value > 1 exit X.value < 1\n"
+        + "state B_ X = T enter X.value > 2 exit X.value < 2"
+    )
+    state, _ = both.react(both.initial(), reading(1, "T", 1, 9.0))
+    state, _ = both.advance(state, 2 * SECOND)
+    one = machine(T + "state B_ X = T enter X.value > 2 exit X.value < 2")
+    kept = one.from_bytes(both.to_bytes(state), [1])
+    assert one.holding(kept) == [(0, None, SECOND)]
+
+
+def test_events_in_no_scope_are_counted_and_do_not_matter():
+    it = machine(T + "state S A = T each location within [0, 5] enter A.value > 1 exit true")
+    some = batches(it, [reading(0, "T", 1, 1.0), reading(1, "T", 9, 1.0), reading(2, "T", None, 1.0)])
+    assert list(it.outside("T", some["T"])) == [2]
+    assert list(it.matters("T", some["T"])) == [True, False, False]
+
+
+def test_parts_of_one_topic_stand_beside_one_another():
+    (component,) = check(parse(T + "state S A = T enter A.value > 1 exit true")).components
+    one = smc(component)
+    assert Detector((one, one), {}).levels == {"S": 1}

@@ -13,7 +13,7 @@ from holdfast.lang.show import show
 from holdfast.model.batch import reached, stood_for
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
-from support.components import detects, short_detects
+from support.components import collisions, detects, short_detects
 from support.fused import (
     SECOND,
     batches,
@@ -28,9 +28,9 @@ from support.fused import (
 # --- text --------------------------------------------------------------------------------------
 
 
-@given(detects | short_detects)
-def test_a_component_that_is_shown_parses_to_itself(detect):
-    app = App([detect])
+@given(st.lists(detects | short_detects | collisions, min_size=1, max_size=2))
+def test_components_that_are_shown_parse_to_themselves(statements):
+    app = App(statements)
     assert parse(show(app)) == app
     assert repr(parse(show(app))) == repr(app)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from holdfast.lang.literal import is_name
-from holdfast.lang.ops import Detect, Member, Name, Turn
+from holdfast.lang.ops import Collide, Detect, Member, Name, Turn
 from holdfast.model.instant import EARLIEST, LATEST
 from holdfast.model.query import (
     FUNCTIONS,
@@ -112,3 +112,4 @@ detects = st.builds(Detect, component_names, named_inputs, turns, turns, **trait
 short_detects = st.builds(
     Detect, component_names, queries.map(lambda query: (("", query),)), turns, turns, **traits
 )
+collisions = st.builds(Collide, st.sampled_from(FUNCTIONS))

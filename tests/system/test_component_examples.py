@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
-from holdfast import Engine, Event, parse
+from holdfast import Engine, Event, parse, replay
 from support import thesis
 
 SECOND = 1_000_000
@@ -182,3 +189,56 @@ def test_a_user_who_drives_there_later_hears_of_the_next_change_only():
     printed = WATCHERS + STATUS_TESTS + "topic User ()" + thesis.TABLE_5_16 + "here User"
     drive = [at(0, "User", 20, source="bob"), at(6, "User", 8, source="bob")]
     assert [t for _, _, t in told(printed, drive + TRACE, "TrafficCongestionNear")] == [8, 12]
+
+
+# --- real readings -----------------------------------------------------------------------------
+
+JAM = """
+topic Road (avg_speed float km/h, vehicle_count float)
+state Jam
+  A = avg Road over 30 min each source
+  B = sum Road over 15 min each source
+  enter A.avg_speed < 45 km/h && B.vehicle_count > 20
+  exit A.avg_speed > 55 km/h
+"""
+MINUTE = 60 * SECOND
+
+
+def test_real_roads_jam_as_a_plain_rolling_computation_says(data: Path, tmp_path: Path) -> None:
+    whole = pq.read_table(data / "aarhus-traffic" / "traffic-2014-08.parquet")
+    roads = sorted(set(whole["report_id"].to_pylist()))[::90]
+    some = whole.filter(
+        pc.and_(
+            pc.is_in(whole["report_id"], pa.array(roads, pa.int32())),
+            pc.less(whole["time"], pa.scalar(datetime(2014, 8, 4), whole["time"].type)),
+        )
+    )
+    pq.write_table(some, tmp_path / "roads.parquet")
+    found = [
+        (n.scope, n.status, n.event.time)
+        for n in replay(JAM, tmp_path / "roads.parquet", map={"source": "report_id"})
+    ]
+    times = np.asarray(some["time"].cast(pa.timestamp("us")).cast(pa.int64()))
+    columns = [np.asarray(some[name], float) for name in ("avg_speed", "vehicle_count")]
+    ids = np.asarray(some["report_id"])
+    expected = [
+        (str(road), status, now)
+        for road in roads
+        for status, now in jams(times[ids == road], *(c[ids == road] for c in columns), int(times.max()))
+    ]
+    assert found == sorted(expected, key=lambda row: (row[2], row[0]))
+    assert len(found) > 10
+
+
+def jams(times: Any, speeds: Any, counts: Any, end: int) -> Iterator[tuple[str, int]]:
+    """The jams of one road, from all readings in each window at each instant."""
+    instants = np.unique(np.concatenate([times, times + 30 * MINUTE + 1, times + 15 * MINUTE + 1]))
+    holds = False
+    for now in instants[instants <= end].tolist():
+        half_hour, quarter = ((times >= now - m * MINUTE) & (times <= now) for m in (30, 15))
+        if not half_hour.any():
+            continue
+        speed, count = speeds[half_hour].mean(), counts[quarter].sum()
+        if speed > 55 if holds else quarter.any() and speed < 45 and count > 20:
+            holds = not holds
+            yield "ingress" if holds else "egress", now

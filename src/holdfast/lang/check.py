@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ..errors import DefinitionError, Place, UsageError, did_you_mean
+from ..model.query import Function
 from ..model.space import Gazetteer
 from ..model.topic import KINDS, RESERVED, Topic
 from ..model.unit import UNITS, conversion
@@ -75,9 +76,8 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     if not topics and (short := [s for s in subscriptions if s.topic is None]):
         topics = (implicit_topic(short, parameters),)
     topics = topics or implicit_topics(detectors)
-    collisions = _unique("collision", _all(Collide, statements), lambda s: "of readings")
-    collide = collisions[0].function if collisions else "avg"
-    made = components(detectors, topics, parameters, [s.name for s in subscriptions], collide)
+    filters = [s.name for s in subscriptions]
+    made = components(detectors, topics, parameters, filters, _collide(statements))
     conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
     cases = tuple(_case(case, topics, (*conditions, *made)) for case in declared)
@@ -93,6 +93,14 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
         if known.regions and given.place is not None and given.place not in known.by_name
     ]
     return Checked(topics, conditions, cases, tuple(warnings), made)
+
+
+def _collide(statements: Iterable[Statement]) -> Function:
+    """What readings of one cell become, for every component."""
+    said = _all(Collide, statements)
+    if len(said) > 1:
+        raise DefinitionError("'collide' is given twice", said[1].at)
+    return said[0].function if said else "avg"
 
 
 def _all(kind: type[S], statements: Iterable[Statement]) -> list[S]:

@@ -42,14 +42,17 @@ _SIGNS = {"≤": "<=", "≥": ">=", "≠": "!="}
 
 
 def is_tree(node: Node | None) -> bool:
+    """Whether a node has parts, and is not a word."""
     return hasattr(node, "children")
 
 
 def as_tree(node: Node | None) -> Tree[Token]:
+    """The node, known to have parts."""
     return cast("Tree[Token]", node)
 
 
 def as_token(node: Node | None) -> Token:
+    """The node, known to be a word."""
     return cast("Token", node)
 
 
@@ -70,6 +73,7 @@ def place(first: Node, last: Node | None = None) -> Place:
 
 
 def wrong(error: ValueError, at: Node) -> DefinitionError:
+    """The error at a node."""
     return DefinitionError(str(error), place(at))
 
 
@@ -77,6 +81,7 @@ def wrong(error: ValueError, at: Node) -> DefinitionError:
 
 
 def name_of(token: Token) -> str:
+    """A name, if it is not a word of the language."""
     if token in literal.RESERVED_WORDS:
         raise DefinitionError(
             f"'{token}' is a word of the language and cannot be a name",
@@ -87,10 +92,12 @@ def name_of(token: Token) -> str:
 
 
 def label_of(token: Token) -> str:
+    """A name, or a text in quotes."""
     return text_of(token) if token.type == "STRING" else name_of(token)
 
 
 def text_of(token: Token) -> str:
+    """The text between quotes."""
     try:
         return literal.read_text(token)
     except ValueError as error:
@@ -98,6 +105,7 @@ def text_of(token: Token) -> str:
 
 
 def one_of(token: Token, known: tuple[str, ...], what: str) -> str:
+    """A word, if it is one of those that are known."""
     if token not in known:
         choice = f"It is one of {', '.join(known)}."
         hint = f"{choice} {did_you_mean(token, known) or ''}".rstrip()
@@ -111,10 +119,12 @@ def levels(node: Node) -> Levels:
 
 
 def topic_word(token: Token) -> Word:
+    """A name that remembers where it stood."""
     return Word(name_of(token), place(token))
 
 
 def word_of(token: Token) -> Word:
+    """A name or text that remembers where it stood."""
     return Word(label_of(token), place(token))
 
 
@@ -136,10 +146,12 @@ def duration(node: Node, *, above_zero: bool = False) -> Duration:
 
 
 def point_of(node: Node) -> Point:
+    """The coordinates of a point."""
     return tuple(coordinate_of(child) for child in as_tree(node).children)
 
 
 def coordinate_of(node: Node) -> float:
+    """A length in metres."""
     number = signed(as_tree(node).children)
     if number.unit is None:
         return float(number.value)
@@ -219,6 +231,7 @@ def _atom(token: Token) -> Expression:
 
 
 def signed(parts: Iterable[Any]) -> Number:
+    """A number with its sign and unit."""
     minus, token = parts
     digits, unit = literal.split_quantity(token)
     try:

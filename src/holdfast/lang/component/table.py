@@ -62,8 +62,8 @@ def table(parts: list[Any]) -> Detect:
     return Detect(
         text_of(name),
         tuple(_definition(node) for node in queries),
-        turn(enter, hold, sets, at=enter),
-        turn(leave, hold_too, sets_too, at=leave),
+        turn(enter, hold, sets),
+        turn(leave, hold_too, sets_too),
         **traits_of(traits),
         at=place(name),
     )

@@ -9,7 +9,6 @@ from ...errors import DefinitionError, did_you_mean
 from ...model.instant import Duration, parse_instant
 from ...model.qos import Delivery
 from ...model.query import (
-    DIMENSIONS,
     HERE,
     NOW,
     WHOLE,
@@ -60,7 +59,6 @@ _DIMENSION: dict[str, Dimension] = {
     "time": "time", "times": "time",
     "location": "location", "locations": "location",
     "status": "status", "statuses": "status",
-    "topic": "topic", "topics": "topic",
 }  # fmt: skip
 STATUSES = ("atomic", "ingress", "egress")
 
@@ -72,19 +70,18 @@ def component(parts: list[Any]) -> Detect:
         inputs = tuple(_input(node) for node in looked_at.children)
     else:
         inputs = (("", select(looked_at)),)
-    entrance = turn(*enter.children, at=enter)
-    said = traits_of(traits)
+    entrance = turn(*enter.children)
     return Detect(
         label_of(name),
         inputs,
         entrance,
-        Turn(Not(entrance.when, entrance.at)) if leave is None else turn(*leave.children, at=leave),
-        **said,
+        Turn(Not(entrance.when, entrance.at)) if leave is None else turn(*leave.children),
+        **traits_of(traits),
         at=place(name),
     )
 
 
-def turn(when: Node, hold: Node | None, sets: Node | None, *, at: Node) -> Turn:
+def turn(when: Node, hold: Node | None, sets: Node | None) -> Turn:
     """A predicate, how long it must hold, and what is computed then."""
     pairs = [as_tree(node).children for node in (parts_of(sets) if sets is not None else ())]
     computed: list[tuple[str, Expression]] = []
@@ -180,38 +177,41 @@ def _topics(node: Tree[Token]) -> Closest | Aggregate | Multiple:
 
 
 class _Said:
-    """What the clauses of a query say of each dimension, each thing once."""
+    """What the clauses of a query say of each dimension, each thing once: its group, and what becomes
+    of it, which is one of how (many), function and closest."""
 
     def __init__(self, query: Node) -> None:
         self.query = query
-        self.words: dict[tuple[Dimension, str], Any] = {}
+        self.groups: dict[Dimension, Group] = {}
+        self.becomes: dict[Dimension, tuple[str, Any]] = {}
         self.keys: list[str] = []
 
     def put(self, dimension: Dimension, what: str, value: Any, at: Node) -> None:
-        others = {"how", "function", "closest"} if what in ("how", "function", "closest") else {what}
-        if any((dimension, other) in self.words for other in others):
+        said: dict[Dimension, Any] = self.groups if what == "group" else self.becomes
+        if dimension in said:
             raise DefinitionError(f"what becomes of the {dimension} is said twice", place(at))
-        self.words[dimension, what] = value
+        said[dimension] = value if what == "group" else (what, value)
 
     def _made(self, dimension: Dimension, otherwise: Parameter) -> Any:
-        group: Group = self.words.get((dimension, "group"), WHOLE)
-        for what, make in (("how", Multiple), ("function", Aggregate)):
-            if (dimension, what) in self.words:
-                return make(self.words[dimension, what], group)
-        if (dimension, "closest") in self.words:
-            return Closest(self.words[dimension, "closest"])
+        group = self.groups.get(dimension, WHOLE)
+        match self.becomes.get(dimension):
+            case "how", how:
+                return Multiple(how, group)
+            case "function", functions:
+                return Aggregate(functions, group)
+            case "closest", index:
+                return Closest(index)
         return otherwise
 
     def time(self) -> Any:
         made = self._made("time", Closest(NOW))
-        has_window = ("time", "group") in self.words
-        if isinstance(made, Aggregate) and not has_window:
+        if isinstance(made, Aggregate) and "time" not in self.groups:
             raise DefinitionError(
                 f"{made.functions if isinstance(made.functions, str) else 'a function'} needs a window",
                 place(self.query),
                 hint="Say over how long: over 30 s; or over everything that was: ever.",
             )
-        if isinstance(made, Closest) and has_window:
+        if isinstance(made, Closest) and "time" in self.groups:
             raise DefinitionError(
                 "a window needs a function, or a word for how many",
                 place(self.query),
@@ -220,8 +220,14 @@ class _Said:
         return made
 
     def location(self) -> Any:
-        group = self.words.get(("location", "group"), WHOLE)
-        return self._made("location", Pool(group))
+        made = self._made("location", Pool(self.groups.get("location", WHOLE)))
+        if isinstance(made, Closest) and "location" in self.groups:
+            raise DefinitionError(
+                "the closest needs no region",
+                place(self.query),
+                hint="Say either where to look, or what to be close to.",
+            )
+        return made
 
     def status(self) -> Any:
         return self._made("status", Multiple("any"))
@@ -269,20 +275,20 @@ def _clause(node: Tree[Token], said: _Said) -> None:
 
 def _dimension(word: Token) -> Dimension:
     if word not in _DIMENSION:
+        near = did_you_mean(word, _DIMENSION)
         raise DefinitionError(
             f"'{word}' is not a dimension",
             place(word),
-            hint=did_you_mean(word, _DIMENSION)
-            or f"There are {', '.join(DIMENSIONS)}; 'each' takes any attribute.",
+            hint=near
+            or "There are time, location and status; any of (T, U) is for topics, each for the rest.",
         )
     return _DIMENSION[word]
 
 
 def _members(dimension: Dimension, node: Node | None, said: _Said) -> None:
-    if node is None:
-        return
-    read = {"time": _moment, "location": _spot, "status": _status, "topic": _name}[dimension]
-    said.put(dimension, "group", Members(tuple(read(item) for item in parts_of(node))), node)
+    if node is not None:
+        read = {"time": _moment, "location": _spot, "status": _status}[dimension]
+        said.put(dimension, "group", Members(tuple(read(item) for item in parts_of(node))), node)
 
 
 # --- indices -----------------------------------------------------------------------------------
@@ -297,15 +303,15 @@ def _window(parts: Sequence[Any]) -> Range:
 
 def _moment(item: Node) -> Index:
     """``-30 s``, ``now``, or a date."""
-    first, *rest = cast("list[Any]", as_tree(item).children)
     try:
-        if first is not None and not is_tree(first) and first.type == "STRING":
-            return Index(parse_instant(text_of(first)))
-        if first is not None and not is_tree(first) and str(first) == "now" and rest[-1] is None:
-            return NOW
-        if rest and not is_tree(rest[-1]) and rest[-1] is not None:
-            length = literal.read_duration(*literal.split_quantity(rest[-1]))
-            return Index(length if first is None else -length, relative=True)
+        match _parts(item):
+            case "amount", [minus, amount]:
+                length = literal.read_duration(*literal.split_quantity(amount))
+                return Index(length if minus is None else -length, relative=True)
+            case "quoted", [text]:
+                return Index(parse_instant(text_of(text)))
+            case "named", ["now", None, None]:
+                return NOW
     except ValueError as error:
         raise wrong(error, item) from None
     raise DefinitionError("expected a time", place(item), hint='As in: now, -30 s, "2006-07-01T01:00:00Z".')
@@ -313,30 +319,34 @@ def _moment(item: Node) -> Index:
 
 def _spot(item: Node) -> Index:
     """``here``, ``here + (1, 2)``, a point, or the name of a place."""
-    first, *rest = cast("list[Any]", as_tree(item).children)
-    if is_tree(first):
-        return Index(point_of(first))
-    if first is not None and first.type == "STRING":
-        return Index(text_of(first))
-    if first is not None and first.type == "NAME":
-        if first != "here":
-            raise DefinitionError(
-                f"'{first}' is not a location", place(first), hint='As in: here, (3, 4), "junction 5".'
-            )
-        return HERE if rest[-1] is None else Index(point_of(rest[-1]), relative=True)
-    return Index((coordinate_of(item),))
+    match _parts(item):
+        case "amount", _:
+            return Index((coordinate_of(item),))
+        case "quoted", [text]:
+            return Index(text_of(text))
+        case "point", _:
+            return Index(point_of(item))
+        case "named", ["here", None, None]:
+            return HERE
+        case "named", ["here", _, offset]:
+            return Index(point_of(offset), relative=True)
+    hint = 'As in: here, (3, 4), "junction 5".'
+    raise DefinitionError("expected a location", place(item), hint=hint)
 
 
 def _radius(item: Node) -> float:
-    first, *rest = cast("list[Any]", as_tree(item).children)
-    if first is not None or not rest or is_tree(rest[-1]) or rest[-1] is None:
-        raise DefinitionError("expected a distance", place(item), hint="As in: within 10 m of here.")
-    return coordinate_of(item)
+    match _parts(item):
+        case "amount", [None, _]:
+            return coordinate_of(item)
+    raise DefinitionError("expected a distance", place(item), hint="As in: within 10 m of here.")
 
 
 def _status(item: Node) -> Index:
-    return Index(one_of(as_token(as_tree(item).children[0]), STATUSES, "a status"))
+    match _parts(item):
+        case "named", [name, None, None]:
+            return Index(one_of(name, STATUSES, "a status"))
+    raise DefinitionError("expected a status", place(item), hint=f"There is {', '.join(STATUSES)}.")
 
 
-def _name(item: Node) -> Index:
-    return Index(topic_word(as_token(as_tree(item).children[0])))
+def _parts(item: Node) -> tuple[str, list[Any]]:
+    return as_tree(item).data, list(as_tree(item).children)

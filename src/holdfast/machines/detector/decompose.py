@@ -49,7 +49,7 @@ def decompose(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
     if isinstance(smc.here, str):
         raise UsageError(f"'{smc.topic}' cannot be decomposed: every source of {smc.here} carries it whole")
     if parameter.how == "separate":
-        return tuple(_separate(smc, dimension, group, number) for number, group in enumerate(groups, 1))
+        return tuple(_separate(smc, parameter, dimension, group, i) for i, group in enumerate(groups, 1))
     rules = {"Ent": smc.enter, "Ext": smc.exit}
     divided = {name: rule for name, rule in rules.items() if rule and query in (rule.mentions or smc.inputs)}
     for rule in divided.values():
@@ -64,11 +64,13 @@ def decompose(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
     return (*(part for some in parts.values() for part in some), _join(smc, parameter, rules, parts))
 
 
-def _separate(smc: Smc, dimension: Dimension, group: Group, number: int) -> Smc:
-    """The component for some of the keys: the same topic, other signatures."""
+def _separate(smc: Smc, whole: Multiple, dimension: Dimension, group: Group, number: int) -> Smc:
+    """The component for some of the keys: the same topic, other signatures.  Other queries that keep
+    them apart need look at no more than these keys either."""
+    divided = (whole, Multiple("separate"))
     inputs = {
         name: replace(one, query=_restricted(one.query, dimension, group))
-        if dimension in one.query.separate
+        if dict(one.query.parameters())[dimension] in divided
         else one
         for name, one in smc.inputs.items()
     }

@@ -13,7 +13,7 @@ import msgspec
 
 from ...model.event import Status
 from ...model.instant import Instant
-from ...model.query import Aggregate, Closest, Index, Members, Multiple, Query, Range
+from ...model.query import Aggregate, Closest, Index, Members, Multiple, Pool, Query, Range
 from .knowledge import Knowledge, order, standing
 
 Key = str
@@ -95,7 +95,7 @@ def discard(info: InfoSpace, name: str, key: Key, query: Query, now: Instant) ->
 def _kept(query: Query, stored: list[Knowledge], now: Instant) -> list[Knowledge]:
     match query.time:
         case Closest(index):
-            return _nearest(index, stored, now)
+            return _nearest(query, index, stored, now)
         case Aggregate(_, Range(low)) | Multiple(_, Range(low)):
             return _since(_offset(low) + (now if low.relative else 0), stored)
         case Aggregate(_, Members(values)) | Multiple(_, Members(values)):
@@ -107,26 +107,22 @@ def _since(first: Instant, stored: list[Knowledge]) -> list[Knowledge]:
     return stored if stored[0].time >= first else [known for known in stored if known.time >= first]
 
 
-def _nearest(index: Index, stored: list[Knowledge], now: Instant) -> list[Knowledge]:
+def _nearest(query: Query, index: Index, stored: list[Knowledge], now: Instant) -> list[Knowledge]:
     """Of each topic, place and status the last before the index, and all after it; as an absolute
-    index does not move, of those after it only the first."""
+    index does not move, of those after it only the first.  Where places are pooled they are one."""
     target = _offset(index) + (now if index.relative else 0)
-    before: dict[object, Instant] = {}
-    after: dict[object, Instant] = {}
-    for known in stored:
-        cell = (known.topic, standing(known), known.status)
-        if known.time <= target:
-            before[cell] = known.time
-        else:
-            after.setdefault(cell, known.time)
-    if len(stored) == len(before) and not after:
-        return stored
+    pooled = isinstance(query.location, Pool) and not query.is_relative
+
+    def group(known: Knowledge) -> object:
+        return (known.topic, known.status, None if pooled else standing(known))
+
+    before = {group(known): known.time for known in stored if known.time <= target}
+    after = {group(known): known.time for known in reversed(stored) if known.time > target}
 
     def is_kept(known: Knowledge) -> bool:
-        cell = (known.topic, standing(known), known.status)
         if known.time <= target:
-            return known.time == before[cell]
-        return index.relative or known.time == after[cell]
+            return known.time == before[group(known)]
+        return index.relative or known.time == after[group(known)]
 
     return [known for known in stored if is_kept(known)]
 

@@ -33,17 +33,13 @@ class Knowledge(msgspec.Struct, frozen=True):
 
     @property
     def location(self) -> Where:
+        """Where it was: at a point, else at a place."""
         return self.place if self.at is None else self.at
 
     @property
     def newest(self) -> Knowledge:
         """The event that contributed last."""
         return self if self.latest is None else self.latest
-
-    @property
-    def name(self) -> tuple[str, str | None]:
-        """Topic and signature: who says it."""
-        return (self.topic, self.signature)
 
 
 def of_event(event: Event) -> Knowledge:

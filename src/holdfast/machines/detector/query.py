@@ -101,23 +101,14 @@ def _closest(
     """The nearest of each group, the least of several; topic and status must be equal.  [F59]"""
     if dimension in ("topic", "status"):
         return [known for known in table if value(dimension, known) == index.value]
-    found = []
-    for some in _grouped(table, dimension, processed):
-        far = [(distance(index, dimension, known, origin), order(known), known) for known in some]
-        near = [entry for entry in far if entry[0] < math.inf]
-        if near:
-            found.append(min(near, key=lambda entry: (entry[0], _rank(dimension, entry[2]), entry[1]))[2])
-    return found
-
-
-def _rank(dimension: Dimension, known: Knowledge) -> Any:
-    return known.time if dimension == "time" else standing(known)
-
-
-def distance(index: Index, dimension: Dimension, known: Knowledge, origin: Any) -> float:
-    """How far knowledge is from an index; infinitely if that cannot be said."""
     there = absolute(index, origin)
-    return abs(known.time - there) if dimension == "time" else apart(known.location, there)
+
+    def far(known: Knowledge) -> float:
+        return abs(known.time - there) if dimension == "time" else apart(known.location, there)
+
+    near = [known for known in table if far(known) < math.inf]
+    groups = _grouped(near, dimension, processed)
+    return [min(some, key=lambda k: (far(k), value(dimension, k), order(k))) for some in groups]
 
 
 def apart(a: Where, b: Where) -> float:

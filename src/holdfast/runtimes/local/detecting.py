@@ -43,6 +43,7 @@ class Detecting:
 
     @property
     def names(self) -> list[str]:
+        """The components that run, by their numbers."""
         return [component.name for component in self._group.components]
 
     def run(self, components: Sequence[Component], topics: Iterable[Topic], *, replacing: str = "") -> None:

@@ -219,6 +219,15 @@ def test_info_time_never_goes_back():
 # --- memory grows with the window, not with history --------------------------------------------
 
 
+def test_of_a_source_that_moves_only_the_latest_place_is_kept():
+    it = machine(T + "state S A = T each source enter A.value > 9 exit true")
+    state = it.initial()
+    for t in range(50):
+        state, _ = it.react(state, reading(t, "T", t, 1.0))
+    state, _ = it.advance(state, NEVER)
+    assert [len(some) for some in state.components[0].info.points["A"].values()] == [1]
+
+
 @pytest.mark.parametrize(
     ("query", "most"), [("avg T over 5 s each location", 14), ("T each location", 2), ("T at -3 s", 10)]
 )

@@ -69,10 +69,10 @@ def test_parts_and_a_join_that_counts_are_the_singular_component(
     assert said(parts, topics, events) == said([singular], topics, events)
 
 
-@given(windows, tests, exits, cuts, histories)
-def test_separate_values_need_no_join(window, enter, leave, at, events):
+@given(windows, tests, exits, st.sampled_from(("", " within [-1, 2]", " within [0, 1]")), cuts, histories)
+def test_separate_values_need_no_join(window, enter, leave, within, at, events):
     singular, topics = whole(f"""{TOPICS}
-        state S A = {window} each location within [-1, 2] B = U each location
+        state S A = {window} each location within [-1, 2] B = U each location{within}
           enter {enter} exit {leave} set location = last.location
     """)
     parts = decompose(singular, "A", "location", cut(singular.inputs["A"].query.location.group, *at))

@@ -94,6 +94,13 @@ def test_every_unique_key_has_a_component_of_its_own_also_in_two_queries():
     assert told(text, readings) == [("S", "2.0", "ingress", 1), ("S", "2.0", "egress", 2)]
 
 
+@pytest.mark.parametrize(("collide", "level"), [("", 2.0), ("collide max\n", 3.0), ("collide sum\n", 4.0)])
+def test_readings_of_one_place_and_moment_are_one(collide, level):
+    text = collide + T + "state S A = sum T over 5 s enter A.value > 0 set level = A.value exit true"
+    (event,) = events(text, [reading(0, "T", 7, 1.0, source="a"), reading(0, "T", 7, 3.0, source="b")])
+    assert event.attributes["level"] == level
+
+
 # --- events ------------------------------------------------------------------------------------
 
 

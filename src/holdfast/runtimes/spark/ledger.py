@@ -18,12 +18,14 @@ from ...errors import UsageError
 from ...model.instant import Instant
 
 _TABLES = """
+BEGIN;
 CREATE TABLE IF NOT EXISTS batches (number INTEGER PRIMARY KEY, record BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS appended (path TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS holding (
     subscription TEXT NOT NULL, scope TEXT NOT NULL, since INTEGER NOT NULL,
     PRIMARY KEY (subscription, scope)
 ) WITHOUT ROWID;
+COMMIT;
 """
 _REMEMBERED = 100  # batches, for the rate; two would do for doing one again
 
@@ -133,6 +135,8 @@ def standing(path: Path, most: int | None = None) -> Standing:
     if not path.exists():
         raise UsageError(f"{path.parent}: nothing has been recorded here; is it the checkpoint of a query?")
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as database:
+        if not database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+            return Standing(None, Record(), [])  # it is being made
         (number,) = database.execute("SELECT MAX(number) FROM batches").fetchone()
         record = _record(database, "WHERE number = ?", (number,)) or Record()
         (record.holding,) = database.execute("SELECT COUNT(*) FROM holding").fetchone()

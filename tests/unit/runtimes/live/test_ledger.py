@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -138,3 +139,16 @@ def test_where_nothing_was_recorded_there_is_nothing_to_tell(path):
 
 def test_counts_add_up():
     assert ledgers.added({"late": 1, "bad": 2}, {"bad": 3, "new": 4}) == {"late": 1, "bad": 5, "new": 4}
+
+
+def test_who_looks_at_a_ledger_while_it_is_being_made_sees_an_empty_one(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    path.touch()  # what SQLite has on disk before the tables are there, all at once
+    assert ledgers.standing(path) == ledgers.Standing(None, ledgers.Record(), [])
+    seen = []
+    with closing(sqlite3.connect(path, isolation_level=None)) as maker:
+        for statement in ledgers._TABLES.split(";")[:-2]:
+            maker.execute(statement)
+            seen.append(ledgers.standing(path).batch)
+        maker.execute("COMMIT")
+    assert seen == [None] * 4

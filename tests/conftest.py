@@ -29,6 +29,14 @@ settings.register_profile(
 settings.load_profile("soak" if os.environ.get("HOLDFAST_EXAMPLES") else "holdfast")
 
 
+FOLDERS = ("unit", "laws", "reproduction", "system", "equivalence")
+"""The order in which they are run: the fast first, and not the longest at the very end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: FOLDERS.index(item.path.relative_to(ROOT / "tests").parts[0]))
+
+
 @pytest.fixture(scope="session")
 def data() -> Path:
     """The real readings that the project shares: ``shared/data`` beside the repository."""

@@ -41,7 +41,7 @@ def executors(live: LiveProcess) -> list[psutil.Process]:
 
 
 def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
-    generate(site / "inbox", files=12, rows=20_000)
+    generate(site / "inbox", files=6, rows=20_000)
     arguments = [
         str(site / "warm.hf"),
         *("--source", f"dir:{site / 'inbox'}", "--sink", f"parquet:{site / 'out'}"),

@@ -26,11 +26,12 @@ from holdfast import App, Event, Notification, check
 from holdfast.files.reading import Reading
 from holdfast.model.batch import from_events
 from holdfast.model.topic import Topic
-from holdfast.runtimes.spark.checkpoint import Checkpoint, runners_of
+from holdfast.runtimes.spark.checkpoint import Checkpoint
 from holdfast.runtimes.spark.feed import FeedReader
 from holdfast.runtimes.spark.ledger import Record
 from holdfast.runtimes.spark.log import Folder
 from holdfast.runtimes.spark.state import ShardProcessor
+from holdfast.runtimes.spark.stepping import machines_of
 from holdfast.runtimes.spark.stream import _LAST, Live, feed_of, prepared
 from support.runtimes import in_order, output
 
@@ -55,7 +56,7 @@ class Committed(msgspec.Struct):
 
     batch: int = -1
     end: dict[str, int] = msgspec.field(default_factory=lambda: {"files": 0})
-    states: dict[int, bytes] = {}
+    states: dict[str, bytes] = {}
 
 
 @dataclass
@@ -72,7 +73,7 @@ class Stream:
         plan, self._batches = prepared(live, self.checkpoint, lambda *_: None)
         self.ledger = self._batches.ledger
         self.checkpoint.spark.mkdir(exist_ok=True)
-        self._machines = partial(runners_of, plan, live.checked.conditions)
+        self._plan, self._machines = plan, partial(machines_of, plan, live.checked)
         feed = feed_of(live, self.checkpoint, plan, self.readers)
         self._source = FeedReader(feed.to_text())
         self.read: list[list[str]] = []
@@ -116,21 +117,30 @@ class Stream:
         return rows
 
     def _stepped(
-        self, rows: Iterable[SimpleNamespace], states: dict[int, bytes]
-    ) -> tuple[pa.Table, dict[int, bytes]]:
-        by_shard: dict[int, list[SimpleNamespace]] = {}
-        for row in rows:
-            by_shard.setdefault(row.shard, []).append(row)
-        said, after = [], dict(states)
-        processor = ShardProcessor(self._machines, self.live.checked.topics)
-        for shard, mine in by_shard.items():
-            value = _Value(states.get(shard))
-            processor.init(SimpleNamespace(getValueState=lambda name, schema, value=value: value))
-            said += processor.handleInputRows((shard,), iter(mine), None)
-            after[shard] = value.raw
-        columns = {name: [row[name] for row in said] for name in ("shard", "kind", "payload")}
+        self, rows: Iterable[SimpleNamespace], states: dict[str, bytes]
+    ) -> tuple[pa.Table, dict[str, bytes]]:
+        after = dict(states)
+        stages, shards = self._plan.stages, self._plan.shards
+        for stage in range(stages):
+            processor = ShardProcessor(
+                self._machines, self.live.checked.published, stage=stage, stages=stages, shards=shards
+            )
+            rows = self._stage(processor, stage, rows, after)
+        columns = {name: [row[name] for row in rows] for name in ("shard", "kind", "payload")}
         types = {"shard": pa.int32(), "kind": pa.string(), "payload": pa.binary()}
         return pa.table({name: pa.array(columns[name], types[name]) for name in columns}), after
+
+    def _stage(self, processor: ShardProcessor, stage: int, rows: Iterable, states: dict[str, bytes]) -> list:
+        by_shard: dict[int, list] = {}
+        for row in rows:
+            by_shard.setdefault(row.shard, []).append(row)
+        said = []
+        for shard, mine in by_shard.items():
+            value = _Value(states.get(f"{stage} {shard}"))
+            processor.init(SimpleNamespace(getValueState=lambda *_, value=value: value))
+            said += processor.handleInputRows((shard,), iter(mine), None)
+            states[f"{stage} {shard}"] = value.raw
+        return said
 
     def _record(self, batch: int, said: pa.Table, crash: str | None) -> None:
         if crash == "sunk":

@@ -18,6 +18,8 @@ from ..errors import UsageError, did_you_mean
 
 BENCHMARKS = {
     "broker": "one broker on TCP: messages per second and µs per message, beside Mosquitto",
+    "components": "congestion per road: events per second in columns, beside the reference and Polars",
+    "correlate": "correlations of five attributes: seconds for 100 and 10,000, beside joins on Spark",
     "kernel": "state filters in this process: events per second, µs per event, bytes per key",
     "match": "content matching: ms per event against up to a million subscriptions, beside brute force",
     "sim": "the simulated network: transmissions per second by size and density, beside simpy",

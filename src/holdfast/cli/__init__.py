@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import HoldfastError
+from .dds import dds
 from .define import check, explain, test
 from .history import replay
 from .live import run, status
@@ -41,6 +42,7 @@ COMMANDS = (
 )
 for command in COMMANDS:
     app.command()(command)
+app.add_typer(dds)
 
 
 def main() -> None:

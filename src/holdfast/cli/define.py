@@ -23,10 +23,12 @@ def check(definition: Definition, let: Lets = None) -> None:
         typer.echo(f"{kind} {condition.name} on {condition.topic.name}")
     for component in checked.components:
         typer.echo(f"state {component.name} from {', '.join(topic.name for topic in component.listens)}")
+    for one in checked.correlations:
+        typer.echo(f"correlate {one.name} from {', '.join(topic.name for topic in one.listens)}")
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)
-    subscriptions = len(checked.conditions) + len(checked.components)
+    subscriptions = len(checked.conditions) + len(checked.components) + len(checked.correlations)
     counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))

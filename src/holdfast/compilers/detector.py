@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from ..errors import Unsupported
-from ..lang.condition import Checked, Component, Rule
+import numpy as np
+
+from ..lang.condition import Component, Rule
 from ..lang.evaluate import alike, computed, kleene
 from ..lang.ops import (
     Absolute,
@@ -30,14 +31,15 @@ from ..lang.rewrite import COMPARED, both, either, parts
 from ..machines.detector.component import Id
 from ..machines.detector.detector import Detector, State
 from ..machines.detector.knowledge import Knowledge
+from ..machines.detector.rows import Coded, Rows
 from ..machines.detector.smc import Context, Input, Smc
 from ..machines.detector.smc import Rule as SmcRule
 from ..model.event import Notification, Transition
 from ..model.instant import Instant
-from ..model.topic import Attribute, Topic
+from ..model.topic import Topic
+from .columns import keyed
+from .fusing import LAST, ONE_BY_ONE, fused
 from .keys import joined, key_text, shown
-
-LAST = "last"
 
 Compute = Callable[[Context], Any]
 
@@ -46,20 +48,24 @@ def detection(components: Sequence[Component], topics: Iterable[Topic]) -> Detec
     """The machine of components, which build on one another and on topics of readings."""
     listened = {topic for component in components for topic in component.listens}
     readings = {topic.name: topic for topic in topics if topic in listened}
-    return Detection(Detector(tuple(map(smc, components)), readings, scope), tuple(components))
+    plans = tuple(None if isinstance(made := fused(one), str) else made.plan for one in components)
+    return Detection(Detector(tuple(map(smc, components)), readings, scope, plans), tuple(components))
 
 
 def smc(component: Component) -> Smc:
     """The State Maintenance Component of a checked one."""
-    inputs = {name: Input(query, key(query.separate)) for name, query in component.inputs}
+    inputs = {
+        name: Input(query, key(query.separate), coded(query.separate)) for name, query in component.inputs
+    }
     names = [name for name, _ in component.inputs]
     timely = component.delivery.wait is None
     return Smc(
         component.name,
         inputs,
-        rule(component.enter, names, component.topic),
-        None if component.momentary else rule(component.exit, names, component.topic),
+        rule(component.enter, names),
+        None if component.momentary else rule(component.exit, names),
         tuple(a.name for a in component.topic.attributes),
+        frozenset(a.name for a in component.topic.attributes if a.kind == "float"),
         component.here if not isinstance(component.here, str) else str(component.here),
         component.tick,
         component.delivery.wait or 0,
@@ -84,6 +90,53 @@ def key(names: Sequence[str]) -> Callable[[Knowledge], str | None] | None:
     return find
 
 
+def coded(names: Sequence[str]) -> Callable[[Rows], Coded] | None:
+    """The same of many readings at once; ``None`` where it takes one after another."""
+    if not names or set(names) & set(ONE_BY_ONE):
+        return None
+
+    def find(rows: Rows) -> Coded:
+        first, *others = [_places(rows) if name == "location" else _words(rows, str(name)) for name in names]
+        codes, paths = first
+        for further, values in others:  # compacted each time: the product of many would not fit 64 bits
+            present = (codes >= 0) & (further >= 0)
+            pairs, mixed = np.unique(codes[present] * len(values) + further[present], return_inverse=True)
+            paths = [paths[p // len(values)] + values[p % len(values)] for p in pairs.tolist()]
+            codes = np.full(len(rows), -1)
+            codes[present] = mixed
+        keys: dict[str, int] = {}
+        table = [keys.setdefault(text, len(keys)) for text in _joined(paths)]
+        return Coded(np.array([*table, -1])[codes], list(keys))
+
+    return find
+
+
+def _joined(paths: Sequence[tuple[str, ...]]) -> list[str]:
+    """The text of each key; one value without separators is its own."""
+    if paths and all(len(path) == 1 for path in paths):
+        texts = [text for (text,) in paths]
+        if joined(None, ["".join(texts)]) == "".join(texts):
+            return texts
+    return [joined(None, path) for path in paths]
+
+
+def _places(rows: Rows) -> Coded:
+    """Where each reading was made, as texts; without a location, nowhere."""
+    texts = [
+        tuple(map(key_text, point)) if kind == 0 else (text,) for kind, point, text in rows.standings.values
+    ]
+    elsewhere = np.array([*(kind == 2 for kind, _, _ in rows.standings.values), False])
+    codes = rows.standings.codes
+    return Coded(np.where(elsewhere[codes], -1, codes), texts)
+
+
+def _words(rows: Rows, name: str) -> Coded:
+    """The texts of an attribute."""
+    batch = rows.batch
+    codes, keys = keyed(batch.column(name) if name in batch.schema.names else None, len(batch))
+    return Coded(codes.astype(np.int64), [(text,) for text in keys.to_pylist()])
+
+
 def _texts(value: Any) -> Iterator[str | None]:
     """The texts of a value; of a point, those of its coordinates."""
     yield from map(key_text, value) if isinstance(value, tuple) else [key_text(value)]
@@ -97,7 +150,7 @@ def scope(id: Id) -> str | None:
 # --- rules -------------------------------------------------------------------------------------
 
 
-def rule(core: Rule, names: Sequence[str], topic: Topic) -> SmcRule:
+def rule(core: Rule, names: Sequence[str]) -> SmcRule:
     """A predicate and computations as plain functions.
 
     Before a component's first event a comparison that mentions ``last`` is true, ``last.valid`` false.
@@ -107,18 +160,11 @@ def rule(core: Rule, names: Sequence[str], topic: Topic) -> SmcRule:
     return SmcRule(
         lambda context: (at_first if context.last is None else later)(context) is True,
         tuple(name for name in names if any(one.owner == name for one in inside)),
-        tuple((name, _of_kind(value(op), topic.by_name.get(name))) for name, op in core.sets),
+        tuple((name, value(op)) for name, op in core.sets),
         core.hold,
         timeless=not any(one.owner == LAST or one.name == "valid" for one in inside)
         and not _names(core.when),
     )
-
-
-def _of_kind(compute: Compute, attribute: Attribute | None) -> Compute:
-    """What is computed, as a float where the attribute is one."""
-    if attribute is None or attribute.kind != "float":
-        return compute
-    return lambda context: None if (found := compute(context)) is None else float(found)
 
 
 def remembering(op: Expression, *, exists: bool) -> Expression:
@@ -242,13 +288,6 @@ class Detection:
         """What holds in a state of the machine: (name, scope, since)."""
         for condition, scope, since in self.machine.holding(state):
             yield self.components[condition].name, scope, since
-
-
-def refuse_components(checked: Checked, where: str) -> None:
-    """Say that a runtime has no components, rather than leave them out."""
-    if checked.components:
-        name = checked.components[0].name
-        raise Unsupported(f"'{name}' is a component; components run in this process, not yet {where}")
 
 
 def meaning(component: Component) -> str:

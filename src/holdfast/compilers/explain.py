@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..lang.condition import Checked, Condition
 from ..lang.rewrite import names
 from ..lang.show import show
 from ..model.instant import show_duration
 from ..model.topic import Topic
-from . import sql
-from .detector import refuse_components
+from . import explain_correlation, explain_stages, sql
+from .correlation import refuse_correlations
 from .explain_component import explained
 from .machine import Group, groups
 
@@ -20,20 +20,28 @@ def explain(checked: Checked) -> str:
     by_name = {condition.name: condition for condition in checked.conditions}
     parts = ["\n".join(_machine(i, group, by_name)) for i, group in enumerate(groups(checked.conditions), 1)]
     parts += ["\n".join(explained(component)) for component in checked.components]
+    parts += explain_correlation.explained(checked.correlations)
     return "\n\n".join(parts) or "Nothing to run: no filter and no state is declared."
 
 
 def explain_on_spark(checked: Checked) -> str:
     """The plan on Spark, stage by stage; Spark need not run for it."""
-    refuse_components(checked, "on Spark")
+    refuse_correlations(checked, "on Spark")
     by_name = {condition.name: condition for condition in checked.conditions}
     machines = groups(checked.conditions)
-    if not machines:
+    if not machines and not checked.components:
         return explain(checked)
-    topics = dict.fromkeys(group.topic for group in machines)
-    parts = [
+    listened = {topic for component in checked.components for topic in component.listens}
+    watched = dict.fromkeys(group.topic for group in machines)
+    parts: list[Iterable[str]] = [
         *(_on_spark(i, group, by_name) for i, group in enumerate(machines, 1)),
-        *(_frame(topic, [c for c in checked.conditions if c.topic == topic]) for topic in topics),
+        *map(explained, checked.components),
+        *explain_stages.explained(checked),
+        *(
+            _frame(topic, [c for c in checked.conditions if c.topic == topic], topic in listened)
+            for topic in checked.topics
+            if topic in watched or topic in listened
+        ),
         _FILES,
         _LIVE,
     ]
@@ -67,14 +75,15 @@ def _live(condition: Condition) -> str:
     )
 
 
-def _frame(topic: Topic, conditions: list[Condition]) -> Iterator[str]:
+def _frame(topic: Topic, conditions: list[Condition], listened: bool) -> Iterator[str]:
     """What Spark does by itself with rows of a topic that come in a DataFrame."""
     tests = [op for c in conditions for op in ([c.enter] if c.momentary else [c.enter, c.exit])]
+    where = "every row: a component listens" if listened else sql.matching(tests, topic)
     yield f"a DataFrame of {topic.name}"
     yield f"  reads     {', '.join(['time', 'source', *(a.name for a in topic.attributes)])}"
     yield "            and, if it has them, topic, sequence, place, x, y, z"
-    yield f"  where     {sql.matching(tests, topic)}"
-    yield f"  collapse  {_collapsed(conditions)}"
+    yield f"  where     {where}"
+    yield f"  collapse  {'no: a component listens' if listened else _collapsed(conditions)}"
     yield "  then      crosses to Python once, is packed by machine and shard"
 
 

@@ -10,6 +10,7 @@ from ..lang.ops import Truth
 from ..lang.show import show
 from ..model.instant import show_duration
 from ..model.query import NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
+from .fusing import fused
 
 
 def explained(component: Component) -> Iterator[str]:
@@ -25,6 +26,17 @@ def explained(component: Component) -> Iterator[str]:
     yield f"  delivery  {_delivery(component)}"
     yield f"  drops     {_drops(component)}"
     yield f"  keeps     {'; '.join(_keeps(component))}"
+    yield f"  plan      {_plan(component)}"
+
+
+def _plan(component: Component) -> str:
+    """How it is evaluated in this process."""
+    made = fused(component)
+    if isinstance(made, str):
+        return f"reference machine, because {made}"
+    columns = [f"{c.name.removeprefix('.')}, " for of in made.plan.columns.values() for c in of]
+    then = f"; then, where they pass, {', '.join(map(show, made.left))}" if made.left else ""
+    return f"columns: {''.join(columns)}many instants at once{then}"
 
 
 def _rule(rule: Rule) -> str:

@@ -14,18 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..errors import UsageError, did_you_mean
+from ..model.correlation import TELLS, Tell
 from ..model.instant import Duration
 from ..model.qos import Delivery, Late
 from ..model.space import Point, Shape
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from ..model.unit import UNITS
-from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate
+from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate, unplaced
 from .ops import (
+    Correlate,
     DeclareRegion,
     DeclareTopic,
     Detect,
     Let,
     Levels,
+    Match,
     Name,
     Not,
     Statement,
@@ -166,6 +169,51 @@ class App:
                 Delivery(_duration(ordered), _late(late)),
             )
         )
+
+    def correlate(
+        self,
+        name: str,
+        *matches: str,
+        within: str | timedelta,
+        near: str | float | None = None,
+        region: str | Shape | None = None,
+        tell: Tell = "events",
+        ordered: str | timedelta | None = None,
+        late: Late = "drop",
+    ) -> None:
+        """``correlate name within … …`` with filters such as ``"ambient_temp in [-5, 2]"``; ``near`` is in
+        metres unless it has a unit."""
+        if tell not in TELLS:
+            raise UsageError(f"a correlation tells {', '.join(TELLS)}, not {tell!r}")
+        self._statements.append(
+            Correlate(
+                name,
+                tuple(map(_match, matches)),
+                _duration(within) or 0,
+                _length(near),
+                region,
+                tell,
+                Delivery(_duration(ordered), _late(late)),
+            )
+        )
+
+
+def _match(text: str) -> Match:
+    """A filter that does not know where it stood."""
+    from .parse import parse_match
+
+    match = parse_match(text)
+    low, high = (None if side is None else unplaced(side) for side in (match.low, match.high))
+    sensor = None if match.sensor is None else str(match.sensor)
+    return Match(str(match.attribute), low, high, match.strict, sensor)
+
+
+def _length(length: str | float | None) -> float | None:
+    if isinstance(length, str):
+        from .parse import parse_length
+
+        return parse_length(length)
+    return None if length is None else float(length)
 
 
 def _turn(when: Operand, hold: str | timedelta | None, sets: Mapping[str, Operand] | None) -> Turn:

@@ -14,16 +14,18 @@ from ..errors import DefinitionError, Place, UsageError, did_you_mean
 from ..model.query import Function
 from ..model.space import Gazetteer
 from ..model.topic import KINDS, RESERVED, Topic
-from ..model.unit import UNITS, conversion
-from . import reason, rewrite, scopes
+from ..model.unit import UNITS
+from . import reason, scopes
 from .component.check import components
 from .component.infer import implicit_topics
-from .condition import Caution, Checked, Component, Condition
+from .condition import Caution, Checked, Component, Condition, Correlated
+from .correlation import check as correlation
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
 from .ops import (
     Case,
     Collide,
+    Correlate,
     DeclareRegion,
     DeclareTopic,
     Detect,
@@ -38,7 +40,7 @@ from .ops import (
     Truth,
     place_of,
 )
-from .types import of_attribute, predicate, typed, unknown_attribute
+from .types import in_unit_of, of_attribute, predicate, typed, unknown_attribute
 
 if TYPE_CHECKING:
     from .app import App
@@ -69,30 +71,34 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     topics = _topics(_unique("topic", _all(DeclareTopic, statements), lambda s: s.topic.name))
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
     subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
-    named: list[Subscribe | Detect] = [*subscriptions, *detectors]
+    correlates = _all(Correlate, statements)
+    named: list[Subscribe | Detect | Correlate] = [*subscriptions, *detectors, *correlates]
     _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
     if not topics and (short := [s for s in subscriptions if s.topic is None]):
         topics = (implicit_topic(short, parameters),)
-    topics = topics or implicit_topics(detectors)
+    topics = topics or (*implicit_topics(detectors), *correlation.implicit_topics(correlates))
     filters = [s.name for s in subscriptions]
     made = components(detectors, topics, parameters, filters, _collide(statements))
     conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
+    joined = correlation.correlations(correlates, topics, parameters, known)
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
-    cases = tuple(_case(case, topics, (*conditions, *made)) for case in declared)
+    cases = tuple(_case(case, topics, (*conditions, *made, *joined)) for case in declared)
     warnings = [
         caution
         for statement, condition in zip(subscriptions, conditions, strict=True)
         for caution in _cautions(statement, condition, known)
     ]
+    for statement, checked in zip(correlates, joined, strict=True):
+        warnings += correlation.cautions(statement, checked, cases, known)
     warnings += [
         Caution(f"no region is named '{given.place}'", given.at, did_you_mean(given.place, known.by_name))
         for case in cases
         for given in case.given
         if known.regions and given.place is not None and given.place not in known.by_name
     ]
-    return Checked(topics, conditions, cases, tuple(warnings), made)
+    return Checked(topics, conditions, cases, tuple(warnings), made, joined)
 
 
 def _collide(statements: Iterable[Statement]) -> Function:
@@ -262,7 +268,7 @@ def _cautions(statement: Subscribe, condition: Condition, regions: Gazetteer) ->
 # --- cases -------------------------------------------------------------------------------------
 
 
-def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[Condition | Component]) -> Case:
+def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[_Checked]) -> Case:
     """The case with whole rows, in the units and kinds of the attributes."""
     given = tuple(_given(given, topics) for given in case.given)
     if not case.expect:
@@ -279,6 +285,7 @@ def _given(given: Given, topics: Sequence[Topic]) -> Given:
     return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
 
 
+_Checked = Condition | Component | Correlated
 Cell = Number | Text | Truth | None
 
 
@@ -302,7 +309,7 @@ def _cell(cell: Cell, topic: Topic, index: int) -> Cell:
         raise DefinitionError(f"'{attribute.name}' of topic '{topic.name}' is {attribute.kind}", cell.at)
     if not isinstance(found, Quantity) or not isinstance(wanted, Quantity):
         return cell
-    value = _in_unit_of(found, wanted, cell, attribute.name)
+    value = in_unit_of(found, wanted, cell, attribute.name)
     if attribute.kind == "float":
         return Number(float(value), at=cell.at)
     if not isinstance(value, int):
@@ -310,18 +317,7 @@ def _cell(cell: Cell, topic: Topic, index: int) -> Cell:
     return Number(value, at=cell.at)
 
 
-def _in_unit_of(found: Quantity, wanted: Quantity, cell: Expression, name: str) -> float | int:
-    assert isinstance(found.core, Number)
-    if found.unit is None:
-        return found.core.value
-    if wanted.unit is None or wanted.unit.dimension != found.unit.dimension:
-        raise DefinitionError(f"'{name}' is not measured in {found.unit.name}", cell.at)
-    core = rewrite.scaled(found.core, *conversion(found.unit, wanted.unit))
-    assert isinstance(core, Number)
-    return core.value
-
-
-def _expect(expect: Expect, conditions: Sequence[Condition | Component]) -> None:
+def _expect(expect: Expect, conditions: Sequence[_Checked]) -> None:
     names = [c.name for c in conditions]
     if expect.subscription not in names:
         raise DefinitionError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import Place, pointed
+from ..model.correlation import Correlation, Tell
 from ..model.instant import Duration
 from ..model.qos import Delivery
 from ..model.query import Function, Query
@@ -80,6 +81,28 @@ class Component:
         return self.exit.when == Truth(True)
 
 
+@dataclass(frozen=True)
+class Correlated:
+    """A checked correlation.
+
+    Filter ``i`` of ``correlation`` is over attribute ``measured[i]`` of a topic; ``forest`` is the region,
+    if any, with the places and sources in it; ``topic`` is what complex events are published as.
+    """
+
+    name: str
+    correlation: Correlation
+    measured: tuple[tuple[Topic, str], ...]
+    forest: Forest | None
+    tell: Tell
+    delivery: Delivery
+    topic: Topic
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The topics that its filters look at."""
+        return tuple(dict.fromkeys(topic for topic, _ in self.measured))
+
+
 @dataclass(frozen=True, slots=True)
 class Caution:
     """A definition that is probably a mistake; it runs all the same."""
@@ -97,16 +120,18 @@ class Caution:
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked definition: topics of readings, conditions and components in the order of the text,
-    cases, warnings."""
+    """A checked definition: topics of readings; conditions, components and correlations in the order of
+    the text; cases, warnings."""
 
     topics: tuple[Topic, ...]
     conditions: tuple[Condition, ...]
     cases: tuple[Case, ...] = ()
     warnings: tuple[Caution, ...] = ()
     components: tuple[Component, ...] = ()
+    correlations: tuple[Correlated, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
-        """The topics that notifications can be of: those of readings and those of components."""
-        return (*self.topics, *(component.topic for component in self.components))
+        """The topics that notifications can be of: those of readings, of components, of complex events."""
+        complex_events = (one.topic for one in self.correlations if one.tell != "events")
+        return (*self.topics, *(component.topic for component in self.components), *complex_events)

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING
 
 from ..errors import DefinitionError, Place, did_you_mean
 from ..model.unit import UNITS
+from .correlation import fault as correlation
 
 if TYPE_CHECKING:
     from lark import Lark
     from lark.exceptions import UnexpectedInput
 
-STATEMENTS = ("let", "topic", "region", "gazetteer", "filter", "state", "case", "given", "expect")
+STATEMENTS = (
+    "let", "topic", "region", "gazetteer", "filter", "state", "correlate", "case", "given", "expect",
+)  # fmt: skip
 CLAUSES = ("per", "scope", "within", "timely", "ordered", "late", "where", "on")
 COMPONENT = ("enter", "exit", "for", "set", "tick", "here", "over", "each")
 
@@ -136,7 +139,7 @@ def _unknown_statement(fault: Fault) -> DefinitionError | None:
     if instead is not None:
         return instead
     near = did_you_mean(word[1], STATEMENTS + CLAUSES)
-    all_words = f"A statement starts with {', '.join(STATEMENTS[:6])} or {STATEMENTS[6]}."
+    all_words = f"A statement starts with {', '.join(STATEMENTS[:7])} or {STATEMENTS[7]}."
     return fault.error_at(
         word.start(1),
         len(word[1]),
@@ -258,6 +261,7 @@ def _component_part(fault: Fault) -> DefinitionError | None:
 _MISTAKES: tuple[Callable[[Fault], DefinitionError | None], ...] = (
     _unclosed_text,
     _other_quotes,
+    correlation.mistake,
     _missing_on,
     _component_word,
     _component_part,
@@ -279,14 +283,15 @@ _OPERATOR = {"COMPARE", "PLUS", "MINUS", "TIMES", "OVER", "_AND", "_OR", "_IN"}
 _PART = {
     "LPAR", "_AMONG", "_AT", "_CLOSEST", "_EACH", "_ENTER", "_EVER", "FUNCTION", "HOW", "_OVER", "_WITHIN",
 }  # fmt: skip
-_START = {f"_{word.upper()}" for word in STATEMENTS} | {"NAME", "LSQB", "_N", "$END"}
+_START = {f"_{word.upper()}" for word in STATEMENTS} | {"NAME", "LSQB", "_N", "$END", "_COLLIDE"}
 
 _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
+    ({"ATTRIBUTE"}, {"ATTRIBUTE", "NUMBER", "QUANTITY", "MINUS", "LBRACE"}, "a filter"),
     ({"NAME", "NUMBER"}, _OPERAND, "a number, an attribute, '('"),
     ({"COMPARE"}, _OPERATOR, "an operator"),
     ({"_LET"}, _START, "a statement"),
     ({"MISSING"}, {"MISSING", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE", "MINUS"}, "a value, '_'"),
-    ({"NUMBER"}, {"NUMBER", "QUANTITY", "MINUS"}, "a number"),
+    ({"NUMBER"}, {"NUMBER", "QUANTITY", "MEASURE", "MINUS"}, "a number"),
     ({"_OVER", "_ENTER"}, _PART | {"NAME"}, "'over', 'each', 'within', another query, 'enter'"),
     ({"NAME", "STRING"}, {"NAME", "STRING"}, "a name"),
 )

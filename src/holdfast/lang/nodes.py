@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DefinitionError, Place, did_you_mean
 from ..model.instant import Duration
-from ..model.space import Point
+from ..model.space import Point, Shape, circle, polygon, rectangle
 from ..model.unit import UNITS
 from . import literal
 from .ops import (
@@ -160,6 +160,22 @@ def coordinate_of(node: Node) -> float:
         message = f"{number.unit} is not a unit of length"
         raise DefinitionError(message, place(node), hint="Coordinates and radii are in metres.")
     return float(number.value * unit.factor)
+
+
+def shape_of(node: Tree[Token]) -> Shape:
+    """A rectangle, circle or polygon."""
+    try:
+        match node.data, list(node.children):
+            case "rectangle", [low, high]:
+                return rectangle(point_of(low), point_of(high))
+            case "circle", [centre, radius]:
+                return circle(point_of(centre), coordinate_of(radius))
+            case "polygon", corners:
+                return polygon(point_of(corner) for corner in corners)
+            case other:
+                raise AssertionError(other)
+    except ValueError as error:
+        raise wrong(error, node) from None
 
 
 # --- expressions -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ..errors import Place
+from ..model.correlation import Tell
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
@@ -239,6 +240,36 @@ class Collide:
 
 
 @dataclass(frozen=True, slots=True)
+class Match:
+    """``ambient_temp of "s12" in [-5, 2)``: the range of a correlation's attribute; a side that is
+    ``None`` is open to infinity, and ``strict`` says of both whether their ends are left out."""
+
+    attribute: str
+    low: Expression | None = None
+    high: Expression | None = None
+    strict: tuple[bool, bool] = (False, False)
+    sensor: str | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Correlate:
+    """``correlate Storm within 2 min, 500 m in region Pass …``: readings that agree in time and space.
+
+    ``near`` is in metres; ``region`` is a name, or a shape in its place.
+    """
+
+    name: str
+    matches: tuple[Match, ...]
+    within: Duration
+    near: float | None = None
+    region: str | Shape | None = None
+    tell: Tell = "events"
+    delivery: Delivery = TIMELY
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """Readings of a test case: one row each ``every``, from ``start``, of one source."""
 
@@ -272,4 +303,6 @@ class Case:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
-Statement = Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Case
+Statement = (
+    Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
+)  # fmt: skip

@@ -19,8 +19,9 @@ from ..model.query import Query
 from ..model.unit import UNITS
 from .app import App
 from .component.tree import select
-from .nodes import duration, expression, levels, parts_of, place
-from .ops import Expression, Levels
+from .correlation.tree import match_of
+from .nodes import coordinate_of, duration, expression, levels, parts_of, place
+from .ops import Expression, Levels, Match
 from .tree import statements
 
 if TYPE_CHECKING:
@@ -75,6 +76,16 @@ def parse_query(text: str) -> Query:
     return _read(text, None, "select", select)
 
 
+def parse_match(text: str) -> Match:
+    """A filter of a correlation, such as ``ambient_temp in [-5, 2]``."""
+    return _read(text, None, "match", match_of)
+
+
+def parse_length(text: str) -> float:
+    """A length such as ``500 m``, in metres."""
+    return _read(text, None, "coordinate", coordinate_of)
+
+
 # --- text to tree ------------------------------------------------------------------------------
 
 
@@ -88,7 +99,7 @@ def _parser() -> Lark:
         grammar.replace("<UNITS>", units),
         parser="lalr",
         lexer="contextual",
-        start=["file", "expression", "levels", "duration", "select"],
+        start=["file", "expression", "levels", "duration", "select", "match", "coordinate"],
         propagate_positions=True,
         maybe_placeholders=True,
     )

@@ -18,6 +18,7 @@ from .ops import (
     Case,
     Collide,
     Compare,
+    Correlate,
     DeclareRegion,
     DeclareTopic,
     Detect,
@@ -73,8 +74,8 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
         case DeclareTopic(topic):
             return show_topic(topic)
         case DeclareRegion(name, shape, parent):
-            shaped = "" if shape is None else f" = {_shape(shape)}"
-            return f"region {_label(name)}{shaped}" + ("" if parent is None else f" in {_label(parent)}")
+            shaped = "" if shape is None else f" = {show_shape(shape)}"
+            return f"region {label(name)}{shaped}" + ("" if parent is None else f" in {label(parent)}")
         case UseGazetteer(path):
             return f"gazetteer {write_text(path)}"
         case Subscribe():
@@ -83,6 +84,10 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             from .component import show, table
 
             return (show.show_detect if notation == "readable" else table.show_table)(statement)
+        case Correlate():
+            from .correlation.show import show_correlate
+
+            return show_correlate(statement)
         case Collide(function):
             return f"collide {function}"
         case Case(name, given, expect):
@@ -100,12 +105,13 @@ def _attribute(attribute: Attribute) -> str:
     return " ".join(filter(None, (attribute.name, attribute.kind, attribute.unit)))
 
 
-def _shape(shape: Shape) -> str:
+def show_shape(shape: Shape) -> str:
+    """``circle (0, 0) 500``."""
     match shape:
         case Rectangle(low, high):
             return f"rectangle {_point(low)} {_point(high)}"
         case Circle(centre, radius):
-            return f"circle {_point(centre)} {_coordinate(radius)}"
+            return f"circle {_point(centre)} {show_coordinate(radius)}"
         case Polygon(corners):
             return f"polygon {' '.join(map(_point, corners))}"
         case _:
@@ -113,14 +119,16 @@ def _shape(shape: Shape) -> str:
 
 
 def _point(point: Point) -> str:
-    return f"({', '.join(map(_coordinate, point))})"
+    return f"({', '.join(map(show_coordinate, point))})"
 
 
-def _coordinate(value: float) -> str:
+def show_coordinate(value: float) -> str:
+    """A length in metres."""
     return write_number(value + 0.0).removesuffix(".0")  # -0.0 is 0
 
 
-def _label(name: str) -> str:
+def label(name: str) -> str:
+    """A name, in quotes where it must be."""
     return name if is_name(name) else write_text(name)
 
 
@@ -131,7 +139,7 @@ def _subscribe(statement: Subscribe) -> str:
     elif statement.exit == Truth(True) and is_name(statement.name):
         head = f"filter {statement.name} on {statement.topic} where {enter}"
     else:
-        head = f"state {_label(statement.name)} on {statement.topic} [{enter}; {exit}]"
+        head = f"state {label(statement.name)} on {statement.topic} [{enter}; {exit}]"
     return " ".join([head, *_clauses(statement)])
 
 
@@ -147,7 +155,7 @@ def _clauses(statement: Subscribe) -> list[str]:
 
 def show_levels(levels: Levels) -> str:
     """``room, sensor within floor``."""
-    return " within ".join(", ".join(map(_label, level)) for level in levels)
+    return " within ".join(", ".join(map(label, level)) for level in levels)
 
 
 def show_delivery(delivery: Delivery) -> str:
@@ -176,7 +184,7 @@ def _row(row: tuple[Number | Text | Truth | None, ...]) -> str:
 def _expect(expect: Expect) -> str:
     scope = "" if expect.scope is None else f" in {write_text(expect.scope)}"
     marks = ", ".join(f"{status} at {show_duration(when)}" for status, when in expect.marks)
-    return f"  expect {_label(expect.subscription)}{scope}: {marks or 'nothing'}"
+    return f"  expect {label(expect.subscription)}{scope}: {marks or 'nothing'}"
 
 
 # --- expressions -------------------------------------------------------------------------------

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DefinitionError, did_you_mean
 from ..model.instant import MINUTE
-from ..model.qos import Delivery, Late
+from ..model.qos import LATE, Delivery
 from ..model.query import Function
-from ..model.space import Shape, circle, polygon, rectangle
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from .component.table import table
 from .component.tree import component
+from .correlation.tree import correlate
 from .nodes import (
     as_token,
     as_tree,
-    coordinate_of,
     duration,
     expression,
     is_tree,
@@ -27,11 +26,11 @@ from .nodes import (
     one_of,
     place,
     point_of,
+    shape_of,
     signed,
     text_of,
     topic_word,
     word_of,
-    wrong,
 )
 from .ops import (
     Case,
@@ -65,7 +64,6 @@ _OTHER_KINDS: dict[str, Kind] = {
     "boolean": "bool", "flag": "bool",
 }  # fmt: skip
 STATUSES = ("ingress", "egress", "atomic")
-LATE: tuple[Late, ...] = ("drop", "apply")
 
 
 # --- statements --------------------------------------------------------------------------------
@@ -104,6 +102,8 @@ def statements(tree: Node) -> Iterator[Statement]:
                 yield table(parts)
             case "collide":
                 yield Collide(cast(Function, str(parts[0])), place(parts[0]))
+            case "correlate":
+                yield correlate(parts)
             case "case":
                 yield _case(parts)
             case other:
@@ -131,25 +131,10 @@ def _region(parts: list[Any]) -> DeclareRegion:
     name, shape, parent = parts
     return DeclareRegion(
         label_of(name),
-        None if shape is None else _shape(shape),
+        None if shape is None else shape_of(shape),
         None if parent is None else label_of(parent),
         place(name),
     )
-
-
-def _shape(node: Tree[Token]) -> Shape:
-    try:
-        match node.data, list(node.children):
-            case "rectangle", [low, high]:
-                return rectangle(point_of(low), point_of(high))
-            case "circle", [centre, radius]:
-                return circle(point_of(centre), coordinate_of(radius))
-            case "polygon", corners:
-                return polygon(point_of(corner) for corner in corners)
-            case other:
-                raise AssertionError(other)
-    except ValueError as error:
-        raise wrong(error, node) from None
 
 
 # --- subscriptions -----------------------------------------------------------------------------

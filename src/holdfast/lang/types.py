@@ -311,6 +311,18 @@ def _no_unit(left: Quantity, right: Quantity, op: Arithmetic | Compare, how: str
     )
 
 
+def in_unit_of(found: Quantity, wanted: Quantity, op: Expression, name: str) -> float | int:
+    """A constant in the unit of the attribute of that name."""
+    assert isinstance(found.core, Number)
+    if found.unit is None:
+        return found.core.value
+    if wanted.unit is None or wanted.unit.dimension != found.unit.dimension:
+        raise DefinitionError(f"'{name}' is not measured in {found.unit.name}", op.at)
+    core = rewrite.scaled(found.core, *conversion(found.unit, wanted.unit))
+    assert isinstance(core, Number)
+    return core.value
+
+
 # --- comparisons -------------------------------------------------------------------------------
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from .instant import Duration
 
 Late = Literal["drop", "apply"]
+LATE: tuple[Late, ...] = get_args(Late)
 
 
 @dataclass(frozen=True, slots=True)

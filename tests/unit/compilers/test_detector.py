@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.compilers.detector import key, refuse_components, remembering, value
+from holdfast.compilers.detector import coded, detection, key, remembering, value
 from holdfast.compilers.explain import explain
-from holdfast.errors import Unsupported
 from holdfast.lang.check import check
 from holdfast.lang.evaluate import value as plainly
 from holdfast.lang.kinds import Scope
@@ -19,8 +18,12 @@ from holdfast.lang.parse import parse
 from holdfast.lang.rewrite import parts
 from holdfast.lang.show import show
 from holdfast.lang.types import predicate
-from holdfast.machines.detector.knowledge import Knowledge
+from holdfast.machines.detector.knowledge import Knowledge, of_event
+from holdfast.machines.detector.rows import Rows
 from holdfast.machines.detector.smc import Context
+from holdfast.model.batch import from_events
+from holdfast.model.event import Event
+from support.columnar import TOPICS, definitions, histories
 from support.definitions import TOPIC, predicates, readings
 
 # --- values ------------------------------------------------------------------------------------
@@ -88,6 +91,18 @@ def test_a_key_is_the_text_of_a_value_and_missing_is_no_key():
     assert key(["location"])(Knowledge("T", 0, "s", {}, None, "A5")) == "A5"
 
 
+@given(definitions(), histories)
+@settings(max_examples=30)
+def test_many_readings_have_the_keys_that_each_of_them_has(text, events):
+    for query in (query for _, query in check(parse(text)).components[0].inputs if query.separate):
+        for topic in check(parse(TOPICS)).topics:
+            mine = [event for event in events if event.topic == topic.name]
+            codes, keys = coded(query.separate)(Rows(topic, from_events(topic, mine)))
+            expected = [key(query.separate)(of_event(event)) for event in mine]
+            assert [keys[code] if code >= 0 else None for code in codes] == expected
+            assert len(set(keys)) == len(keys)
+
+
 # --- the plan ----------------------------------------------------------------------------------
 
 
@@ -116,6 +131,7 @@ def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
         "  delivery  ordered: 5 s behind the latest event; a later one goes to the late output",
         "  drops     events without location",
         "  keeps     of A the last 30 s; of B what is nearest in time; the last event of each scope",
+        "  plan      reference machine, because a guard is over a predicate that time alone can change",
         "",
         "component Near, level 2, from Cold, User",
         "  A         Cold within 10 m of here",
@@ -126,6 +142,7 @@ def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
         TIMELY,
         "  drops     events outside the locations of its queries",
         "  keeps     of A the latest of each place and status; the last event of each scope",
+        "  plan      reference machine, because each source of User carries a replica",
         "",
         "component Hot, level 1, from T",
         "  looks at  T each source",
@@ -136,13 +153,22 @@ def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
         TIMELY,
         "  drops     events without source",
         "  keeps     the latest of each place and status; the last event of each scope",
+        "  plan      columns: value, many instants at once",
     ]
 
 
-def test_a_runtime_without_components_says_so():
-    checked = check(parse("topic T (value float) state S A = T enter A.value > 1 exit true"))
-    with pytest.raises(
-        Unsupported, match="'S' is a component; components run in this process, not yet on Spark"
-    ):
-        refuse_components(checked, "on Spark")
-    refuse_components(check(parse("topic T (value float)")), "on Spark")
+def test_an_attribute_that_one_input_counts_and_another_measures_is_a_float():
+    checked = check(
+        parse(
+            "topic T (n int)\ntopic U (n float)\n"
+            "state S\n  A = T\n  B = U\n  enter A.n > 1 && B.n > 1\n  exit A.n < 1\n"
+        )
+    )
+    (component,) = checked.components
+    assert component.topic.by_name["n"].kind == "float"
+    machine = detection([component], checked.topics).machine
+    state = machine.initial()
+    for event in (Event("U", 0, "u", {"n": 2.0}), Event("T", 1, "t", {"n": 3})):
+        state, _ = machine.react(state, event)
+    _, told = machine.advance(state, 2)
+    assert [repr(one.event.attributes["n"]) for one in told] == ["3.0"]

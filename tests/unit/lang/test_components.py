@@ -506,3 +506,10 @@ def test_a_wrong_table_is_explained(table, message):
     with pytest.raises(DefinitionError) as caught:
         check(parse(table))
     assert message in caught.value.message
+
+
+def test_whole_numbers_of_one_moment_and_place_meet_in_their_mean_which_may_be_none():
+    text = "topic T (n int, road int)\nstate S\n  A = T each road\n  enter A.n > 1\n  exit A.n < 1\n"
+    for collide, kind in (("", "float"), ("collide max\n", "int")):
+        (component,) = check(parse(collide + text)).components
+        assert {a.name: a.kind for a in component.topic.attributes} == {"n": kind, "road": "int"}

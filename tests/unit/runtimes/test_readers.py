@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -18,7 +17,6 @@ from holdfast.files.find import find
 from holdfast.files.reading import Reading
 from holdfast.lang import ops
 from holdfast.model.batch import from_events
-from holdfast.model.qos import TIMELY
 from support.histories import REGIONS, TOPIC, histories, subscriptions
 from support.runtimes import in_order
 
@@ -26,14 +24,15 @@ replay = pytest.importorskip("holdfast.runtimes.spark.replay")
 source = pytest.importorskip("holdfast.runtimes.spark.source")
 notice = pytest.importorskip("holdfast.runtimes.spark.notice")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
+history = pytest.importorskip("holdfast.runtimes.spark.shard")
 
 
 def by_readers(checked, files):
     """The notifications, and the readers' reports."""
     reading = Reading(checked.topics)
-    conditions = tuple(replace(condition, delivery=TIMELY) for condition in checked.conditions)
+    work = history.Work.on_history(checked)
     tasks = tuple(replay.tasks(files, reading, cores=1))
-    job = source.Job(conditions, reading, tasks, shards=2)
+    job = source.Job(work, reading, tasks, shards=2)
     shards, reports = {}, []
     for number, task in enumerate(tasks):
         for row in source.run(job, task, number):
@@ -42,7 +41,7 @@ def by_readers(checked, files):
                 reports.append(msgspec.msgpack.decode(raw, type=source.Report))
             else:
                 shards.setdefault((machine, shard), []).append(raw)
-    tables = [replay.step_shard(conditions, checked.topics, key[0], raw) for key, raw in shards.items()]
+    tables = [history.step_shard(work, key[0], raw)[0] for key, raw in shards.items()]
     found = [n for table in tables for n in notice.from_table(checked.topics, table)]
     return sorted(found, key=lambda n: n.order), reports
 

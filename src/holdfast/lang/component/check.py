@@ -30,6 +30,7 @@ class _Known:
     below: dict[str, Component]
     parameters: Parameters
     filters: frozenset[str]
+    collide: Function
 
 
 def components(
@@ -40,7 +41,7 @@ def components(
     collide: Function,
 ) -> tuple[Component, ...]:
     """The components of a definition, in the order of the text."""
-    known = _Known({topic.name: topic for topic in topics}, {}, parameters, frozenset(filters))
+    known = _Known({topic.name: topic for topic in topics}, {}, parameters, frozenset(filters), collide)
     for statement in _ordered(statements):
         try:
             made = replace(_component(statement, known), collide=collide)
@@ -75,7 +76,7 @@ def _component(statement: Detect, known: _Known) -> Component:
     _check_names(statement, known)
     queries = dict(statement.inputs)
     listening = {name: [_topic(t, known, statement) for t in query.topics] for name, query in queries.items()}
-    shown = {name: attributes_of(query, listening[name]) for name, query in queries.items()}
+    shown = {name: attributes_of(query, listening[name], known.collide) for name, query in queries.items()}
     for name, query in queries.items():
         _check_query(name, query, listening[name], shown[name], statement)
     topic, scope = _published(statement, shown, _scope(statement, shown, listening, known))

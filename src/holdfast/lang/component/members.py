@@ -64,15 +64,22 @@ def _every(owner: str) -> dict[str, Typed]:
     }
 
 
-def attributes_of(query: Query, topics: Sequence[Topic]) -> dict[str, Attribute]:
-    """The attributes that all topics of a query have, after its functions."""
+def attributes_of(query: Query, topics: Sequence[Topic], collide: Function) -> dict[str, Attribute]:
+    """The attributes that all topics of a query have, after its functions; before them, readings of one
+    moment and place become one, by a function too."""
     first, *others = topics
     found: dict[str, Attribute] = {}
     for attribute in first.attributes:
         alike = [topic.by_name.get(attribute.name) for topic in others]
         if all(one is not None and (one.kind, one.unit) == (attribute.kind, attribute.unit) for one in alike):
-            found[attribute.name] = _after(attribute, query)
+            found[attribute.name] = _after(_met(attribute, query, collide), query)
     return found
+
+
+def _met(attribute: Attribute, query: Query, collide: Function) -> Attribute:
+    """An attribute of readings that may have met: the mean of whole numbers need not be one."""
+    halved = attribute.kind == "int" and collide in ("avg", "stddev") and attribute.name not in query.each
+    return replace(attribute, kind="float") if halved else attribute
 
 
 def _after(attribute: Attribute, query: Query) -> Attribute:

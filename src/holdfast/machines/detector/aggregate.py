@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from ...model.event import Value
+from ...model.instant import Instant
 from ...model.query import Function
 from ...model.space import Point
 from .knowledge import Knowledge, order
@@ -28,13 +32,20 @@ def aggregated(values: Sequence[Value], function: Function) -> Value:
         found = _FUNCTIONS[function](numbers)
     except (ValueError, OverflowError):  # ∞ − ∞, or beyond what a float can hold
         return None
-    beyond = found is not None and isinstance(found, int) and not -(2**63) <= found < 2**63
-    return None if beyond else found
+    beyond = isinstance(found, int) and not -(2**63) <= found < 2**63
+    return None if beyond or found != found else found
 
 
 def total(numbers: Sequence[Number]) -> Number:
     """The exact sum, rounded once: no order of the numbers gives another."""
-    return sum(numbers) if all(isinstance(n, int) for n in numbers) else math.fsum(numbers)
+    if all(isinstance(n, int) for n in numbers):
+        return sum(numbers)
+    if infinite := [n for n in numbers if math.isinf(n)]:
+        return math.fsum(infinite)
+    try:
+        return math.fsum(numbers)
+    except OverflowError:  # on the way; the sum itself may be small
+        return float(sum(map(Fraction, numbers)))
 
 
 def mean(numbers: Sequence[Number]) -> float:
@@ -46,7 +57,10 @@ def deviation(numbers: Sequence[Number]) -> float | None:
     if len(numbers) < 2:
         return None
     middle = mean(numbers)
-    return math.sqrt(math.fsum((n - middle) ** 2 for n in numbers) / (len(numbers) - 1))
+    squares = [(n - middle) * (n - middle) for n in numbers]
+    if not all(map(math.isfinite, squares)):
+        return None
+    return math.sqrt(total(squares) / (len(numbers) - 1))
 
 
 _FUNCTIONS: Mapping[Function, Callable[[Sequence[Number]], Number | None]] = {
@@ -54,49 +68,128 @@ _FUNCTIONS: Mapping[Function, Callable[[Sequence[Number]], Number | None]] = {
 }  # fmt: skip
 
 
-def merged(points: Sequence[Knowledge], functions: Functions, keys: Collection[str] = ()) -> Knowledge:
+class Group(Protocol):
+    """Knowledge points in order, by what they have."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Their attributes."""
+
+    def values(self, name: str) -> Sequence[Value]:
+        """What each has of an attribute."""
+
+    @property
+    def times(self) -> Sequence[Instant]: ...
+
+    @property
+    def spots(self) -> Sequence[Point | None]: ...
+
+    @property
+    def places(self) -> Sequence[str | None]: ...
+
+    @property
+    def count(self) -> int:
+        """For how many readings they stand."""
+
+    @property
+    def valid(self) -> bool:
+        """Whether one of them is."""
+
+    @property
+    def newest(self) -> Knowledge:
+        """The event that contributed last, the least of several."""
+
+    def point(self, i: int) -> Knowledge:
+        """One of them."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Knowledge points as a group."""
+
+    all: Sequence[Knowledge]
+
+    @property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(chain.from_iterable(p.attributes for p in self.all)))
+
+    def values(self, name: str) -> list[Value]:
+        return [p.attributes.get(name) for p in self.all]
+
+    @property
+    def times(self) -> list[Instant]:
+        return [p.time for p in self.all]
+
+    @property
+    def spots(self) -> list[Point | None]:
+        return [p.at for p in self.all]
+
+    @property
+    def places(self) -> list[str | None]:
+        return [p.place for p in self.all]
+
+    @property
+    def count(self) -> int:
+        return sum(p.count for p in self.all)
+
+    @property
+    def valid(self) -> bool:
+        return any(p.valid for p in self.all)
+
+    @property
+    def newest(self) -> Knowledge:
+        return max(self.all, key=lambda p: p.newest.time).newest
+
+    def point(self, i: int) -> Knowledge:
+        return self.all[i]
+
+
+def merged(points: Iterable[Knowledge], functions: Functions, keys: Collection[str] = ()) -> Knowledge:
     """One knowledge point for a group of them, which have their keys in common."""
-    points = sorted(points, key=order)
-    names = list(dict.fromkeys(chain.from_iterable(p.attributes for p in points)))
+    return combined(Points(sorted(points, key=order)), functions, keys)
+
+
+def combined(group: Group, functions: Functions, keys: Collection[str] = ()) -> Knowledge:
+    """The same of a group in order."""
+    names = group.names
     by_name = dict.fromkeys(names, functions) if isinstance(functions, str) else dict(functions)
     attributes = {
-        name: _attribute(points, name, None if name in keys else by_name.get(name)) for name in names
+        name: _attribute(group.values(name), None if name in keys else by_name.get(name)) for name in names
     }
     shape = _extreme if names and by_name.get(names[0]) in ("max", "min") else _middle
-    newest = max(points, key=lambda p: p.newest.time).newest
-    count = sum(p.count for p in points)
+    newest = group.newest
     return replace(
-        shape(points, attributes, names),
+        shape(group, attributes),
         attributes=attributes,
-        count=count,
+        count=group.count,
         latest=newest,
         source=newest.source,
     )
 
 
-def _attribute(points: Sequence[Knowledge], name: str, function: Function | None) -> Value:
+def _attribute(values: Sequence[Value], function: Function | None) -> Value:
     """The function of its values; of text and truth, and without a function, the value that all have."""
-    values = [p.attributes.get(name) for p in points]
     found = None if function is None else aggregated(values, function)
     if found is None and len(set(values)) == 1 and (function is None or isinstance(values[0], (str, bool))):
         return values[0]
     return found
 
 
-def _extreme(points: Sequence[Knowledge], attributes: Mapping[str, Value], names: Sequence[str]) -> Knowledge:
+def _extreme(group: Group, attributes: Mapping[str, Value]) -> Knowledge:
     """Index and validity of the least that attains the extreme of the first attribute."""
-    first = names[0]
-    return next((p for p in points if p.attributes.get(first) == attributes[first]), points[0])
+    name, wanted = next(iter(attributes.items()))
+    return group.point(next((i for i, value in enumerate(group.values(name)) if value == wanted), 0))
 
 
-def _middle(points: Sequence[Knowledge], attributes: Mapping[str, Value], names: Sequence[str]) -> Knowledge:
+def _middle(group: Group, attributes: Mapping[str, Value]) -> Knowledge:
     """The mean of time and place, valid if one of them is; what has no mean is the least's."""
+    times, places = group.times, group.places
     return replace(
-        points[0],
-        time=sum(p.time for p in points) // len(points),
-        at=_centre([p.at for p in points]),
-        place=points[0].place if len({p.place for p in points}) == 1 else None,
-        valid=any(p.valid for p in points),
+        group.point(0),
+        time=sum(times) // len(times),
+        at=_centre(group.spots),
+        place=places[0] if len(set(places)) == 1 else None,
+        valid=group.valid,
     )
 
 

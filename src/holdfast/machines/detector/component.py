@@ -42,7 +42,7 @@ class Instance(msgspec.Struct):
     pending: Instant | None = None
 
 
-class State(msgspec.Struct):
+class State(msgspec.Struct, tag="points"):
     """``held`` is the input buffer, ``wakes`` the instants at which something changes by itself, both
     heaps; everything before ``until`` has been evaluated."""
 
@@ -75,6 +75,7 @@ def take(smc: Smc, state: State, known: Knowledge) -> None:
     if is_late(state, known):
         for _ in _update(smc, state, known):
             pass
+        _set_tick(smc, state, state.until - 1)
     else:
         heappush(state.held, (known.time, _number(state), known))
 
@@ -108,6 +109,11 @@ def _awaken(smc: Smc, state: State, now: Instant) -> Iterator[Concern]:
         yield heappop(state.wakes)[2]
     if state.tick == now:
         yield (None, None)
+    _set_tick(smc, state, now)
+
+
+def _set_tick(smc: Smc, state: State, now: Instant) -> None:
+    """The next tick after an instant, while something is known."""
     if smc.tick is not None:
         state.tick = (now // smc.tick + 1) * smc.tick if any(state.info.points.values()) else None
 
@@ -118,18 +124,26 @@ def _update(smc: Smc, state: State, known: Knowledge) -> Iterator[Concern]:
     if known.topic == smc.here and known.time >= state.hosts.get(known.source, (BEGINNING, None))[0]:
         state.hosts[known.source] = (known.time, known.location)
         yield (known.source, None)
-    for name, one in smc.inputs.items():
-        key = "" if one.key is None else one.key(known)
-        if key is None or not is_looked_at(one.query, known, _stationary(smc)):
-            continue
-        infospace.insert(state.info, name, key, known)
-        concern = (None, None if one.key is None else key)
-        for moment in infospace.moments(one.query, known):
-            _wake(state, moment, concern)
-        yield concern
+    for name in smc.inputs:
+        if (concern := look(smc, state, name, known)) is not None:
+            yield concern
 
 
-def _wake(state: State, at: Instant, concern: Concern) -> None:
+def look(smc: Smc, state: State, name: str, known: Knowledge) -> Concern | None:
+    """Let a query look at an event; whom it concerns, if the query does."""
+    one = smc.inputs[name]
+    key = "" if one.key is None else one.key(known)
+    if key is None or not is_looked_at(one.query, known, _stationary(smc)):
+        return None
+    infospace.insert(state.info, name, key, known)
+    concern = (None, None if one.key is None else key)
+    for moment in infospace.moments(one.query, known):
+        wake(state, moment, concern)
+    return concern
+
+
+def wake(state: State, at: Instant, concern: Concern) -> None:
+    """Evaluate at an instant, unless it has been."""
     if at >= state.until:
         heappush(state.wakes, (at, _number(state), concern))
 
@@ -188,7 +202,7 @@ def _evaluate(smc: Smc, state: State, id: Id, now: Instant) -> Iterator[Told]:
     elif began != instance.pending:
         state.instances[id] = msgspec.structs.replace(instance, pending=began)
         if began is not None:
-            _wake(state, began + rule.hold, id)
+            wake(state, began + rule.hold, id)
         elif instance.last is None:
             del state.instances[id]
     for name, one in smc.inputs.items():

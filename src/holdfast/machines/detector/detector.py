@@ -16,25 +16,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...model.batch import reached, stood_for, to_events, with_progress
+from ...model.batch import from_ipc, reached, stood_for, times, to_events, to_ipc, with_progress
 from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
-from ...model.query import Pool, Whole
 from ...model.topic import Topic
-from . import component
+from . import columns, component
+from .columns import Fused
 from .component import Id, Told
 from .dag import levels
 from .knowledge import Knowledge, of_event, to_event
-from .query import is_looked_at
-from .smc import Smc
+from .plan import Plan
+from .rows import Mask, Rows, to_knowledge
+from .smc import Input, Smc
 
 Batches = Mapping[str, pa.RecordBatch]
+
+FEW = 64
+"""Fewer readings than these are taken one by one, unless the component is at work in columns."""
 
 
 class State(msgspec.Struct):
     """The state of every component, and the latest time that any event had."""
 
-    components: list[component.State]
+    components: list[component.State | columns.State]
     reached: Instant = BEGINNING
 
 
@@ -46,11 +50,21 @@ def scope(id: Id) -> str | None:
 @dataclass(frozen=True)
 class Detector:
     """The machine.  ``topics`` are those of readings; ``shown`` turns the id of a replica or spawned
-    component into the scope that people read."""
+    component into the scope that people read; a component with a plan takes many readings at once."""
 
     smcs: tuple[Smc, ...]
     topics: Mapping[str, Topic]
     shown: Callable[[Id], str | None] = scope
+    plans: tuple[Plan | None, ...] = ()
+
+    @cached_property
+    def fused(self) -> tuple[Fused | None, ...]:
+        """The components that have a plan, each at its number."""
+        plans = self.plans or (None,) * len(self.smcs)
+        return tuple(
+            None if plan is None else Fused(smc, plan, self.topics)
+            for smc, plan in zip(self.smcs, plans, strict=True)
+        )
 
     @cached_property
     def levels(self) -> dict[str, int]:
@@ -98,28 +112,46 @@ class Detector:
         state.reached = max(state.reached, event.time)
         known = of_event(event)
         late = []
-        for i, (smc, own) in enumerate(zip(self.smcs, state.components, strict=True)):
-            if event.topic not in smc.topics:
-                continue
-            if smc.late == "drop" and component.is_late(own, known):
+        for i, smc in enumerate(self.smcs):
+            if event.topic in smc.topics and not self._taken(i, self._points(state, i), known):
                 late.append(Transition(event, "late", None, None, i))
-            else:
-                component.take(smc, own, known)
         return state, late
+
+    def _taken(self, i: int, own: component.State, known: Knowledge) -> bool:
+        """Give knowledge to a component, unless it is too late for it."""
+        if self.smcs[i].late == "drop" and component.is_late(own, known):
+            return False
+        component.take(self.smcs[i], own, known)
+        return True
+
+    def _points(self, state: State, i: int) -> component.State:
+        """The state of a component to which events come one by one."""
+        own, fused = state.components[i], self.fused[i]
+        if isinstance(own, columns.State):
+            assert fused is not None
+            own = state.components[i] = columns.to_points(fused, own)
+        return own
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
         """Let event time come as far as ``until``; if nothing more will come, to the last event."""
         out: list[Transition] = []
         published: list[Knowledge] = []
         for i in self.order:
-            smc, own = self.smcs[i], state.components[i]
+            smc = self.smcs[i]
             for known in published:
                 if known.topic in smc.topics:
-                    component.take(smc, own, known)
-            told = component.advance(smc, own, state.reached + 1 if until == NEVER else until - self.waits[i])
+                    component.take(smc, self._points(state, i), known)
+            told = self._advanced(state, i, state.reached + 1 if until == NEVER else until - self.waits[i])
             published += (said.event for said in told)
             out += (self._transition(i, said) for said in told)
         return state, sorted(out, key=lambda t: (t.event.time, t.condition, t.scope or ""))
+
+    def _advanced(self, state: State, i: int, until: Instant) -> list[Told]:
+        own, fused = state.components[i], self.fused[i]
+        if isinstance(own, columns.State):
+            assert fused is not None
+            return columns.advance(fused, own, until)
+        return component.advance(self.smcs[i], own, until)
 
     def _transition(self, condition: int, said: Told) -> Transition:
         known = said.event
@@ -128,14 +160,53 @@ class Detector:
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, list[Transition]]:
         """Take a batch of each topic, after which event time has come as far as ``until``."""
         late: list[Transition] = []
+        in_columns = [self._in_columns(state, i, batches) for i in range(len(self.smcs))]
         for topic, batch in batches.items():
-            for event in to_events(self.topics[topic], batch):
-                state, some = self.react(state, event)
-                late += some
+            missed: list[tuple[int, int]] = []
+            for i, smc in enumerate(self.smcs):
+                if topic in smc.topics:
+                    take = self._take_columns if in_columns[i] else self._take_points
+                    missed += ((row, i) for row in take(state, i, topic, batch))
+            late += self._late(topic, batch, sorted(missed))
             latest = reached(batch)
             state.reached = state.reached if latest is None else max(state.reached, latest)
         state, out = self.advance(state, until)
         return state, late + out
+
+    def _in_columns(self, state: State, i: int, batches: Batches) -> bool:
+        """Whether a component takes batches as columns; if so, its state is made ready for it."""
+        own, fused = state.components[i], self.fused[i]
+        if fused is None or isinstance(own, columns.State):
+            return fused is not None
+        if sum(len(batches[topic]) for topic in self.smcs[i].topics if topic in batches) < FEW:
+            return False
+        state.components[i] = columns.of_points(fused, own)
+        return True
+
+    def _take_columns(self, state: State, i: int, topic: str, batch: pa.RecordBatch) -> list[int]:
+        """Give a batch to a component; the rows that are too late for it."""
+        own, fused = state.components[i], self.fused[i]
+        assert isinstance(own, columns.State) and fused is not None
+        late = times(batch) < own.until
+        if self.smcs[i].late == "apply" or not late.any():
+            columns.take(fused, own, topic, batch)
+            return []
+        columns.take(fused, own, topic, batch.filter(pa.array(~late)))
+        return [int(row) for row in np.flatnonzero(late)]
+
+    def _take_points(self, state: State, i: int, topic: str, batch: pa.RecordBatch) -> list[int]:
+        own = self._points(state, i)
+        known = map(of_event, to_events(self.topics[topic], batch))
+        return [row for row, one in enumerate(known) if not self._taken(i, own, one)]
+
+    def _late(self, topic: str, batch: pa.RecordBatch, missed: Sequence[tuple[int, int]]) -> list[Transition]:
+        """Rows that were too late for a component, in order."""
+        if not missed:
+            return []
+        events = to_events(self.topics[topic], batch.take(pa.array([row for row, _ in missed])))
+        return [
+            Transition(event, "late", None, None, i) for event, (_, i) in zip(events, missed, strict=True)
+        ]
 
     # --- a stretch of history alone ---
 
@@ -144,26 +215,34 @@ class Detector:
         kept = {t: b.filter(pa.array(self.matters(t, b))) for t, b in batches.items() if t in self.topics}
         return {t: with_progress(b, stood_for(batches[t]), reached(batches[t])) for t, b in kept.items()}
 
-    def matters(self, topic: str, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         """Which events some component looks at: of its topics, in the locations of a query."""
-        mine = [smc for smc in self.smcs if topic in smc.topics]
-        if any(_looks_everywhere(smc, topic) for smc in mine):
-            return np.ones(len(batch), np.bool_)
-        known = (of_event(event) for event in to_events(self.topics[topic], batch))
-        return np.fromiter((any(_looks_at(smc, k) for smc in mine) for k in known), np.bool_, len(batch))
+        return np.logical_or.reduce([np.zeros(len(batch), np.bool_), *self.looked_at(topic, batch).values()])
 
     def outside(self, topic: str, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """For each component, how many events of a topic lie in no scope or location of it."""
-        known = [of_event(event) for event in to_events(self.topics[topic], batch)]
+        looked_at = self.looked_at(topic, batch)
         return np.array(
-            [sum(not _looks_at(smc, k) for k in known) if topic in smc.topics else 0 for smc in self.smcs]
+            [np.count_nonzero(~looked_at[i]) if i in looked_at else 0 for i in range(len(self.smcs))]
         )
+
+    def looked_at(self, topic: str, batch: pa.RecordBatch) -> dict[int, Mask]:
+        """Which events each component that listens to a topic looks at."""
+        rows = Rows(self.topics[topic], batch)
+        return {i: _looked_at(smc, rows) for i, smc in enumerate(self.smcs) if topic in smc.topics}
 
     # --- state ---
 
     def due(self, state: State) -> Instant | None:
-        instants = (component.due(own) for own in state.components)
+        instants = (self._due(state, i) for i in range(len(self.smcs)))
         return min((at for at in instants if at is not None), default=None)
+
+    def _due(self, state: State, i: int) -> Instant | None:
+        own, fused = state.components[i], self.fused[i]
+        if isinstance(own, columns.State):
+            assert fused is not None
+            return columns.due(fused, own)
+        return component.due(own)
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         return [
@@ -185,28 +264,34 @@ class Detector:
 
     def is_fresh(self, state: State, condition: int) -> bool:
         own = state.components[condition]
+        if isinstance(own, columns.State):
+            return columns.is_fresh(own)
         return not (own.instances or own.held or own.hosts or any(own.info.points.values()))
 
     def to_bytes(self, state: State) -> bytes:
-        return msgspec.msgpack.encode(state)
+        return msgspec.msgpack.encode(state, enc_hook=to_ipc)
 
     def from_bytes(self, raw: bytes, picked: Sequence[int] | None = None) -> State:
-        kept = msgspec.msgpack.decode(raw, type=State)
+        kept = msgspec.msgpack.decode(raw, type=State, dec_hook=lambda _, batch: from_ipc(batch))
         return kept if picked is None else State([kept.components[i] for i in picked], kept.reached)
 
 
-def _looks_everywhere(smc: Smc, topic: str) -> bool:
-    """Whether it looks at every event of a topic, wherever and whosever it is."""
-    return topic == smc.here or any(
-        topic in one.query.topics and one.key is None and isinstance(one.query.location, Pool)
-        and isinstance(one.query.location.group, Whole)
-        for one in smc.inputs.values()
-    )  # fmt: skip
+def _looked_at(smc: Smc, rows: Rows) -> Mask:
+    """Which readings a component looks at."""
+    if rows.topic.name == smc.here:
+        return np.ones(len(rows), np.bool_)
+    mine = [one for one in smc.inputs.values() if rows.topic.name in one.query.topics]
+    return np.logical_or.reduce([_selected(one, rows, smc) for one in mine])
 
 
-def _looks_at(smc: Smc, known: Knowledge) -> bool:
+def _selected(one: Input, rows: Rows, smc: Smc) -> Mask:
+    """Which readings lie in the locations of a query, and in a scope."""
     here = smc.here if isinstance(smc.here, tuple) else None
-    return known.topic == smc.here or any(
-        is_looked_at(one.query, known, here) and (one.key is None or one.key(known) is not None)
-        for one in smc.inputs.values()
-    )
+    inside = rows.looked_at(one.query, here)
+    found = np.ones(len(rows), np.bool_) if inside is None else inside
+    if one.key is None:
+        return found
+    if one.coded is not None:
+        return found & (one.coded(rows).codes >= 0)
+    known = to_knowledge(rows.topic, rows.batch)
+    return found & np.array([one.key(k) is not None for k in known], np.bool_)

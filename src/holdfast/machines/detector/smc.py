@@ -14,6 +14,7 @@ from ...model.query import Dimension, Function, Members, Multiple, Query
 from ...model.space import Point
 from .knowledge import Knowledge, Where, order
 from .query import Table, absolute, value
+from .rows import Coded, Rows
 
 
 class Context(NamedTuple):
@@ -33,10 +34,14 @@ Tables = Callable[[str], Table]
 
 @dataclass(frozen=True)
 class Input:
-    """A query and, where it is to be kept apart, the key of knowledge; ``None`` is in no scope."""
+    """A query and, where it is to be kept apart, the key of knowledge; ``None`` is in no scope.
+
+    ``coded`` finds the keys of many readings at once.
+    """
 
     query: Query
     key: Callable[[Knowledge], str | None] | None = None
+    coded: Callable[[Rows], Coded] | None = None
 
 
 Inputs = Mapping[str, Input]
@@ -71,8 +76,9 @@ class Smc:
     """``m = (N, Q, G^n, G^x)``; status bit and last event are the component's state.  [F53]
 
     ``exit is None`` is *true*: a momentary condition [F68].  ``here`` is where the host is: a point,
-    or the topic whose sources carry a replica each.  ``attributes`` are those of its events; ``part``
-    tells the parts of a decomposed component from one another.
+    or the topic whose sources carry a replica each.  ``attributes`` are those of its events, ``floats``
+    those of them that are floats, whatever they come from; ``part`` tells the parts of a decomposed
+    component from one another.
     """
 
     topic: str
@@ -80,6 +86,7 @@ class Smc:
     enter: Rule
     exit: Rule | None
     attributes: tuple[str, ...] = ()
+    floats: frozenset[str] = frozenset()
     here: Point | str | None = None
     tick: Duration | None = None
     wait: Duration = 0
@@ -163,8 +170,11 @@ def transform(smc: Smc, rule: Rule, status: Status, found: Context, signature: s
     newest = max(found.known.values(), key=_recency)
     context = found._replace(known={**found.known, **found.beside})
     computed = {name: compute(context) for name, compute in rule.computes}
+    values = {**newest.attributes, **computed}
     attributes: dict[str, Value] = {
-        name: computed[name] if name in computed else newest.attributes.get(name) for name in smc.attributes
+        name: float(value) if name in smc.floats and value is not None else value
+        for name in smc.attributes
+        for value in [values.get(name)]
     }
     at, place = _location(found, newest.newest, computed)
     time = _time(found, computed.get("time"))

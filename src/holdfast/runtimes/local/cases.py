@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ...compilers.correlation import correlators
 from ...compilers.detector import detection
 from ...compilers.machine import groups
 from ...lang.condition import Checked
@@ -62,6 +63,7 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
                 state, passed = group.machine.react(state, event)
                 out += group.addressed(passed)
     out += _detected(checked, history)
+    out += _correlated(checked, history)
     return sorted(out, key=lambda n: n.order)
 
 
@@ -74,6 +76,16 @@ def _detected(checked: Checked, history: list[Event]) -> Iterator[Notification]:
         state, _ = group.machine.react(state, event)
     _, said = group.machine.advance(state, NEVER)
     return group.addressed(said)
+
+
+def _correlated(checked: Checked, history: list[Event]) -> Iterator[Notification]:
+    """What correlations say of a history."""
+    for group in correlators(replace(one, delivery=TIMELY) for one in checked.correlations):
+        state = group.machine.initial()
+        for event in history:
+            state, _ = group.machine.react(state, event)
+        _, said = group.machine.advance(state, NEVER)
+        yield from group.addressed(said)
 
 
 def _events(topic: Topic, given: Given) -> Iterator[Event]:

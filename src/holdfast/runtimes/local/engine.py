@@ -23,14 +23,16 @@ from ...compilers.resume import Kept, fingerprint, kept, resumed, started
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
-from ...lang.condition import Checked, Component, Condition
-from ...lang.ops import Case, Detect, Subscribe
+from ...lang.condition import Checked, Component, Condition, Correlated
+from ...lang.ops import Case, Correlate, Detect, Subscribe
 from ...lang.parse import parse
 from ...machines.machine import transitions
 from ...model.batch import conform, reached
 from ...model.event import UNNUMBERED, Event, Notification, Value
 from ...model.instant import BEGINNING, EARLIEST, LATEST, NEVER, Instant
 from ...model.topic import Attribute, Topic
+from .correlating import Correlating
+from .correlating import Kept as KeptCorrelations
 from .detecting import Detecting
 from .detecting import Kept as KeptComponents
 
@@ -111,6 +113,8 @@ class Engine:
         self._start(checked.conditions)
         self._detecting = Detecting()
         self._detect(checked)
+        self._correlating = Correlating(checked.correlations)
+        self._listeners.update({name: [] for name in self._correlating.names})
 
     # --- who wants to know ---
 
@@ -153,16 +157,24 @@ class Engine:
         staying = [s for s in self._app.statements if not (isinstance(s, Detect) and s.name in replaced)]
         whole = App((*staying, *added.statements), file=self._app.file)
         checked = check(whole, self._base)
-        every: list[Condition | Component] = [*checked.conditions, *checked.components]
+        every: list[Condition | Component | Correlated] = [
+            *checked.conditions,
+            *checked.components,
+            *checked.correlations,
+        ]
         fresh = [one for one in every if one.name not in self._listeners or one.name in replaced]
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
         self._app = whole
         self._topics = {topic.name: topic for topic in checked.topics}
-        if isinstance(fresh[0], Component):
-            self._detect(checked, replacing=fresh[0].name)
-        else:
-            self._join(fresh[0])
+        match fresh[0]:
+            case Component(name=name):
+                self._detect(checked, replacing=name)
+            case Correlated(name=name):
+                self._correlating.add(fresh[0])
+                self._listeners[name] = []
+            case condition:
+                self._join(condition)
         return fresh[0].name
 
     def _detect(self, checked: Checked, replacing: str = "") -> None:
@@ -199,14 +211,14 @@ class Engine:
         if name not in self._listeners:
             raise UsageError(f"no condition named '{name}' runs. {did_you_mean(name, self._listeners) or ''}")
         self._detecting.require_leaf(name)
+        self._correlating.remove(name)
         del self._listeners[name]
         for running in self._running:
             for i, names in enumerate(running.group.conditions):
                 running.rename(i, [other for other in names if other != name])
         self._running = [running for running in self._running if any(running.group.conditions)]
-        kept = [
-            s for s in self._app.statements if not (isinstance(s, (Subscribe, Detect)) and s.name == name)
-        ]
+        named = (Subscribe, Detect, Correlate)
+        kept = [s for s in self._app.statements if not (isinstance(s, named) and s.name == name)]
         self._app = App(kept, file=self._app.file)
         if name in self._detecting.names:
             self._detecting.run(check(self._app, self._base).components, self._topics.values())
@@ -231,7 +243,7 @@ class Engine:
                 running.state, passed = group.machine.react(running.state, event)
                 out += group.addressed(passed)
                 out += self._advance(running, latest - (group.wait or 0))
-        return self._deliver(out + self._detecting.push(event))
+        return self._deliver(out + self._detecting.push(event) + self._correlating.push(event))
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
         """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
@@ -247,7 +259,8 @@ class Engine:
                 until = self._reached.get(topic, BEGINNING) - (group.wait or 0)
                 running.state, passed = group.machine.step(running.state, batch, until)
                 out += group.addressed(transitions(known, passed))
-        return self._deliver(out + self._detecting.push_batch(known, batch))
+        out += self._detecting.push_batch(known, batch)
+        return self._deliver(out + self._correlating.push_batch(known, batch))
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
         """Push every event, let time run out, and yield the notifications as they come."""
@@ -262,13 +275,13 @@ class Engine:
             name = running.group.topic.name
             self._reached[name] = max(self._reached.get(name, BEGINNING), until)
             out += self._advance(running, self._reached[name] - (running.group.wait or 0))
-        return self._deliver(out + self._detecting.advance(until))
+        return self._deliver(out + self._detecting.advance(until) + self._correlating.advance(until))
 
     def finish(self) -> list[Notification]:
         """Nothing more will come: process what ordered conditions still hold back, and let components
         come as far as the last event."""
         out = [n for running in self._running for n in self._advance(running, NEVER)]
-        return self._deliver(out + self._detecting.finish())
+        return self._deliver(out + self._detecting.finish() + self._correlating.finish())
 
     def _advance(self, running: _Running, until: Instant) -> list[Notification]:
         if running.group.wait is None:
@@ -368,6 +381,7 @@ class Engine:
             dict(self._late_counts),
             list(self._late),
             self._detecting.kept(),
+            *self._correlating.kept(),
         )
         raw = msgspec.msgpack.encode(whole)
         return _seal(raw) + raw
@@ -396,6 +410,8 @@ class Engine:
         if whole.components is not None:
             engine._detecting.resume(whole.components, checked.components, checked.topics)
         engine._detect(checked)
+        engine._correlating.resume(whole.correlations, whole.correlated, checked.correlations)
+        engine._listeners.update({name: [] for name in engine._correlating.names})
         engine._late_counts.update(whole.late_counts)
         engine._late.extend(whole.late)
         return engine
@@ -417,6 +433,8 @@ class _Snapshot(msgspec.Struct):
     late_counts: dict[str, int]
     late: list[Notification]
     components: KeptComponents | None = None
+    correlations: list[KeptCorrelations] = []
+    correlated: dict[str, Instant] = {}
 
 
 _ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool": bool, "int": None}

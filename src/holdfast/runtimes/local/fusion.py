@@ -40,10 +40,11 @@ class Fusion:
         """Which readings some component looks at; those in no scope of a component are counted, and
         all of them say how far time has come."""
         self._reached = max(self._reached, int(times(batch).max()))
-        outside = self._group.machine.outside(topic, batch)
-        names = [component.name for component in self._group.components]
-        coverage.outside.update({n: int(k) for n, k in zip(names, outside, strict=True) if k})
-        return self._group.machine.matters(topic, batch)
+        looked_at = self._group.machine.looked_at(topic, batch)
+        outside = {i: int(np.count_nonzero(~mask)) for i, mask in looked_at.items()}
+        coverage.outside.update({self._group.components[i].name: k for i, k in outside.items() if k})
+        found: NDArray[np.bool_] = np.logical_or.reduce(list(looked_at.values()))
+        return found
 
     def misplaced(self, coverage: Coverage) -> list[str]:
         """The components that not one reading could concern."""

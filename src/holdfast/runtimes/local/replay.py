@@ -34,9 +34,10 @@ from ...lang.parse import parse
 from ...machines.machine import transitions
 from ...model.batch import times
 from ...model.event import Notification
-from ...model.instant import BEGINNING, Instant
+from ...model.instant import BEGINNING, NEVER, Instant
 from ...model.qos import TIMELY
 from ...model.topic import Topic
+from .conjunction import Conjunction
 from .fusion import Fusion
 
 MEMORY = 128 << 20
@@ -77,20 +78,30 @@ class Replay:
             topic for topic in checked.topics if any(group.topic == topic for group in self._groups)
         ]
         self._fusion = Fusion(checked)
+        self._conjunction = Conjunction(checked)
 
     def __iter__(self) -> Iterator[Notification]:
+        waiting: list[Notification] = []
         for part in self.parts:
             with ExitStack() as stack:
-                names = [topic.name for topic in self._topics]
-                share = self._memory // max(len(names) + len(self._fusion.topics), 1)
-                sorters = {name: stack.enter_context(Sorter(share, self._scratch)) for name in names}
-                fused = {
-                    name: stack.enter_context(Sorter(share, self._scratch)) for name in self._fusion.topics
-                }
-                self._load(part, sorters, fused)
+                kinds = [topic.name for topic in self._topics], self._fusion.topics, self._conjunction.topics
+                share = self._memory // max(sum(map(len, kinds)), 1)
+                sorters, fused, joined = (
+                    {name: stack.enter_context(Sorter(share, self._scratch)) for name in names}
+                    for names in kinds
+                )
+                self._load(part, sorters, fused, joined)
+                is_last = part is self.parts[-1]
+                end = NEVER if is_last else part.end
                 streams = [self._notifications(topic, sorters[topic.name]) for topic in self._topics]
-                streams.append(self._fusion.notifications(fused, part, is_last=part is self.parts[-1]))
-                for notification in heapq.merge(*streams, key=attrgetter("order")):
+                streams.append(self._fusion.notifications(fused, part, is_last=is_last))
+                streams.append(self._conjunction.notifications(joined, end))
+                merged = heapq.merge(waiting, *streams, key=attrgetter("order"))
+                waiting, known = [], self._conjunction.settled(end)
+                for notification in merged:
+                    if notification.event.time > known:  # a correlation may still have something to say
+                        waiting.append(notification)
+                        continue
                     self.passed[notification.subscription] += 1
                     yield notification
         if self.tally.rejected and not self.tally.used:
@@ -99,13 +110,15 @@ class Replay:
                 "  Map columns with --map; say how times are written with --time-format, --time-unit, --zone."
             )
 
-    def _load(self, part: Part, sorters: dict[str, Sorter], fused: dict[str, Sorter]) -> None:
+    def _load(
+        self, part: Part, sorters: dict[str, Sorter], fused: dict[str, Sorter], joined: dict[str, Sorter]
+    ) -> None:
         """Read a part, keeping only what can matter.  [law 2]"""
         for piece in part.pieces:
             batches = read(piece.file, self._reading, self.tally, self._rejects, row_groups=piece.row_groups)
             for topic, batch in batches:
                 name = topic.name
-                if len(batch) and (name in sorters or name in fused):
+                if len(batch) and (name in sorters or name in fused or name in joined):
                     mine = [group for group in self._groups if group.topic == topic]
                     self.coverage.count(name, batch, mine)
                     rows = np.zeros(len(batch), np.bool_)
@@ -116,12 +129,17 @@ class Replay:
                         looked_at = self._fusion.matters(name, batch, self.coverage)
                         fused[name].add(batch.filter(pa.array(looked_at)))
                         rows = rows | looked_at
+                    if name in joined:
+                        matching = self._conjunction.matters(name, batch, self.coverage)
+                        joined[name].add(batch.filter(pa.array(matching)))
+                        rows = rows | matching
                     self.kept += int(np.count_nonzero(rows))
                 self._progress(self.tally)
 
     def misplaced(self) -> list[str]:
         """The subscriptions that not one event could concern."""
-        return self.coverage.misplaced(self._groups) + self._fusion.misplaced(self.coverage)
+        others = self._fusion.misplaced(self.coverage) + self._conjunction.misplaced(self.coverage)
+        return self.coverage.misplaced(self._groups) + others
 
     def _notifications(self, topic: Topic, sorter: Sorter) -> Iterator[Notification]:
         """What one topic's conditions say, in the order of an output.

@@ -25,12 +25,14 @@ from types import MappingProxyType
 
 import msgspec
 
-from ...compilers.detector import refuse_components
+from ...compilers.correlation import refuse_correlations
 from ...compilers.machine import Group
 from ...compilers.resume import Kept, kept, resumed, started
+from ...compilers.stages import Operator, operators
 from ...errors import UsageError
 from ...files.whole import WholeFile
-from ...lang.condition import Checked, Condition
+from ...lang.component.show import show_query
+from ...lang.condition import Checked, Component, Condition, Rule
 from ...lang.ops import DeclareRegion
 from ...lang.rewrite import names
 from ...lang.show import show
@@ -49,12 +51,23 @@ class Machine(msgspec.Struct, frozen=True):
     """How far time had come for its topic when it was added."""
 
 
+class Seat(msgspec.Struct, frozen=True):
+    """An operator of the plan, known by its stage and its key."""
+
+    number: int
+    stage: int
+    key: tuple[str, ...]
+
+
 class Query(msgspec.Struct, frozen=True):
     """Who a checkpoint belongs to."""
 
     id: str
     shards: int
     machines: tuple[Machine, ...] = ()
+    operators: tuple[Seat, ...] = ()
+    stages: int = 1
+    """How many states Spark keeps for each shard, one after the other; it never changes."""
     next_number: int = 0
     meanings: dict[str, dict[str, str]] = {}
     """For each subscription what it says, in words, to tell what has changed."""
@@ -192,8 +205,9 @@ def planned(
             "Leave the option out, or start a new checkpoint."
         )
     _require_same_reading(old.reading, reading)
-    refuse_components(checked, "on Spark")
+    refuse_correlations(checked, "on Spark")
     meanings = {condition.name: meaning(condition) for condition in checked.conditions}
+    meanings |= {component.name: meaning_of_component(component) for component in checked.components}
     _require_same_meaning(old.meanings, meanings)
     staying, new = resumed([machine.kept for machine in old.machines], checked.conditions)
     runners = [_runner(old.machines[part.was], part.group, part.conditions) for part in staying]
@@ -201,13 +215,44 @@ def planned(
         at = reached.get(group.topic.name, BEGINNING)
         runners.append(_runner(Machine(number, kept(group, conditions), at), group, conditions))
     machines = tuple(Machine(r.number, Kept(r.prints, r.group.conditions), r.reached) for r in runners)
+    free = max([old.next_number, *(m.number + 1 for m in machines)])
+    seats = tuple(_seated(old.operators, operators(checked.components, checked.topics), free))
     query = msgspec.structs.replace(
         old,
         machines=machines,
-        next_number=max([old.next_number, *(m.number + 1 for m in machines)]),
+        operators=seats,
+        stages=_stages(old, seats),
+        next_number=max([free, *(seat.number + 1 for seat in seats)]),
         meanings=meanings,
     )
     return query, runners
+
+
+def _seated(old: Sequence[Seat], found: Sequence[Operator], free: int) -> Iterator[Seat]:
+    """The seats of operators: the old one of that stage and key, or a new one."""
+    known = {(seat.stage, seat.key): seat for seat in old}
+    for operator in found:
+        at = (operator.stage, operator.key)
+        yield known[at] if at in known else Seat(free, *at)
+        free += at not in known
+
+
+def _stages(old: Query, seats: Sequence[Seat]) -> int:
+    """How many stages a query has; those of an old one are fixed."""
+    needed = 1 + max((seat.stage for seat in seats), default=0)
+    if old.meanings and needed > old.stages:
+        raise UsageError(
+            f"the definition now needs {needed} stages, one after the other, and this checkpoint has "
+            f"{old.stages}, for good ('holdfast explain --engine spark' shows them). Start a new checkpoint."
+        )
+    return max(needed, old.stages)
+
+
+def operators_of(query: Query, checked: Checked) -> dict[int, Operator]:
+    """The operators of a plan by number, where they run."""
+    seats = {(seat.stage, seat.key): seat.number for seat in query.operators}
+    found = operators(checked.components, checked.topics)
+    return {seats[operator.stage, operator.key]: operator for operator in found}
 
 
 SHARDS = 16
@@ -241,6 +286,29 @@ def meaning(condition: Condition) -> dict[str, str]:
     }
 
 
+def meaning_of_component(component: Component) -> dict[str, str]:
+    """What a component says, in words."""
+    wait, late = component.delivery.wait, component.delivery.late
+    attributes = sorted({a for topic in component.listens for a in topic.attributes}, key=str)
+    return {
+        "topic": ", ".join(topic.name for topic in component.listens),
+        "key": " and ".join(component.keys),
+        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {late}",
+        "list of attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
+        "list of queries": "; ".join(f"{name} = {show_query(query)}" for name, query in component.inputs),
+        "start": _rule(component.enter),
+        "end": _rule(component.exit),
+        "place": str(component.here or ""),
+        "tick": str(component.tick or ""),
+        "way to make one of several readings": component.collide,
+    }
+
+
+def _rule(rule: Rule) -> str:
+    sets = (f"{name} = {show(op)}" for name, op in rule.sets)
+    return " ".join([show(rule.when), *([f"for {rule.hold} µs"] if rule.hold else []), *sets])
+
+
 def _region(region: Region) -> str:
     return show(DeclareRegion(region.name, region.shape)).removeprefix("region ")
 
@@ -248,12 +316,10 @@ def _region(region: Region) -> str:
 def _require_same_meaning(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> None:
     """Refuse what changed under its old name."""
     for name in old.keys() & new.keys():
-        for what in new[name]:
-            if old[name][what] != new[name][what]:
-                raise UsageError(
-                    f"'{name}' has changed: its {what} was '{old[name][what]}' and is "
-                    f"'{new[name][what]}'. {_REMEDY}"
-                )
+        for what in new[name] | old[name]:
+            was, now = old[name].get(what, ""), new[name].get(what, "")
+            if was != now:
+                raise UsageError(f"'{name}' has changed: its {what} was '{was}' and is '{now}'. {_REMEDY}")
 
 
 _REMEDY = (

@@ -22,22 +22,21 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ...compilers.detector import refuse_components
-from ...compilers.machine import groups
 from ...errors import UsageError, did_you_mean
 from ...files.find import find
 from ...files.reading import Reading, parse_rename, parse_zone
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.parse import load, parse
-from ...model.batch import AXES, TIME, TYPES, from_ipc, plain
+from ...model.batch import AXES, TIME, TYPES, plain
 from ...model.qos import TIMELY, Delivery
 from ...model.topic import Topic
 from .checkpoint import Checkpoint, planned
 from .feed import Feed, FeedReader, Read
 from .log import folders
-from .pack import REPORT
+from .pack import REPORT, topic_and_events
 from .replay import tasks
+from .shard import Work
 from .source import Job, Report, run
 
 _OPTIONS = ("definition", "path", "map", "topic", "zone", "time_format", "time_unit", "bad", "readers")
@@ -121,10 +120,12 @@ class _Asked(NamedTuple):
         for row in packed:
             number = row.column("machine")[0].as_py()
             if number >= 0:
-                topic = topic_of[number]
-                batch = _shaped(from_ipc(row.column("events")[0].as_py()), topic, self.schema)
-                seen.setdefault(topic.name, []).append(batch)
+                name, events = topic_and_events(row.column("events")[0].as_py())
+                if number in topic_of or name in self.reading.by_name:
+                    topic = topic_of[number] if name is None else self.reading.by_name[name]
+                    seen.setdefault(topic.name, []).append(_shaped(events, topic, self.schema))
         watched = Counter(topic.name for topic in topic_of.values())
+        watched += Counter(t.name for c in self.checked.components for t in c.listens)
         for name, batches in seen.items():
             table = pa.Table.from_batches(batches)
             yield from (_distinct(table) if watched[name] > 1 else table).to_batches()
@@ -159,18 +160,17 @@ class _Numbered(InputPartition):
 class _HistoryReader(DataSourceReader):
     def __init__(self, asked: _Asked) -> None:
         self._asked = asked
-        refuse_components(asked.checked, "on Spark")
-        conditions = tuple(replace(c, delivery=TIMELY) for c in asked.checked.conditions)
+        work = Work.on_history(asked.checked)
         files = find(_paths(asked.path), [t.name for t in asked.checked.topics])
         parts = tuple(tasks(files, asked.reading, max(1, asked.readers // 4)))
-        self._job = Job(conditions, asked.reading, parts, shards=1, strict=asked.fails)
+        self._job = Job(work, asked.reading, parts, shards=1, strict=asked.fails, whole=True)
 
     def partitions(self) -> Sequence[InputPartition]:
         return [_Numbered(i) for i in range(len(self._job.tasks))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Numbered)
-        topics = {i: group.topic for i, group in enumerate(groups(self._job.conditions))}
+        topics = {i: group.topic for i, group in enumerate(self._job.work.groups)}
         packed = list(run(self._job, self._job.tasks[partition.number], partition.number))
         msgspec.msgpack.decode(packed[-1].column("events")[0].as_py(), type=Report).require_success()
         return self._asked.rows(iter(packed), topics)
@@ -191,20 +191,22 @@ class _ArrivalReader(FeedReader):
         if "log" not in asked.live:
             raise UsageError("a stream from the source 'holdfast' needs the option 'log', its own folder")
         any_order = tuple(replace(c, delivery=Delivery(0, "apply")) for c in asked.checked.conditions)
-        checked = replace(asked.checked, conditions=any_order)
+        components = tuple(replace(c, delivery=TIMELY) for c in asked.checked.components)
+        checked = replace(asked.checked, conditions=any_order, components=components)
         query, runners = planned(None, checked, {}, 1)
         checkpoint = Checkpoint(Path(asked.live["log"]))
         checkpoint.folder.mkdir(parents=True, exist_ok=True)
         feed = Feed(
             checkpoint,
             query,
-            any_order,
+            checked,
             asked.reading,
             folders([f"dir:{path}" for path in _paths(asked.path)], [t.name for t in checked.topics]),
             settle=float(asked.live.get("settle", "2")),
             batch_bytes=int(asked.live.get("batch_mb", "256")) << 20,
             readers=asked.readers,
             strict=asked.fails,
+            whole=True,
         )
         super().__init__(feed.to_text())
         self._asked = asked

@@ -2,7 +2,7 @@
 
 What leaves a reader is packed by shard.  For a timely condition the order of arrival is the order
 of processing, so that whatever one reader reads is a closed part.  For an ordered one nothing is
-closed yet, and every shard is told how far event time has come.
+closed yet, and every shard is told how far event time has come; so it is for components.
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from ...compilers.machine import Coverage, decisive
+from ...compilers.stages import Operator, needed
 from ...errors import HoldfastError, InputError
 from ...files.find import InputFile
 from ...files.plan import latest_in
 from ...files.read import read
 from ...files.reading import Reading
-from ...files.rest import completed
+from ...files.rest import Decisive, completed
 from ...files.tally import Tally
-from ...lang.condition import Condition
+from ...lang.condition import Checked
 from ...machines.filter import Filters
 from ...machines.ordered import Ordered
-from ...model.batch import concatenate, reached
-from ...model.instant import BEGINNING, NEVER, Instant
-from .checkpoint import Checkpoint, Query, Runner, runners_of
+from ...model.batch import concatenate, times
+from ...model.instant import BEGINNING, NEVER, Duration, Instant
+from .checkpoint import Checkpoint, Query, Runner
 from .log import Entry, FileLog, Folder, Waiting
-from .pack import PROGRESS, REPORT, SPARK_SCHEMA, inmost, packed, row
-from .source import KeptRejects, Rejected, raise_again
+from .pack import PROGRESS, REPORT, SPARK_SCHEMA, gathered, inmost, packed, row, time_in
+from .source import KeptRejects, Mask, Rejected, joined, raise_again
+from .stepping import Machines, machines_of
 
 FORMAT = "holdfast-feed"
 
@@ -53,7 +55,7 @@ class Feed:
 
     checkpoint: Checkpoint
     query: Query
-    conditions: tuple[Condition, ...]
+    checked: Checked
     reading: Reading
     folders: tuple[Folder, ...]
     settle: float
@@ -63,6 +65,16 @@ class Feed:
     strict: bool = False
     finish: bool = False
     """When all has been read, let time run out: nothing more will come."""
+    whole: bool = False
+    """Whether components are given columns that they do not need, too."""
+
+    @cached_property
+    def decisive(self) -> Decisive:
+        """The columns that are read first; the rest only of rows that are kept."""
+        checked = self.checked
+        return joined(
+            decisive(checked.conditions), needed(checked.components, checked.topics, whole=self.whole)
+        )
 
     def to_text(self) -> str:
         return base64.b64encode(pickle.dumps(self)).decode()
@@ -235,17 +247,20 @@ class _File:
     def __init__(self) -> None:
         self.tally, self.coverage = Tally(), Coverage()
         self.kept: dict[int, list[pa.RecordBatch]] = {}
+        """Of each filter's machine."""
+        self.looked_at: dict[tuple[int, str], list[pa.RecordBatch]] = {}
+        """Of each operator and topic."""
         self.reached: dict[str, Instant] = {}
         self.rejects: list[Rejected] = []
 
 
 def read_part(feed: Feed, part: _Part) -> Iterator[pa.RecordBatch]:
     """Read files: what can matter, packed; how far time has come; and what is to be said of it."""
-    runners = runners_of(feed.query, feed.conditions)
+    machines = machines_of(feed.query, feed.checked)
     said, files = Read(end=not part.entries), []
     for i, entry in enumerate(part.entries):
         try:
-            files.append(_read_file(feed, runners, entry.input_file(part.first + i), part.latest))
+            files.append(_read_file(feed, machines, entry.input_file(part.first + i), part.latest))
             said.bytes += entry.size
         except (HoldfastError, OSError) as error:
             fault = _fault(entry, error)
@@ -255,34 +270,62 @@ def read_part(feed: Feed, part: _Part) -> Iterator[pa.RecordBatch]:
                 return
             said.bad_files.append((entry.path, str(fault)))
     said.files = len(files)
-    for runner in runners:
+    for runner in machines.runners:
         batches = [batch for file in files for batch in file.kept.get(runner.number, ())]
         if batches:
             yield from _packed(feed, part, runner, batches, said)
+    for number, operator in machines.operators.items():
+        for topic in operator.topics:
+            batches = [batch for file in files for batch in file.looked_at.get((number, topic), ())]
+            if batches:
+                whole = concatenate(batches)
+                said.passed[number] = said.passed.get(number, 0) + len(whole)
+                yield from gathered(number, operator, topic, whole, feed.query.shards, part.number)
     _add_up(said, files)
-    yield from _progress(feed, part, runners, said.reached)
+    yield from _progress(feed, part, machines.waiting, said.reached)
     yield row(REPORT, part.number % feed.query.shards, msgspec.msgpack.encode(said), part.number)
 
 
-def _read_file(feed: Feed, runners: Sequence[Runner], file: InputFile, latest: Instant) -> _File:
+def _read_file(feed: Feed, machines: Machines, file: InputFile, latest: Instant) -> _File:
     found, rejects = _File(), KeptRejects(feed.strict)
-    first = decisive(feed.conditions)
-    for topic, batch in read(file, feed.reading, found.tally, rejects, decisive=first):
-        mine = [runner for runner in runners if runner.group.topic == topic]
-        if not len(batch) or not mine:
+    for topic, batch in read(file, feed.reading, found.tally, rejects, decisive=feed.decisive):
+        mine = [runner for runner in machines.runners if runner.group.topic == topic]
+        listening = [(i, one) for i, one in machines.operators.items() if topic.name in one.topics]
+        if not len(batch) or not (mine or listening):
             continue
         found.coverage.count(topic.name, batch, [runner.group for runner in mine])
-        found.reached[topic.name] = max(found.reached.get(topic.name, BEGINNING), reached(batch) or BEGINNING)
+        found.reached[topic.name] = max(found.reached.get(topic.name, BEGINNING), time_in(batch))
         for runner in mine:
             kept = _reduced(runner, batch, latest)
             if len(kept):
                 found.kept.setdefault(runner.number, []).append(kept)
-    for runner in runners:
+        for number, operator in listening:
+            found.coverage.outside.update(operator.outside(topic.name, batch))
+            thin = batch if feed.whole else operator.needed(topic.name, batch)
+            kept = thin.filter(pa.array(_looked_at(operator, topic.name, batch, latest)))
+            if len(kept):
+                found.looked_at.setdefault((number, topic.name), []).append(kept)
+    for runner in machines.runners:
         if runner.number in found.kept:
             whole = concatenate(found.kept[runner.number])
-            found.kept[runner.number] = [completed(whole, runner.group.topic, [file], feed.reading, first)]
+            found.kept[runner.number] = [
+                completed(whole, runner.group.topic, [file], feed.reading, feed.decisive)
+            ]
     found.rejects = rejects.rows
     return found
+
+
+def _looked_at(operator: Operator, topic: str, batch: pa.RecordBatch, latest: Instant) -> Mask:
+    """What components look at, and what may be late where that is to be told."""
+    matters = operator.machine.matters(topic, batch)
+    if operator.strictest is None:
+        return matters
+    return matters | (times(batch) < _safe(latest, operator.strictest))
+
+
+def _safe(latest: Instant, wait: Duration) -> Instant:
+    """Nothing at or after it can be late, given that no earlier batch had an event after ``latest``."""
+    return latest - wait if BEGINNING < latest < NEVER else latest
 
 
 def _reduced(runner: Runner, batch: pa.RecordBatch, latest: Instant) -> pa.RecordBatch:
@@ -290,8 +333,7 @@ def _reduced(runner: Runner, batch: pa.RecordBatch, latest: Instant) -> pa.Recor
     machine, wait = runner.group.machine, runner.group.wait
     if not isinstance(machine, Ordered):
         return machine.reduce(batch)
-    known = BEGINNING < latest < NEVER
-    return machine.reduce(batch, safe=latest - (wait or 0) if known else latest)
+    return machine.reduce(batch, safe=_safe(latest, wait or 0))
 
 
 def _packed(
@@ -306,10 +348,9 @@ def _packed(
 
 
 def _progress(
-    feed: Feed, part: _Part, runners: Sequence[Runner], at: dict[str, Instant]
+    feed: Feed, part: _Part, waiting: frozenset[str], at: dict[str, Instant]
 ) -> Iterator[pa.RecordBatch]:
     """Tell every shard how far event time has come, where a machine waits for it."""
-    waiting = {runner.group.topic.name for runner in runners if runner.group.wait is not None}
     told = {t: at[t] for t in waiting & at.keys()} if part.entries else dict.fromkeys(waiting, NEVER)
     if told:
         raw = msgspec.msgpack.encode(told)

@@ -1,7 +1,8 @@
 """A user's own stream goes in, whatever it comes from; notifications come out as a stream.
 
 Rows are given our columns in the JVM, and what satisfies no predicate is dropped there, unless an
-ordered condition must see how far time has come.  The rest is packed and stepped as in ``stream``.
+ordered condition must see how far time has come, or a component listens.  The rest is packed and
+stepped as in ``stream``.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from ...compilers.detector import refuse_components
+from ...compilers.correlation import refuse_correlations
 from ...compilers.resume import kept, started
+from ...compilers.stages import operators
 from ...errors import UsageError
 from ...lang.app import App
 from ...lang.check import check
-from ...lang.condition import Checked, Condition
+from ...lang.condition import Checked
 from ...lang.parse import parse
-from ...model.batch import from_ipc, in_order, reached
+from ...model.batch import from_ipc, in_order
 from ...model.instant import BEGINNING, Instant
 from .checkpoint import SHARDS, Runner
 from .frame import Bad, batches_by_topic, events
 from .notice import spark_schema
-from .pack import PROGRESS, SPARK_SCHEMA, inmost, packed, row
-from .state import NOTIFICATIONS, OUTPUT, STORE, ShardProcessor
+from .pack import PROGRESS, SPARK_SCHEMA, gathered, inmost, packed, row, time_in
+from .state import NOTIFICATIONS, STORE, stated
+from .stepping import Machines
 
 
 def stream(
@@ -52,40 +55,47 @@ def stream(
     if not frame.isStreaming:
         raise UsageError("stream takes a streaming DataFrame; for one that ends there is replay")
     checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
-    refuse_components(checked, "on Spark")
+    refuse_correlations(checked, "on Spark")
     waits = any(condition.delivery.wait is not None for condition in checked.conditions)
     rows = events(checked, frame, map=map, topic=topic, bad=bad, all=waits)
     for name, value in STORE.items():
         frame.sparkSession.conf.set(name, value)
     blobs = rows.mapInArrow(partial(_packed, checked, shards), SPARK_SCHEMA)
-    machines = partial(runners, checked.conditions)
-    said = blobs.groupBy("shard").transformWithState(
-        ShardProcessor(machines, checked.topics, in_order), OUTPUT, "append", "none"
-    )
-    return said.mapInArrow(_unpacked, spark_schema(checked.topics))
+    made = partial(machines, checked)
+    stages = 1 + max((operator.stage for operator in made().operators.values()), default=0)
+    said = stated(blobs, made, checked.published, in_order, stages=stages, shards=shards)
+    return said.mapInArrow(_unpacked, spark_schema(checked.published))
 
 
-def runners(conditions: Iterable[Condition]) -> list[Runner]:
-    """The machines of conditions, numbered."""
-    return [
+def machines(checked: Checked) -> Machines:
+    """The machines of a definition, numbered."""
+    runners = [
         Runner(number, group, kept(group, of).fingerprints)
-        for number, (group, of) in enumerate(started(conditions))
+        for number, (group, of) in enumerate(started(checked.conditions))
     ]
+    found = operators(checked.components, checked.topics)
+    return Machines(runners, dict(enumerate(found, len(runners))))
 
 
 def _packed(checked: Checked, shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    machines = runners(checked.conditions)
+    running = machines(checked)
     latest: dict[str, Instant] = {}
     for topic, batch in batches_by_topic(checked, batches):
-        latest[topic.name] = max(latest.get(topic.name, BEGINNING), reached(batch) or BEGINNING)
-        for runner in machines:
+        latest[topic.name] = max(latest.get(topic.name, BEGINNING), time_in(batch))
+        for runner in running.runners:
             if runner.group.topic == topic:
                 mine = batch.filter(pa.array(runner.group.machine.matters(batch)))
                 if len(mine):
                     yield from packed(runner.number, inmost(runner.group.machine), mine, shards)
-    waiting = {r.group.topic.name for r in machines if r.group.wait is not None} & latest.keys()
-    if waiting:
-        raw = msgspec.msgpack.encode({name: latest[name] for name in waiting})
+        for number, operator in running.operators.items():
+            if topic.name in operator.topics:
+                mine = operator.needed(topic.name, batch)
+                if operator.strictest is None:  # else any event may be late, and is told of
+                    mine = mine.filter(pa.array(operator.machine.matters(topic.name, batch)))
+                yield from gathered(number, operator, topic.name, mine, shards)
+    told = {name: latest[name] for name in running.waiting & latest.keys()}
+    if told:
+        raw = msgspec.msgpack.encode(told)
         yield from (row(PROGRESS, shard, raw) for shard in range(shards))
 
 

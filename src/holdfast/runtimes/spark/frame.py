@@ -1,8 +1,9 @@
 """A user's own DataFrame goes in, natively as far as possible; notifications come out.
 
 In the JVM: columns are given our names and kinds, rows that satisfy no predicate are dropped, and
-stretches in which nothing changes are collapsed (see ``collapse``).  What is left crosses to Python
-once, is packed by machine and shard, meets in shards and is stepped there.
+stretches in which nothing changes are collapsed (see ``collapse``); of topics to which components
+listen all rows stay.  What is left crosses to Python once, is packed by machine and shard, meets in
+shards and is stepped there.
 
 Collapsing reads the frame three times (a sample, the spans, the rows) instead of once, so it is
 done only where that is cheap and gives the same rows: files, tables and the cache, at most selected
@@ -14,9 +15,8 @@ the first run of a session, most of which is starting and compiling, as much wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,8 +33,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ...compilers.detector import refuse_components
-from ...compilers.machine import Group, groups
+from ...compilers.machine import Group
 from ...compilers.sql import Naming, literal, matching, quoted
 from ...errors import UsageError, did_you_mean
 from ...files.reading import Reading
@@ -42,14 +41,13 @@ from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.parse import parse
-from ...model.batch import AXES, TIME, TYPES
-from ...model.instant import Duration
-from ...model.qos import TIMELY
+from ...model.batch import AXES, TIME, TYPES, times
+from ...model.instant import BEGINNING, Duration
 from ...model.topic import Kind, Topic
 from .collapse import collapsed, is_repeatable, stretches, width
-from .notice import spark_schema
-from .pack import SPARK_SCHEMA, inmost, packed
-from .replay import step_shard
+from .pack import SPARK_SCHEMA, gathered, inmost, packed, reaching
+from .replay import notifications
+from .shard import Work
 
 Bad = Literal["fail", "drop"]
 """What becomes of a frame's rows that have no time, source or topic."""
@@ -98,23 +96,17 @@ def replay(
     if frame.isStreaming:
         raise UsageError("replay takes a DataFrame that ends, and this one is a stream")
     checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
-    refuse_components(checked, "on Spark")
-    conditions = tuple(replace(condition, delivery=TIMELY) for condition in checked.conditions)
-    checked, topics = replace(checked, conditions=conditions), checked.topics
+    work = Work.on_history(checked)
     rows = _matching(checked, frame, map, topic, bad, all=False)
-    found = stretches(conditions, lambda topic: naming(checked, topic))
+    found = stretches(work.conditions, lambda topic: naming(checked, topic))
+    found = {topic: own for topic, own in found.items() if topic not in heard(checked)}
     if span == "auto":
         ours = laid_out(checked, frame, map=map, topic=topic)
         span = width(ours, found) if found and is_repeatable(frame) else None
     if found and span is not None:
         rows = collapsed(rows, found, span)
-
-    def stepped(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
-        return step_shard(conditions, topics, key[0].as_py(), rows.column("events").to_pylist())
-
-    shards = 2 * frame.sparkSession.sparkContext.defaultParallelism
-    by_shard = packed_rows(checked, _numbered(rows), shards).groupBy("machine", "shard")
-    return by_shard.applyInArrow(stepped, spark_schema(topics))
+    shards = work.shards(frame.sparkSession.sparkContext.defaultParallelism)
+    return notifications(work, packed_rows(checked, work, _numbered(rows), shards), shards)
 
 
 # --- rows in our columns ---------------------------------------------------------------------------
@@ -153,7 +145,7 @@ def _matching(
         if lacking:
             matters |= when(mine, _failing(lit(lacking)))
         else:
-            matters |= mine if all else mine & _matters(checked, watched)
+            matters |= mine if all or watched in heard(checked) else mine & _matters(checked, watched)
     sound = col(_FAULT).isNull()
     if bad == "drop":
         return rows.filter(sound & matters).drop(_FAULT)
@@ -166,7 +158,13 @@ def _failing(message: Column) -> Column:
 
 
 def _watched(checked: Checked) -> list[Topic]:
-    return list(dict.fromkeys(condition.topic for condition in checked.conditions))
+    return list(dict.fromkeys([*(condition.topic for condition in checked.conditions), *heard(checked)]))
+
+
+def heard(checked: Checked) -> list[Topic]:
+    """The topics of readings to which components listen."""
+    listened = {topic for component in checked.components for topic in component.listens}
+    return [topic for topic in checked.topics if topic in listened]
 
 
 def _matters(checked: Checked, topic: Topic) -> Column:
@@ -343,15 +341,24 @@ def _numbered(rows: DataFrame) -> DataFrame:
 # --- rows into shards ------------------------------------------------------------------------------
 
 
-def packed_rows(checked: Checked, rows: DataFrame, shards: int) -> DataFrame:
-    """Rows that ``events`` gave, packed by machine (in the order of ``groups``) and shard."""
+def packed_rows(checked: Checked, work: Work, rows: DataFrame, shards: int) -> DataFrame:
+    """Rows that ``events`` gave, packed by machine and shard."""
 
     def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        machines = list(enumerate(groups(checked.conditions)))
+        reached = BEGINNING
         for topic, batch in batches_by_topic(checked, batches):
-            for number, group in machines:
+            for number, group in enumerate(work.groups):
                 if group.topic == topic:
                     yield from _packed(number, group, batch, shards)
+            for number, operator in work.operators.items():
+                if topic.name in operator.topics:
+                    matters = pa.array(operator.machine.matters(topic.name, batch))
+                    mine = operator.needed(topic.name, batch).filter(matters)
+                    yield from gathered(number, operator, topic.name, mine, shards)
+            if topic.name in work.progress:
+                reached = max(reached, int(times(batch).max()))
+        for number, operator in work.operators.items():
+            yield from reaching(number, operator, reached, shards)
 
     return (rows.drop("topic") if len(_watched(checked)) == 1 else rows).mapInArrow(pack, SPARK_SCHEMA)
 

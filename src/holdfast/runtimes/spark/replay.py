@@ -1,27 +1,27 @@
 """History on Spark: readers reduce, scopes meet in shards, machines step.
 
 Stage 1: read, keep what can matter [law 2], pack by shard.  Stage 2, after one shuffle: put the
-events of a shard in order and step the machine through them [law 3].  Where little is left to
-matter and the driver wants it all, it steps the machines itself.
+events of a shard in order and step the machine through them [law 3]; components that build on others
+under another key follow in further stages.  Where little is left to matter and the driver wants it
+all, it steps the machines itself.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from ...compilers.detector import refuse_components
-from ...compilers.machine import Coverage, groups
+from ...compilers.machine import Coverage
 from ...errors import InputError
 from ...files.find import InputFile, find
 from ...files.plan import Part, shares, split, touching_parts, with_shared
@@ -30,16 +30,15 @@ from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.tally import Rejects, Tally
 from ...lang.app import App
 from ...lang.check import check
-from ...lang.condition import Checked, Condition
+from ...lang.condition import Checked, Component
 from ...lang.parse import parse
-from ...model.batch import concatenate, from_ipc, in_order, to_ipc
+from ...model.batch import from_ipc, to_ipc
 from ...model.event import Notification
-from ...model.instant import BEGINNING, Instant
-from ...model.qos import TIMELY
-from ...model.topic import Topic
-from .notice import from_table, schema_of, spark_schema, table_of
+from ...model.instant import Instant
+from .notice import from_table, spark_schema
 from .pack import REPORT, SPARK_SCHEMA, up_to
 from .session import session
+from .shard import Work, finished, passed_on, staged, step_shard
 from .source import Job, Report, Task, run
 
 LARGE = 4 << 20
@@ -71,17 +70,16 @@ class Replay:
     ) -> None:
         self._rejects = rejects if rejects is not None else Rejects()
         self._spark = spark if spark is not None else session()
-        refuse_components(checked, "on Spark")
-        self._topics = checked.topics
-        self._conditions = tuple(replace(c, delivery=TIMELY) for c in checked.conditions)
+        self._work = Work.on_history(checked)
         files = [replace(file, path=os.path.abspath(file.path)) for file in files]  # workers are elsewhere
         for file in files:
             inspect(file, reading)
+        cores = self._spark.sparkContext.defaultParallelism
         self._job = Job(
-            self._conditions,
+            self._work,
             reading,
-            tuple(tasks(files, reading, self._spark.sparkContext.defaultParallelism)),
-            shards=2 * self._spark.sparkContext.defaultParallelism,
+            tuple(tasks(files, reading, cores)),
+            shards=self._work.shards(cores),
             strict=self._rejects.strict,
             keep_rejects=rejects is not None,
         )
@@ -104,12 +102,17 @@ class Replay:
     def _read(self) -> tuple[list[Report], dict[int, list[bytes]] | None]:
         """What the readers said, and unless it is too much the packed events of each machine."""
         most = FEW // len(self._job.tasks)
-        rows = self._packed(most).toArrow()
-        events: dict[int, list[bytes]] = {}
-        for number, raw in zip(*(rows.column(n).to_pylist() for n in ("machine", "events")), strict=True):
-            events.setdefault(number, []).append(raw)
+        rows = self._given.filter(f"machine = {REPORT}") if self._work.components else self._packed(most)
+        events = _by_machine(rows)
         reports = [msgspec.msgpack.decode(raw, type=Report) for raw in events.pop(REPORT)]
-        return reports, events if all(report.bytes <= most for report in reports) else None
+        if any(report.bytes > most for report in reports):
+            return reports, None
+        return reports, _by_machine(self._given.filter("machine >= 0")) if self._work.components else events
+
+    @cached_property
+    def _given(self) -> DataFrame:
+        """What the readers give, kept: components need so much that it should not be read twice."""
+        return self._packed().persist()
 
     @cached_property
     def dataframe(self) -> DataFrame:
@@ -117,39 +120,52 @@ class Replay:
 
         What goes wrong in a reader fails the job that asks for them.
         """
-        conditions, topics = self._conditions, self._topics
-
-        def stepped(key: tuple[Any, ...], rows: pa.Table) -> pa.Table:
-            raw = rows.column("events").to_pylist()
-            if key[0].as_py() != REPORT:
-                return step_shard(conditions, topics, key[0].as_py(), raw)
-            for report in raw:
-                msgspec.msgpack.decode(report, type=Report).require_success()
-            return schema_of(topics).empty_table()
-
-        return self._packed().groupBy("machine", "shard").applyInArrow(stepped, spark_schema(topics))
+        return notifications(self._work, self._packed(), self._job.shards)
 
     def __iter__(self) -> Iterator[Notification]:
         self.tally  # noqa: B018 -- what went wrong in reading is said first
         _, events = self._read
-        for table in self._from_executors() if events is None else self._stepped(events):
-            for notification in from_table(self._topics, table):
-                self._count(notification)
-                yield notification
+        try:
+            for table in self._from_executors() if events is None else self._stepped(events):
+                for notification in from_table(self._work.published, table):
+                    self._count(notification)
+                    yield notification
+        finally:
+            if self._work.components:
+                self._given.unpersist()
 
     def _stepped(self, events: dict[int, list[bytes]]) -> Iterator[pa.Table]:
         """The notifications in order, computed here."""
-        tables = [step_shard(self._conditions, self._topics, number, raw) for number, raw in events.items()]
+        tables, heard = list[pa.Table](), dict[int, list[bytes]]()
+        for number in range(len(self._work.groups) + len(self._work.operators)):  # by stage
+            mine = [*events.get(number, ()), *heard.get(number, ())]
+            if mine:
+                table, said = step_shard(self._work, number, mine)
+                tables.append(table)
+                for row in passed_on(self._work.operators, said, shards=1):
+                    raw = row.column("events")[0].as_py()
+                    heard.setdefault(row.column("machine")[0].as_py(), []).append(raw)
         if tables:
-            table = pa.concat_tables(tables).sort_by([(name, "ascending") for name in _ORDER])
-            yield from (table.slice(at, ROWS) for at in range(0, len(table), ROWS))
+            whole = pa.concat_tables(tables)
+            first = pc.fill_null(whole.column("scope"), "")
+            keys = whole.select(_ORDER).set_column(_ORDER.index("scope"), "scope", first)
+            order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in _ORDER])
+            yield from (whole.take(order.slice(at, ROWS)) for at in range(0, len(whole), ROWS))
 
     def _from_executors(self) -> Iterator[pa.Table]:
         """The notifications in order, computed there, some at a time."""
         parts = max(self._job.shards, sum(report.bytes for report in self.reports) // FEW)
-        ordered = self.dataframe.repartitionByRange(parts, *_ORDER).sortWithinPartitions(*_ORDER)
-        for row in ordered.mapInArrow(_blobs, "raw binary").toLocalIterator():
-            yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
+        if self._work.components:  # to sort them is to look at them twice
+            told = notifications(self._work, self._given, self._job.shards).persist()
+        else:
+            told = self.dataframe
+        ordered = told.repartitionByRange(parts, *_ORDER).sortWithinPartitions(*_ORDER)
+        try:
+            for row in ordered.mapInArrow(_blobs, "raw binary").toLocalIterator():
+                yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
+        finally:
+            if self._work.components:
+                told.unpersist()
 
     def _count(self, notification: Notification) -> None:
         self.passed[notification.subscription] += 1
@@ -180,7 +196,8 @@ class Replay:
 
     def misplaced(self) -> list[str]:
         """The subscriptions that not one event could concern."""
-        return self.coverage.misplaced(groups(self._conditions))
+        filters = self.coverage.misplaced(self._work.groups)
+        return filters + misplaced(self._work.components, self.coverage)
 
     @property
     def kept(self) -> int:
@@ -258,13 +275,32 @@ def _blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays([pa.array([to_ipc(batch)], pa.binary())], names=["raw"])
 
 
-def step_shard(
-    conditions: tuple[Condition, ...], topics: tuple[Topic, ...], number: int, raw: list[bytes]
-) -> pa.Table:
-    """The notifications of one machine over all events of a shard."""
-    group = groups(conditions)[number]
-    if not raw:
-        return schema_of(topics).empty_table()
-    history = in_order(concatenate([from_ipc(part) for part in raw]))
-    _, passed = group.machine.step(group.machine.initial(), history, BEGINNING)
-    return table_of(group, topics, passed)
+def notifications(work: Work, rows: DataFrame, shards: int) -> DataFrame:
+    """The notifications of packed rows: a shuffle for each stage."""
+    for stage in range(work.stages - 1):
+        by_shard = rows.groupBy("machine", "shard")
+        rows = by_shard.applyInArrow(staged(work, stage, shards), SPARK_SCHEMA)
+    last = finished(work, _require_success)
+    return rows.groupBy("machine", "shard").applyInArrow(last, spark_schema(work.published))
+
+
+def _require_success(report: bytes) -> None:
+    msgspec.msgpack.decode(report, type=Report).require_success()
+
+
+def _by_machine(rows: DataFrame) -> dict[int, list[bytes]]:
+    """The packed rows of each machine."""
+    found: dict[int, list[bytes]] = {}
+    table = rows.toArrow()
+    for number, raw in zip(*(table.column(n).to_pylist() for n in ("machine", "events")), strict=True):
+        found.setdefault(number, []).append(raw)
+    return found
+
+
+def misplaced(components: Iterable[Component], coverage: Coverage) -> list[str]:
+    """The components that not one reading could concern."""
+    return [
+        component.name
+        for component in components
+        if 0 < coverage.outside[component.name] == sum(coverage.events[t.name] for t in component.listens)
+    ]

@@ -1,12 +1,13 @@
 """Reading history: files are read with Arrow inside the executor and reduced as they are read.
 
 What leaves a reader is packed (see ``pack``), with one more row that reports what was read, what
-was rejected, and what went wrong.
+was rejected, and what went wrong.  Components need nearly all of it, in any order: beside them
+filters drop only what satisfies no predicate, and a part is read in one go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...compilers.machine import Coverage, Group, decisive, groups
+from ...compilers.machine import Coverage, Group, decisive
+from ...compilers.stages import needed
 from ...errors import HoldfastError, InputError, UsageError
 from ...files.find import InputFile
 from ...files.plan import Part
@@ -26,10 +28,11 @@ from ...files.reading import Reading
 from ...files.rest import Decisive, completed
 from ...files.sort import OutOfOrder, Sorter, stretches
 from ...files.tally import Rejects, Tally
-from ...lang.condition import Condition
 from ...machines.filter import Filters
 from ...model.batch import concatenate, times
-from .pack import REPORT, held, packed, row
+from ...model.instant import BEGINNING
+from .pack import REPORT, gathered, held, packed, reaching, row
+from .shard import Work
 
 MEMORY = 128 << 20
 ROWS = 1 << 20
@@ -55,17 +58,27 @@ class Task:
 class Job:
     """A replay as its readers need it: plain values, which travel."""
 
-    conditions: tuple[Condition, ...]
+    work: Work
     reading: Reading
     tasks: tuple[Task, ...]
     shards: int
     strict: bool = False
     keep_rejects: bool = False
+    whole: bool = False
+    """Whether components are given columns that they do not need, too."""
 
     @cached_property
     def decisive(self) -> Decisive:
         """The columns that are read first; the rest only of rows that are kept."""
-        return decisive(self.conditions)
+        return joined(
+            decisive(self.work.conditions), needed(self.work.components, self.work.topics, whole=self.whole)
+        )
+
+
+def joined(*some: dict[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """For each topic the columns that somebody needs."""
+    topics = dict.fromkeys(topic for one in some for topic in one)
+    return {topic: frozenset().union(*(one.get(topic, ()) for one in some)) for topic in topics}
 
 
 Rejected = tuple[str, int, str, str]
@@ -138,11 +151,14 @@ class _Seen:
         self.bytes = 0
         """Of packed events."""
 
-    def count(self, batch: pa.RecordBatch, mine: Mine) -> Mask:
-        """Which events satisfy some predicate; they and the others are counted."""
-        self.coverage.count(mine[0][1].topic.name, batch, [group for _, group in mine])
-        matters: Mask = np.logical_or.reduce([group.machine.matters(batch) for _, group in mine])
-        self.kept += int(np.count_nonzero(matters))
+    def count(self, topic: str, batch: pa.RecordBatch, mine: Mine, looked_at: Mask | None = None) -> Mask:
+        """Which events satisfy some predicate; they, those that are looked at, and the others are
+        counted."""
+        self.coverage.count(topic, batch, [group for _, group in mine])
+        matters = np.zeros(len(batch), np.bool_)
+        for _, group in mine:
+            matters |= group.machine.matters(batch)
+        self.kept += int(np.count_nonzero(matters if looked_at is None else matters | looked_at))
         return matters
 
     def report(self, failed: tuple[int, str] | None) -> Report:
@@ -163,7 +179,7 @@ class _Seen:
 def _events(job: Job, task: Task, seen: _Seen) -> Iterator[pa.RecordBatch]:
     """Of a closed part what can matter at all; else what satisfies a predicate."""
     watching: dict[str, Mine] = {}
-    for number, group in enumerate(groups(job.conditions)):
+    for number, group in enumerate(job.work.groups):
         watching.setdefault(group.topic.name, []).append((number, group))
     for events in _chosen(job, task, seen, watching):
         seen.bytes += held(events)
@@ -171,11 +187,14 @@ def _events(job: Job, task: Task, seen: _Seen) -> Iterator[pa.RecordBatch]:
 
 
 def _chosen(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Iterator[pa.RecordBatch]:
+    if job.work.components:
+        yield from _for_all(job, task, seen, watching)
+        return
     if not task.closed:
         for topic, batch in _read(job, task, seen, watching):
-            thin = batch.filter(pa.array(seen.count(batch, watching[topic])))
-            for number, group in watching[topic]:
-                yield from _packed(job, task, number, group, group.machine.reduce(thin, closed=False))
+            yield from _satisfying(
+                job, task, seen.count(topic, batch, watching[topic]), batch, watching[topic]
+            )
         return
     found = _as_it_comes(job, task, seen, watching)
     if found is None:
@@ -185,8 +204,37 @@ def _chosen(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Ite
         yield from found
 
 
+def _satisfying(
+    job: Job, task: Task, matters: Mask, batch: pa.RecordBatch, mine: Mine
+) -> Iterator[pa.RecordBatch]:
+    thin = batch.filter(pa.array(matters))
+    for number, group in mine:
+        yield from _packed(job, task, number, group, group.machine.reduce(thin, closed=False))
+
+
+def _for_all(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Iterator[pa.RecordBatch]:
+    """What filters and components look at, and at the end how far time has come."""
+    reached = BEGINNING
+    for topic, batch in _read(job, task, seen, {*watching, *job.work.progress}):
+        looked_at = np.zeros(len(batch), np.bool_)
+        if len(batch) and topic in job.work.progress:
+            reached = max(reached, int(times(batch).max()))
+            for number, operator in job.work.operators.items():
+                if topic in operator.topics:
+                    matters = operator.machine.matters(topic, batch)
+                    looked_at |= matters
+                    seen.coverage.outside.update(operator.outside(topic, batch))
+                    mine = (batch if job.whole else operator.needed(topic, batch)).filter(pa.array(matters))
+                    yield from gathered(number, operator, topic, mine, job.shards)
+        filters = watching.get(topic, [])
+        satisfying = seen.count(topic, batch, filters, looked_at)
+        yield from _satisfying(job, task, satisfying, batch, filters)
+    for number, operator in job.work.operators.items():
+        yield from reaching(number, operator, reached, job.shards)
+
+
 def _read(
-    job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]
+    job: Job, task: Task, seen: _Seen, watched: Collection[str]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """What the pieces hold of topics that somebody watches."""
     for piece in task.part.pieces:
@@ -200,7 +248,7 @@ def _read(
             decisive=job.decisive,
         )
         for topic, batch in batches:
-            if topic.name in watching:
+            if topic.name in watched:
                 yield topic.name, batch
 
 
@@ -212,7 +260,7 @@ def _as_it_comes(
     reduced = _Reduced(job, task, watching)
     try:
         for topic, batch in stretches(_read(job, task, seen, watching)):
-            seen.count(batch, watching[topic])
+            seen.count(topic, batch, watching[topic])
             reduced.add(topic, batch)
             if reduced.bytes > MOST_HELD:
                 return None
@@ -226,7 +274,7 @@ def _sorted(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Ite
     with ExitStack() as stack:
         sorters = {name: stack.enter_context(Sorter(MEMORY // len(watching))) for name in watching}
         for topic, batch in _read(job, task, seen, watching):
-            sorters[topic].add(batch.filter(pa.array(seen.count(batch, watching[topic]))))
+            sorters[topic].add(batch.filter(pa.array(seen.count(topic, batch, watching[topic]))))
         reduced = _Reduced(job, task, watching)
         for topic, sorter in sorters.items():
             for batch in sorter.drain():

@@ -36,7 +36,7 @@ from ...lang.parse import parse
 from ...model.batch import from_ipc
 from ...model.event import Notification
 from ...model.instant import BEGINNING
-from .checkpoint import Checkpoint, Runner, planned, runners_of
+from .checkpoint import Checkpoint, planned
 from .checkpoint import Query as Plan
 from .feed import FORMAT, Feed, FeedSource, Read
 from .ledger import Change, Counts, Ledger, Record, added
@@ -55,7 +55,8 @@ from .sink import (
     open_sink,
     require_ours,
 )
-from .state import NOTIFICATIONS, OUTPUT, READ, STORE, ShardProcessor
+from .state import NOTIFICATIONS, READ, STORE, stated
+from .stepping import Machines, machines_of
 
 SETTINGS = {
     **STORE,
@@ -181,11 +182,11 @@ def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Pl
     record = ledger.before(_LAST)
     if record.finished and not live.finish:
         raise UsageError(f"{checkpoint.folder}: --finish has ended this stream; start a new checkpoint")
-    plan, runners = planned(checkpoint.load(), live.checked, _read_as(live), live.shards, record.reached)
-    batches = _Batches(live, plan.id, runners, ledger, checkpoint, progress)
+    plan, _ = planned(checkpoint.load(), live.checked, _read_as(live), live.shards, record.reached)
+    batches = _Batches(live, plan.id, machines_of(plan, live.checked), ledger, checkpoint, progress)
     checkpoint.save(plan)
     batches.claim(plan.id)
-    ledger.keep_only(condition.name for condition in live.checked.conditions)
+    ledger.keep_only(plan.meanings)
     return plan, batches
 
 
@@ -194,7 +195,7 @@ def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> Fee
     return Feed(
         checkpoint,
         plan,
-        live.checked.conditions,
+        live.checked,
         live.reading,
         live.folders,
         live.settle,
@@ -230,9 +231,12 @@ def _start(spark: SparkSession, feed: Feed, live: Live, batches: _Batches) -> St
     own.conf.set("spark.sql.shuffle.partitions", min(feed.query.shards, feed.readers))
     own.dataSource.register(FeedSource)
     rows = own.readStream.format(FORMAT).option("feed", feed.to_text()).load()
-    machines = partial(runners_of, feed.query, feed.conditions)
-    said = rows.groupBy("shard").transformWithState(
-        ShardProcessor(machines, live.checked.topics), OUTPUT, "append", "none"
+    said = stated(
+        rows,
+        partial(machines_of, feed.query, feed.checked),
+        live.checked.published,
+        stages=feed.query.stages,
+        shards=feed.query.shards,
     )
     writer = said.writeStream.foreachBatch(batches.write).option(
         "checkpointLocation", str(feed.checkpoint.spark)
@@ -248,17 +252,15 @@ class _Batches:
         self,
         live: Live,
         query: str,
-        runners: list[Runner],
+        machines: Machines,
         ledger: Ledger,
         checkpoint: Checkpoint,
         progress: Progress,
     ) -> None:
         self.ledger, self._progress = ledger, progress
         self.fault: HoldfastError | None = None
-        self._topics = live.checked.topics
-        self._machine_of = {
-            name: runner for runner in runners for names in runner.group.conditions for name in names
-        }
+        self._topics = live.checked.published
+        self._sources = _sources(machines)
         ours = ledger.claims()
         self._sink: Sink = (
             open_sink(live.sink, self._topics, query, ours)
@@ -340,14 +342,27 @@ class _Batches:
                 record.reached[topic] = max(at, record.reached.get(topic, BEGINNING))
             for name in ("rejected", "other_topics", "outside", "events"):
                 setattr(record, name, added(getattr(record, name), getattr(read, name)))
-        for name, runner in self._machine_of.items():
+        for name, (number, topics) in self._sources.items():
             counts = record.subscriptions.setdefault(name, Counts())
-            counts.read += sum(read.events.get(runner.group.topic.name, 0) for read in reads)
-            counts.passed += sum(read.passed.get(runner.number, 0) for read in reads)
+            counts.read += sum(read.events.get(topic, 0) for read in reads for topic in topics)
+            counts.passed += sum(read.passed.get(number, 0) for read in reads)
         for table, what in ((told, "transitions"), (late, "late")):
             for found in table.column("subscription").value_counts().to_pylist():
                 counts = record.subscriptions[found["values"]]
                 setattr(counts, what, getattr(counts, what) + found["counts"])
+
+
+def _sources(machines: Machines) -> dict[str, tuple[int, list[str]]]:
+    """For each subscription its machine, and the topics of readings that it hears."""
+    found: dict[str, tuple[int, list[str]]] = {
+        name: (runner.number, [runner.group.topic.name])
+        for runner in machines.runners
+        for names in runner.group.conditions
+        for name in names
+    }
+    for number, operator in machines.operators.items():
+        found |= {name: (number, topics) for name, topics in operator.listening().items()}
+    return found
 
 
 def _payloads(rows: pa.Table, kind: str) -> list[bytes]:

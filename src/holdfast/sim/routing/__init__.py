@@ -5,6 +5,7 @@
     ledger       Ledger: what became of every message
     flooding     Flooding: everybody repeats everything once
     grid         the rules of ID-based routing on a grid, as functions [D52, D53]
+    static       Static: those rules and nothing else; what a link loses is lost
     overhear     IdGrid: those rules, kept alive by overhearing [D54]
     plane        greedy steps, planar graphs, walks round a face, as functions
     geographic   Geographic: greedy, with perimeters round the holes; also to a point

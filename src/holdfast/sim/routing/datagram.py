@@ -105,7 +105,10 @@ NO_ROUTE, HOP_LIMIT, NO_ROOM, TAKEN = "no route", "hop limit", "no room", "taken
 
 
 class RoutingMachine(Protocol):
-    """A routing protocol on one node: pure, so that it also runs without radios."""
+    """A routing protocol on one node: pure, so that it also runs without radios.
+
+    One that does not want to hear what is for others says ``overhears = False``.
+    """
 
     def initial(self, node: NodeId) -> Any:
         """The state of that node before any input."""

@@ -58,7 +58,8 @@ class Router:
         self._boots = node.boots
         self._number = node.boots << 32  # what a node numbers after a restart is new
         ledger.join(node.id, self)
-        node.link.listen(self._received, self._overheard)
+        overheard = self._overheard if getattr(machine, "overhears", True) else None
+        node.link.listen(self._received, overheard)
         for which in range(len(self._machines)):
             self._tell(which, Started(node.now, node.random.getrandbits(63)))
 

@@ -34,6 +34,11 @@ def at(time, value, where=0.0, *, valid=True, source="s", **more):
         ("avg", [math.inf, -math.inf], None),
         ("sum", [2**62, 2**62], None),
         ("max", [math.inf, 1.0], math.inf),
+        ("sum", [1e308, 1e308, -1e308], 1e308),
+        ("sum", [1e308, 1e308], None),
+        ("sum", [1e308, 1e308, math.inf], math.inf),
+        ("stddev", [math.inf, 1.0], None),
+        ("stddev", [1e200, -1e200], None),
     ],
 )
 def test_functions_are_of_the_numbers_that_are_there(function, values, expected):

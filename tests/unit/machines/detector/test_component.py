@@ -216,6 +216,14 @@ def test_info_time_never_goes_back():
     assert it.advance(it.initial(), BEGINNING)[1] == []
 
 
+def test_ticks_begin_with_what_comes_late():
+    it = machine(T + "state S A = T enter A.value > 1 exit true tick 1 s")
+    state, _ = it.advance(it.initial(), 5 * SECOND)
+    state, _ = it.react(state, reading(3, "T", None, 2.0))
+    _, out = it.advance(state, 8 * SECOND)
+    assert [t.event.time // SECOND for t in out] == [5, 6, 7]
+
+
 # --- memory grows with the window, not with history --------------------------------------------
 
 

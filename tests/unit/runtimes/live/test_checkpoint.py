@@ -151,6 +151,47 @@ def test_a_name_that_was_given_up_may_mean_something_else():
     assert numbers(runners) == {"Warm": 0, "Hot": 1}
 
 
+# --- components --------------------------------------------------------------------------------------
+
+MEAN = "state Mean A = avg Temperature over 1 min each source enter A.value > 25 exit A.value < 22\n"
+PEAK = "state Peak A = max Temperature over 1 min each source enter A.value > 35 exit A.value < 30\n"
+ANY = "state Any M = Mean enter M.status == ingress exit M.status == egress\n"
+
+
+def seats(query) -> list[tuple[int, int, tuple[str, ...]]]:
+    return [(seat.number, seat.stage, seat.key) for seat in query.operators]
+
+
+def test_components_are_known_by_stage_and_key_and_may_come_and_go():
+    query, _ = planned(None, WARM, MEAN, ANY)
+    assert seats(query) == [(1, 0, ("source",)), (2, 1, ())]
+    query, _ = planned(query, WARM, MEAN, PEAK)
+    assert seats(query) == [(1, 0, ("source",))]
+    assert query.stages == 2, "what Spark keeps cannot be changed"
+    query, _ = planned(query, MEAN, ANY, PEAK)
+    assert seats(query) == [(1, 0, ("source",)), (3, 1, ())], "a number is never used again"
+
+
+def test_a_component_that_has_changed_is_named_with_what_it_was():
+    query, _ = planned(None, MEAN)
+    with pytest.raises(
+        UsageError, match=r"'Mean' has changed: its list of queries was 'A = avg .* over 1 min .*over 2 min"
+    ):
+        planned(query, MEAN.replace("1 min", "2 min"))
+    with pytest.raises(UsageError, match="'Mean' has changed"):
+        planned(query, WARM.replace("Warm", "Mean"))
+
+
+def test_a_definition_that_needs_another_stage_needs_another_checkpoint():
+    query, _ = planned(None, MEAN)
+    with pytest.raises(UsageError) as refused:
+        planned(query, MEAN, ANY)
+    assert str(refused.value) == (
+        "the definition now needs 2 stages, one after the other, and this checkpoint has 1, for good "
+        "('holdfast explain --engine spark' shows them). Start a new checkpoint."
+    )
+
+
 # --- on disk -----------------------------------------------------------------------------------------
 
 

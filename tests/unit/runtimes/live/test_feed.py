@@ -45,7 +45,7 @@ def feed(here, text: str = TIMELY, **settings):
     how = {"settle": 0.0, "batch_bytes": 1 << 20, "readers": 1, **settings}
     folders = (log.Folder(str(here.inbox)),)
     place = checkpoints.Checkpoint(here.checkpoint)
-    return feeds.Feed(place, query, checked.conditions, Reading(checked.topics), folders, **how)
+    return feeds.Feed(place, query, checked, Reading(checked.topics), folders, **how)
 
 
 def reader(here, text: str = TIMELY, **settings):

@@ -1,0 +1,297 @@
+"""``dds``: writers, readers and rendezvous nodes of the DDS family, over UDP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UsageError
+from ..model.instant import MILLISECOND, SECOND, show_instant
+
+if TYPE_CHECKING:
+    from ..protocols.dds.deployment import Deployment
+    from ..protocols.dds.request import Notify
+    from ..protocols.dds.state import State
+    from ..runtimes.udp import UdpHost
+
+dds = typer.Typer(
+    name="dds",
+    help="Samples from writers to readers over UDP, as reliably as each reader asks.",
+    no_args_is_help=True,
+)
+
+QUIET = 5
+"""A reader that has what it wanted stays for so many timeouts without a word: its last ACK may be lost."""
+REPEATS, EVERY = 600, SECOND // 2
+"""People start processes by hand, so a subscription is said for five minutes."""
+
+Name = Annotated[str, typer.Option("--name", help="This node's name.")]
+Listen = Annotated[str, typer.Option("--listen", "-l", metavar="HOST:PORT", help="Where; port 0 is any.")]
+Peers = Annotated[
+    list[str] | None,
+    typer.Option("--peer", "-p", metavar="NAME=HOST:PORT", help="Another node; may be repeated."),
+]
+OfTopic = Annotated[str, typer.Option("--topic", help="The topic; its samples have one number, 'value'.")]
+Writers = Annotated[
+    list[str] | None, typer.Option("--writer", metavar="NAME", help="Who publishes; may be repeated.")
+]
+Via = Annotated[
+    str | None,
+    typer.Option("--via", metavar="NAME", help="The rendezvous node (DefTDDS); without, none (BLTDDS)."),
+]
+Rto = Annotated[int, typer.Option("--rto", metavar="MS", min=1, help="The retransmission timeout.")]
+Loss = Annotated[float, typer.Option("--loss", help="The share of datagrams to lose on purpose.")]
+Twice = Annotated[float, typer.Option("--twice", help="The share of datagrams to send twice.")]
+Late = Annotated[int, typer.Option("--late", metavar="MS", min=0, help="How long to hold some back.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of what goes wrong on purpose.")]
+
+WRITER, READER, RENDEZVOUS = "writer", "reader", "rendezvous"
+
+
+@dds.command()
+def write(
+    values: Annotated[
+        list[float] | None,
+        typer.Argument(metavar="[VALUE …]", help="Readings; without any, lines of standard input."),
+    ] = None,
+    name: Name = WRITER,
+    listen: Listen = "127.0.0.1:7400",
+    peer: Peers = None,
+    topic: OfTopic = "Reading",
+    writer: Writers = None,
+    via: Via = None,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Between two samples.")] = 0.0,
+    subscribers: Annotated[
+        int, typer.Option(min=0, help="Begin when so many are known (without --via).")
+    ] = 1,
+    settle: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="With --via: begin after so long.")
+    ] = 3.0,
+    retries: Annotated[
+        int | None, typer.Option(min=0, help="Give a sample up after so many repetitions; never.")
+    ] = None,
+    rto: Rto = 400,
+    loss: Loss = 0.0,
+    twice: Twice = 0.0,
+    late: Late = 0,
+    seed: Seed = 0,
+) -> None:
+    """Publish readings, and end when all who need them have them."""
+    from ..protocols.dds import request
+
+    known: set[str] = set()
+
+    def told(what: Any) -> None:
+        if isinstance(what, request.Registered):
+            known.add(what.subscriber)
+
+    async def work(host: UdpHost) -> None:
+        host.ask(request.Advertise(topic))
+        if via is not None:
+            await asyncio.sleep(settle)
+        await _until(lambda: via is not None or len(known) >= subscribers)
+        for value in values if values else _lines():
+            await _until(lambda: _held(host.state) < host_ring)
+            host.ask(request.Publish(topic, {"value": value}))
+            await asyncio.sleep(every)
+        await _until(lambda: not _held(host.state))
+        done = host.state.counted
+        words = {"published": "published", "retransmitted": "sent again", "given up": "given up"}
+        typer.echo(", ".join(f"{done[name]} {word}" for name, word in words.items()), err=True)
+
+    deployment = _deployment(topic, writer or [WRITER if name == READER else name], via, rto, retries)
+    host_ring = deployment.reliable.ring
+    _run(name, deployment, listen, peer, told, work, (loss, twice, late, seed))
+
+
+@dds.command()
+def read(
+    name: Name = READER,
+    listen: Listen = "127.0.0.1:0",
+    peer: Peers = None,
+    topic: OfTopic = "Reading",
+    writer: Writers = None,
+    via: Via = None,
+    level: Annotated[
+        str,
+        typer.Option(
+            metavar="best-effort|full|NUMBER",
+            help="How reliably; a number: above it fully, else best effort.",
+        ),
+    ] = "best-effort",
+    percent: Annotated[
+        float | None, typer.Option(metavar="PERCENT", help="ARQoS: the share that is to arrive; 100 by NACK.")
+    ] = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many.")] = None,
+    rto: Rto = 400,
+    loss: Loss = 0.0,
+    twice: Twice = 0.0,
+    late: Late = 0,
+    seed: Seed = 0,
+) -> None:
+    """Print samples as JSON lines, until stopped."""
+    from ..protocols.dds import request
+    from ..protocols.dds.interest import Interest
+
+    asked, printed = _level(level), 0
+
+    def told(what: Any) -> None:
+        nonlocal printed
+        if isinstance(what, request.Notify) and (count is None or printed < count):
+            printed += 1
+            typer.echo(_shown(what))
+
+    async def work(host: UdpHost) -> None:
+        host.ask(request.Subscribe(topic, Interest(topic=topic, level=asked)))
+        if percent is not None:
+            host.ask(request.Assure(topic, percent))
+        await _until(lambda: count is not None and printed >= count)
+        await _quiet(host, QUIET * rto / 1000)
+
+    deployment = _deployment(topic, writer or [WRITER], via, rto)
+    _run(name, deployment, listen, peer, told, work, (loss, twice, late, seed))
+
+
+@dds.command()
+def meet(
+    name: Name = RENDEZVOUS,
+    listen: Listen = "127.0.0.1:7401",
+    peer: Peers = None,
+    topic: OfTopic = "Reading",
+    writer: Writers = None,
+    rto: Rto = 400,
+    loss: Loss = 0.0,
+    twice: Twice = 0.0,
+    late: Late = 0,
+    seed: Seed = 0,
+) -> None:
+    """Be the rendezvous node: forward samples to who subscribed, until stopped."""
+
+    async def work(host: UdpHost) -> None:
+        await asyncio.Event().wait()
+
+    deployment = _deployment(topic, writer or [WRITER], name, rto)
+    _run(name, deployment, listen, peer, lambda what: None, work, (loss, twice, late, seed))
+
+
+def _deployment(
+    topic: str, writers: list[str], via: str | None, rto: int, retries: int | None = None
+) -> Deployment:
+    """What all nodes of this topic know; a publisher by way of an RN is reliable until it hears otherwise."""
+    from ..protocols.dds.deployment import Deployment, Discovery, Reliable
+    from ..protocols.dds.level import BEST_EFFORT, FULL
+    from ..protocols.dds.topic import Topic, Topics
+
+    return Deployment(
+        topics=Topics((Topic(0, topic, level=BEST_EFFORT if via is None else FULL),)),
+        table=(via or writers[0],),
+        publishers={0: tuple(writers)},
+        mode="BLTDDS" if via is None else "DefTDDS",
+        reliable=Reliable(rto=rto * MILLISECOND, retries=retries),
+        discovery=Discovery(repeats=REPEATS, every=EVERY),
+    )
+
+
+def _run(
+    name: str,
+    deployment: Deployment,
+    listen: str,
+    peers: list[str] | None,
+    told: Callable[[Any], None],
+    work: Callable[[UdpHost], Awaitable[None]],
+    weather: tuple[float, float, int, int],
+) -> None:
+    """A node at work until its work is done."""
+    from ..protocols.dds.message import Message
+    from ..protocols.dds.participant import Participant
+    from ..runtimes.overlay.address import parse_address
+    from ..runtimes.udp import UdpHost, Weather
+    from ..runtimes.udp import listen as bind
+
+    loss, twice, late, seed = weather
+    host = UdpHost(
+        name,
+        Participant(deployment, name),
+        Message,
+        dict(_peer(text) for text in peers or []),
+        told,
+        Weather(loss, twice, late * MILLISECOND, seed),
+    )
+
+    async def whole() -> None:
+        await bind(host, parse_address(listen, "--listen"))
+        typer.echo(f"{name} listens on {host.address[0]}:{host.address[1]}", err=True)
+        try:
+            await work(host)
+        finally:
+            host.close()
+
+    asyncio.run(whole())
+
+
+def _peer(text: str) -> tuple[str, tuple[str, int]]:
+    from ..runtimes.overlay.address import parse_address
+
+    name, equals, address = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"--peer {text}: write it as NAME=HOST:PORT")
+    return name, parse_address(address, "--peer")
+
+
+def _level(text: str) -> float:
+    from ..protocols.dds.level import BEST_EFFORT, FULL, partial
+
+    named = {"best-effort": BEST_EFFORT, "full": FULL}
+    if text in named:
+        return named[text]
+    try:
+        return partial(float(text))
+    except ValueError:
+        raise UsageError(f"--level {text}: best-effort, full, or a number, the threshold") from None
+
+
+def _lines() -> list[float]:
+    """Readings from standard input, one a line."""
+    found = []
+    for number, line in enumerate(typer.get_text_stream("stdin"), 1):
+        if line.strip():
+            try:
+                found.append(float(line))
+            except ValueError:
+                raise UsageError(f"line {number} of standard input: '{line.strip()}' is no number") from None
+    return found
+
+
+def _shown(notice: Notify) -> str:
+    return json.dumps(
+        {
+            "topic": notice.topic,
+            "source": notice.origin,
+            "sequence": notice.name.sequence,
+            "time": show_instant(notice.time),
+            **notice.values,
+        }
+    )
+
+
+def _held(state: State) -> int:
+    """Samples that a writer has not brought to all who need them."""
+    kept = sum(len(history.sent) for history in state.histories.values())
+    return kept + sum(len(writer.ring) for writer in state.writers.values())
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    while not is_so():
+        await asyncio.sleep(0.01)
+
+
+async def _quiet(host: UdpHost, seconds: float) -> None:
+    """Until nothing has come for a while."""
+    before = -1
+    while host.counted["received"] != before:
+        before = host.counted["received"]
+        await asyncio.sleep(seconds)

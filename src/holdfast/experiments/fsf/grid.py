@@ -1,0 +1,114 @@
+"""What was measured: for each approach and number of subscriptions, once for each seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import NamedTuple
+
+
+class Cell(NamedTuple):
+    """One run: whose draw, by which approach, with how many subscriptions."""
+
+    seed: int
+    approach: str
+    subscriptions: int
+
+
+class Measured(NamedTuple):
+    """What one run has cost and brought."""
+
+    subscription_load: int
+    """Operators that crossed a link."""
+    between_routers: int
+    """Those of them that crossed a link between two routers: they are whole."""
+    publication_load: int
+    """Events that crossed a link."""
+    owed: int
+    """Events that are due to subscriptions; one that is due to two counts twice."""
+    delivered: int
+    """How many of them have come."""
+    surplus: int
+    """What has come beyond them."""
+    asked: int
+    """How often an operator was compared with others that go the same way."""
+    covered: int
+    """How often they cover it."""
+    undecided: int
+    """How often exact filtering reached its bound; the operator is then sent."""
+
+    @property
+    def recall(self) -> float:
+        return self.delivered / self.owed
+
+    @property
+    def cost(self) -> float:
+        """Events over links for each event that was due and came."""
+        return self.publication_load / self.delivered
+
+
+Quantity = Callable[[Measured], float]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All runs of an experiment."""
+
+    runs: Mapping[Cell, Measured]
+
+    @property
+    def counts(self) -> list[int]:
+        return sorted({cell.subscriptions for cell in self.runs})
+
+    @property
+    def approaches(self) -> list[str]:
+        return list(dict.fromkeys(cell.approach for cell in self.runs))
+
+    def of(self, approach: str, count: int) -> list[Measured]:
+        """One approach at one number of subscriptions, by seed."""
+        return [
+            found
+            for cell, found in sorted(self.runs.items())
+            if (cell.approach, cell.subscriptions) == (approach, count)
+        ]
+
+    def mean(self, quantity: Quantity, approach: str, count: int) -> float:
+        return fmean(map(quantity, self.of(approach, count)))
+
+    def spread(self, quantity: Quantity, approach: str, count: int) -> float:
+        """The standard deviation over seeds."""
+        return stdev(map(quantity, self.of(approach, count)))
+
+    def saving(self, quantity: Quantity, than: str, approach: str, count: int) -> float:
+        """By which part of the other's mean an approach is below it."""
+        return 1 - self.mean(quantity, approach, count) / self.mean(quantity, than, count)
+
+
+def subscription_load(run: Measured) -> float:
+    return run.subscription_load
+
+
+def publication_load(run: Measured) -> float:
+    return run.publication_load
+
+
+def recall(run: Measured) -> float:
+    return run.recall
+
+
+def cost(run: Measured) -> float:
+    return run.cost
+
+
+def covered(run: Measured) -> float:
+    """Which part of the operators that were compared others cover."""
+    return run.covered / max(1, run.asked)
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """The runs of an experiment, and those with other choices of what the document leaves open."""
+
+    grid: Grid
+    varied: Mapping[str, Grid]

@@ -1,0 +1,57 @@
+"""The network: a tree of routers; at some of them a station, whose five sensors are a node each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .setting import Setting
+from .stream import ATTRIBUTES, Stretch, sensor
+
+Link = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Nodes and links, and the node of each sensor."""
+
+    nodes: tuple[str, ...]
+    links: tuple[Link, ...]
+    sensors: dict[str, str]
+
+    @property
+    def between_routers(self) -> list[Link]:
+        """The links, in both directions, that end at no sensor's node."""
+        ends = set(self.sensors.values())
+        links = [link for link in self.links if ends.isdisjoint(link)]
+        return [*links, *((b, a) for a, b in links)]
+
+
+def layout(setting: Setting, stretch: Stretch, random: np.random.Generator) -> Layout:
+    """A network by chance: each router is connected to an earlier one, and stations are at different ones.
+
+    In a tree five nodes cannot all be neighbours of one another.  Here the first of a station is connected
+    to the station's router, and each other to an earlier one of the station, by chance; in a star all are
+    connected to the router.
+    """
+    routers = [f"r{i}" for i in range(setting.nodes - setting.groups * len(ATTRIBUTES))]
+    links = [(routers[earlier], routers[i]) for i, earlier in enumerate(_earlier(len(routers), random), 1)]
+    sensors: dict[str, str] = {}
+    for at, station in zip(
+        random.choice(len(routers), setting.groups, replace=False),
+        stretch.stations[: setting.groups],
+        strict=True,
+    ):
+        names = [sensor(station, ATTRIBUTES[i]) for i in random.permutation(len(ATTRIBUTES))]
+        nodes = [f"n{name}" for name in names]
+        above = [nodes[earlier] for earlier in _earlier(len(nodes), random)]
+        links.append((routers[at], nodes[0]))
+        links += zip([routers[at]] * len(above) if setting.star else above, nodes[1:], strict=True)
+        sensors |= dict(zip(names, nodes, strict=True))
+    return Layout((*routers, *sensors.values()), tuple(links), sensors)
+
+
+def _earlier(count: int, random: np.random.Generator) -> list[int]:
+    """For each node but the first, one that came before it."""
+    return [int(random.integers(i)) for i in range(1, count)]

@@ -1,0 +1,180 @@
+"""Which events take part in a correlation, by search in order of time, without a product of candidates.
+
+An *entry* is an event that matches filters of one slot (an attribute, or an attribute of one sensor):
+``words[i]`` has a bit for each correlation of which it matches the filter.  Entries come in order of
+time.  ``needs[slot]`` has the bits of the correlations that have a filter there.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .jit import kernel
+
+
+@kernel
+def participate(times, slots, words, needs, within, found):  # type: ignore[no-untyped-def]
+    """The bits of ``words[i]`` whose correlations have a match for every filter in some window shorter
+    than ``within`` that contains entry ``i``.
+
+    A window that ends at ``t`` is complete if each needed slot has a match in ``(t - within, t]``, and then
+    all matches in it take part.  Time is cut into blocks as long as the window, so that one covers the end
+    of a block and the beginning of the next: of every block it is enough to know what its matches, and what
+    its complete windows, come to from a point on and up to a point.
+    """
+    count, width = len(times), len(needs)
+    nothing = np.uint64(0)
+    after = np.zeros(count, np.uint64)  # what follows an entry in its slot and block
+    complete = np.zeros(count, np.uint64)
+    up_to = np.zeros(count, np.uint64)  # the windows of a block that end no later, together
+    current, before = np.zeros(width, np.uint64), np.zeros(width, np.uint64)
+    begins = times[count - 1] + 1  # of the block that is looked at
+    for i in range(count - 1, -1, -1):
+        if times[i] < begins:
+            begins = times[i] - (times[i] - times[0]) % within
+            current[:] = nothing
+        after[i] = current[slots[i]]
+        current[slots[i]] |= words[i]
+    current[:] = nothing
+    ends = times[0] + within
+    start, oldest, ended = 0, 0, nothing
+    i = 0
+    while i < count:
+        if times[i] >= ends:
+            adjacent = times[i] < ends + within
+            for slot in range(width):
+                before[slot] = current[slot] if adjacent else nothing
+                current[slot] = nothing
+            oldest = start if adjacent else i
+            start, ended = i, nothing
+            ends = times[i] - (times[i] - times[0]) % within + within
+        last = i
+        while last < count and times[last] == times[i]:
+            current[slots[last]] |= words[last]
+            last += 1
+        while oldest < start and times[oldest] <= times[i] - within:
+            before[slots[oldest]] = after[oldest]
+            oldest += 1
+        done = ~nothing
+        for slot in range(width):
+            done &= current[slot] | before[slot] | ~needs[slot]
+        ended |= done
+        for j in range(i, last):
+            complete[j] = done
+            up_to[j] = ended
+        i = last
+    begins, rest, newest = times[count - 1] + 1, nothing, count - 1
+    for i in range(count - 1, -1, -1):
+        if times[i] < begins:
+            begins, rest = times[i] - (times[i] - times[0]) % within, nothing
+        rest |= complete[i]
+        while times[newest] >= times[i] + within:
+            newest -= 1
+        found[i] = words[i] & (rest | (up_to[newest] if times[newest] >= begins + within else nothing))
+
+
+@kernel
+def agree(times, slots, cells, points, width, around, runs, order, within, near, found):  # type: ignore[no-untyped-def]
+    """Set ``found[i]`` where entry ``i`` and one of every other slot lie, each pair of them, less than
+    ``within`` and less than ``near`` apart; entries that are known to already are not looked at again.
+
+    ``order`` has the entries by (slot, cell, time); those of slot s and cell c are from ``runs[s, c]`` on.
+    ``around[c]`` are the cells in which a point near one of cell c can lie, -1 for none.
+    """
+    chosen = np.empty(width, np.int64)
+    first, last = np.empty(width + 1, np.int64), np.empty(width + 1, np.int64)
+    neighbour, cursor = np.empty(width + 1, np.int64), np.empty(width + 1, np.int64)
+    for i in range(len(times)):
+        if found[i]:
+            continue
+        chosen[0] = i
+        first[1], last[1] = times[i], times[i]
+        neighbour[1], cursor[1] = 0, -1
+        depth = 1
+        while 0 < depth < width:
+            slot = (slots[i] + depth) % width
+            partner = np.int64(-1)
+            while partner < 0 and neighbour[depth] < around.shape[1]:
+                cell = around[cells[i], neighbour[depth]]
+                if cell >= 0:
+                    end = runs[slot, cell + 1]
+                    if cursor[depth] < 0:  # the first of the run that is late enough
+                        low, high = runs[slot, cell], end
+                        while low < high:
+                            middle = (low + high) // 2
+                            if times[order[middle]] <= last[depth] - within:
+                                low = middle + 1
+                            else:
+                                high = middle
+                        cursor[depth] = low
+                    while partner < 0 and cursor[depth] < end:
+                        other = order[cursor[depth]]
+                        if times[other] >= first[depth] + within:
+                            break
+                        cursor[depth] += 1
+                        close = True
+                        for k in range(depth):
+                            square = 0.0
+                            for axis in range(points.shape[1]):
+                                way = points[other, axis] - points[chosen[k], axis]
+                                square += way * way
+                            close &= np.sqrt(square) < near
+                        if close:
+                            partner = other
+                if partner < 0:
+                    neighbour[depth] += 1
+                    cursor[depth] = -1
+            if partner < 0:
+                depth -= 1
+                continue
+            chosen[depth] = partner
+            first[depth + 1] = min(first[depth], times[partner])
+            last[depth + 1] = max(last[depth], times[partner])
+            neighbour[depth + 1], cursor[depth + 1] = 0, -1
+            depth += 1
+        if depth == width:
+            for k in range(width):
+                found[chosen[k]] = True
+
+
+class Grid(NamedTuple):
+    """Points in cells: the cell of each point, and for each cell those around it, -1 where they are empty."""
+
+    cells: NDArray[np.int64]
+    around: NDArray[np.int64]
+
+
+def grid(points: NDArray[np.float64], near: float) -> Grid:
+    """Cells a little wider than ``near``, so that what is nearer lies in a cell or in one around it."""
+    sides = [np.unique(np.floor(axis / (near * 1.001)), return_inverse=True) for axis in points[:, :2].T]
+    (columns, of_column), (rows, of_row) = sides
+    distinct, cells = np.unique(of_column * len(rows) + of_row, return_inverse=True)
+    places = [
+        (float(columns[code // len(rows)]), float(rows[code % len(rows)])) for code in distinct.tolist()
+    ]
+    index = {place: i for i, place in enumerate(places)}
+    steps = [(dx, dy) for dx in (0, -1, 1) for dy in (0, -1, 1)]
+    around = [[index.get((x + dx, y + dy), -1) for dx, dy in steps] for x, y in places]
+    return Grid(cells, np.array(around, np.int64).reshape(len(places), len(steps)))
+
+
+def close_by(
+    times: NDArray[np.int64],
+    slots: NDArray[Any],
+    points: NDArray[np.float64],
+    within: Grid,
+    width: int,
+    window: int,
+    near: float,
+    found: NDArray[np.bool_],
+) -> None:
+    """``agree`` over points in a grid: entries in order of time, slots from 0 to ``width - 1``."""
+    size = len(within.around)
+    code = slots.astype(np.int64) * size + within.cells
+    order = np.argsort(code, kind="stable")
+    starts = np.searchsorted(code[order], np.arange(width * size + 1))
+    runs = starts[np.arange(width)[:, None] * size + np.arange(size + 1)]
+    agree(times, slots, within.cells, points, width, within.around, runs, order, window, near, found)

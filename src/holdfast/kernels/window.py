@@ -1,0 +1,95 @@
+"""Windows over rows that are sorted by key, then by time.
+
+``starts`` (one longer than there are keys) says where the rows of each key begin; a window at an
+instant is a range of rows.  Instants of a key grow, so both ends of its windows only move forward.
+"""
+
+from __future__ import annotations
+
+from .jit import kernel
+
+
+@kernel
+def by_key(codes, starts, order):  # type: ignore[no-untyped-def]
+    """The rows of each key, in the order in which they stand; ``starts`` must be zeros."""
+    for i in range(len(codes)):
+        starts[codes[i] + 1] += 1
+    for k in range(1, len(starts)):
+        starts[k] += starts[k - 1]
+    for i in range(len(codes)):
+        code = codes[i]
+        order[starts[code]] = i
+        starts[code] += 1
+    for k in range(len(starts) - 1, 0, -1):
+        starts[k] = starts[k - 1]
+    starts[0] = 0
+
+
+@kernel
+def instants(times, streams, shifts, first, end, found, ends):  # type: ignore[no-untyped-def]
+    """The distinct instants of each key from ``first`` to before ``end``, in order.
+
+    Stream ``s`` of key ``k`` is ``times[streams[s, k]:streams[s, k + 1]] + shifts[s]``, in order.
+    ``ends[k + 1]`` becomes where the instants of key ``k`` end in ``found``.
+    """
+    count = len(shifts)
+    size = 0
+    at = streams[:, 0].copy()
+    for k in range(streams.shape[1] - 1):
+        for s in range(count):
+            at[s] = streams[s, k]
+        while True:
+            now = end
+            for s in range(count):
+                if at[s] < streams[s, k + 1]:
+                    next = times[at[s]] + shifts[s]
+                    if next < now:
+                        now = next
+            if now >= end:
+                break
+            for s in range(count):
+                while at[s] < streams[s, k + 1] and times[at[s]] + shifts[s] == now:
+                    at[s] += 1
+            if now >= first:
+                found[size] = now
+                size += 1
+        ends[k + 1] = size
+    return size
+
+
+@kernel
+def positions(times, starts, found, ends, shift, after, rows):  # type: ignore[no-untyped-def]
+    """For each instant the first row of its key at or after it, moved by ``shift``; with ``after``,
+    the first after it."""
+    for k in range(len(starts) - 1):
+        row = starts[k]
+        for i in range(ends[k], ends[k + 1]):
+            at = found[i] + shift + after
+            while row < starts[k + 1] and times[row] < at:
+                row += 1
+            rows[i] = row
+
+
+@kernel
+def tally(moments, ends, owners, found, found_ends, change, total):  # type: ignore[no-untyped-def]
+    """Add each change of a part to the first instant of its owner at or after its moment; one that
+    comes after the last is lost.
+
+    The moments of part ``p`` are ``moments[ends[p]:ends[p + 1]]``, the instants of owner ``k``
+    ``found[found_ends[k]:found_ends[k + 1]]``.
+    """
+    for p in range(len(owners)):
+        k = owners[p]
+        at, end = found_ends[k], found_ends[k + 1]
+        for j in range(ends[p], ends[p + 1]):
+            low, high = at, end
+            while low < high:
+                middle = (low + high) // 2
+                if found[middle] < moments[j]:
+                    low = middle + 1
+                else:
+                    high = middle
+            at = low
+            if at == end:
+                break
+            total[at] += change[j]

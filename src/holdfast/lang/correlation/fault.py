@@ -1,0 +1,66 @@
+"""What a syntax error in a correlation means to the person who wrote it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...errors import DefinitionError, did_you_mean
+
+if TYPE_CHECKING:
+    from ..fault import Fault
+
+_OPENING = re.compile(r"\b(let|topic|gazetteer|filter|state|correlate|case|given|expect)\b")
+_SILENT = re.compile(r'"(?:\\.|[^"\\\n])*"|#[^\n]*')
+_WORD = re.compile(r"[^\W\d][\w.]*")
+_OPTIONS = ("tell", "timely", "ordered", "late", "in")
+
+_INSTEAD = {
+    "||": ("there is no 'or' between filters", "All of them must be matched; write two correlations."),
+    "or": ("there is no 'or' between filters", "All of them must be matched; write two correlations."),
+    ";": ("there is no ';' between filters", "Write them one after another, or with ',' between them."),
+    "per": ("a correlation has no 'per'", 'Name sensors instead: wind_speed of "s12" >= 8'),
+    "scope": ("a correlation has no 'scope'", "It is in one region: within 2 min in region Pass …"),
+}
+_AS_IN = "As in: ambient_temp in [-5, 2]  wind_speed >= 8"
+
+
+def mistake(fault: Fault) -> DefinitionError | None:
+    """A typical mistake in a correlation, if this is one."""
+    words = _OPENING.findall(_SILENT.sub(" ", fault.before))
+    if not words or words[-1] != "correlate":
+        return None
+    if fault.expected == {"_CIRCLE", "_POLYGON", "_RECTANGLE", "_REGION"} and _WORD.match(fault.rest):
+        return fault.error(f"expected 'region' before '{fault.found}'", f"Write: in region {fault.found}")
+    if fault.found in _INSTEAD and "ATTRIBUTE" in fault.expected:
+        return fault.error(*_INSTEAD[fault.found])
+    if fault.expected == {"COLON", "EQUAL"}:  # a name that no range follows was taken for a statement
+        word = re.search(r"([^\W\d][\w.]*)\s*$", fault.before)
+        assert word is not None
+        fault = replace(fault, start=word.start(1))
+    elif "ATTRIBUTE" not in fault.expected:
+        return None
+    return _no_filter(fault)
+
+
+def _no_filter(fault: Fault) -> DefinitionError | None:
+    """A word that begins neither a filter nor anything else."""
+    word = _WORD.match(fault.rest)
+    if word is None:
+        if "$END" in fault.expected:
+            return None
+        what = f" before '{fault.found}'" if fault.found else ""
+        return fault.error_at(
+            min(fault.start, len(fault.text.rstrip()) - 1), len(fault.found),
+            f"expected an attribute and its range{what}", _AS_IN,
+        )  # fmt: skip
+    after = fault.rest[word.end() :].lstrip()
+    if re.match(r"=\s*[^\W\d]", after):
+        return fault.error("a parameter is compared with '=='", f"Write: {word[0]} == …")
+    if re.match(r"of\s+[^\W\d\"]", after):
+        return fault.error("a sensor is a text in double quotes", f'As in: {word[0]} of "s12" >= 8')
+    if word[0] in _INSTEAD:
+        return fault.error(*_INSTEAD[word[0]])
+    near = None if word[0] in _OPTIONS else did_you_mean(word[0], _OPTIONS)
+    return fault.error(f"expected a range after '{word[0]}'", near or _AS_IN)

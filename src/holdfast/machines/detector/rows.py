@@ -1,0 +1,195 @@
+"""Readings as columns: where in the cube they stand, and the same as knowledge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ...model.batch import AXES, from_events, plain
+from ...model.batch import times as instants
+from ...model.query import Closest, Query, Whole
+from ...model.space import Point
+from ...model.topic import Topic
+from .knowledge import Knowledge, Standing, Where, to_event
+from .query import is_looked_at
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+class Coded(NamedTuple):
+    """A value for each row: ``values[codes[i]]``, or none where the code is -1.  Values are distinct."""
+
+    codes: Ints
+    values: Sequence[Any]
+
+
+class Rows:
+    """Readings of a topic as columns."""
+
+    def __init__(self, topic: Topic, batch: pa.RecordBatch) -> None:
+        self.topic, self.batch = topic, batch
+        self._known: dict[int, Knowledge] = {}
+        self._numbers: dict[str, NDArray[np.float64] | None] = {}
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    @cached_property
+    def times(self) -> Ints:
+        """When they were made."""
+        return instants(self.batch)
+
+    @cached_property
+    def standings(self) -> Coded:
+        """Where each stands: at a point, else at a place, else at one of its source's own."""
+        codes, points = _points(self.batch)
+        values: list[Standing] = [(0, point, "") for point in points]
+        for kind, name in ((1, "place"), (2, "source")):
+            if (codes < 0).any():
+                texts = coded(self.batch, name)
+                codes = np.where((codes < 0) & (texts.codes >= 0), texts.codes + len(values), codes)
+                values += [(kind, (), text) for text in texts.values]
+        return Coded(codes, values)
+
+    def looked_at(self, query: Query, here: Where) -> Mask | None:
+        """Which lie in the locations of a query; ``None`` if there is no question of it."""
+        if isinstance(query.location, Closest) or isinstance(query.location.group, Whole):
+            return None
+        passed = [is_looked_at(query, _at(self.topic, spot), here) for spot in self.standings.values]
+        found: Mask = np.array([*passed, False])[self.standings.codes]
+        return found
+
+    def values(self, name: str, rows: Ints) -> list[Any]:
+        """What some of the rows have of a column; missing values are ``None``."""
+        if name not in self.batch.schema.names:
+            return [None] * len(rows)
+        if name not in self._numbers:
+            column = self.batch.column(name)
+            self._numbers[name] = column.to_numpy(zero_copy_only=False) if _is_float(column) else None
+        numbers = self._numbers[name]
+        if numbers is None:
+            found: list[Any] = plain(self.batch.column(name).take(pa.array(rows))).to_pylist()
+            return found
+        return [None if v != v else v for v in numbers[rows].tolist()]
+
+    def points(self, rows: Ints) -> list[Point | None]:
+        """Where some of the rows were, as points."""
+        axes = [self.values(axis, rows) for axis in AXES if axis in self.batch.schema.names]
+        return _as_points(axes, len(rows))
+
+    def places(self, rows: Ints) -> list[str | None]:
+        """Where some of the rows were, as places; without points they stand at these."""
+        if AXES[0] in self.batch.schema.names:
+            return self.values("place", rows)
+        spots = (self.standings.values[code] for code in self.standings.codes[rows].tolist())
+        return [text if kind == 1 else None for kind, _, text in spots]
+
+    def fetch(self, rows: Ints) -> None:
+        """Make knowledge of some of the rows, many at once."""
+        found = to_knowledge(self.topic, self.batch.take(pa.array(rows)))
+        self._known.update(zip(rows.tolist(), found, strict=True))
+
+    def knowledge(self, rows: Ints) -> list[Knowledge]:
+        """Some of the rows as knowledge."""
+        numbers: list[int] = rows.tolist()
+        if any(number not in self._known for number in numbers):
+            self.fetch(rows)
+        return [self._known[number] for number in numbers]
+
+
+def coded(batch: pa.RecordBatch, name: str) -> Coded:
+    """A text column; each text has one code."""
+    if name not in batch.schema.names:
+        return Coded(np.full(len(batch), -1), [])
+    column = batch.column(name)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    codes: Ints = column.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    texts = column.dictionary.to_pylist()
+    if len(set(texts)) == len(texts) and None not in texts:
+        return Coded(codes, texts)
+    distinct = {text: i for i, text in enumerate(dict.fromkeys(t for t in texts if t is not None))}
+    return Coded(np.array([*(distinct.get(text, -1) for text in texts), -1])[codes], list(distinct))
+
+
+def _points(batch: pa.RecordBatch) -> Coded:
+    """The point of each row, as far as its coordinates are known."""
+    points: list[Point] = [()]
+    codes = np.zeros(len(batch), np.int64)
+    known = np.ones(len(batch), np.bool_)
+    for name in AXES:
+        if name not in batch.schema.names:
+            break
+        axis = batch.column(name).to_numpy(zero_copy_only=False)
+        known &= axis == axis
+        steps, step = np.unique(axis[known], return_inverse=True)
+        pairs, further = np.unique(codes[known] * len(steps) + step, return_inverse=True)
+        codes[known] = len(points) + further
+        points += [(*points[pair // len(steps)], float(steps[pair % len(steps)])) for pair in pairs.tolist()]
+    return Coded(codes - 1, points[1:])
+
+
+def _at(topic: Topic, spot: Standing) -> Knowledge:
+    """Knowledge of a topic that stands there."""
+    kind, point, text = spot
+    return Knowledge(topic.name, 0, "", {}, point if kind == 0 else None, text if kind == 1 else None)
+
+
+# --- knowledge ---------------------------------------------------------------------------------
+
+
+def to_knowledge(topic: Topic, batch: pa.RecordBatch) -> Iterator[Knowledge]:
+    """Readings as knowledge."""
+    size = len(batch)
+    columns = {name: _values(batch, name) for name in batch.schema.names if name != "time"}
+    absent: list[Any] = [None] * size
+    points = _as_points([columns[axis] for axis in AXES if axis in columns], size)
+    names = [a.name for a in topic.attributes]
+    values = zip(*(columns.get(name, absent) for name in names), strict=True) if names else [()] * size
+    moments = instants(batch).tolist()
+    for time, source, point, place, row in zip(
+        moments, columns["source"], points, columns.get("place", absent), values, strict=True
+    ):
+        attributes = dict(zip(names, row, strict=True))
+        yield Knowledge(topic.name, time, source, attributes, point, place)
+
+
+def _as_points(axes: Sequence[list[Any]], size: int) -> list[Point | None]:
+    """Points as far as their coordinates are known."""
+    if not axes:
+        return [None] * size
+    return [tuple(takewhile(_is_known, at)) or None for at in zip(*axes, strict=True)]
+
+
+def _is_known(value: Any) -> bool:
+    return value is not None
+
+
+def _is_float(column: pa.Array) -> bool:
+    return bool(pa.types.is_floating(column.type))
+
+
+def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    column = plain(batch.column(name))
+    values: list[Any] = column.to_pylist()
+    if _is_float(column):
+        return [None if v is None or v != v else v for v in values]
+    return values
+
+
+def of_knowledge(topic: Topic, known: Sequence[Knowledge]) -> pa.RecordBatch:
+    """Knowledge of readings as columns."""
+    return bare(from_events(topic, [to_event(one) for one in known]))
+
+
+def bare(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without what no component looks at: numbers of readings, and notes."""
+    kept = batch.select([name for name in batch.schema.names if name != "sequence"])
+    return kept.replace_schema_metadata(None)

@@ -1,0 +1,145 @@
+"""Where rules may be satisfied: predicates over columns, at all instants of a step at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from ...kernels.window import tally
+from ...model.instant import Duration, Instant
+from ...model.query import Multiple
+from .plan import Plan, Screen
+from .rows import Ints, Mask
+from .series import Series, Shown
+from .smc import Rule, Smc
+from .span import Instants, every_instant
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The instants at which a rule may be satisfied; those of keys that are ``sure``, at which it is."""
+
+    rule: Rule
+    mask: Mask
+    sure: Mask
+
+    @cached_property
+    def next(self) -> Ints:
+        """At and after each instant, the next candidate."""
+        return _next(self.mask)
+
+    @cached_property
+    def gap(self) -> Ints:
+        """At and after each instant, the next that is none."""
+        return _next(~self.mask)
+
+
+def _next(mask: Mask) -> Ints:
+    here = np.where(mask, np.arange(len(mask)), len(mask))
+    found: Ints = np.append(np.minimum.accumulate(here[::-1])[::-1], len(mask))
+    return found
+
+
+class Screened:
+    """The instants of a step from ``first`` to before ``until``, and the candidates of each rule;
+    without ``leave``, momentary."""
+
+    def __init__(
+        self, smc: Smc, plan: Plan, seen: Mapping[str, Series], first: Instant, until: Instant
+    ) -> None:
+        self._smc, self._plan, self._seen, self._first, self._until = smc, plan, seen, first, until
+        streams = [(*series.by_key, shift) for series in seen.values() for shift in series.span.shifts]
+        if smc.tick is not None:
+            streams.append((*_ticks(list(seen.values()), smc.tick, first, until), 0))
+        self.found = every_instant(streams, first, until)
+        self.enter = self._candidates(smc.enter, plan.enter)
+        self.leave = None if smc.exit is None or plan.exit is None else self._candidates(smc.exit, plan.exit)
+
+    @cached_property
+    def _shown(self) -> dict[str, Shown]:
+        """What queries show whose parts are simply the keys."""
+        return {
+            name: series.shown(self.found, self._plan.columns[name])
+            for name, series in self._seen.items()
+            if not series.divided
+        }
+
+    def _candidates(self, rule: Rule, screen: Screen) -> Candidates:
+        names = rule.mentions or tuple(self._smc.inputs)
+        keys = len(self.found.ends) - 1
+        divided = [name for name in names if self._seen[name].divided]
+        if not divided:
+            mask = screen.test(_table(len(self.found.at), self._shown.values()))
+            there = [self._shown[name].there for name in names]
+            exact = screen.exact and all(self._shown[name].exact for name in names)
+            return Candidates(rule, np.logical_and.reduce([mask, *there]), np.full(keys, exact))
+        if len(names) == 1 and self._seen[names[0]].is_steady:
+            return self._counted(rule, screen, names[0])
+        mask = np.ones(len(self.found.at), np.bool_)
+        if len(names) > 1 and all(_shows_several(self._seen[name]) for name in divided):
+            mask = screen.test(_table(len(self.found.at), self._shown.values()))  # reads none of these
+        there = [self._shown[name].there for name in names if name not in divided]
+        return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
+
+    def _counted(self, rule: Rule, screen: Screen, name: str) -> Candidates:
+        """The candidates of a rule over one query that shows several values: by how many satisfy."""
+        series = self._seen[name]
+        parts = len(series.owners)
+        since = max(self._first, int(series.times.min(initial=self._until)))
+        moments = every_instant(
+            [(np.full(parts, since), np.arange(parts + 1), 0)]
+            + [(series.times, series.starts, shift) for shift in series.span.shifts],
+            since,
+            self._until,
+        )
+        shown = series.shown(moments, self._plan.columns[name])
+        satisfied = shown.there & screen.test(_table(len(moments.at), [shown]))
+        count, present = (self._sum(series, moments, part) for part in (satisfied, shown.there))
+        exact = screen.exact and shown.exact
+        location = series.query.location
+        assert isinstance(location, Multiple)
+        mask = count > 0
+        if location.how == "all":
+            mask &= count == present
+        elif location.how == "one" and exact:
+            mask = count == 1
+        return Candidates(rule, mask, np.full(len(self.found.ends) - 1, exact))
+
+    def _sum(self, series: Series, moments: Instants, true: Mask) -> Ints:
+        """Of how many parts something is true at each instant of their key."""
+        change = np.diff(true.astype(np.int64), prepend=0)
+        first = moments.ends[:-1]
+        change[first] = true[first]
+        total = np.zeros(len(self.found.at), np.int64)
+        tally(moments.at, moments.ends, series.owners, self.found.at, self.found.ends, change, total)
+        running = np.append(0, np.cumsum(total))
+        begins = self.found.ends[:-1]
+        found: Ints = running[1:] - np.repeat(running[begins], np.diff(self.found.ends))
+        return found
+
+
+def _ticks(seen: Sequence[Series], tick: Duration, first: Instant, until: Instant) -> Instants:
+    """The ticks of each key while something is known of it."""
+    since = np.minimum.reduce([series.since for series in seen])
+    number = -(-np.maximum(since + 1, first) // tick)
+    sizes = np.where(since < until, np.maximum(-(-until // tick) - number, 0), 0)
+    ends = np.append(0, np.cumsum(sizes))
+    at = (np.repeat(number - ends[:-1], sizes) + np.arange(ends[-1])) * tick
+    known = np.logical_or.reduce([series.knows(Instants(at, ends)) for series in seen])
+    return Instants(at[known], np.append(0, np.cumsum(known))[ends])
+
+
+def _shows_several(series: Series) -> bool:
+    """Whether it is meant to show values of several locations."""
+    location = series.query.location
+    return isinstance(location, Multiple) and location.how != "separate"
+
+
+def _table(size: int, shown: Iterable[Shown]) -> pa.RecordBatch:
+    """Columns as a batch, of so many rows even if there is none."""
+    columns = {name: column for one in shown for name, column in one.columns.items()}
+    return pa.RecordBatch.from_pydict({**columns, "@": np.zeros(size, np.bool_)})

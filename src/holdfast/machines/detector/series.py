@@ -1,0 +1,333 @@
+"""The readings that a query looks at, by key and time, and what it shows of them at instants."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from ...kernels.aggregate import AGGREGATES
+from ...kernels.window import by_key, positions
+from ...model.batch import TYPES, plain
+from ...model.instant import NEVER, Duration, Instant
+from ...model.query import Aggregate, Function, Pool, Query
+from ...model.space import Point
+from .aggregate import combined
+from .knowledge import Knowledge, Where, order
+from .plan import Column
+from .query import Table, one_per_cell, select
+from .rows import Ints, Mask, Rows
+from .span import Instants, Span
+
+Floats = NDArray[np.float64]
+
+_WHOLE = 2**53
+"""Up to here every whole number is a float."""
+
+
+class Shown(NamedTuple):
+    """What a query shows at instants: where there is something, and columns; ``exact`` as floats."""
+
+    there: Mask
+    columns: dict[str, Any]
+    exact: bool
+
+
+class Series:
+    """Readings in the order of part, time and standing, those of one cell together.
+
+    A part is a key or, where the query keeps locations apart, a key and a standing; ``owners`` are
+    the keys of parts, and it is ``divided`` if parts are not simply the keys.  Cell ``c`` holds the
+    rows ``order[bounds[c]:bounds[c + 1]]``; the cells of part ``p`` are those from ``starts[p]`` to
+    before ``starts[p + 1]``.
+    """
+
+    def __init__(
+        self, query: Query, span: Span, collide: Function, rows: Rows, keys: Ints, count: int
+    ) -> None:
+        self.query, self.span, self.collide, self.rows, self.count = query, span, collide, rows, count
+        parts, self.owners, self.divided = self._parts(keys)
+        order = _by_time(rows.times)
+        starts = np.zeros(len(self.owners) + 1, np.int64)
+        grouped = np.empty(len(rows), np.int64)
+        by_key(parts if order is None else parts[order], starts, grouped)
+        self.order = grouped if order is None else order[grouped]
+        times, spots = self._with_ties_sorted(parts)
+        first = _firsts(starts, times, spots)
+        self.bounds = np.append(np.flatnonzero(first), len(rows))
+        self.times = times[self.bounds[:-1]]
+        self.starts = np.searchsorted(self.bounds[:-1], starts)
+
+    def _parts(self, keys: Ints) -> tuple[Ints, Ints, bool]:
+        """The part of each row, the keys of the parts, and whether these are not simply the keys."""
+        every = np.arange(self.count)
+        if isinstance(self.query.location, Pool):
+            return keys, every, False
+        spots = self.rows.standings
+        spot = np.zeros(self.count, np.int64)
+        spot[keys] = spots.codes
+        if (spot[keys] == spots.codes).all():
+            return keys, every, False
+        pairs, parts = np.unique(keys * len(spots.values) + spots.codes, return_inverse=True)
+        return parts, pairs // len(spots.values), True
+
+    def _with_ties_sorted(self, parts: Ints) -> tuple[Ints, Ints]:
+        """Times and standings, those of one part and moment in the order of where they stand."""
+        rows, spots = self.rows, self.rows.standings
+        times, where = rows.times[self.order], spots.codes[self.order]
+        tied = np.flatnonzero((times[1:] == times[:-1]) & (where[1:] != where[:-1]))
+        tied = tied[parts[self.order[tied]] == parts[self.order[tied + 1]]]
+        if len(tied):
+            rank = np.empty(len(spots.values), np.int64)
+            rank[sorted(range(len(rank)), key=spots.values.__getitem__)] = np.arange(len(rank))
+            alike = np.append(False, times[1:] == times[:-1])
+            places = np.flatnonzero(alike | np.append(alike[1:], False))
+            some = self.order[places]
+            sorted_rows = some[np.lexsort((rank[spots.codes[some]], rows.times[some], parts[some]))]
+            self.order[places] = sorted_rows
+            where = spots.codes[self.order]
+        return times, where
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether what a part shows changes only at its own instants."""
+        return not self.span.nearest or self.span.high == 0
+
+    @cached_property
+    def runs(self) -> Ints:
+        """The first cell of each cell's part and moment."""
+        first = _firsts(self.starts, self.times)
+        runs: Ints = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
+        return runs
+
+    @cached_property
+    def by_key(self) -> tuple[Ints, Ints]:
+        """The times of readings in order, key after key, and where each key's begin."""
+        if not self.divided:
+            return self.times, self.starts
+        owners = np.repeat(self.owners, np.diff(self.starts))
+        moments = np.argsort(self.times, kind="stable")
+        starts, grouped = np.zeros(self.count + 1, np.int64), np.empty(len(moments), np.int64)
+        by_key(owners[moments], starts, grouped)
+        return self.times[moments[grouped]], starts
+
+    @property
+    def since(self) -> Ints:
+        """The first moment of each key; without one, never."""
+        times, starts = self.by_key
+        return np.where(starts[:-1] < starts[1:], np.append(times, NEVER)[starts[:-1]], NEVER - 1)
+
+    def knows(self, found: Instants) -> Mask:
+        """Whether there is something of the key at each instant that the query may still look at."""
+        times, starts = self.by_key
+        low, high = np.empty((2, len(found.at)), np.int64)
+        positions(times, starts, found.at, found.ends, 0, 1, high)
+        if self.span.nearest:
+            return high > np.repeat(starts[:-1], np.diff(found.ends))
+        positions(times, starts, found.at, found.ends, self.span.low, 0, low)
+        return high > low
+
+    # --- what it shows at instants of its parts ---
+
+    def shown(self, found: Instants, wanted: tuple[Column, ...]) -> Shown:
+        """What it shows."""
+        if self.span.nearest:
+            cells = self._nearest(found)
+            there = cells >= 0
+            columns = {column.name: self._picked(column, cells, there) for column in wanted}
+            return Shown(there, columns, all(self._is_small(column, 1) for column in wanted))
+        low, high = self._positions(found, self.span.low, 0), self._positions(found, self.span.high, 1)
+        widest = int((high - low).max(initial=1))
+        columns = {column.name: self._aggregated(column, low, high) for column in wanted}
+        return Shown(high > low, columns, all(self._is_small(column, widest) for column in wanted))
+
+    def _positions(self, found: Instants, shift: Duration, after: int) -> Ints:
+        """The first cell at, or after, each instant, moved by so much."""
+        cells = np.empty(len(found.at), np.int64)
+        positions(self.times, self.starts, found.at, found.ends, shift, after, cells)
+        return cells
+
+    def _nearest(self, found: Instants) -> Ints:
+        """The cell that is nearest in time at each instant, the lesser of two; -1 if there is none."""
+        times, runs = np.append(self.times, 0), np.append(self.runs, 0)
+        after = self._positions(found, self.span.high, 1)
+        sizes = np.diff(found.ends)
+        first, end = np.repeat(self.starts[:-1], sizes), np.repeat(self.starts[1:], sizes)
+        before = np.where(after > first, runs[after - 1], -1)
+        target = found.at + self.span.high
+        follows = (after < end) & (times[after] <= found.at)
+        nearer = follows & ((before < 0) | (times[after] - target < target - times[before]))
+        return np.where(nearer, after, before)
+
+    def _aggregated(self, column: Column, low: Ints, high: Ints) -> Any:
+        if not column.attribute:
+            return (high - low).astype(np.float64)
+        return AGGREGATES[column.function or "avg"](self._numbers(column.attribute), low, high)
+
+    def _picked(self, column: Column, cells: Ints, there: Mask) -> Any:
+        if not column.attribute:
+            return np.where(there, 1.0, np.nan)
+        if column.kind == "number":
+            return np.append(self._numbers(column.attribute), np.nan)[cells]
+        return self._words(column).take(pa.array(cells, mask=~there))
+
+    # --- what lies in cells ---
+
+    def _column(self, name: str, type: pa.DataType) -> Any:
+        batch = self.rows.batch
+        return batch.column(name) if name in batch.schema.names else pa.nulls(len(batch), type)
+
+    def _numbers(self, name: str) -> Floats:
+        """The number in each cell: of several that collide, their function.  [F56]"""
+        column = self._column(name, pa.float64())
+        if not pa.types.is_float64(column.type):
+            column = column.cast(pa.float64(), safe=False)
+        values: Floats = column.to_numpy(zero_copy_only=False)[self.order]
+        if len(self.bounds) > len(values):
+            return values
+        low, high = self.bounds[:-1], self.bounds[1:]
+        found = values[low]
+        several = high - low > 1
+        found[several] = AGGREGATES[self.collide](values, low[several], high[several])
+        return found
+
+    def _words(self, column: Column) -> Any:
+        """The text or truth in each cell: of several that collide, the one that all have."""
+        words = plain(self._column(column.attribute, TYPES[column.kind])).take(pa.array(self.order))
+        low, high = self.bounds[:-1], self.bounds[1:]
+        if len(low) == len(words):
+            return words
+        found = words.take(pa.array(low)).to_pylist()
+        for cell in np.flatnonzero(high - low > 1).tolist():
+            here = words.slice(low[cell], high[cell] - low[cell]).to_pylist()
+            found[cell] = here[0] if len(set(here)) == 1 else None
+        return pa.array(found, words.type)
+
+    def _is_small(self, column: Column, widest: int) -> bool:
+        """Whether floats tell the whole numbers of a column, and sums of so many cells, apart."""
+        if column.kind != "number" or not column.attribute:
+            return True
+        values = self._column(column.attribute, pa.float64())
+        if not pa.types.is_integer(values.type):
+            return True
+        sizes = np.abs(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+        deepest = int(np.diff(self.bounds).max(initial=1))
+        return bool(np.nanmax(sizes, initial=0) * widest * deepest <= _WHOLE)
+
+    # --- for one key, and for later ---
+
+    def table(self, rows: Ints, now: Instant, here: Where) -> Table:
+        """What the query selects at an instant among rows that are visible."""
+        time = self.query.time
+        if isinstance(time, Aggregate) and self._are_apart(rows):
+            return [combined(_Window(self.rows, rows, now), time.functions, self.query.each)]
+        known = sorted((_judged(one, now) for one in self.rows.knowledge(rows)), key=order)
+        if self.divided or isinstance(time, Aggregate) or not known:
+            return select(self.query, known, now, here, self.collide)
+        there = now + self.span.high
+        return [min(one_per_cell(known, self.collide), key=lambda one: (abs(one.time - there), one.time))]
+
+    def needed(self, rows: Ints) -> Ints:
+        """The rows of which `table` needs knowledge, as far as that can be said."""
+        if self.span.nearest or not self._are_apart(rows):
+            return rows
+        times = self.rows.times[rows]
+        return rows[[0, int(np.searchsorted(times, times[-1]))]]
+
+    def _are_apart(self, rows: Ints) -> bool:
+        """Whether rows of a part are there, each in a cell of its own."""
+        if self.divided or not len(rows):
+            return False
+        if len(self.bounds) > len(self.rows):
+            return True
+        times, spots = self.rows.times[rows], self.rows.standings.codes[rows]
+        return not ((times[1:] == times[:-1]) & (spots[1:] == spots[:-1])).any()
+
+    def visible(self, key: int, now: Instant) -> Ints:
+        """The rows among which the query selects for a key at an instant."""
+        if not self.divided:
+            return self._rows(*self._visible(key, now))
+        first, end = np.searchsorted(self.owners, (key, key + 1)).tolist()
+        found = [self._rows(*self._visible(part, now)) for part in range(first, end)]
+        return np.concatenate([np.empty(0, np.int64), *found])
+
+    def _visible(self, part: int, now: Instant) -> tuple[int, int]:
+        """The same in cells, for a part."""
+        first, end = int(self.starts[part]), int(self.starts[part + 1])
+        times = self.times[first:end]
+        after = first + int(np.searchsorted(times, now + self.span.high, "right"))
+        if not self.span.nearest:
+            return first + int(np.searchsorted(times, now + self.span.low)), after
+        last = after
+        if after < end and self.times[after] <= now:
+            last = first + int(np.searchsorted(times, self.times[after], "right"))
+        return int(self.runs[after - 1]) if after > first else after, last
+
+    def _rows(self, first: int, end: int) -> Ints:
+        found: Ints = self.order[self.bounds[first] : self.bounds[end]]
+        return found
+
+    def kept(self, until: Instant) -> Mask:
+        """The rows that a query may show, or whose leaving it may see, at ``until`` or later.  [F70]"""
+        if not self.span.nearest:
+            return self.rows.times >= until + self.span.low - 1
+        count = len(self.owners)
+        after = self._positions(Instants(np.full(count, until), np.arange(count + 1)), self.span.high, 1)
+        since = np.where(after > self.starts[:-1], np.append(self.runs, 0)[after - 1], after)
+        cells = np.arange(len(self.times)) >= np.repeat(since, np.diff(self.starts))
+        kept = np.empty(len(self.rows), np.bool_)
+        kept[self.order] = np.repeat(cells, np.diff(self.bounds))
+        return kept
+
+
+class _Window:
+    """Rows in a window as a group of knowledge points, none of which collide."""
+
+    def __init__(self, rows: Rows, numbers: Ints, now: Instant) -> None:
+        self._rows, self._numbers, self._now = rows, numbers, now
+        self.names = [attribute.name for attribute in rows.topic.attributes]
+        self.times: list[Instant] = rows.times[numbers].tolist()
+        self.count = len(numbers)
+        self.valid = self.times[-1] == now
+
+    def values(self, name: str) -> list[Any]:
+        return self._rows.values(name, self._numbers)
+
+    @property
+    def spots(self) -> list[Point | None]:
+        return self._rows.points(self._numbers)
+
+    @property
+    def places(self) -> list[str | None]:
+        return self._rows.places(self._numbers)
+
+    @property
+    def newest(self) -> Knowledge:
+        return self.point(self.times.index(self.times[-1]))
+
+    def point(self, i: int) -> Knowledge:
+        (known,) = self._rows.knowledge(self._numbers[i : i + 1])
+        return _judged(known, self._now)
+
+
+def _judged(known: Knowledge, now: Instant) -> Knowledge:
+    """A reading is valid at its moment."""
+    return known if known.time == now else replace(known, valid=False)
+
+
+def _by_time(times: Ints) -> Ints | None:
+    """The rows in order of time; ``None`` if they are."""
+    return np.argsort(times, kind="stable") if (times[1:] < times[:-1]).any() else None
+
+
+def _firsts(starts: Ints, *columns: Ints) -> Mask:
+    """Where a part begins, or a value of a column differs from the one before."""
+    first = np.zeros(len(columns[0]), np.bool_)
+    for column in columns:
+        first[1:] |= column[1:] != column[:-1]
+    first[starts[:-1][starts[:-1] < len(first)]] = True
+    return first

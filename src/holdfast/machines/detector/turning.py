@@ -1,0 +1,158 @@
+"""When conditions start and end, from one candidate instant to the next."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from ...model.event import Status
+from ...model.instant import Instant
+from .component import Id, Instance, Told, signature
+from .knowledge import Where
+from .query import Table
+from .rows import Ints
+from .screening import Candidates, Screened
+from .series import Series
+from .smc import Context, Rule, Smc, transform
+
+
+class Visible:
+    """What the thesis says of keys at instants, from the rows that are visible then."""
+
+    def __init__(self, smc: Smc, seen: Mapping[str, Series]) -> None:
+        self._smc, self._seen = smc, seen
+        self._here: Where = smc.here if isinstance(smc.here, tuple) else None
+        self._rows: dict[tuple[str, int, Instant], Ints] = {}
+
+    def prepare(self, likely: Sequence[tuple[int, Instant]]) -> None:
+        """Be ready for some keys and instants."""
+        if not likely:
+            return
+        for name, series in self._seen.items():
+            rows = {(name, key, now): series.visible(key, now) for key, now in likely}
+            series.rows.fetch(np.unique(np.concatenate([series.needed(some) for some in rows.values()])))
+            self._rows |= rows
+
+    def detect(self, key: int, now: Instant, rule: Rule, one: Instance) -> Context | None:
+        """What satisfies a rule for a key at an instant."""
+        known: dict[str, Table] = {}
+
+        def tables(name: str) -> Table:
+            if name not in known:
+                rows = self._rows.get((name, key, now))
+                series = self._seen[name]
+                known[name] = series.table(
+                    series.visible(key, now) if rows is None else rows, now, self._here
+                )
+            return known[name]
+
+        return rule.detect(self._smc.inputs, tables, Context({}, one.last, now, self._here))
+
+
+class Moment(NamedTuple):
+    """An instant to look at, the number of the next, and whether the rule is satisfied then; ``None``
+    if that has to be evaluated."""
+
+    now: Instant
+    next: int
+    satisfied: bool | None
+
+
+@dataclass(frozen=True)
+class Turning:
+    """A component at the instants of a step."""
+
+    smc: Smc
+    keys: Sequence[str]
+    until: Instant
+    screened: Screened
+    visible: Visible
+
+    def told(self, instances: dict[Id, Instance]) -> list[Told]:
+        """What is told in a step, by instant and key; ``instances`` become what they are after it."""
+        concerned = [(key, ("", self.keys[key])) for key in self._concerned(instances)]
+        self.visible.prepare(
+            [(key, now) for key, id in concerned for now in self._likely(key, instances.get(id, Instance()))]
+        )
+        told: list[tuple[Instant, Id, Told]] = []
+        for key, id in concerned:
+            one, said = self._turns(key, instances.get(id, Instance()))
+            told += ((now, id, event) for now, event in said)
+            if one.last is None and one.pending is None:
+                instances.pop(id, None)
+            else:
+                instances[id] = one
+        return [said for _, _, said in sorted(told, key=lambda row: row[:2])]
+
+    def _active(self, *, holds: bool) -> Candidates:
+        """The rule that counts now: while the condition holds, the exit.  [F65]"""
+        leave = self.screened.leave
+        return leave if holds and leave is not None else self.screened.enter
+
+    def _concerned(self, instances: Mapping[Id, Instance]) -> list[int]:
+        """The keys for which there is a candidate, or a guard that waits."""
+        first, end = self.screened.found.ends[:-1], self.screened.found.ends[1:]
+        found = self.screened.enter.next[first] < end
+        for k, key in enumerate(self.keys):
+            if one := instances.get(("", key)):
+                active = self._active(holds=one.since is not None)
+                found[k] = one.pending is not None or active.next[first[k]] < end[k]
+        return [int(k) for k in np.flatnonzero(found)]
+
+    def _likely(self, key: int, one: Instance) -> list[Instant]:
+        """When something is told of a key if every candidate is what it seems; guards aside."""
+        at, ends = self.screened.found
+        i, end, holds = int(ends[key]), int(ends[key + 1]), one.since is not None
+        found: list[Instant] = []
+        while (i := int(self._active(holds=holds).next[i])) < end:
+            found.append(int(at[i]))
+            holds = not holds and self.screened.leave is not None
+            i += 1
+        return found
+
+    def _turns(self, key: int, one: Instance) -> tuple[Instance, list[tuple[Instant, Told]]]:
+        """What becomes of an instance, and what is told of it at which instants."""
+        told: list[tuple[Instant, Told]] = []
+        i = int(self.screened.found.ends[key])
+        while True:
+            active = self._active(holds=one.since is not None)
+            moment = self._next(active, key, i, one.pending)
+            if moment is None:
+                return one, told
+            now, i, satisfied = moment
+            context = self.visible.detect(key, now, active.rule, one) if satisfied is None else None
+            began = None if not satisfied and context is None else now if one.pending is None else one.pending
+            if context is not None and began is not None and now - began >= active.rule.hold:
+                said = self._said(key, active.rule, one, context)
+                told.append((now, said))
+                one = Instance(said.event.time if said.event.status == "ingress" else None, said.event)
+            else:
+                one = replace(one, pending=began)
+
+    def _next(self, active: Candidates, key: int, i: int, pending: Instant | None) -> Moment | None:
+        """The next instant that can make a difference, if there is one before the end of the step."""
+        at, ends = self.screened.found
+        end, sure = int(ends[key + 1]), bool(active.sure[key])
+        if pending is None:
+            i = int(active.next[i])
+            early = active.rule.hold > 0 and sure
+            return None if i >= end else Moment(int(at[i]), i + 1, True if early else None)
+        ripe = pending + active.rule.hold
+        gap = int(active.gap[i])
+        if (sure or gap == i) and gap < end and at[gap] <= ripe:
+            return Moment(int(at[gap]), gap + 1, False)
+        if not sure and i < end and at[i] <= ripe:
+            return Moment(int(at[i]), i + 1, None)
+        return Moment(ripe, bisect_right(at, ripe, i, end), None) if ripe < self.until else None
+
+    def _said(self, key: int, rule: Rule, one: Instance, context: Context) -> Told:
+        id = ("", self.keys[key])
+        momentary = self.screened.leave is None
+        status: Status = "atomic" if momentary else "ingress" if one.since is None else "egress"
+        event = transform(self.smc, rule, status, context, signature(self.smc, id))
+        return Told(event, id, one.since)

@@ -1,0 +1,165 @@
+"""A node as publisher: its writers, what subscribers want of them, and the conditions that run here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...errors import UsageError
+from ...model.event import Status, Value
+from ...model.instant import Instant
+from ...model.protocol import Deliver, Effect, Peer, SetTimer
+from . import rtdds
+from .level import is_reliable
+from .message import PLAIN, Ack, Data, Demand, Name, Stream, Subscribe, Unsubscribe
+from .node import Node
+from .registry import Registry, digest, usual
+from .request import Accepted, Refused, Registered
+from .state import State
+from .topic import Topic
+
+
+class Publisher(Node):
+    """``advertise()`` and ``publish()``.  [D1]"""
+
+    __slots__ = ()
+
+    def advertise(self, state: State, topic: Topic) -> list[Effect]:
+        """A writer for the topic, bound to it alone.  [D7]"""
+        if self.me not in self.deployment.publishers_of(topic.id):
+            raise UsageError(
+                f"node {self.me} is no publisher of '{topic.name}'; publishers are known before deployment: "
+                f"{', '.join(self.deployment.publishers_of(topic.id)) or 'it has none'}"
+            )
+        state.writers.setdefault(Stream(topic.id), rtdds.Writer(Stream(topic.id)))
+        state.subscribers.setdefault(topic.id, Registry(topic))
+        return []
+
+    def publish(self, state: State, now: Instant, topic: Topic, values: Mapping[str, Value]) -> list[Effect]:
+        """A sample from the application: sent now or, with IFS, in the node's next slot.  [D32]"""
+        if Stream(topic.id) not in state.writers:
+            raise UsageError(f"node {self.me} has no writer for '{topic.name}'; advertise the topic first")
+        checked = topic.checked(values)
+        state.counted["published"] += 1
+        schedule = self.deployment.schedule
+        if schedule is None or (at := schedule.next(self.me, now)) == now:
+            return self._write(state, now, topic, checked, now)
+        if len(state.slotted) >= self.deployment.reliable.ring:
+            return self._refuse(state, Stream(topic.id), checked, now)
+        state.slotted.append((topic.id, checked, now))
+        return [SetTimer("slot", at)]
+
+    def slot(self, state: State, now: Instant) -> list[Effect]:
+        """The node's slot has come."""
+        waiting = list(state.slotted)
+        state.slotted.clear()
+        return [
+            effect
+            for topic, values, time in waiting
+            for effect in self._write(state, now, self.topic(topic), values, time)
+        ]
+
+    def _write(
+        self, state: State, now: Instant, topic: Topic, values: Mapping[str, Value], time: Instant
+    ) -> list[Effect]:
+        """A sample for those who want samples, and what it means for those who watch conditions."""
+        known, demand = self.deployment.conditions, self._demand(state, topic)
+        effects: list[Effect] = []
+        state.placed.place(topic.id, demand.conditions, known)
+        for condition, change in state.placed.react(topic, self.me, values, time, known):
+            stream = Stream(topic.id, condition)
+            effects += self._offer(state, now, stream, values, time, True, change.status, change.since)
+        if not demand.plain:
+            state.counted["filtered at the source"] += 1
+            return effects
+        ordered = any(receiver.reliable for receiver in state.assured.get(topic.id, {}).values())
+        reliable = ordered or is_reliable(demand.level, values.get(topic.reading))
+        return [*effects, *self._offer(state, now, Stream(topic.id), values, time, reliable)]
+
+    def _offer(
+        self,
+        state: State,
+        now: Instant,
+        stream: Stream,
+        values: Mapping[str, Value],
+        time: Instant,
+        reliable: bool,
+        status: Status = "atomic",
+        since: Instant | None = None,
+    ) -> list[Effect]:
+        """The classifier has set the bit; the writer takes the sample or drops it.  [D19, D24]"""
+        topic, terms = self.topic(stream.topic), self.deployment.reliable
+        writer = state.writers.setdefault(stream, rtdds.Writer(stream))
+        history = state.histories.get(stream.topic) if stream.condition == PLAIN else None
+        crowded = history is not None and len(history.sent) >= terms.ring
+        if crowded or not writer.has_room(reliable, terms):
+            return self._refuse(state, stream, values, time)
+        writer.sequence += 1
+        data = Data(
+            name=Name(self.me, stream, state.session, writer.sequence),
+            reliable=reliable,
+            values=values,
+            time=time,
+            kept=history is not None,
+            status=status,
+            since=since,
+            demand=digest(self._demand(state, topic)) if self.mode.brokered else 0,
+        )
+        state.counted["accepted"] += 1
+        accepted = Deliver(Accepted(data.name, values, time, reliable))
+        kept = history.keep(data, now, terms) if history is not None else []
+        return [accepted, *kept, *rtdds.publish(writer, data, self._sending(state, now, stream))]
+
+    def _refuse(
+        self, state: State, stream: Stream, values: Mapping[str, Value], time: Instant
+    ) -> list[Effect]:
+        state.counted["overflowed"] += 1
+        return [Deliver(Refused(stream, values, time))]
+
+    def acknowledged(self, state: State, now: Instant, sender: Peer, ack: Ack) -> list[Effect]:
+        """An ACK for a writer: from the RN for all, or from a subscriber for itself."""
+        writer = state.writers.get(ack.name.stream)
+        if writer is None or ack.complete != self.mode.brokered:
+            return []
+        return rtdds.acknowledged(writer, ack.name, sender, self._sending(state, now, writer.stream))
+
+    def timed_out(self, state: State, now: Instant, stream: Stream) -> list[Effect]:
+        """The retransmission timeout."""
+        return rtdds.timed_out(state.writers[stream], self._sending(state, now, stream))
+
+    def _sending(self, state: State, now: Instant, stream: Stream) -> rtdds.Sending:
+        def to_rendezvous(data: Data) -> Mapping[Peer, bool]:
+            return {self.rendezvous(state, stream.topic): data.reliable}
+
+        route = to_rendezvous if self.mode.brokered else state.subscribers[stream.topic].recipients
+        return rtdds.Sending(route, now, self.deployment.reliable, state.counted, self.mode.brokered)
+
+    def _demand(self, state: State, topic: Topic) -> Demand:
+        """What subscribers want of this publisher, as far as it knows."""
+        if not self.mode.brokered:
+            return state.subscribers[topic.id].demand()
+        return state.demands.get(topic.id, usual(topic))
+
+    def demanded(self, state: State, demand: Demand) -> list[Effect]:
+        """The RN says what subscribers want."""
+        state.demands[demand.topic] = demand
+        return []
+
+    def registered(self, state: State, wish: Subscribe | Unsubscribe) -> list[Effect]:
+        """A publisher learns of a subscription and matches on its own: BLTDDS, HyTDDS.  [D40, D43]
+
+        One that has unsubscribed is not waited for any more: at its timeout a sample has nobody left.
+        """
+        registry = state.subscribers.get(wish.topic)
+        if registry is None:
+            return []
+        if isinstance(wish, Subscribe):
+            return entered(registry, wish)
+        registry.remove(wish)
+        return []
+
+
+def entered(registry: Registry, wish: Subscribe) -> list[Effect]:
+    """A subscription is taken; the host learns of one that is new.  [D44]"""
+    if not registry.add(wish):
+        return []
+    return [Deliver(Registered(registry.topic.name, wish.subscriber, wish.version))]

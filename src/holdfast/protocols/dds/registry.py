@@ -1,0 +1,96 @@
+"""Who wants what of a topic: the table of an RN, or of a publisher without one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from zlib import crc32
+
+import msgspec
+
+from ...model.instant import Instant
+from ...model.protocol import Peer
+from .interest import holds
+from .level import is_reliable, strongest
+from .message import EVERY_READER, PLAIN, Data, Demand, Subscribe, Unsubscribe
+from .topic import Topic
+
+ReaderKey = tuple[Peer, int]
+
+
+@dataclass(slots=True)
+class Registry:
+    """Wishes by subscriber and reader.  Of each the latest version counts, in whatever order they come."""
+
+    topic: Topic
+    wishes: dict[ReaderKey, Subscribe] = field(default_factory=dict)
+    withdrawn: dict[ReaderKey, Instant] = field(default_factory=dict)
+    """The versions up to which subscriptions are over."""
+    switched: dict[tuple[Peer, Peer], bool] = field(default_factory=dict)
+    """ARQoS: receivers that ordered an origin to reliable mode."""
+
+    def add(self, wish: Subscribe) -> bool:
+        """Take a subscription; whether it is new.  Repetitions and old ones change nothing."""
+        key = (wish.subscriber, wish.reader)
+        known = self.wishes.get(key)
+        over = max(self.withdrawn.get(key, 0), self.withdrawn.get((wish.subscriber, EVERY_READER), 0))
+        if wish.version < over or (known is not None and known.version >= wish.version):
+            return False
+        self.wishes[key] = wish
+        return True
+
+    def remove(self, wish: Unsubscribe) -> None:
+        """End a subscription, or all of a subscriber."""
+        asked = (wish.subscriber, wish.reader)
+        self.withdrawn[asked] = max(wish.version, self.withdrawn.get(asked, 0))
+        over = [
+            key
+            for key, known in self.wishes.items()
+            if known.version < wish.version
+            and (key == asked or (wish.reader == EVERY_READER and key[0] == wish.subscriber))
+        ]
+        for key in over:
+            del self.wishes[key]
+        if wish.subscriber not in self.subscribers():
+            for pair in [pair for pair in self.switched if pair[0] == wish.subscriber]:
+                del self.switched[pair]
+
+    def subscribers(self) -> Iterator[Peer]:
+        """Everybody who wants something, once."""
+        return iter(dict.fromkeys(subscriber for subscriber, _ in self.wishes))
+
+    def recipients(self, data: Data) -> dict[Peer, bool]:
+        """Who wants a sample, and who needs it: each subscriber's copy has a bit of its own.  [D8, D13]
+
+        A transition must arrive with all who watch the condition.
+        """
+        found: dict[Peer, bool] = {}
+        origin, stream = data.name.origin, data.name.stream
+        reading = data.values.get(self.topic.reading)
+        for (peer, _), wish in self.wishes.items():
+            if wish.condition == stream.condition and holds(wish.where, data.values):
+                needed = (
+                    stream.condition != PLAIN
+                    or is_reliable(wish.level, reading)
+                    or self.switched.get((peer, origin), False)
+                )
+                found[peer] = found.get(peer, False) or (data.reliable and needed)
+        return found
+
+    def demand(self) -> Demand:
+        """What publishers must know; without subscribers, and in the usual case, the default."""
+        plain = [wish.level for wish in self.wishes.values() if wish.condition == PLAIN]
+        conditions = sorted({wish.condition for wish in self.wishes.values()} - {PLAIN})
+        if not plain:
+            return Demand(self.topic.id, self.topic.level, not conditions, tuple(conditions))
+        return Demand(self.topic.id, strongest(plain), True, tuple(conditions))
+
+
+def usual(topic: Topic) -> Demand:
+    """What publishers assume that nobody told otherwise: all samples are wanted, at the topic's level."""
+    return Demand(topic.id, topic.level)
+
+
+def digest(demand: Demand) -> int:
+    """Two bytes that tell one demand from another; samples carry them, so the RN sees what was heard."""
+    return crc32(msgspec.msgpack.encode(demand)) & 0xFFFF

@@ -1,0 +1,110 @@
+"""The operators that one link asks a node to satisfy, and which events satisfy them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...model.instant import Duration
+from ...model.space import Region
+from .operator import Key, Operator
+
+Bounds = NDArray[np.float64]
+
+
+@dataclass(eq=False, slots=True)
+class Group:
+    """Operators that differ in names and ranges only, a row each."""
+
+    keys: tuple[Key, ...]
+    wanted: tuple[bool, ...]
+    within: Duration
+    near: float
+    region: Region | None
+    rows: dict[Operator, int] = field(default_factory=dict)
+    free: list[int] = field(default_factory=list)
+    """Rows of operators that are gone."""
+    names: list[str] = field(default_factory=list)
+    lows: Bounds = field(default_factory=lambda: np.empty((0, 0)))
+    """By key, then row; NaN where there is no operator."""
+    highs: Bounds = field(default_factory=lambda: np.empty((0, 0)))
+
+    def add(self, operator: Operator) -> int:
+        """Give an operator a row."""
+        row = self.free.pop() if self.free else self._new_row()
+        self.rows[operator], self.names[row] = row, operator.name
+        self.lows[:, row] = [one.low for one in operator.filters]
+        self.highs[:, row] = [one.high for one in operator.filters]
+        return row
+
+    def _new_row(self) -> int:
+        row, width = len(self.names), len(self.keys)
+        self.names.append("")
+        if row == self.lows.shape[1]:
+            room = np.full((width, max(4, row)), np.nan)
+            self.lows = np.concatenate((self.lows.reshape(width, row), room), axis=1)
+            self.highs = np.concatenate((self.highs.reshape(width, row), room), axis=1)
+        return row
+
+    def remove(self, operator: Operator) -> None:
+        """Take an operator's row away."""
+        row = self.rows.pop(operator)
+        self.lows[:, row] = self.highs[:, row] = np.nan
+        self.free.append(row)
+
+    def named(self, rows: NDArray[np.int64]) -> list[str]:
+        """The subscriptions of some rows."""
+        return [self.names[row] for row in rows.tolist()]
+
+
+@dataclass(slots=True)
+class Wants:
+    """All that one link asks for."""
+
+    names: Counter[str] = field(default_factory=Counter)
+    """The subscriptions whose operators they are."""
+    _groups: dict[Any, Group] = field(default_factory=dict)
+    _by_key: dict[Key, list[Group]] = field(default_factory=dict)
+
+    def add(self, operator: Operator) -> tuple[Group, int]:
+        """An operator is asked for; where it is."""
+        common = _common(operator)
+        group = self._groups.get(common)
+        if group is None:
+            group = self._groups[common] = Group(*common)
+            for key in group.keys:
+                self._by_key.setdefault(key, []).append(group)
+        self.names[operator.name] += 1
+        return group, group.add(operator)
+
+    def remove(self, operator: Operator) -> None:
+        """It is asked for no more."""
+        common = _common(operator)
+        group = self._groups[common]
+        group.remove(operator)
+        self.names[operator.name] -= 1
+        if not self.names[operator.name]:
+            del self.names[operator.name]
+        if not group.rows:
+            del self._groups[common]
+            for key in group.keys:
+                self._by_key[key].remove(group)
+
+    def of(self, measured: Iterable[tuple[str, str]]) -> list[Group]:
+        """The groups that speak of one of some attributes of sensors."""
+        found = {
+            group: None
+            for attribute, sensor in measured
+            for key in ((attribute, sensor), (attribute, None))
+            for group in self._by_key.get(key, ())
+        }
+        return list(found)
+
+
+def _common(operator: Operator) -> tuple[tuple[Key, ...], tuple[bool, ...], Duration, float, Region | None]:
+    return operator.keys, operator.wanted, operator.within, operator.near, operator.region

@@ -1,0 +1,100 @@
+"""Components in columns say what the reference machine says, however a history is cut and arrives."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.machines.detector import detector
+from holdfast.machines.detector.columns import State
+from holdfast.model.instant import NEVER
+from support.columnar import both, definitions, histories, instances, stepped
+from support.fused import SECOND
+
+PLANNED = definitions().filter(lambda text: both(text)[0].plans[0] is not None)
+FEW = settings(max_examples=settings().max_examples // 3)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def always_in_columns():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(detector, "FEW", 0)
+        yield
+
+
+def same(it, state, reference):
+    return instances(it, state) == instances(it, reference)
+
+
+@given(PLANNED, histories, st.integers(0, 9), st.data())
+def test_columns_say_what_the_reference_machine_says(text, events, at, data):
+    """Events come in any order, also when time has passed them, and the state is kept in between."""
+    it, reference = both(text)
+    arrived = data.draw(st.permutations(events))
+    cut = data.draw(st.integers(0, len(events)))
+    mine, theirs = it.initial(), reference.initial()
+    for some, until in ((arrived[:cut], at * SECOND), (arrived[cut:], 12 * SECOND), ([], NEVER)):
+        mine, said = stepped(it, mine, some, until)
+        theirs, expected = stepped(reference, theirs, some, until)
+        assert said == expected
+        assert isinstance(mine.components[0], State)
+        assert same(it, mine, theirs)
+        mine = it.from_bytes(it.to_bytes(mine))
+
+
+@FEW
+@given(PLANNED, histories, st.lists(st.integers(0, 12), max_size=4))
+def test_law_1_a_history_can_be_cut_anywhere(text, events, cuts):
+    it, _ = both(text)
+    state, out = it.initial(), []
+    bounds = [-1, *sorted(cuts), 12]
+    for before, until in pairwise(bounds):
+        some = [event for event in events if before * SECOND <= event.time < until * SECOND]
+        state, said = stepped(it, state, some, until * SECOND)
+        out += said
+    whole, expected = stepped(it, it.initial(), events, 12 * SECOND)
+    assert out == expected
+    assert same(it, state, whole)
+    assert it.due(state) == it.due(whole)
+
+
+@FEW
+@given(PLANNED, histories, st.integers(0, 9))
+def test_a_component_goes_from_columns_to_points_and_back(text, events, at):
+    """Single events and batches may take turns."""
+    it, reference = both(text)
+    state, out = stepped(it, it.initial(), [e for e in events if e.time < at * SECOND], at * SECOND)
+    late = [e for e in events if e.time >= at * SECOND]
+    for event in late[: len(late) // 2]:
+        state, said = it.react(state, event)
+        assert said == []
+    state, said = stepped(it, state, late[len(late) // 2 :], 20 * SECOND)
+    theirs, expected = stepped(reference, reference.initial(), events, 20 * SECOND)
+    assert out + said == expected
+    assert same(it, state, theirs)
+
+
+@FEW
+@given(PLANNED, histories)
+def test_law_2_what_it_does_not_look_at_can_be_dropped(text, events):
+    it, _ = both(text)
+    assert (
+        stepped(it, it.initial(), events, NEVER, reduced=True)[1]
+        == stepped(it, it.initial(), events, NEVER)[1]
+    )
+
+
+@FEW
+@given(definitions(("source",)).filter(lambda text: both(text)[0].plans[0] is not None), histories)
+def test_law_3_keys_are_independent(text, events):
+    it, _ = both(text)
+    until = 20 * SECOND
+    apart = [
+        said
+        for source in ("s1", "s2")
+        for said in stepped(it, it.initial(), [e for e in events if e.source == source], until)[1]
+    ]
+    assert sorted(apart, key=repr) == sorted(stepped(it, it.initial(), events, until)[1], key=repr)

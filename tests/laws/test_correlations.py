@@ -1,0 +1,211 @@
+"""The laws of DESIGN §1 and of the language, for correlations."""
+
+from __future__ import annotations
+
+import os
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.lang.app import App
+from holdfast.lang.ops import Correlate, Match, Name
+from holdfast.lang.parse import parse
+from holdfast.lang.show import show
+from holdfast.model.batch import reached, stood_for, to_events
+from holdfast.model.instant import NEVER
+from support.correlated import SECOND, batches, checked, definitions, expected, groups, heard, histories
+from support.definitions import deliveries, numbers, shapes
+
+few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 20))
+ORDERED = ("ordered 2 s", "ordered 2 s late apply")
+
+# --- text --------------------------------------------------------------------------------------
+
+names = st.sampled_from(("Storm", "a b", "état", "tell", "s", "in_"))
+bounds = numbers | st.sampled_from(("limit", "état")).map(Name)
+attributes = st.sampled_from(
+    ("wind_speed", "T", "état", "Wind.speed", "state", "m", "V", "filter", "correlate")
+)
+
+
+@st.composite
+def matches(draw):
+    low, high = draw(st.tuples(st.none() | bounds, st.none() | bounds).filter(any))
+    strict = tuple(side is not None and draw(st.booleans()) for side in (low, high))
+    return Match(draw(attributes), low, high, strict, draw(st.none() | st.text(max_size=4)))
+
+
+correlates = st.builds(
+    Correlate,
+    names,
+    st.lists(matches(), min_size=1, max_size=4).map(tuple),
+    st.integers(1, 10**12) | st.sampled_from((SECOND, 120 * SECOND)),
+    st.none() | st.floats(1e-3, 1e6) | st.integers(1, 5000).map(float),
+    st.none() | names | shapes,
+    st.sampled_from(("events", "all", "latest", "first")),
+    deliveries,
+)
+
+
+@few
+@given(st.lists(correlates, min_size=1, max_size=3))
+def test_correlations_that_are_shown_parse_to_themselves(statements):
+    app = App(statements)
+    assert parse(show(app)) == app
+    matches_of = [repr(statement.matches) for statement in parse(show(app)).statements]
+    assert matches_of == [repr(statement.matches) for statement in statements]  # 1 is not 1.0 here
+
+
+# --- the machine -------------------------------------------------------------------------------
+
+
+def stepped(group, events, until, state=None):
+    it = group.machine
+    state, out = it.step(it.initial() if state is None else state, batches(it.topics, events), until)
+    return state, list(group.addressed(out))
+
+
+def pushed(group, events, state=None):
+    """One event at a time, as an engine does it."""
+    it, out = group.machine, []
+    state = it.initial() if state is None else state
+    for event in events:
+        state, late = it.react(state, event)
+        state, some = it.advance(state, state.reached)
+        out += group.addressed(late + some)
+    return state, out
+
+
+def rows(notifications):
+    return sorted((n.subscription, n.status, n.event.topic, n.event.order) for n in notifications)
+
+
+@given(definitions(), histories)
+def test_what_is_told_is_what_trying_every_combination_finds(text, events):
+    told = [n for group in groups(text) for n in stepped(group, events, NEVER)[1]]
+    assert heard(text, events, told) == expected(text, events)
+    assert {(n.status, n.scope, n.since) for n in told} <= {("atomic", None, None)}
+
+
+@few
+@given(definitions(), histories, st.integers(0, 16), st.integers(0, 16))
+def test_law_0_one_event_at_a_time_tells_what_batches_tell(text, events, first, second):
+    for group in groups(text):
+        expected = rows(stepped(group, events, NEVER)[1])
+        assert rows(pushed(group, events)[1]) == expected
+        some, then, rest = events[:first], events[first : first + second], events[first + second :]
+        state, a = stepped(group, some, some[-1].time if some else 0)
+        state, b = pushed(group, then, state)
+        assert rows(a + b + stepped(group, rest, NEVER, state)[1]) == expected
+
+
+@few
+@given(definitions(), histories, st.integers(0, 11), st.data())
+def test_law_1_a_history_can_be_cut_anywhere_and_may_arrive_in_any_order(text, events, at, data):
+    before = [event for event in events if event.time < at * SECOND]
+    after = [event for event in events if event.time >= at * SECOND]
+    for group in groups(text):
+        state, a = stepped(group, data.draw(st.permutations(before)), at * SECOND)
+        _, b = stepped(group, data.draw(st.permutations(after)), NEVER, state)
+        assert rows(a + b) == rows(stepped(group, events, NEVER)[1])
+
+
+@few
+@given(definitions(tells=("events", "all")), histories, st.data())
+def test_a_disorder_of_less_than_a_window_changes_nothing(text, events, data):
+    """Live and timely: what comes late still finds its partners."""
+    jitter = [data.draw(st.integers(0, 3)) * SECOND // 2 for _ in events]
+    arrival = [
+        e
+        for _, _, e in sorted((e.time + d, i, e) for i, (e, d) in enumerate(zip(events, jitter, strict=True)))
+    ]
+    for group in groups(text):
+        assert rows(pushed(group, arrival)[1]) == rows(stepped(group, events, NEVER)[1])
+
+
+@few
+@given(definitions(), histories)
+def test_law_2_what_matches_nothing_can_be_dropped(text, events):
+    for group in groups(text):
+        it = group.machine
+        whole = batches(it.topics, events)
+        reduced = it.reduce(it.reduce(whole))
+        assert {t: (stood_for(b), reached(b)) for t, b in reduced.items()} == {
+            t: (len(b), reached(b)) for t, b in whole.items()
+        }
+        _, out = it.step(it.initial(), reduced, NEVER)
+        assert rows(group.addressed(out)) == rows(stepped(group, events, NEVER)[1])
+        for topic, batch in whole.items():
+            singly = [bool(it.match_one(event)) for event in to_events(it.topics[topic], batch)]
+            assert it.matters(topic, batch).tolist() == singly
+
+
+@few
+@given(definitions(), histories)
+def test_law_3_correlations_are_independent(text, events):
+    together = [n for group in groups(text) for n in stepped(group, events, NEVER)[1]]
+    for name in checked(text):
+        alone = "\n".join(
+            line for line in text.splitlines() if not line.startswith("correlate") or f" {name} " in line
+        )
+        apart = [n for group in groups(alone) for n in stepped(group, events, NEVER)[1]]
+        assert rows(apart) == rows(n for n in together if n.subscription == name)
+
+
+@few
+@given(definitions(deliveries=("", *ORDERED)), histories, st.integers(0, 11))
+def test_a_kept_state_goes_on_as_if_nothing_had_happened(text, events, at):
+    before = [event for event in events if event.time < at * SECOND]
+    after = [event for event in events if event.time >= at * SECOND]
+    for group in groups(text):
+        it = group.machine
+        state, _ = stepped(group, before, at * SECOND)
+        raw = it.to_bytes(state)
+        restored = it.from_bytes(raw)
+        assert it.due(restored) == it.due(state)
+        assert rows(stepped(group, after, NEVER, restored)[1]) == rows(stepped(group, after, NEVER, state)[1])
+
+
+# --- ordered delivery --------------------------------------------------------------------------
+
+
+@few
+@given(definitions(deliveries=ORDERED[:1]), histories, st.data())
+def test_ordered_correlations_tell_the_same_whatever_the_disorder_up_to_the_wait(text, events, data):
+    jitter = [data.draw(st.integers(0, 4)) * SECOND // 2 for _ in events]
+    arrival = [
+        e
+        for _, _, e in sorted((e.time + d, i, e) for i, (e, d) in enumerate(zip(events, jitter, strict=True)))
+    ]
+    for group in groups(text):
+        with patch("holdfast.machines.correlation.machine.FEW", data.draw(st.sampled_from((0, 2, 16)))):
+            state, told = pushed(group, arrival)
+            _, rest = group.machine.advance(state, NEVER)
+        assert rows([*told, *group.addressed(rest)]) == rows(stepped(group, events, NEVER)[1])
+
+
+@few
+@given(definitions(deliveries=ORDERED), histories, histories, st.integers(3, 11))
+def test_what_comes_later_than_the_wait_is_told_as_late_or_taken_as_it_comes(text, events, more, at):
+    for group in groups(text):
+        it = group.machine
+        state, _ = stepped(group, [e for e in events if e.time < at * SECOND], at * SECOND)
+        late = [e for e in more if e.time < (at - 2) * SECOND]
+        _, out = stepped(group, late, at * SECOND, state)
+        matching = {(e.topic, e.order) for e in late if e.topic in it.topics and it.match_one(e)}
+        reported = {(n.event.topic, n.event.order) for n in out if n.status == "late"}
+        assert reported == (matching if it.late == "drop" else set())
+
+
+@few
+@given(definitions(), histories)
+def test_memory_is_bounded_by_the_window(text, events):
+    for group in groups(text):
+        it = group.machine
+        state, _ = stepped(group, events, 10 * SECOND)
+        kept = [
+            int(t) for one in state.kept.values() for t in one.events.column("time").cast("int64").to_pylist()
+        ]
+        assert all(time > 10 * SECOND - 2 * it.within for time in kept)
+        assert it.holding(state) == []

@@ -1,0 +1,266 @@
+"""Laws of the DDS family, for any air: what is lost, comes twice, or overtakes.
+
+Discovery happens in good weather; then the air becomes as bad as drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.model.instant import MILLISECOND, SECOND
+from holdfast.protocols.dds import message, request
+from holdfast.protocols.dds.deployment import MODES, Reliable, Rotation
+from holdfast.protocols.dds.interest import Interest
+from holdfast.protocols.dds.level import BEST_EFFORT, FULL, partial
+from holdfast.protocols.dds.message import Data
+from holdfast.protocols.dds.registry import Registry
+from holdfast.protocols.dds.topic import Topic
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.runtimes.sensornet.scenario import Failure, Scenario, Subscription
+from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
+
+NODES = ("p", "r", "s", "t")
+STORM = 15 * SECOND
+READINGS = st.lists(st.integers(0, 100), min_size=1, max_size=12)
+AIRS = st.builds(
+    Air,
+    seed=st.integers(0, 2**32),
+    loss=st.floats(0, 0.7),
+    twice=st.floats(0, 0.5),
+    longest=st.integers(0, 900),
+)
+FEWER = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 20))
+EXAMPLES = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 25))
+
+
+def motes(air: Air, level: float, **more) -> Motes:
+    """Two subscribers that everybody knows, and then the storm."""
+    found = Motes(deployment(level, **more), NODES, Air(air.seed))
+    subscribe(found, "s")
+    subscribe(found, "t")
+    found.at(STORM, lambda: setattr(found, "air", air))
+    return found
+
+
+def until_done(found: Motes, last: int) -> None:
+    """Until no writer holds anything, which must come if anything ever arrives."""
+    found.run(last + SECOND)
+    for _ in range(2_000):
+        if not any(writer.ring for state in found.states.values() for writer in state.writers.values()):
+            break
+        found.run(found.now + 20 * SECOND)
+    found.run(found.now + 2 * SECOND)
+
+
+def accepted(found: Motes) -> list:
+    return [what.values["value"] for _, what in found.of(request.Accepted)]
+
+
+@EXAMPLES
+@given(AIRS, READINGS, st.sampled_from(MODES), st.integers(1, 4))
+def test_full_reliability_delivers_what_was_accepted_once_and_in_order(air, readings, mode, ring):
+    found = motes(air, FULL, mode=mode, reliable=Reliable(ring=ring))
+    until_done(found, publishing(found, readings, every=500 * MILLISECOND))
+    refused = [what.values["value"] for _, what in found.of(request.Refused)]
+    assert len(accepted(found)) + len(refused) == len(readings)
+    assert found.readings("s") == found.readings("t") == accepted(found)
+
+
+@EXAMPLES
+@given(AIRS, READINGS, st.sampled_from(MODES), st.integers(0, 100))
+def test_partial_reliability_loses_nothing_above_the_threshold_and_keeps_order(
+    air, readings, mode, threshold
+):
+    found = motes(air, partial(threshold), mode=mode)
+    until_done(found, publishing(found, readings, every=500 * MILLISECOND))
+    for node in ("s", "t"):
+        came = [notice.name.sequence for notice in found.notified(node)]
+        assert came == sorted(set(came)), "in order, none twice"
+        must = {name.sequence for name, value in taken(found) if value > threshold}
+        assert must <= set(came)
+
+
+def taken(found: Motes) -> list:
+    return [(what.name, what.values["value"]) for _, what in found.of(request.Accepted)]
+
+
+@EXAMPLES
+@given(AIRS, READINGS, st.sampled_from(MODES))
+def test_best_effort_sends_once_and_acknowledges_nothing(air, readings, mode):
+    found = motes(air, BEST_EFFORT, mode=mode)
+    publishing(found, readings)
+    found.run(60 * SECOND)
+    assert not found.sent(message.Ack)
+    copies = [(to, data.name) for _, _, to, data in found.sent(Data, "p")]
+    assert len(set(copies)) == len(copies)
+    assert found.states["p"].counted["retransmitted"] == 0
+    assert not any(writer.ring for writer in found.states["p"].writers.values())
+
+
+@EXAMPLES
+@given(AIRS, st.lists(st.integers(1, 100), min_size=1, max_size=8), st.sampled_from(MODES))
+def test_the_ends_of_partial_reliability_are_the_other_two_levels(air, readings, mode):
+    """[D30] With a threshold below, or above, every reading the very same messages are sent."""
+
+    def said(level: float) -> list:
+        found = motes(air, level, mode=mode)
+        until_done(found, publishing(found, readings))
+        data = [(*where, what.name, what.reliable) for *where, what in found.sent(Data)]
+        return data + found.sent(message.Ack)
+
+    assert said(partial(0)) == said(FULL)
+    assert said(partial(100)) == said(BEST_EFFORT)
+
+
+@FEWER
+@given(AIRS, st.lists(st.tuples(st.integers(20, 150), st.floats(0.1, 5)), max_size=12), st.data())
+def test_no_hand_over_loses_what_was_acknowledged(air, energies, data):
+    """The role moves every 20 s, to whoever has most energy, through any air."""
+    terms = Rotation(round=20 * SECOND, reports=1000 * SECOND, sign=10_000 * SECOND)
+    found = motes(air, FULL, mode="EATDDS", rotation=terms)
+    for node in NODES:
+        found.ask(node, request.Residual(1.0))
+    for second, joules in energies:
+        node = data.draw(st.sampled_from(NODES))
+        found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.Residual(j)))
+    last = publishing(found, range(30), every=4 * SECOND)
+    found.run(last)
+    ringed = [held.data.name for writer in found.states["p"].writers.values() for held in writer.ring]
+    done = [name for name, _ in taken(found) if name not in ringed]
+    for node in ("s", "t"):
+        assert {notice.name for notice in found.notified(node)} >= set(done), "acknowledged, so delivered"
+    until_done(found, last)
+    assert found.readings("s") == found.readings("t") == accepted(found)
+
+
+OUTAGES = st.lists(
+    st.tuples(st.sampled_from("qrt"), st.integers(20, 150), st.integers(1, 60)), min_size=1, max_size=6
+)
+
+
+@FEWER
+@given(OUTAGES, st.integers(0, 2**32), st.sampled_from([0.0, 0.2]))
+def test_whoever_dies_and_comes_back_samples_find_their_way_again(outages, seed, loss):
+    """EATDDS: any of the nodes that may be the RN is gone for a while, also several at once.
+
+    Through good air nothing is lost; through bad air what is published when all are back arrives.
+    """
+    terms = Rotation(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
+    made = deployment(FULL, mode="EATDDS", publishers=("p", "q"), rotation=terms)
+    found = Motes(made, ("p", "q", "r", "s", "t"), Air(seed, loss, 0.1, 100))
+    subscribe(found, "s")
+    for node, at, seconds in outages:
+        found.at(at * SECOND, lambda n=node: found.kill(n) if n in found.states else None)
+        found.at((at + seconds) * SECOND, lambda n=node: found.start(n) if n not in found.states else None)
+    for second in range(5, 400, 17):
+        for node in found.nodes:
+            joules = found.random.random()
+            found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.Residual(j)))
+    last = publishing(found, range(80), every=5 * SECOND)
+    until_done(found, last)
+    came, values = found.readings("s"), accepted(found)
+    assert came == sorted(set(came))
+    assert came[-5:] == values[-5:]
+    if not loss:
+        assert came == values
+
+
+@EXAMPLES
+@given(AIRS, st.lists(st.integers(0, 100), min_size=1, max_size=30), st.sampled_from(MODES))
+def test_at_a_hundred_percent_missing_samples_are_asked_for_until_they_are_there(air, readings, mode):
+    """[D60] NACK: what is accepted after the request arrives once and in order; others get best effort."""
+    found = motes(air, BEST_EFFORT, mode=mode)
+    publishing(found, readings, every=300 * MILLISECOND)
+    found.at(STORM - 3 * SECOND, lambda: found.ask("s", request.Assure(HEAT, 100)))
+    until_confirmed(found)
+    assert found.readings("s") == accepted(found)
+    late = [notice.name.sequence for notice in found.notified("t")]
+    assert late == sorted(set(late))
+    assert not found.sent(message.Ack)
+
+
+def until_confirmed(found: Motes) -> None:
+    found.run(40 * SECOND)
+    while any(history.sent for history in found.states["p"].histories.values()):
+        found.run(found.now + 20 * SECOND)
+        assert found.now < 10_000 * SECOND
+
+
+WISHES = st.lists(
+    st.tuples(st.sampled_from(["s", "t"]), st.integers(1, 3), st.booleans()), min_size=1, max_size=8
+)
+
+
+@EXAMPLES
+@given(WISHES, st.data())
+def test_a_table_of_subscribers_is_the_same_in_whatever_order_wishes_come(wishes, data):
+    """Repetitions and late ones change nothing: of each reader the newest version counts."""
+    said = [
+        message.Subscribe(0, who, reader, version, FULL)
+        if wants
+        else message.Unsubscribe(0, who, reader, version)
+        for version, (who, reader, wants) in enumerate(wishes, 1)
+    ]
+    shuffled = data.draw(st.permutations(said + said[: len(said) // 2]))
+    tables = []
+    for order in (said, shuffled):
+        registry = Registry(Topic(0, HEAT))
+        for wish in order:
+            registry.add(wish) if isinstance(wish, message.Subscribe) else registry.remove(wish)
+        tables.append(registry.wishes)
+    assert tables[0] == tables[1]
+
+
+@st.composite
+def scenarios(draw) -> Scenario:
+    """Small grids of any shape, any mode and level, and nodes that die and come back in the middle."""
+    rows, columns = draw(st.integers(1, 4)), draw(st.integers(2, 4))
+    node = st.integers(0, rows * columns - 1)
+    failures = draw(
+        st.lists(
+            st.builds(Failure, st.integers(0, 40 * SECOND), node, st.sampled_from(["kill", "restart"])),
+            max_size=4,
+        )
+    )
+    return Scenario(
+        rows=rows,
+        columns=columns,
+        spacing=20,
+        topics=(Topic(0, "heat", level=draw(st.sampled_from([BEST_EFFORT, partial(0.5), FULL]))),),
+        publishers={"heat": tuple(draw(st.sets(node, min_size=1, max_size=3)))},
+        subscriptions=tuple(
+            Subscription(each, Interest(topic="heat")) for each in draw(st.sets(node, min_size=1, max_size=2))
+        ),
+        table=(draw(node),),
+        mode=draw(st.sampled_from([*MODES, None])),
+        reliable=Reliable(ring=draw(st.integers(1, 20)), retries=draw(st.sampled_from([None, 3]))),
+        rotation=Rotation(round=8 * SECOND, reports=7 * SECOND, sign=3 * SECOND, settle=2 * SECOND),
+        ifs=draw(st.booleans()),
+        ipi=draw(st.sampled_from([200 * MILLISECOND, SECOND])),
+        start=12 * SECOND,
+        duration=20 * SECOND,
+        drain=draw(st.sampled_from([0, 5 * SECOND])),
+        failures=tuple(failures),
+        routing=draw(st.sampled_from(["static", "id-grid", "on-demand"])),
+        battery_j=draw(st.sampled_from([None, 0.3])),
+        seed=draw(st.integers(0, 1000)),
+    )
+
+
+@FEWER
+@given(scenarios())
+def test_every_expected_delivery_has_a_fate_on_any_grid_whoever_dies(scenario):
+    """issued = taken + refused; expected = delivered + dropped + in flight; nothing comes unexpected."""
+    ran = Run(scenario)
+    outcome = ran.finish()
+    assert outcome.conserved
+    assert outcome.delivered + outcome.in_flight <= outcome.expected
+    assert ran.network.totals().conserved()
+    assert len(ran.account.samples) + outcome.overflowed + ran.account.slotted == outcome.issued
+    for sample in ran.account.samples.values():
+        assert set(sample.came) <= set(sample.wanted)
+    assert outcome == Run(replace(scenario)).finish(), "equal scenarios, equal outcomes"

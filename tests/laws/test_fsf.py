@@ -1,0 +1,123 @@
+"""Correlation subscriptions through a network: what arrives, and what it costs, for every approach."""
+
+import os
+import random
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.protocols.fsf.message import Refused
+from holdfast.protocols.fsf.policy import POLICIES
+from holdfast.runtimes.overlay.correlating import Network
+from support import naive_fsf as naive
+
+few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 100))
+
+EXACT = ("centralized", "naive", "operator-placement", "fsf-exact")
+
+
+def network(world, approach, **options):
+    made = Network(world.links, POLICIES[approach], **options)
+    for name, (node, attribute, at) in world.sensors.items():
+        made.advertise(node, name, attribute, at)
+    for name, (node, wanted) in world.subscriptions.items():
+        made.subscribe(node, name, wanted)
+    return made
+
+
+def publish(made, world, events, at_once):
+    if at_once:
+        made.publish_all(events)
+    else:
+        for event in events:
+            made.publish(world.homes[event.sensor], event)
+
+
+@few
+@given(naive.worlds(), st.booleans())
+def test_users_get_exactly_the_events_that_take_part(world, at_once):
+    for approach in POLICIES:
+        made = network(world, approach)
+        publish(made, world, world.events, at_once)
+        for name, (_, wanted) in world.subscriptions.items():
+            right = naive.participants(wanted, world.events)
+            if isinstance(made.answers[name], Refused):
+                assert not right
+            elif approach in EXACT:
+                assert made.delivered[name] == right, approach
+            elif approach == "multi-join":
+                assert right <= made.delivered[name] <= naive.matching(wanted, world.events)
+            else:
+                assert made.delivered[name] <= right
+
+
+@few
+@given(naive.worlds(identified=True, within=4), st.sampled_from(sorted(naive.FILTERING)), st.booleans())
+def test_what_crosses_each_link_is_what_the_approach_says(world, approach, at_once):
+    made = network(world, approach)
+    publish(made, world, world.events, at_once)
+    expected = naive.Traffic(world, approach)
+    assert made.subscriptions == expected.subscriptions
+    assert made.publications == expected.publications
+    assert made.delivered == expected.delivered
+
+
+@few
+@given(naive.worlds())
+def test_a_subscription_of_its_own_gets_the_false_positives_of_its_binary_joins_and_no_others(world):
+    for name, (node, wanted) in world.subscriptions.items():
+        made = network(replace(world, subscriptions={name: (node, wanted)}), "multi-join")
+        made.publish_all(world.events)
+        joined = naive.sanctioned if len(wanted.filters) > 1 else naive.matching
+        if not isinstance(made.answers[name], Refused):
+            assert made.delivered[name] == joined(wanted, world.events)
+
+
+@few
+@given(naive.worlds(), st.integers(0, 99), st.sampled_from(sorted(POLICIES)), st.booleans())
+def test_the_order_in_which_events_and_messages_come_does_not_matter(world, seed, approach, at_once):
+    calm = network(world, approach, validity=100)
+    wild = network(world, approach, validity=100, overtaking=True)
+    publish(calm, world, world.events, at_once=False)
+    publish(wild, world, random.Random(seed).sample(world.events, len(world.events)), at_once)
+    assert wild.delivered == calm.delivered
+    assert wild.publications == calm.publications
+
+
+STEPS = (*["subscribe"] * 4, "unsubscribe", "unsubscribe", *["advertise"] * 3, "withdraw", "break")
+
+
+@few
+@given(naive.worlds(start=100), st.integers(0, 2**32), st.integers(0, 40), st.sampled_from(EXACT))
+def test_after_any_changes_users_get_what_they_would_have_got_from_the_start(world, seed, count, approach):
+    chance = random.Random(seed)
+    made = Network(world.links, POLICIES[approach], seed, overtaking=True)
+    there, wanted = set(), {}
+    for step in chance.choices(STEPS, k=count) + ["advertise"] * len(world.sensors):
+        absent, unwanted = sorted(world.sensors.keys() - there), sorted(world.subscriptions.keys() - wanted)
+        match step:
+            case "advertise" if absent:
+                name = chance.choice(absent)
+                node, attribute, at = world.sensors[name]
+                made.advertise(node, name, attribute, at)
+                there.add(name)
+            case "withdraw" if there:
+                name = chance.choice(sorted(there))
+                made.withdraw(name)
+                there.remove(name)
+            case "subscribe" if unwanted:
+                name = chance.choice(unwanted)
+                node, wanted[name] = world.subscriptions[name]
+                made.subscribe(node, name, wanted[name], pending=True)
+            case "unsubscribe" if wanted:
+                name = chance.choice(sorted(wanted))
+                made.unsubscribe(name)
+                del wanted[name]
+            case "break":
+                link = chance.choice(world.links)
+                made.cut(*link)
+                made.connect(*link)
+    publish(made, world, world.events, at_once=False)
+    for name, subscription in wanted.items():
+        assert made.delivered[name] == naive.participants(subscription, world.events)

@@ -1,0 +1,151 @@
+"""Random components that have columnar plans, histories that are hard on them, and both ways to run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from holdfast.compilers.detector import detection
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.model.event import Event
+from support.fused import SECOND, batches, seen
+
+TOPICS = (
+    "topic T (value float, n int, road text, wet bool)\ntopic U (value float, n int, road text, wet bool)\n"
+)
+KEYS = ("location", "source", "road", "road, n", "place", "location, road", None)
+FUNCTIONS = ("avg", "max", "min", "sum", "count", "stddev", "(max value, avg n)", "(stddev n, min value)")
+
+_limits = st.sampled_from((-1, 0, 0.5, 1, 2, 3))
+
+
+@st.composite
+def queries(draw, topic, key):
+    function = draw(st.sampled_from(FUNCTIONS))
+    words = draw(
+        st.sampled_from(
+            (
+                topic,
+                topic,
+                f"{topic} at -{draw(st.integers(1, 3))} s",
+                f"{function} {topic} over {draw(st.integers(0, 4))} s",
+                f"{function} {topic} over {draw(st.integers(0, 4))} s",
+                f"{function} {topic} over [-4 s, -{draw(st.integers(1, 3))} s]",
+            )
+        )
+    )
+    places = ("", "", "", " within [0, 1]", ' among ("north", 0)')
+    if key is not None and "location" in key:
+        rest = key.removeprefix("location, ")
+        return f"{words} each location{draw(st.sampled_from(places))}" + (
+            f" each {rest}" if rest != key else ""
+        )
+    several = (" any location", " one location", " all locations", ' all locations of ("north", 0)')
+    return words + draw(st.sampled_from(places + several)) + (f" each {key}" if key else "")
+
+
+@st.composite
+def tests(draw, name, *, windowed):
+    """A comparison that a query's attributes allow."""
+    plain = [
+        f"{name}.value {draw(st.sampled_from(('>', '>=', '<', '!=')))} {draw(_limits)}",
+        f"{name}.n > {draw(st.integers(-1, 3))}",
+        f"{name}.value * 2 - {name}.n < {draw(_limits)}",
+        f"|{name}.value - 1| <= {draw(_limits)}",
+        f"{name}.count >= {draw(st.integers(1, 3))}",
+    ]
+    single = [
+        f'{name}.road == "r1"',
+        f"!{name}.wet",
+        f"{name}.n * {name}.n - 1 > 2",
+        f"{name}.value / {name}.n > 1",
+        f"{name}.valid",
+        f"{name}.time <= now - 1 s",
+        f'{name}.source == "s1"',
+    ]
+    return draw(st.sampled_from(plain if windowed else plain + single))
+
+
+@st.composite
+def predicates(draw, inputs, names):
+    """A predicate over some of the queries, with a guard only where time alone cannot change it."""
+    some = [name for name in names for _ in range(draw(st.integers(0, 2)))] or [draw(st.sampled_from(names))]
+    parts = [f"({draw(tests(name, windowed=' over ' in inputs[name]))})" for name in some]
+    text = draw(st.sampled_from((" || ", " || ", " && "))).join(parts)
+    memory = draw(st.sampled_from(("",) * 6 + (" && last.time <= now - 1 s", ' && last.source == "s1"')))
+    whole = f"({text}){memory}"
+    changes = any(word in whole for word in ("now", "valid")) or any(
+        " at " in inputs[name] for name in inputs
+    )
+    return whole if changes else whole + draw(st.sampled_from(("", "", "", " for 1 s", " for 2500 ms")))
+
+
+@st.composite
+def definitions(draw, keys=KEYS):
+    """A component over one to three queries."""
+    key = draw(st.sampled_from(keys))
+    names = draw(st.sampled_from(("A", "A", "AB", "ABC")))
+    inputs = {name: draw(queries(draw(st.sampled_from("TTU")), key)) for name in names}
+    enter = draw(predicates(inputs, names))
+    leave = draw(st.sampled_from(("true", "false", "", "", "", "", "")))
+    leave = leave or draw(predicates(inputs, draw(st.sampled_from((names, names[-1:])))))
+    sets = draw(
+        st.sampled_from(
+            ("", "", " set level = A.value", " set time = now + 1 s", " set spot = A.x, seen = A.count")
+        )
+    )
+    tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n", "  tick 700 ms\n")))
+    delivery = draw(st.sampled_from(("", "", "  ordered 1 s\n", "  ordered 1 s late apply\n")))
+    collide = draw(st.sampled_from(("", "", "", "collide max\n", "collide sum\n", "collide count\n")))
+    lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
+    return f"{TOPICS}{collide}state First\n{lines}  enter {enter}{sets}\n  exit {leave}\n{tick}{delivery}"
+
+
+def mostly(*common, rare):
+    return st.sampled_from(common * 4 + rare)
+
+
+events = st.builds(
+    lambda topic, time, source, value, n, road, wet, spot: Event(
+        topic,
+        time * SECOND // 2,
+        source,
+        {"value": value, "n": n, "road": road, "wet": wet},
+        0,
+        spot if isinstance(spot, tuple) else None,
+        spot if isinstance(spot, str) else None,
+    ),
+    st.sampled_from("TTU"),
+    st.integers(0, 16),
+    st.sampled_from(("s1", "s1", "s2")),
+    mostly(-2.0, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0, rare=(1e16, -0.0, math.inf, -math.inf, 1e308, None, None)),
+    mostly(0, 1, 2, 3, -1, rare=(2**53 + 1, -(2**63), None, None)),
+    mostly("r1", "r1", "r2", rare=(None,)),
+    st.sampled_from((True, False, None)),
+    mostly((0.0,), (0.0,), (1.0,), "north", rare=((-0.0,), (1.0, 2.0), "0.0", None)),
+)
+histories = st.lists(events, max_size=18) | st.lists(events, min_size=8, max_size=18)
+
+
+def both(text):
+    """The machine as it runs, in columns where it can, and the reference machine."""
+    checked = check(parse(text))
+    it = detection(checked.components, checked.topics).machine
+    return it, replace(it, plans=())
+
+
+def stepped(it, state, some, until, *, reduced=False):
+    """The state after a batch of some events, and what can be seen of what it said."""
+    whole = batches(it, some)
+    state, out = it.step(state, it.reduce(whole) if reduced else whole, until)
+    return state, seen(out)
+
+
+def instances(it, state):
+    """What is remembered of every key, and what holds."""
+    (own,) = state.components
+    known = {id: (one.since, one.pending, repr(one.last)) for id, one in own.instances.items()}
+    return known, sorted(it.holding(state), key=repr)

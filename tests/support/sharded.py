@@ -1,0 +1,85 @@
+"""Spark's stages without Spark: packed rows meet by machine and shard, in any order, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from random import Random
+
+import pyarrow as pa
+from hypothesis import reject
+from hypothesis import strategies as st
+
+from holdfast import App, DefinitionError, Event, Notification, check, parse
+from holdfast.files.reading import Reading
+from holdfast.runtimes.spark.notice import from_table, schema_of
+from holdfast.runtimes.spark.replay import _require_success, tasks
+from holdfast.runtimes.spark.shard import Work, finished, staged
+from holdfast.runtimes.spark.source import Job, run
+from support.fused import KEYS, TOPICS, predicates, queries
+from support.runtimes import output, written
+
+
+def sharded(app: App, events: Sequence[Event], shards: int = 3) -> list[Notification]:
+    """The notifications of a history as its readers and shards find them."""
+    checked = check(app)
+    with written(checked, events) as files:
+        reading = Reading(checked.topics)
+        job = Job(Work.on_history(checked), reading, tuple(tasks(files, reading, cores=1)), shards)
+        rows = [row for i, task in enumerate(job.tasks) for row in run(job, task, i)]
+    return output(list(from_table(job.work.published, met(job.work, rows, shards))))
+
+
+def met(work: Work, rows: Sequence[pa.RecordBatch], shards: int) -> pa.Table:
+    """What becomes of packed rows, stage by stage."""
+    steps = [staged(work, stage, shards) for stage in range(work.stages - 1)]
+    for step in (*steps, finished(work, _require_success)):
+        by_shard: dict[tuple[int, int], list[pa.RecordBatch]] = {}
+        for row in rows:
+            by_shard.setdefault((row.column(0)[0].as_py(), row.column(1)[0].as_py()), []).append(row)
+        rows = [row for key, mine in by_shard.items() for row in step(_scalars(key), iter(_shuffled(mine)))]
+    return pa.Table.from_batches(rows, schema_of(work.published))
+
+
+def _scalars(key: Iterable[int]) -> tuple[pa.Scalar, ...]:
+    return tuple(pa.scalar(part, pa.int32()) for part in key)
+
+
+def _shuffled(rows: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    Random(len(rows)).shuffle(rows)
+    return rows
+
+
+# --- definitions of several levels -------------------------------------------------------------------
+
+
+@st.composite
+def towers(draw, delivery: str = "") -> str:
+    """Components that build on one another, under the same key, another one, or none; and a filter."""
+    text = TOPICS
+    below: list[tuple[str, bool]] = []
+    for name in ("First", "Second", "Third")[: draw(st.integers(1, 3))]:
+        key = draw(st.sampled_from((None, *KEYS) if below else (None, "source, road", *KEYS)))
+        inputs = [("A", draw(queries(draw(st.sampled_from("TU")), key)))]
+        tests = [draw(predicates(["A"]))]
+        leaves = ["A.value < 1"]
+        if below:
+            lower, momentary = draw(st.sampled_from(below))
+            shown = draw(st.sampled_from(("", " any location"))) if key is None else f" each {key}"
+            inputs.append(("D", f"{lower}{shown}"))
+            valid = draw(st.sampled_from(("D.valid && ", "")))
+            tests.append(f"{valid}D.status == {'atomic' if momentary else 'ingress'}")
+            leaves.append(f"{valid}D.status == {'atomic' if momentary else 'egress'}")
+        if below and draw(st.booleans()):
+            inputs, tests, leaves = inputs[1:], tests[1:], leaves[1:]
+        momentary = draw(st.booleans())
+        sets = draw(st.sampled_from(("", "", " set road = D.road" if len(inputs) > 1 else "")))
+        text += f"state {name}\n" + "".join(f"  {own} = {query}\n" for own, query in inputs)
+        text += f"  enter {' && '.join(tests)}{sets}\n"
+        text += f"  exit {'true' if momentary else draw(st.sampled_from(leaves))}\n{delivery}"
+        below.append((name, momentary))
+    text += draw(st.sampled_from(("", "", "state High on T [value > 1; value < 1] per source\n")))
+    try:
+        check(parse(text))
+    except DefinitionError:  # a road is lost where it is not kept apart
+        reject()
+    return text

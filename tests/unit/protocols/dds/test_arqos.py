@@ -1,0 +1,160 @@
+"""ARQoS: rounds, thresholds, orders, and NACKs."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import SECOND
+from holdfast.protocols.dds import message, request
+from holdfast.protocols.dds.arqos import Round, switched, thresholds
+from holdfast.protocols.dds.deployment import MODES, Adaptive, Reliable
+from holdfast.protocols.dds.message import Data
+from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
+
+TERMS = Adaptive(round=10 * SECOND, assurance=SECOND, pause=SECOND)
+
+
+def test_a_round_counts_what_came_and_what_is_missing():
+    """AT16: PSNs 1, 2, 4, 5, 8: five received, three dropped; 6 in the assurance interval makes it 6/8."""
+    round = Round()
+    for psn in (1, 2, 4, 5, 8):
+        round.count(psn)
+    assert (round.received, len(round.missing), round.pdr) == (5, 3, 0.625)
+    round.closed = True
+    for psn in (6, 6, 8, 9):
+        round.count(psn)
+    assert (round.received, round.pdr) == (6, 0.75), "once; 8 was there, 9 belongs to no round"
+
+
+def test_two_thresholds_keep_the_mode_between_them():
+    """AT16: 90 %, thresholds 85 and 95: PDR 0.97, 0.88, 0.80, 0.90, 0.96 from best effort."""
+    lower, upper = thresholds(90, 5)
+    reliable, modes = False, []
+    for pdr in (0.97, 0.88, 0.80, 0.90, 0.96):
+        order = switched(pdr, reliable, lower, upper)
+        reliable = reliable if order is None else order
+        modes.append(reliable)
+    assert modes == [False, False, True, True, False]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_receiver_that_misses_too_much_orders_reliable_mode_and_back(mode):
+    """[D56, D57] The air is bad from 40 s to 70 s."""
+    motes = Motes(deployment(mode=mode, adaptive=TERMS), ("p", "r", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 90)))
+    last = publishing(motes, range(300), every=SECOND // 2)
+    motes.at(40 * SECOND, lambda: setattr(motes, "air", Air(3, loss=0.3)))
+    motes.at(70 * SECOND, lambda: setattr(motes, "air", Air(3)))
+    motes.run(last)
+    orders = [order.reliable for _, to, _, order in motes.sent(message.Switch) if to == "s"]
+    assert orders[0] is True
+    assert orders[-1] is False
+    bits = [data.reliable for _, _, to, data in motes.sent(Data) if to == "s"]
+    assert bits.index(True) > 20, "in good weather best effort"
+    assert not any(bits[-50:]), "and again afterwards"
+    assert motes.states["s"].agreements[0].measured[0][2] == 1.0
+
+
+def test_a_lost_order_is_repeated_since_the_bit_says_that_it_was_not_obeyed():
+    motes = Motes(deployment(mode="HyTDDS", adaptive=TERMS), ("p", "r", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 90)))
+    motes.loses = lambda a, b, m: (
+        (isinstance(m, message.Switch) and motes.now < 50 * SECOND)
+        or (isinstance(m, Data) and m.name.sequence % 2 and not m.reliable)
+    )
+    motes.run(publishing(motes, range(200), every=SECOND // 2))
+    assert [order.reliable for _, _, _, order in motes.sent(message.Switch)][:3] == [True, True, True]
+    assert any(data.reliable for _, _, _, data in motes.sent(Data))
+
+
+def test_the_level_can_be_changed_while_running():
+    """[D61] From best effort to all, and back to nothing."""
+    motes = Motes(deployment(mode="BLTDDS", adaptive=TERMS), ("p", "s"))
+    subscribe(motes, "s")
+    motes.loses = lambda a, b, m: isinstance(m, Data) and m.name.sequence % 3 == 0 and not m.forwarded
+    motes.at(29_500_000, lambda: motes.ask("s", request.Assure(HEAT, 100)))
+    motes.at(39_500_000, lambda: motes.ask("s", request.Assure(HEAT, 0)))
+    motes.run(publishing(motes, range(1, 31)) + SECOND)
+    lost = {n for n in range(1, 31) if n % 3 == 0}
+    assert set(range(1, 31)) - set(motes.readings("s")) == {n for n in lost if not 11 <= n <= 20}
+    assert not motes.states["p"].histories
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_at_a_hundred_percent_only_what_is_missing_is_sent_again(mode):
+    """[D60] Three of 30 samples are lost once: hardly more than three repetitions, no ACK."""
+    motes = Motes(deployment(mode=mode), ("p", "r", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 100)))
+    unlucky = {7, 8, 30}
+
+    def loses(sender: str, to: str, what: object) -> bool:
+        if to == "s" and isinstance(what, Data) and what.name.sequence in unlucky:
+            unlucky.discard(what.name.sequence)
+            return True
+        return False
+
+    motes.loses = loses
+    motes.run(publishing(motes, range(1, 31)) + 5 * SECOND)
+    assert motes.readings("s") == list(range(1, 31))
+    assert not motes.sent(message.Ack)
+    again = motes.states["p"].counted["retransmitted"]
+    assert again in (3, 4), "a heartbeat may overtake a sample that goes by the rendezvous node"
+
+
+def test_a_gap_is_asked_for_as_soon_as_it_shows():
+    """Not only when the writer asks, one timeout later."""
+    motes = Motes(deployment(mode="BLTDDS"), ("p", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 100)))
+    motes.loses = lambda a, b, m: isinstance(m, Data) and m.name.sequence == 2 and not m.forwarded
+    motes.run(publishing(motes, [1, 2, 3], every=SECOND // 10) + SECOND)
+    ((at, *_),) = motes.sent(message.Nack)
+    assert at < 20 * SECOND + SECOND // 4
+    assert motes.readings("s") == [1, 2, 3]
+
+
+def test_what_nobody_confirms_fills_the_ring_and_the_rest_is_refused():
+    motes = Motes(deployment(mode="BLTDDS"), ("p", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 100)))
+    motes.loses = lambda a, b, m: 19 * SECOND < motes.now < 30 * SECOND
+    motes.run(publishing(motes, range(25), every=SECOND // 10) + 10 * SECOND)
+    assert motes.states["p"].counted["overflowed"] == 5
+    assert motes.readings("s") == list(range(20))
+
+
+def test_a_receiver_that_never_answers_is_given_up_if_there_is_a_limit():
+    motes = Motes(deployment(mode="BLTDDS", reliable=Reliable(retries=5)), ("p", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 100)))
+    motes.at(25 * SECOND, lambda: motes.kill("s"))
+    motes.run(publishing(motes, range(30)) + 20 * SECOND)
+    assert not motes.states["p"].histories
+    assert motes.states["p"].counted["receivers given up"] == 1
+    assert motes.states["p"].counted["overflowed"] == 0
+
+
+@pytest.mark.parametrize("percent", [-1, 101])
+def test_a_level_is_a_percentage(percent):
+    motes = Motes(deployment(), ("p", "r", "s"))
+    subscribe(motes, "s")
+    with pytest.raises(UsageError, match="from 0"):
+        motes.ask("s", request.Assure(HEAT, percent))
+
+
+def test_with_the_last_reader_the_agreement_ends_and_the_publisher_keeps_nothing():
+    """Even if that message is lost: the next heartbeat is answered with it."""
+    motes = Motes(deployment(mode="DefTDDS"), ("p", "r", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 100)))
+    last = publishing(motes, range(20))
+    motes.at(30 * SECOND + 1, lambda: setattr(motes, "loses", lambda a, b, m: motes.now < 31 * SECOND))
+    motes.at(30 * SECOND + 2, lambda: motes.ask("s", request.Unsubscribe("all")))
+    motes.run(last + 5 * SECOND)
+    assert not motes.states["s"].agreements
+    assert not motes.states["p"].histories
+    assert motes.states["p"].counted["overflowed"] == 0

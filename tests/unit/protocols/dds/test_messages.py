@@ -1,0 +1,81 @@
+"""Messages: how long they are on a mote, whether they survive the wire, and when they are sent."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import SECOND
+from holdfast.protocols.dds import message, request
+from holdfast.protocols.dds.ifs import Schedule, grid_slots
+from holdfast.protocols.dds.interest import Constraint
+from holdfast.protocols.dds.level import FULL
+from holdfast.protocols.dds.message import ENTRIES, MESSAGES, UNIT, Message, Name, Stream, bytes_of
+from support.motes import HEAT, Motes, deployment, subscribe
+
+NAME = Name("7", Stream(1, "Warm"), 1_000_000, 42)
+WISH = message.Subscribe(1, "9", 2, 5, FULL, (Constraint("value", ">", 3.5),), "Warm")
+GONE = message.Unsubscribe(1, "9", 2, 6)
+EXAMPLES = (
+    WISH,
+    GONE,
+    message.Notification(WISH),
+    message.Demand(1, 30.0, False, ("Warm",)),
+    message.Data(
+        NAME, True, {"value": 3.5, "room": "FE05", "on": True, "n": None}, 7, status="egress", since=3
+    ),
+    message.Ack(NAME, True),
+    message.Energy(1, "9", 0.5),
+    message.Role(1, 3, "9", True),
+    message.Handover(1, 3, 0, (WISH, GONE), True),
+    message.Taken(1, 3, 0),
+    message.LevelRequest(1, 90.0, 4),
+    message.Switch(1, "7", "9", True),
+    message.Heartbeat(NAME, 40),
+    message.Have(NAME),
+    message.Nack(NAME.stream, NAME.session, (40, 41)),
+)
+
+
+def test_every_kind_of_message_is_here():
+    assert {type(example) for example in EXAMPLES} == set(MESSAGES)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda each: type(each).__name__)
+def test_a_message_survives_the_wire_and_fits_into_a_frame(example):
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(example), type=Message) == example
+    assert 0 < bytes_of(example) <= 100
+
+
+def test_the_evaluation_unit_is_twenty_bytes_and_a_hand_over_fits_a_frame():
+    """[D9]"""
+    assert bytes_of(message.Data(NAME, True, {"value": 1.0}, 0)) == UNIT == 20
+    assert bytes_of(message.Handover(1, 1, 0, (WISH,) * ENTRIES, True)) <= 100
+
+
+def test_adjacent_nodes_of_a_grid_send_at_different_times():
+    """[D32] Nor do two that have a neighbour in common."""
+    slots, columns = grid_slots(7, 7), 7
+    for a in range(49):
+        for b in range(a):
+            apart = max(abs(a // columns - b // columns), abs(a % columns - b % columns))
+            assert apart > 2 or slots[str(a)] != slots[str(b)]
+
+
+def test_a_sample_waits_for_its_nodes_slot():
+    motes = Motes(deployment(mode="BLTDDS", schedule=Schedule({"p": 3})), ("p", "s"))
+    subscribe(motes, "s")
+    motes.ask("p", request.Advertise(HEAT))
+    motes.run(20 * SECOND)
+    motes.ask("p", request.Publish(HEAT, {"value": 1}))
+    motes.run(22 * SECOND)
+    ((at, *_),) = motes.sent(message.Data)
+    assert at == 20 * SECOND + SECOND // 3
+    assert motes.readings("s") == [1]
+
+
+@pytest.mark.parametrize(("slots", "period", "says"), [({"p": 9}, SECOND, "0 to 8"), ({}, 3, "9 slots")])
+def test_a_schedule_that_cannot_be(slots, period, says):
+    with pytest.raises(UsageError, match=says):
+        Schedule(slots, period)

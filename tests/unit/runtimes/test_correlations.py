@@ -1,0 +1,222 @@
+"""Correlations in this process: live, over history, in cases, kept and gone on with."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+
+from holdfast import Engine, Event, UsageError, check, parse, replay
+from holdfast.compilers.explain import explain
+from holdfast.files.plan import closed_parts
+from holdfast.model.batch import from_events
+from holdfast.runtimes.local.cases import run_cases
+from support.correlated import SECOND, checked, definitions, expected, heard, histories
+
+STORM = """
+topic Temp (value float)
+topic Wind (value float)
+correlate Storm within 10 s  Temp < 0  Wind > 8
+"""
+
+
+def temp(at, value=-1.0, source="t"):
+    return Event("Temp", at * SECOND, source, {"value": value})
+
+
+def wind(at, value=9.0, source="w"):
+    return Event("Wind", at * SECOND, source, {"value": value})
+
+
+def told(notifications):
+    return [(n.subscription, n.status, n.event.topic, n.event.time // SECOND) for n in notifications]
+
+
+# --- live --------------------------------------------------------------------------------------
+
+
+def test_an_event_is_told_with_its_own_time_when_its_partner_has_come():
+    engine = Engine(STORM)
+    assert told(engine.push(temp(1))) == []
+    assert told(engine.push(temp(2, 5.0))) == []
+    assert told(engine.push(wind(4))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 4)]
+    assert told(engine.push(wind(5))) == [("Storm", "atomic", "Wind", 5)]
+    assert told(engine.push(wind(11))) == []  # ten seconds are not less than ten
+    assert told(engine.push(temp(12))) == [("Storm", "atomic", "Wind", 11), ("Storm", "atomic", "Temp", 12)]
+    assert engine.holding() == []
+
+
+def test_what_comes_out_of_order_still_finds_its_partners():
+    engine = Engine(STORM)
+    engine.push(wind(12))
+    assert told(engine.push(temp(3))) == [("Storm", "atomic", "Temp", 3), ("Storm", "atomic", "Wind", 12)]
+
+
+def test_batches_tell_what_single_events_tell():
+    engine, singly = Engine(STORM), Engine(STORM)
+    one = singly.push(temp(1)) + singly.push(temp(5)) + singly.push(wind(6))
+    topics = {topic.name: topic for topic in check(parse(STORM)).topics}
+    engine.push_batch("Temp", from_events(topics["Temp"], [temp(1), temp(5)]).drop_columns(["sequence"]))
+    other = engine.push_batch("Wind", from_events(topics["Wind"], [wind(6)]).drop_columns(["sequence"]))
+    assert [n.id for n in other] == [n.id for n in one]
+
+
+def test_ordered_correlations_wait_and_tell_what_is_late():
+    engine = Engine(STORM + "ordered 5 s")
+    engine.push(wind(8))
+    assert told(engine.push(temp(4))) == []
+    assert told(engine.advance(14 * SECOND)) == [
+        ("Storm", "atomic", "Temp", 4),
+        ("Storm", "atomic", "Wind", 8),
+    ]
+    assert engine.push(temp(7)) == []
+    assert told(engine.late) == [("Storm", "late", "Temp", 7)]
+    engine.push(temp(15))
+    assert told(engine.finish()) == [("Storm", "atomic", "Temp", 15)]
+    engine.push(wind(16))  # more came after all
+    assert told(engine.finish()) == [("Storm", "atomic", "Wind", 16)]
+
+
+def test_correlations_come_and_go_while_events_come():
+    engine = Engine(STORM)
+    engine.push(temp(1))
+    mild = engine.subscribe("correlate Mild within 10 s  Temp < 0  Wind > 1")
+    assert told(engine.push(wind(2))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 2)]
+    engine.push(temp(3))
+    assert told(mild) == [("Mild", "atomic", "Wind", 2), ("Mild", "atomic", "Temp", 3)]
+    again = engine.subscribe("correlate Again within 10 s  Temp < 0  Wind > 8")
+    engine.unsubscribe("Storm")
+    assert told(engine.push(wind(4))) == [
+        ("Mild", "atomic", "Wind", 4),
+    ]
+    engine.push(temp(5))
+    assert told(again) == [("Again", "atomic", "Wind", 4), ("Again", "atomic", "Temp", 5)]
+    assert engine.subscriptions == ["Mild", "Again"]
+
+
+def test_an_engine_goes_on_from_a_snapshot():
+    engine = Engine(STORM)
+    engine.push(temp(1))
+    other = STORM + "correlate More within 20 s  Temp < 0  Wind > 8"
+    again = Engine.restore(other, engine.snapshot())
+    assert told(again.push(wind(3))) == [("Storm", "atomic", "Temp", 1), ("Storm", "atomic", "Wind", 3)]
+    once_more = Engine.restore(other, again.snapshot())
+    out = told(once_more.push(temp(4)))
+    assert out == [
+        ("Storm", "atomic", "Temp", 4),
+        ("More", "atomic", "Wind", 3),
+        ("More", "atomic", "Temp", 4),
+    ]
+    with pytest.raises(UsageError, match="'Storm' means something else"):
+        Engine.restore(STORM.replace("> 8", "> 7"), engine.snapshot())
+
+
+@settings(max_examples=15)
+@given(definitions(), histories)
+def test_an_engine_tells_what_trying_every_combination_finds(text, events):
+    engine = Engine(text)
+    assert heard(text, events, [n for event in events for n in engine.push(event)]) == expected(text, events)
+
+
+# --- history -----------------------------------------------------------------------------------
+
+
+def write(path, events):
+    columns = {
+        "time": pa.array([event.time for event in events], pa.timestamp("us")),
+        "source": [event.source for event in events],
+        "topic": [event.topic for event in events],
+        "value": [event.attributes["value"] for event in events],
+    }
+    pq.write_table(pa.table(columns), path)
+
+
+def test_the_partner_of_an_event_may_lie_in_the_next_file(tmp_path, monkeypatch):
+    """Parts of a history are read one after another; what stands behind an event waits for its partner."""
+    parts = partial(closed_parts, small=1)
+    monkeypatch.setattr("holdfast.runtimes.local.replay.closed_parts", parts)
+    write(tmp_path / "1.parquet", [temp(1), temp(4)])
+    write(tmp_path / "2.parquet", [temp(8), temp(9), wind(10)])
+    write(tmp_path / "3.parquet", [temp(30), temp(31, 5.0), wind(32)])
+    it = replay(STORM + "filter Cold on Temp where value < 0", tmp_path)
+    assert len(it.parts) == 3
+    notifications = list(it)
+    assert [n.order for n in notifications] == sorted(n.order for n in notifications)
+    assert [n.event.time // SECOND for n in notifications if n.subscription == "Storm"] == [
+        1,
+        4,
+        8,
+        9,
+        10,
+        30,
+        32,
+    ]
+    assert it.passed == {"Cold": 5, "Storm": 7}
+
+
+@settings(max_examples=10)
+@given(definitions(), histories)
+def test_replay_tells_what_trying_every_combination_finds(tmp_path_factory, text, events):
+    folder = tmp_path_factory.mktemp("history")
+    for event in events:
+        place = dict(zip("xy", event.location or (), strict=False))
+        row = {"time": event.time, "source": event.source, "topic": event.topic, "sequence": event.sequence}
+        values = {name: None if value != value else value for name, value in event.attributes.items()}
+        with (folder / "events.jsonl").open("a") as file:
+            file.write(json.dumps(row | place | values) + "\n")
+    notifications = list(replay(text, folder, time_unit="us"))
+    assert [n.order for n in notifications] == sorted(n.order for n in notifications)
+    assert heard(text, events, notifications) == expected(text, events)
+
+
+def test_a_correlation_that_nothing_can_concern_is_pointed_out(tmp_path):
+    text = STORM.replace("Temp < 0", 'Temp of "x" < 0').replace("Wind > 8", 'Wind of "y" > 8')
+    write(tmp_path / "events.parquet", [temp(1), wind(2)])
+    it = replay(text, tmp_path)
+    assert list(it) == []
+    assert it.misplaced() == ["Storm"]
+
+
+# --- cases and the plan ------------------------------------------------------------------------
+
+
+def test_cases_say_what_a_correlation_tells():
+    case = """
+    case "a storm"
+      given Temp every 4 s: -1, 3, -2
+      given Wind starting 9 s: 10
+      expect Storm: atomic at 0 s, atomic at 8 s, atomic at 9 s
+    case "too long ago"
+      given Temp: -1
+      given Wind starting 10 s: 10
+      expect Storm: nothing
+    """
+    assert [outcome.holds for outcome in run_cases(check(parse(STORM + case)))] == [True, True]
+
+
+def test_the_plan_says_what_is_matched_told_and_kept():
+    plan = explain(
+        check(
+            parse(STORM + "ordered 30 s  correlate Near within 10 s, 5 m  Temp in [0, 2)  Wind > 1 tell all")
+        )
+    )
+    assert "matches Temp.value < 0" in plan
+    assert "matches Temp.value in [0, 2)" in plan
+    assert "each pair less than 5 m apart" in plan
+    assert "keeps     of Temp, Wind what matches, for 10 s" in plan  # ordered: no longer than the window
+    assert "keeps     of Temp, Wind what matches, for 20 s" in plan
+
+
+def test_equal_correlations_share_a_machine_under_names_of_their_own():
+    text = STORM + "correlate Same within 10 s  Temp.value < 0  Wind > 8"
+    assert len(checked(text)) == 2
+    engine = Engine(text)
+    engine.push(temp(1))
+    assert told(engine.push(wind(2))) == [
+        ("Storm", "atomic", "Temp", 1), ("Same", "atomic", "Temp", 1),
+        ("Storm", "atomic", "Wind", 2), ("Same", "atomic", "Wind", 2),
+    ]  # fmt: skip

@@ -29,12 +29,16 @@ settings.register_profile(
 settings.load_profile("soak" if os.environ.get("HOLDFAST_EXAMPLES") else "holdfast")
 
 
-FOLDERS = ("unit", "laws", "reproduction", "system", "equivalence")
+FOLDERS = ("src", "unit", "laws", "reproduction", "system", "equivalence")
 """The order in which they are run: the fast first, and not the longest at the very end."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: FOLDERS.index(item.path.relative_to(ROOT / "tests").parts[0]))
+    def place(item: pytest.Item) -> int:
+        top, below, *_ = item.path.relative_to(ROOT).parts
+        return FOLDERS.index(below if top == "tests" else top)
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from rich.console import Console
 from holdfast.compilers.detector import smc
 from holdfast.errors import InputError
 from holdfast.experiments.experiment import Result, show
-from holdfast.experiments.journey_planner import journal, network
+from holdfast.experiments.journey_planner import network
 from holdfast.experiments.journey_planner.central import computed
 from holdfast.experiments.journey_planner.claim import (
     PAPER,
@@ -370,16 +370,6 @@ def test_it_is_printed_and_drawn(result, tmp_path):
     assert "Every day, as described" in text
     (path,) = experiment.figure(result, tmp_path / "figures")
     assert path.read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_journal_that_is_none_is_refused(tmp_path):
-    path = tmp_path / "days.json"
-    assert journal.done(path) == {}
-    journal.keep(path, {"a": {"x": 1}})
-    assert journal.done(path) == {"a": {"x": 1}}
-    path.write_text("[3]")
-    with pytest.raises(InputError, match=r"does not hold days .* remove it"):
-        journal.done(path)
 
 
 # --- the real roads ---

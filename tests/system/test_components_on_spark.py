@@ -118,6 +118,7 @@ def test_history_live_and_frames_say_what_this_process_says(folder, tmp_path, mo
     assert hf.spark.status(tmp_path / "kept")["holding"] == len(history.holding())
 
 
+@pytest.mark.soak
 def test_a_stream_of_yours_and_the_source_by_name_know_components(folder, traffic, tmp_path):
     spark = session()
     frame = spark.read.parquet(str(folder))

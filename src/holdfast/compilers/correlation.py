@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..errors import Unsupported
 from ..kernels.rank import mark
-from ..lang.condition import Checked, Correlated
+from ..lang.condition import Correlated
 from ..machines.correlation.entries import Entries, Words
 from ..machines.correlation.joint import Joint, Slot
 from ..machines.correlation.machine import MOST, Correlations
@@ -276,10 +275,3 @@ def _concerns(one: Correlated, event: Event) -> bool:
     if one.correlation.near < np.inf and not event.location:
         return False
     return one.forest is None or one.forest.locate(event.place, event.source, event.location) >= 0
-
-
-def refuse_correlations(checked: Checked, where: str) -> None:
-    """Say that a runtime has no correlations, rather than leave them out."""
-    if checked.correlations:
-        name = checked.correlations[0].name
-        raise Unsupported(f"'{name}' is a correlation; correlations run in this process, not yet {where}")

@@ -10,7 +10,6 @@ from ..lang.show import show
 from ..model.instant import show_duration
 from ..model.topic import Topic
 from . import explain_correlation, explain_stages, sql
-from .correlation import refuse_correlations
 from .explain_component import explained
 from .machine import Group, groups
 
@@ -26,17 +25,18 @@ def explain(checked: Checked) -> str:
 
 def explain_on_spark(checked: Checked) -> str:
     """The plan on Spark, stage by stage; Spark need not run for it."""
-    refuse_correlations(checked, "on Spark")
     by_name = {condition.name: condition for condition in checked.conditions}
     machines = groups(checked.conditions)
-    if not machines and not checked.components:
+    if not machines and not checked.components and not checked.correlations:
         return explain(checked)
-    listened = {topic for component in checked.components for topic in component.listens}
+    listened = {topic for one in checked.components for topic in one.listens}
+    listened |= {topic for one in checked.correlations for topic in one.listens}
     watched = dict.fromkeys(group.topic for group in machines)
     parts: list[Iterable[str]] = [
         *(_on_spark(i, group, by_name) for i, group in enumerate(machines, 1)),
         *map(explained, checked.components),
         *explain_stages.explained(checked),
+        *explain_correlation.explained_on_spark(checked.correlations),
         *(
             _frame(topic, [c for c in checked.conditions if c.topic == topic], topic in listened)
             for topic in checked.topics

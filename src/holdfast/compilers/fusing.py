@@ -38,6 +38,7 @@ ONE_BY_ONE = ("time", "topic", "status", *AXES)
 """Keys that are found for one reading at a time."""
 
 _WHOLE = 2**53
+"""From here on a float may stand for several whole numbers, and be equal to none of them."""
 
 
 class Fusing(NamedTuple):
@@ -216,7 +217,7 @@ def _is_shown(leaf: Expression, shows: Mapping[str, _Shown]) -> bool:
         case Member(owner, name):
             return owner in shows and shows[owner].column(owner, name) is not None
         case Number(value):
-            return not isinstance(value, int) or abs(value) <= _WHOLE
+            return abs(value) < _WHOLE
     return False
 
 

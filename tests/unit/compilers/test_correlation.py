@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
-from holdfast.compilers.correlation import correlators, meaning, refuse_correlations
-from holdfast.errors import Unsupported
+from holdfast.compilers.correlation import correlators, meaning
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.batch import from_events
@@ -94,10 +92,3 @@ def test_sensors_that_are_named_have_slots_of_their_own():
     by_number = {event.sequence: event for event in events}
     assert {(by_number[i].topic, by_number[i].source) for i in found["X"]} == {("A", "s1"), ("A", "s2")}
     assert {(by_number[i].topic, by_number[i].source) for i in found["Y"]} == {("A", "s1"), ("B", "s2")}
-
-
-def test_a_runtime_without_correlations_says_so():
-    with pytest.raises(
-        Unsupported, match="'X' is a correlation; correlations run in this process, not yet there"
-    ):
-        refuse_correlations(check(parse(TOPICS + "correlate X within 1 s A > 1 B > 1")), "there")

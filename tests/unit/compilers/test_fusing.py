@@ -58,9 +58,9 @@ def test_a_component_that_has_no_plan_says_why(state, reason):
         ("A.value > 1 && B.value < 2 * A.value", []),
         ("A.road == B.road || !A.wet", []),
         ("A.value > 1 && A.location == B.location", ["A.location == B.location"]),
-        ("A.n * A.n > 3", ["A.n * A.n > 3"]),
+        ("A.n * A.n > 3", ["A.n * A.n > 3.0"]),
         ("A.n + 0.5 > 3 || A.n / 2 > 1", []),
-        ("A.n > 9007199254740993", ["A.n > 9007199254740993"]),
+        ("A.n > 9007199254740992", ["A.n > 9007199254740992.0"]),
         ("last.value < A.value && A.value > 1", ["last.value < A.value"]),
     ],
 )

@@ -6,18 +6,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ..data import locate
 from ..experiment import Experiment, Progress, Result
+from ..journal import done, keep, place
 from ..stbernard import FILE
 from .claim import claims
 from .figure import figure
 from .grid import Cell, Exhibit, Grid, Measured
-from .journal import done, keep, place
 from .measure import draw, measure
 from .report import parameters, rows, tables
 from .setting import HOURS, SEEDS, STATIONS, Setting, variants
 from .stream import Stretch, first, read
+
+CODE = (
+    "experiments/fsf",
+    "kernels/gap.py",
+    "kernels/member.py",
+    "model/correlation.py",
+    "protocols/fsf",
+    "runtimes/overlay/correlating.py",
+)
+"""The sources on which a run depends."""
 
 Spread = Callable[[Callable[[Cell], Measured], list[Cell]], list[Measured]]
 """A way to make many runs."""
@@ -45,7 +56,7 @@ def run(
     stretch = first(read(locate(FILE, data), HOURS, STATIONS), setting.groups)
 
     def grid(one: Setting) -> Grid:
-        kept = place(setting.name, (one, stretch)) if resume else None
+        kept = place(setting.name, (one, stretch), CODE) if resume else None
         return Grid(measured(one, stretch, kept, sweep, lambda what: progress(f"{one.name}, {what}")))
 
     exhibit = Exhibit(grid(setting), {one.name: grid(one) for one in others})
@@ -66,7 +77,7 @@ def measured(
     setting: Setting, stretch: Stretch, kept: Path | None, spread: Spread, progress: Progress
 ) -> dict[Cell, Measured]:
     """Every run, seed by seed; where a file is given they are kept there, and not made again."""
-    runs = done(kept) if kept else {}
+    runs = done(kept, _runs) if kept else {}
     cells = {seed: _cells(setting, seed) for seed in range(SEEDS)}
     for seed, wanted in cells.items():
         missing = [cell for cell in wanted if cell not in runs]
@@ -74,8 +85,12 @@ def measured(
             progress(f"seed {seed + 1} of {SEEDS}")
             runs |= zip(missing, spread(partial(measure, setting, stretch), missing), strict=True)
             if kept:
-                keep(kept, runs)
+                keep(kept, list(runs.items()))
     return {cell: runs[cell] for wanted in cells.values() for cell in wanted}
+
+
+def _runs(kept: Any) -> dict[Cell, Measured]:
+    return {Cell(*cell): Measured(*run) for cell, run in kept}
 
 
 def _cells(setting: Setting, seed: int) -> list[Cell]:

@@ -9,7 +9,7 @@ from ..stbernard import MINUTE
 WITHIN = 2 * MINUTE
 """δt: how often stations report; so the readings of one report agree, and those of the next rarely do."""
 HOURS = 1
-"""How long readings are replayed: what ten minutes on two cores allow."""
+"""How long readings are replayed: so that a full run takes about ten minutes on two cores."""
 STATIONS = 20
 """The stretch of time is one for all experiments: that in which so many stations are most complete."""
 SEEDS = 5

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .. import journal
 from ..data import locate
 from ..experiment import Experiment, Progress, Result
-from . import journal
 from .central import computed
 from .claim import PAPER, claims
 from .count import Counts, measure
@@ -24,6 +24,8 @@ from .scene import Scene, scene
 from .table import THESIS, row, tables
 
 NAME = "journey-planner"
+CODE = ("experiments/journey_planner", "machines/detector")
+"""The sources on which a day depends."""
 ROADS, USERS, SEED = 60, 500, 2006
 EXPERIMENTS = {"Exp1": 5, "Exp2": 3}
 """A Saturday and a Thursday, as in the thesis."""
@@ -129,8 +131,8 @@ def _counted(
     """What is counted on each day, and in one process where that is ``wanted``; if ``resumed``, days are
     kept and not counted again."""
     key = (world.roads, world.busy, world.users, len(world.traffic.times), SEED)
-    path = journal.place(NAME, key)
-    found = journal.done(path) if resumed else {}
+    path = journal.place(NAME, key, CODE)
+    found = journal.done(path, _runs) if resumed else {}
     for (setting, day), in_process in wanted.items():
         if _key(setting, day) not in found:
             progress(_key(setting, day))
@@ -138,6 +140,10 @@ def _counted(
             if resumed:
                 journal.keep(path, found)
     return found
+
+
+def _runs(kept: Any) -> dict[str, Counts]:
+    return {str(day): dict(counts) for day, counts in kept.items()}
 
 
 def _key(setting: Setting, day: date) -> str:

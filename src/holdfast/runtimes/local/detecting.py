@@ -15,7 +15,7 @@ from ...machines.detector.detector import State
 from ...machines.detector.knowledge import Knowledge, of_event
 from ...model.batch import plain, reached, to_events
 from ...model.event import Event, Notification, Transition
-from ...model.instant import BEGINNING, NEVER, Instant
+from ...model.instant import NEVER, Instant
 from ...model.topic import Topic
 
 
@@ -87,7 +87,8 @@ class Detecting:
         self._remember(to_events(topic, batch.take(pa.array(_last_rows(batch)))))
         if topic.name not in self._group.machine.topics:
             return []
-        until = max(self._state.reached, reached(batch) or BEGINNING)
+        latest = reached(batch)
+        until = self._state.reached if latest is None else max(self._state.reached, latest)
         self._state, said = self._group.machine.step(self._state, {topic.name: batch}, until)
         return self._said(said)
 

@@ -25,7 +25,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from ...compilers.correlation import refuse_correlations
+from ...compilers.explain_correlation import in_words
+from ...compilers.gathering import gatherings
 from ...compilers.machine import Group
 from ...compilers.resume import Kept, kept, resumed, started
 from ...compilers.stages import Operator, operators
@@ -205,9 +206,9 @@ def planned(
             "Leave the option out, or start a new checkpoint."
         )
     _require_same_reading(old.reading, reading)
-    refuse_correlations(checked, "on Spark")
     meanings = {condition.name: meaning(condition) for condition in checked.conditions}
     meanings |= {component.name: meaning_of_component(component) for component in checked.components}
+    meanings |= {one.name: in_words(one) for one in checked.correlations}
     _require_same_meaning(old.meanings, meanings)
     staying, new = resumed([machine.kept for machine in old.machines], checked.conditions)
     runners = [_runner(old.machines[part.was], part.group, part.conditions) for part in staying]
@@ -216,7 +217,7 @@ def planned(
         runners.append(_runner(Machine(number, kept(group, conditions), at), group, conditions))
     machines = tuple(Machine(r.number, Kept(r.prints, r.group.conditions), r.reached) for r in runners)
     free = max([old.next_number, *(m.number + 1 for m in machines)])
-    seats = tuple(_seated(old.operators, operators(checked.components, checked.topics), free))
+    seats = tuple(_seated(old.operators, operators_in(checked), free))
     query = msgspec.structs.replace(
         old,
         machines=machines,
@@ -251,8 +252,12 @@ def _stages(old: Query, seats: Sequence[Seat]) -> int:
 def operators_of(query: Query, checked: Checked) -> dict[int, Operator]:
     """The operators of a plan by number, where they run."""
     seats = {(seat.stage, seat.key): seat.number for seat in query.operators}
-    found = operators(checked.components, checked.topics)
-    return {seats[operator.stage, operator.key]: operator for operator in found}
+    return {seats[operator.stage, operator.key]: operator for operator in operators_in(checked)}
+
+
+def operators_in(checked: Checked) -> list[Operator]:
+    """The operators of components and of correlations."""
+    return [*operators(checked.components, checked.topics), *gatherings(checked.correlations)]
 
 
 SHARDS = 16

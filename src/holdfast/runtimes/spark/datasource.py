@@ -126,6 +126,7 @@ class _Asked(NamedTuple):
                     seen.setdefault(topic.name, []).append(_shaped(events, topic, self.schema))
         watched = Counter(topic.name for topic in topic_of.values())
         watched += Counter(t.name for c in self.checked.components for t in c.listens)
+        watched += Counter(2 * [t.name for one in self.checked.correlations for t in one.listens])
         for name, batches in seen.items():
             table = pa.Table.from_batches(batches)
             yield from (_distinct(table) if watched[name] > 1 else table).to_batches()
@@ -192,7 +193,10 @@ class _ArrivalReader(FeedReader):
             raise UsageError("a stream from the source 'holdfast' needs the option 'log', its own folder")
         any_order = tuple(replace(c, delivery=Delivery(0, "apply")) for c in asked.checked.conditions)
         components = tuple(replace(c, delivery=TIMELY) for c in asked.checked.components)
-        checked = replace(asked.checked, conditions=any_order, components=components)
+        correlations = tuple(replace(one, delivery=TIMELY) for one in asked.checked.correlations)
+        checked = replace(
+            asked.checked, conditions=any_order, components=components, correlations=correlations
+        )
         query, runners = planned(None, checked, {}, 1)
         checkpoint = Checkpoint(Path(asked.live["log"]))
         checkpoint.folder.mkdir(parents=True, exist_ok=True)

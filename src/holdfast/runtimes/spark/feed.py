@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
+from ...compilers.gathering import whole
 from ...compilers.machine import Coverage, decisive
 from ...compilers.stages import Operator, needed
 from ...errors import HoldfastError, InputError
@@ -73,7 +74,9 @@ class Feed:
         """The columns that are read first; the rest only of rows that are kept."""
         checked = self.checked
         return joined(
-            decisive(checked.conditions), needed(checked.components, checked.topics, whole=self.whole)
+            decisive(checked.conditions),
+            needed(checked.components, checked.topics, whole=self.whole),
+            whole(checked.correlations),
         )
 
     def to_text(self) -> str:

@@ -15,9 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
-from ...compilers.correlation import refuse_correlations
 from ...compilers.resume import kept, started
-from ...compilers.stages import operators
 from ...errors import UsageError
 from ...lang.app import App
 from ...lang.check import check
@@ -25,7 +23,7 @@ from ...lang.condition import Checked
 from ...lang.parse import parse
 from ...model.batch import from_ipc, in_order
 from ...model.instant import BEGINNING, Instant
-from .checkpoint import SHARDS, Runner
+from .checkpoint import SHARDS, Runner, operators_in
 from .frame import Bad, batches_by_topic, events
 from .notice import spark_schema
 from .pack import PROGRESS, SPARK_SCHEMA, gathered, inmost, packed, row, time_in
@@ -55,7 +53,6 @@ def stream(
     if not frame.isStreaming:
         raise UsageError("stream takes a streaming DataFrame; for one that ends there is replay")
     checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
-    refuse_correlations(checked, "on Spark")
     waits = any(condition.delivery.wait is not None for condition in checked.conditions)
     rows = events(checked, frame, map=map, topic=topic, bad=bad, all=waits)
     for name, value in STORE.items():
@@ -73,8 +70,7 @@ def machines(checked: Checked) -> Machines:
         Runner(number, group, kept(group, of).fingerprints)
         for number, (group, of) in enumerate(started(checked.conditions))
     ]
-    found = operators(checked.components, checked.topics)
-    return Machines(runners, dict(enumerate(found, len(runners))))
+    return Machines(runners, dict(enumerate(operators_in(checked), len(runners))))
 
 
 def _packed(checked: Checked, shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -45,9 +45,10 @@ from ...model.batch import AXES, TIME, TYPES, times
 from ...model.instant import BEGINNING, Duration
 from ...model.topic import Kind, Topic
 from .collapse import collapsed, is_repeatable, stretches, width
-from .pack import SPARK_SCHEMA, gathered, inmost, packed, reaching
+from .pack import SPARK_SCHEMA, inmost, packed, reaching
 from .replay import notifications
 from .shard import Work
+from .slices import spread
 
 Bad = Literal["fail", "drop"]
 """What becomes of a frame's rows that have no time, source or topic."""
@@ -162,8 +163,9 @@ def _watched(checked: Checked) -> list[Topic]:
 
 
 def heard(checked: Checked) -> list[Topic]:
-    """The topics of readings to which components listen."""
-    listened = {topic for component in checked.components for topic in component.listens}
+    """The topics of readings to which components or correlations listen."""
+    listened = {topic for one in checked.components for topic in one.listens}
+    listened |= {topic for one in checked.correlations for topic in one.listens}
     return [topic for topic in checked.topics if topic in listened]
 
 
@@ -354,7 +356,7 @@ def packed_rows(checked: Checked, work: Work, rows: DataFrame, shards: int) -> D
                 if topic.name in operator.topics:
                     matters = pa.array(operator.machine.matters(topic.name, batch))
                     mine = operator.needed(topic.name, batch).filter(matters)
-                    yield from gathered(number, operator, topic.name, mine, shards)
+                    yield from spread(number, operator, topic.name, mine, shards)
             if topic.name in work.progress:
                 reached = max(reached, int(times(batch).max()))
         for number, operator in work.operators.items():

@@ -30,7 +30,7 @@ from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.tally import Rejects, Tally
 from ...lang.app import App
 from ...lang.check import check
-from ...lang.condition import Checked, Component
+from ...lang.condition import Checked, Component, Correlated
 from ...lang.parse import parse
 from ...model.batch import from_ipc, to_ipc
 from ...model.event import Notification
@@ -197,7 +197,7 @@ class Replay:
     def misplaced(self) -> list[str]:
         """The subscriptions that not one event could concern."""
         filters = self.coverage.misplaced(self._work.groups)
-        return filters + misplaced(self._work.components, self.coverage)
+        return filters + misplaced((*self._work.components, *self._work.correlations), self.coverage)
 
     @property
     def kept(self) -> int:
@@ -297,10 +297,10 @@ def _by_machine(rows: DataFrame) -> dict[int, list[bytes]]:
     return found
 
 
-def misplaced(components: Iterable[Component], coverage: Coverage) -> list[str]:
-    """The components that not one reading could concern."""
+def misplaced(listening: Iterable[Component | Correlated], coverage: Coverage) -> list[str]:
+    """The components and correlations that not one reading could concern."""
     return [
-        component.name
-        for component in components
-        if 0 < coverage.outside[component.name] == sum(coverage.events[t.name] for t in component.listens)
+        one.name
+        for one in listening
+        if 0 < coverage.outside[one.name] == sum(coverage.events[t.name] for t in one.listens)
     ]

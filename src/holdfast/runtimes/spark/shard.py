@@ -14,11 +14,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...compilers.correlation import refuse_correlations
+from ...compilers.gathering import Gathering, gatherings
 from ...compilers.machine import Group, groups
 from ...compilers.stages import Operator, operators, progress
 from ...files.sort import Sorter
-from ...lang.condition import Checked, Component, Condition
+from ...lang.condition import Checked, Component, Condition, Correlated
 from ...model.batch import concatenate, from_events, from_ipc, in_order, times
 from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, Instant
@@ -26,6 +26,7 @@ from ...model.qos import TIMELY
 from ...model.topic import Topic
 from .notice import schema_of, table_of, to_table
 from .pack import REPORT, TOLD, as_bytes, gathered, row, time_in, topic_and_events
+from .slices import told_of_slices
 
 MEMORY = 512 << 20
 """How many bytes of an operator's events may wait in memory to be sorted."""
@@ -39,6 +40,7 @@ class Work:
     conditions: tuple[Condition, ...]
     components: tuple[Component, ...]
     topics: tuple[Topic, ...]
+    correlations: tuple[Correlated, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -46,17 +48,18 @@ class Work:
     @classmethod
     def on_history(cls, checked: Checked) -> Work:
         """Of history, which is in order, nothing is late."""
-        refuse_correlations(checked, "on Spark")
         return cls(
             tuple(replace(condition, delivery=TIMELY) for condition in checked.conditions),
             tuple(replace(component, delivery=TIMELY) for component in checked.components),
             checked.topics,
+            tuple(replace(one, delivery=TIMELY) for one in checked.correlations),
         )
 
     @property
     def published(self) -> tuple[Topic, ...]:
         """The topics that notifications can be of."""
-        return (*self.topics, *(component.topic for component in self.components))
+        complex_events = (one.topic for one in self.correlations if one.tell != "events")
+        return (*self.topics, *(component.topic for component in self.components), *complex_events)
 
     @cached_property
     def groups(self) -> list[Group]:
@@ -65,7 +68,8 @@ class Work:
     @cached_property
     def operators(self) -> dict[int, Operator]:
         """The operators, numbered, those of an earlier stage first."""
-        return dict(enumerate(operators(self.components, self.topics), len(self.groups)))
+        found = [*operators(self.components, self.topics), *gatherings(self.correlations)]
+        return dict(enumerate(found, len(self.groups)))
 
     @cached_property
     def progress(self) -> frozenset[str]:
@@ -92,6 +96,8 @@ def step_shard(work: Work, number: int, raw: Iterable[bytes]) -> tuple[pa.Table,
     """What one machine says of all events of a shard: notifications, and what later stages hear."""
     if number in work.operators:
         operator = work.operators[number]
+        if isinstance(operator, Gathering):
+            return told_of_slices(operator, work.published, raw), {}
         said = detected(operator, raw)
         return to_table(work.published, list(operator.addressed(said))), operator.retold(said)
     group = work.groups[number]

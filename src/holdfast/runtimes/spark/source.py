@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ...compilers.gathering import whole
 from ...compilers.machine import Coverage, Group, decisive
 from ...compilers.stages import needed
 from ...errors import HoldfastError, InputError, UsageError
@@ -31,8 +32,9 @@ from ...files.tally import Rejects, Tally
 from ...machines.filter import Filters
 from ...model.batch import concatenate, times
 from ...model.instant import BEGINNING
-from .pack import REPORT, gathered, held, packed, reaching, row
+from .pack import REPORT, held, packed, reaching, row
 from .shard import Work
+from .slices import spread
 
 MEMORY = 128 << 20
 ROWS = 1 << 20
@@ -71,7 +73,9 @@ class Job:
     def decisive(self) -> Decisive:
         """The columns that are read first; the rest only of rows that are kept."""
         return joined(
-            decisive(self.work.conditions), needed(self.work.components, self.work.topics, whole=self.whole)
+            decisive(self.work.conditions),
+            needed(self.work.components, self.work.topics, whole=self.whole),
+            whole(self.work.correlations),
         )
 
 
@@ -187,7 +191,7 @@ def _events(job: Job, task: Task, seen: _Seen) -> Iterator[pa.RecordBatch]:
 
 
 def _chosen(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> Iterator[pa.RecordBatch]:
-    if job.work.components:
+    if job.work.operators:
         yield from _for_all(job, task, seen, watching)
         return
     if not task.closed:
@@ -225,7 +229,7 @@ def _for_all(job: Job, task: Task, seen: _Seen, watching: dict[str, Mine]) -> It
                     looked_at |= matters
                     seen.coverage.outside.update(operator.outside(topic, batch))
                     mine = (batch if job.whole else operator.needed(topic, batch)).filter(pa.array(matters))
-                    yield from gathered(number, operator, topic, mine, job.shards)
+                    yield from spread(number, operator, topic, mine, job.shards)
         filters = watching.get(topic, [])
         satisfying = seen.count(topic, batch, filters, looked_at)
         yield from _satisfying(job, task, satisfying, batch, filters)

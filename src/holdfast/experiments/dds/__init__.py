@@ -1,0 +1,14 @@
+"""The simulations of the thesis on DDS for sensors and actuators, run again.
+
+[Al-Roubaiey 2015, chapters 3, 4, 6, 7 and appendix B; spec sensor-dds.md §4; D62–D69]
+
+    air       the radio of all simulations, with the reasons for it
+    place     where rendezvous nodes stand in chapters 6 and 7
+    measure   Point, measure: one simulation, what is kept of it, joules under both rest states
+    study     points × seeds as Spark tasks, kept in a file; means and standard deviations
+    report    Design -> Experiment: parameters, tables and figures that all have in common
+    rooms     real readings for state_on_mote, and what a base station believes
+
+One module for each experiment: middleware_cost, rtdds_rto, rtdds_ipi, rtdds_rate, rtdds_partial, ifs,
+tinydds_modes, energy_map, eatdds_lifetime, arqos, state_on_mote.
+"""

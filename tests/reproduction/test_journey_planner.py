@@ -130,6 +130,7 @@ def test_points_are_within_two_exactly_if_their_junctions_are(map):
     assert ((apart <= REACH) == (map.hops <= REACH)).all()
 
 
+@pytest.mark.soak
 def test_junctions_that_no_points_can_tell_apart_are_refused():
     hub = np.full((20, 20), 4.0)  # one junction, and 19 near it that are far from one another
     hub[0], hub[:, 0] = 1.0, 1.0

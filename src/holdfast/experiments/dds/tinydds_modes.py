@@ -249,7 +249,7 @@ def panels(study: Study) -> list[Panel]:
 
     return [
         Panel("Figure 43: discovery messages", "discovery messages", "IPI s", lines(JOINING), log=True),
-        Panel("Figure 44: discovery time", "discovery ms", "IPI s", lines(JOINING), "ms", log=True),
+        Panel("Figure 44: discovery time", "discovery ms", "IPI s", lines(JOINING), "ms"),
         Panel("Figure 45: delivered, reliable", "PDR", "IPI s", lines("reliable")),
         Panel("Figure 46: delivered, best effort", "PDR", "IPI s", lines("best effort")),
         Panel("Figure 49: energy, reliable, sleeping", "mJ, sleeping", "IPI s", lines("reliable"), "mJ"),

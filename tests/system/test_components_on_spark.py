@@ -84,7 +84,7 @@ def visible(notifications):
     return [(n.id, n.subscription, n.scope, n.status, n.since, n.event) for n in notifications]
 
 
-def test_history_live_and_frames_say_what_this_process_says(folder, tmp_path, monkeypatch):
+def test_history_and_live_say_what_this_process_says(folder, tmp_path):
     spark = session()
     in_process = hf.replay(DISTRICTS, folder)
     expected = list(in_process)
@@ -94,16 +94,6 @@ def test_history_live_and_frames_say_what_this_process_says(folder, tmp_path, mo
     assert visible(history) == visible(expected)
     assert history.kept == history.tally.rows
     assert history.holding() == in_process.holding()
-
-    monkeypatch.setattr(replay, "FEW", 1)  # as if it were too much for the driver
-    assert visible(hf.spark.replay_files(DISTRICTS, folder, spark=spark)) == visible(expected)
-
-    told = hf.spark.replay(DISTRICTS, spark.read.parquet(str(folder))).select(
-        "subscription", "scope", "status"
-    )
-    assert Counter(map(tuple, told.collect())) == Counter(
-        (n.subscription, n.scope, n.status) for n in expected
-    )
 
     half = sum(file.stat().st_size for file in folder.iterdir()) // 2
     settings = {"every": None, "settle": 0, "batch_bytes": half, "shards": 2, "finish": True}
@@ -116,6 +106,21 @@ def test_history_live_and_frames_say_what_this_process_says(folder, tmp_path, mo
     assert record.subscriptions["Congested"].read == record.rows
     assert record.subscriptions["Jammed"].read == 0
     assert hf.spark.status(tmp_path / "kept")["holding"] == len(history.holding())
+
+
+@pytest.mark.soak
+def test_executors_and_frames_say_it_too(folder, monkeypatch):
+    spark = session()
+    expected = list(hf.replay(DISTRICTS, folder))
+    monkeypatch.setattr(replay, "FEW", 1 << 14)  # too much for the driver, in a few parts
+    assert visible(hf.spark.replay_files(DISTRICTS, folder, spark=spark)) == visible(expected)
+
+    told = hf.spark.replay(DISTRICTS, spark.read.parquet(str(folder))).select(
+        "subscription", "scope", "status"
+    )
+    assert Counter(map(tuple, told.collect())) == Counter(
+        (n.subscription, n.scope, n.status) for n in expected
+    )
 
 
 @pytest.mark.soak

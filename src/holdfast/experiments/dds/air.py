@@ -1,10 +1,10 @@
-"""The radio of all simulations, and the reasons for it: nothing here is fitted to a result.
+"""The radio of all simulations, and the reasons for it.
 
 The thesis names a CC2420 and an area of 100 × 100 m.  Its TOSSIM had a gain for each link and a trace of
 noise; both are lost.  It does say who hears whom: a node of the grid has its eight neighbours in range and no
 others (App. A).  That fixes the path loss.  Of the noise nothing is known, so everything is measured in two
 airs: a *clear* one, in which links lose what interference destroys and nothing else, and a *noisy* one, in
-which they lose 5 % more.
+which they lose 5 % more.  That share is an assumption; the rest follows from the thesis and the data sheet.
 """
 
 from __future__ import annotations

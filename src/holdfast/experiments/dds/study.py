@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
-from importlib.resources import files
-from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from ...errors import InputError
-from ...files.whole import WholeFile
+from .. import journal
 from ..experiment import Progress
 from .measure import Extra, Key, Measured, Point, measure
 
@@ -92,8 +86,8 @@ def conduct(
         from ...runtimes.spark.sweep import sweep
 
         apply = sweep
-    kept = _place(name) if full else None
-    done = _read(kept) if kept else {}
+    kept = journal.place(name, None, CODE) if full else None
+    done: dict[str, Measured] = journal.done(kept, dict) if kept else {}
     for seed in range(1, seeds + 1):
         progress(f"seed {seed} of {seeds}, {len(points)} points")
         missing = [(point, seed) for point in points if _label((point, seed)) not in done]
@@ -101,7 +95,7 @@ def conduct(
             found = apply(partial(measure, extra), missing)
             done |= zip(map(_label, missing), found, strict=True)
             if kept:
-                _keep(kept, done)
+                journal.keep(kept, done)
     return Study(
         {point.key: [done[_label((point, seed))] for seed in range(1, seeds + 1)] for point in points}
     )
@@ -109,30 +103,3 @@ def conduct(
 
 def _label(cell: Cell) -> str:
     return f"{cell[0].signature} seed {cell[1]}"
-
-
-def _place(name: str) -> Path:
-    """Where the runs of an experiment with this code are kept; with other code they begin anew."""
-    digest = blake2b(digest_size=8)
-    root = Path(str(files("holdfast")))
-    for path in sorted(path for part in CODE for path in (root / part).rglob("*.py")):
-        digest.update(path.read_bytes())
-    base = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(base) if base else Path.home() / ".cache") / "holdfast" / "reproduce"
-    return folder / f"{name}-{digest.hexdigest()}.json"
-
-
-def _read(path: Path) -> dict[str, Measured]:
-    if not path.exists():
-        return {}
-    try:
-        kept: dict[str, Measured] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} does not hold runs of an experiment ({error}); remove it") from error
-    return kept
-
-
-def _keep(path: Path, done: Mapping[str, Measured]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with WholeFile(str(path)) as whole:
-        whole.file.write(json.dumps(done).encode())

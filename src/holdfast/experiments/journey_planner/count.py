@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...compilers.detector import scope, smc
-from ...machines.detector.component import Told
+from ...machines.detector.component import Published
 from ...machines.detector.knowledge import of_event
 from ...model.event import Event, Value
 from ...runtimes.local.engine import Engine
@@ -191,7 +191,7 @@ def differing(ours: Iterable[Said], theirs: Iterable[Said]) -> int:
     return ((a - b) + (b - a)).total()
 
 
-def _told(told: Told) -> Said:
+def _told(told: Published) -> Said:
     known = told.event
     value = _value(known.attributes)
     return Said(known.topic, scope(told.id), known.status, known.time, told.since, value)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from ...machines.detector import component
-from ...machines.detector.component import State, Told
+from ...machines.detector.component import State, Published
 from ...machines.detector.dag import levels
 from ...machines.detector.knowledge import Knowledge
 from ...machines.detector.smc import Context, Inputs, Rule, Smc, Tables
@@ -50,7 +50,7 @@ class Account:
     spawned: Most = field(default_factory=Most)
     detecting: Counter[str] = field(default_factory=Counter)
     """How many hosts of each component have published something."""
-    told: list[Told] = field(default_factory=list)
+    told: list[Published] = field(default_factory=list)
 
 
 def run(hosts: Sequence[Host], readings: Iterable[Knowledge], until: Instant) -> Account:
@@ -102,7 +102,7 @@ class _Network:
 # --- evaluation, with instruments --------------------------------------------------------------
 
 
-def _evaluated(smc: Smc, inbox: Sequence[Knowledge], until: Instant, account: Account) -> Iterator[Told]:
+def _evaluated(smc: Smc, inbox: Sequence[Knowledge], until: Instant, account: Account) -> Iterator[Published]:
     """What a host publishes, instant by instant, and the most that it ever kept and examined."""
     state = State()
     coming: dict[Instant, set[str]] = defaultdict(set)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from ..lang.component.show import show_query
-from ..lang.condition import Component, Rule
-from ..lang.ops import Truth
-from ..lang.show import show
-from ..model.instant import show_duration
-from ..model.query import NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
-from .fusing import fused
+from ...lang.component.show import show_query
+from ...lang.condition import Checked, Component, Rule
+from ...lang.ops import Truth
+from ...lang.show import show
+from ...model.instant import show_duration
+from ...model.query import NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
+from . import explain_stages
+from .screens import screened
 
 
-def explained(component: Component) -> Iterator[str]:
-    """The plan of one component, line by line."""
+def explained(components: Iterable[Component]) -> Iterator[str]:
+    """The plan of every component."""
+    return ("\n".join(_component(component)) for component in components)
+
+
+def explained_on_spark(checked: Checked) -> Iterator[Iterator[str]]:
+    """The plan of every component and of every operator on Spark, line by line."""
+    yield from map(_component, checked.components)
+    yield from explain_stages.explained(checked)
+
+
+def _component(component: Component) -> Iterator[str]:
     topics = ", ".join(topic.name for topic in component.listens)
     yield f"component {component.name}, level {component.level}, from {topics}"
     for name, query in component.inputs:
@@ -31,7 +42,7 @@ def explained(component: Component) -> Iterator[str]:
 
 def _plan(component: Component) -> str:
     """How it is evaluated in this process."""
-    made = fused(component)
+    made = screened(component)
     if isinstance(made, str):
         return f"reference machine, because {made}"
     columns = [f"{c.name.removeprefix('.')}, " for of in made.plan.columns.values() for c in of]
@@ -106,3 +117,26 @@ def _keeps(component: Component) -> Iterator[str]:
         else:
             yield f"{of}everything"
     yield "the last event of each scope" if component.keys or component.here else "its last event"
+
+
+def in_words(component: Component) -> dict[str, str]:
+    """What a component says, to tell what has changed."""
+    wait, late = component.delivery.wait, component.delivery.late
+    attributes = sorted({a for topic in component.listens for a in topic.attributes}, key=str)
+    return {
+        "topic": ", ".join(topic.name for topic in component.listens),
+        "key": " and ".join(component.keys),
+        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {late}",
+        "list of attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
+        "list of queries": "; ".join(f"{name} = {show_query(query)}" for name, query in component.inputs),
+        "start": _rule_in_words(component.enter),
+        "end": _rule_in_words(component.exit),
+        "place": str(component.here or ""),
+        "tick": str(component.tick or ""),
+        "way to make one of several readings": component.collide,
+    }
+
+
+def _rule_in_words(rule: Rule) -> str:
+    sets = (f"{name} = {show(op)}" for name, op in rule.sets)
+    return " ".join([show(rule.when), *([f"for {rule.hold} µs"] if rule.hold else []), *sets])

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..lang.condition import Checked
-from ..model.instant import show_duration
-from .stages import Operator, operators
-
-_FIXED = ("time", "source", "sequence", "place", "x", "y", "z")
+from ...lang.condition import Checked
+from ...machines.detector.detector import Detector
+from ...model.instant import show_duration
+from ..operator import Operator
+from .stages import sharded
 
 
 def explained(checked: Checked) -> Iterator[Iterator[str]]:
     """The plan of each operator, line by line."""
-    found = operators(checked.components, checked.topics)
+    found = sharded(checked.components, checked.topics)
     said_in = {name: operator.stage + 1 for operator in found for name in operator.subscriptions}
     return (_operator(number, operator, said_in) for number, operator in enumerate(found, 1))
 
@@ -27,7 +27,8 @@ def _operator(number: int, operator: Operator, said_in: dict[str, int]) -> Itera
         name = topic.removeprefix("@")
         yield f"  hears     what {name} says in stage {said_in[name]}"
     for topic in (name for name in operator.topics if name not in operator.heard):
-        own = [name for name in operator.columns[topic] if name not in _FIXED]
+        assert operator.needs is not None
+        own = [a.name for a in operator.topics[topic].attributes if a.name in operator.needs[topic]]
         yield f"  reads     {topic}: {', '.join(['time', 'source', 'location', *own])}"
     if not operator.heard >= operator.topics.keys():
         yield f"  readers   {_dropped(operator)}"
@@ -37,7 +38,7 @@ def _operator(number: int, operator: Operator, said_in: dict[str, int]) -> Itera
 
 def _dropped(operator: Operator) -> str:
     """What need not leave the place where it is read."""
-    kept = "" if operator.strictest is None else "; live, what may be late stays, to be told"
+    kept = "" if operator.machine.strictest is None else "; live, what may be late stays, to be told"
     missing = f"drop events without {' or '.join(operator.key)}, and" if operator.key else "drop"
     return f"{missing} what lies outside the locations of all queries{kept}"
 
@@ -50,6 +51,7 @@ def _shuffled(operator: Operator) -> str:
 
 
 def _live(operator: Operator) -> str:
+    assert isinstance(operator.machine, Detector)
     waits = max(operator.machine.waits)
     behind = f"; the slowest stays {show_duration(waits)} behind" if waits else ""
     own = "a state operator of its own after that of the stage before; " if operator.stage else ""

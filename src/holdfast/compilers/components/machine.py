@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
-from ..lang.condition import Component, Rule
-from ..lang.evaluate import alike, computed, kleene
-from ..lang.ops import (
+from ...lang.condition import Component, Rule
+from ...lang.evaluate import alike, computed, kleene
+from ...lang.ops import (
     Absolute,
     And,
     Arithmetic,
@@ -27,29 +25,28 @@ from ..lang.ops import (
     Text,
     Truth,
 )
-from ..lang.rewrite import COMPARED, both, either, parts
-from ..machines.detector.component import Id
-from ..machines.detector.detector import Detector, State
-from ..machines.detector.knowledge import Knowledge
-from ..machines.detector.rows import Coded, Rows
-from ..machines.detector.smc import Context, Input, Smc
-from ..machines.detector.smc import Rule as SmcRule
-from ..model.event import Notification, Transition
-from ..model.instant import Instant
-from ..model.topic import Topic
-from .columns import keyed
-from .fusing import LAST, ONE_BY_ONE, fused
-from .keys import joined, key_text, shown
+from ...lang.rewrite import COMPARED, both, either, parts
+from ...machines.detector.component import Id
+from ...machines.detector.detector import Detector
+from ...machines.detector.knowledge import Knowledge
+from ...machines.detector.rows import Coded, Rows
+from ...machines.detector.smc import Context, Input, Smc
+from ...machines.detector.smc import Rule as SmcRule
+from ...model.topic import Topic
+from ..columns import keyed
+from ..keys import joined, key_text, shown
+from ..operator import digest
+from .screens import LAST, ONE_BY_ONE, screened
 
 Compute = Callable[[Context], Any]
 
 
-def detection(components: Sequence[Component], topics: Iterable[Topic]) -> Detection:
+def detector(components: Sequence[Component], topics: Iterable[Topic]) -> Detector:
     """The machine of components, which build on one another and on topics of readings."""
     listened = {topic for component in components for topic in component.listens}
     readings = {topic.name: topic for topic in topics if topic in listened}
-    plans = tuple(None if isinstance(made := fused(one), str) else made.plan for one in components)
-    return Detection(Detector(tuple(map(smc, components)), readings, scope, plans), tuple(components))
+    plans = tuple(None if isinstance(made := screened(one), str) else made.plan for one in components)
+    return Detector(tuple(map(smc, components)), readings, scope, plans)
 
 
 def smc(component: Component) -> Smc:
@@ -269,39 +266,23 @@ def _compared(holds: Callable[[Any, Any], bool], a: Any, b: Any) -> bool | None:
     return None if a is None or b is None else holds(*alike(a, b))
 
 
-# --- what runs together ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Detection:
-    """Components that one machine runs, each under its name."""
-
-    machine: Detector
-    components: tuple[Component, ...]
-
-    def addressed(self, passed: Iterable[Transition]) -> Iterator[Notification]:
-        """Transitions of the machine, for whom they concern."""
-        for event, status, scope, since, condition in passed:
-            yield Notification(self.components[condition].name, event, status, scope, since)
-
-    def holding(self, state: State) -> Iterator[tuple[str, str | None, Instant]]:
-        """What holds in a state of the machine: (name, scope, since)."""
-        for condition, scope, since in self.machine.holding(state):
-            yield self.components[condition].name, scope, since
+# --- meaning -----------------------------------------------------------------------------------
 
 
 def meaning(component: Component) -> str:
-    """Equal for components that mean the same, whatever their names."""
-    said = (
-        [
-            (name, query, [(t.name, t.attributes) for t in component.listens])
-            for name, query in component.inputs
-        ],
-        component.enter,
-        component.exit,
-        component.here,
-        component.tick,
-        component.delivery,
-        component.collide,
+    """Equal for components of a name that mean the same; others may build on the name."""
+    return digest(
+        (
+            component.name,
+            [
+                (name, query, [(t.name, t.attributes) for t in component.listens])
+                for name, query in component.inputs
+            ],
+            component.enter,
+            component.exit,
+            component.here,
+            component.tick,
+            component.delivery,
+            component.collide,
+        )
     )
-    return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

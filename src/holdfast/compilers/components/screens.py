@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ..lang.condition import Component, Rule
-from ..lang.ops import (
+from ...lang.condition import Component, Rule
+from ...lang.ops import (
     Absolute,
     And,
     Arithmetic,
@@ -25,13 +25,13 @@ from ..lang.ops import (
     Or,
     Truth,
 )
-from ..lang.rewrite import both, either, parts
-from ..machines.detector.plan import Column, Plan, Screen
-from ..machines.detector.span import span
-from ..model.batch import AXES
-from ..model.query import NOW, Aggregate, Closest, Function, Index, Members, Multiple, Query
-from ..model.topic import Attribute, Topic
-from .columns import predicate
+from ...lang.rewrite import both, either, parts
+from ...machines.detector.plan import Column, Plan, Screen
+from ...machines.detector.span import span
+from ...model.batch import AXES
+from ...model.query import NOW, Aggregate, Closest, Function, Index, Members, Multiple, Query
+from ...model.topic import Attribute, Topic
+from ..columns import predicate
 
 LAST = "last"
 ONE_BY_ONE = ("time", "topic", "status", *AXES)
@@ -41,14 +41,14 @@ _WHOLE = 2**53
 """From here on a float may stand for several whole numbers, and be equal to none of them."""
 
 
-class Fusing(NamedTuple):
+class Screened(NamedTuple):
     """A columnar plan, and the comparisons that are left to the reference machine."""
 
     plan: Plan
     left: tuple[Expression, ...]
 
 
-def fused(component: Component) -> Fusing | str:
+def screened(component: Component) -> Screened | str:
     """The columnar plan of a component, or why it has none."""
     reason = next(_reasons(component), None)
     if reason is not None:
@@ -58,7 +58,7 @@ def fused(component: Component) -> Fusing | str:
     (enter, *leave), left = zip(*(screen(rule.when, shows) for rule in rules), strict=True)
     columns = {name: tuple(shown.columns.values()) for name, shown in shows.items()}
     beyond = dict.fromkeys(comparison for some in left for comparison in some)
-    return Fusing(Plan(columns, enter, leave[0] if leave else None), tuple(beyond))
+    return Screened(Plan(columns, enter, leave[0] if leave else None), tuple(beyond))
 
 
 def _topic(component: Component, query: Query) -> Topic:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..lang.condition import Component
-from ..lang.ops import Expression, Member
-from ..model.batch import AXES
-from ..model.instant import Duration
+from ...lang.condition import Component
+from ...lang.ops import Expression, Member
+from ...model.batch import AXES
+from ...model.instant import Duration
 
 PLACE = ("place", *AXES)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from ..lang.condition import Correlated
-from ..model.correlation import Filter, Tell
-from ..model.instant import show_duration
-from ..model.topic import Topic
-from .correlation import Correlator, correlators
-from .gathering import Gathering, gatherings
+from ...lang.condition import Correlated
+from ...machines.correlation.machine import Correlations
+from ...model.correlation import Filter, Tell
+from ...model.instant import show_duration
+from ...model.topic import Topic
+from ..operator import Operator
+from ..slices import length
+from .machine import operators
 
 _TELLS: dict[Tell, str] = {
     "events": "each event that takes part in a complex event, once, with its own time",
@@ -23,20 +25,23 @@ _TELLS: dict[Tell, str] = {
 
 def explained(correlations: Iterable[Correlated]) -> Iterator[str]:
     """The plan of every machine that correlations need."""
-    for number, group in enumerate(correlators(correlations), 1):
-        yield "\n".join(_machine(number, group))
+    by_name = {one.name: one for one in correlations}
+    for number, operator in enumerate(operators(by_name.values()), 1):
+        yield "\n".join(_machine(number, operator, by_name))
 
 
 def explained_on_spark(correlations: Iterable[Correlated]) -> Iterator[Iterator[str]]:
     """The plan of every machine on Spark, line by line."""
-    for number, one in enumerate(gatherings(correlations), 1):
-        yield chain(_machine(number, one.group), _on_spark(one))
+    by_name = {one.name: one for one in correlations}
+    for number, operator in enumerate(operators(by_name.values()), 1):
+        yield chain(_machine(number, operator, by_name), _on_spark(operator))
 
 
-def _on_spark(one: Gathering) -> Iterator[str]:
-    length, window = show_duration(one.length), show_duration(one.machine.within)
-    yield f"  history   slices of {length}; each knows {window} more on both sides and tells its own"
-    yield "  live      all that matches meets in one shard, by a hash (crc32) of window and delivery"
+def _on_spark(operator: Operator) -> Iterator[str]:
+    assert operator.machine.margin is not None
+    long, window = show_duration(length(operator.machine.margin)), show_duration(operator.machine.margin)
+    yield f"  history   slices of {long}; each knows {window} more on both sides and tells its own"
+    yield "  live      all that matches meets in one shard, by a hash (crc32) of the names"
 
 
 def in_words(one: Correlated) -> dict[str, str]:
@@ -53,22 +58,24 @@ def in_words(one: Correlated) -> dict[str, str]:
     }
 
 
-def _machine(number: int, group: Correlator) -> Iterator[str]:
-    plural = "s" if len(group.names) > 1 else ""
-    window = show_duration(group.within)
-    yield f"machine of correlations {number}: {len(group.names)} correlation{plural} within {window}"
-    for names, one in zip(group.names, group.correlations, strict=True):
+def _machine(number: int, operator: Operator, by_name: Mapping[str, Correlated]) -> Iterator[str]:
+    machine, correlations = operator.machine, [by_name[names[0]] for names in operator.names]
+    assert isinstance(machine, Correlations)
+    plural = "s" if len(correlations) > 1 else ""
+    window = show_duration(machine.within)
+    yield f"machine of correlations {number}: {len(correlations)} correlation{plural} within {window}"
+    for names, one in zip(operator.names, correlations, strict=True):
         yield f"  {', '.join(names)}"
         for filter, (topic, attribute) in zip(one.correlation.filters, one.measured, strict=True):
             yield f"    matches {_filter(filter, topic, attribute)}"
         yield f"    where   {_where(one)}"
         yield f"    tells   {_TELLS[one.tell]}"
-    near = any(one.correlation.near < math.inf for one in group.correlations)
+    near = any(one.correlation.near < math.inf for one in correlations)
     grid = "; what is near enough, by search in a grid" if near else ""
     yield f"  finds     windows that have a match of every filter, in one pass by time{grid}"
-    yield f"  delivery  {_delivery(group.correlations[0])}"
+    yield f"  delivery  {_delivery(correlations[0])}"
     yield "  drops     what matches no filter, where it is read"
-    topics, memory = ", ".join(group.machine.topics), show_duration(group.machine.memory)
+    topics, memory = ", ".join(machine.topics), show_duration(machine.memory)
     yield f"  keeps     of {topics} what matches, for {memory}"
 
 

@@ -5,68 +5,61 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ..kernels.rank import mark
-from ..lang.condition import Correlated
-from ..machines.correlation.entries import Entries, Words
-from ..machines.correlation.joint import Joint, Slot
-from ..machines.correlation.machine import MOST, Correlations
-from ..model.batch import AXES
-from ..model.correlation import Filter
-from ..model.event import Event, Notification, Transition
-from ..model.instant import Duration
-from ..model.space import Forest
-from ..model.topic import Topic
-from .columns import floats, keyed, located
+from ...kernels.rank import mark
+from ...lang.condition import Correlated
+from ...machines.correlation.entries import Entries, Words
+from ...machines.correlation.joint import Joint, Slot
+from ...machines.correlation.machine import MOST, Correlations
+from ...model.batch import AXES
+from ...model.correlation import Filter
+from ...model.event import Event
+from ...model.space import Forest
+from ...model.topic import Topic
+from ..columns import floats, keyed, located
+from ..operator import FIXED, Operator, digest
+
+FAMILY = "correlations"
 
 
-@dataclass(frozen=True)
-class Correlator:
-    """Correlations that one machine runs, with the same window and delivery; ``names[i]`` are those that
-    share its correlation ``i``, which means ``correlations[i]``."""
-
-    machine: Correlations
-    correlations: tuple[Correlated, ...]
-    names: tuple[tuple[str, ...], ...]
-
-    @property
-    def within(self) -> Duration:
-        return self.machine.within
-
-    def addressed(self, passed: Iterable[Transition]) -> Iterator[Notification]:
-        """Transitions of the machine, for every name that they concern."""
-        for event, status, scope, since, number in passed:
-            for name in self.names[number]:
-                yield Notification(name, event, status, scope, since)
-
-
-def correlators(correlations: Iterable[Correlated], *, apart: bool = False) -> list[Correlator]:
-    """As few machines as the correlations allow; those that mean the same become one [S7], unless they
-    are to be kept apart."""
+def operators(correlations: Iterable[Correlated], topics: Sequence[Topic] = ()) -> list[Operator]:
+    """As few machines as the correlations allow; those that mean the same become one.  [S7]"""
     alike: dict[object, dict[str, list[Correlated]]] = {}
     for one in correlations:
         setting = (one.correlation.within, one.delivery)
-        alike.setdefault(setting, {}).setdefault(one.name if apart else meaning(one), []).append(one)
-    return [group for equal in alike.values() for group in _groups(list(equal.values()))]
+        alike.setdefault(setting, {}).setdefault(meaning(one), []).append(one)
+    return [operator for equal in alike.values() for operator in _shared(list(equal.values()))]
 
 
-def _groups(distinct: list[list[Correlated]]) -> Iterator[Correlator]:
+def _shared(distinct: list[list[Correlated]]) -> Iterator[Operator]:
     """Those that look at the same attributes together: a machine has fewer slots then."""
     if len(distinct) > MOST:
         distinct.sort(
             key=lambda equal: sorted((f.attribute, f.sensor or "") for f in equal[0].correlation.filters)
         )
     for i in range(0, len(distinct), MOST):
-        together = distinct[i : i + MOST]
-        first = [equal[0] for equal in together]
-        names = tuple(tuple(one.name for one in equal) for equal in together)
-        yield Correlator(machine(first), tuple(first), names)
+        yield _operator(distinct[i : i + MOST])
+
+
+def _operator(distinct: Sequence[Sequence[Correlated]]) -> Operator:
+    """All events that match a machine's filters meet in one place, and machines are spread over places."""
+    correlations = [equal[0] for equal in distinct]
+    run = machine(correlations)
+    names = tuple(tuple(one.name for one in equal) for equal in distinct)
+    return Operator(
+        family=FAMILY,
+        machine=run,
+        names=names,
+        meanings=tuple(map(meaning, correlations)),
+        listens=tuple(tuple(topic.name for topic in one.listens) for one in correlations),
+        looks_at={t.name: frozenset((*FIXED, *(a.name for a in t.attributes))) for t in run.topics.values()},
+        key=(FAMILY, digest(names)),
+    )
 
 
 def meaning(one: Correlated) -> str:
@@ -78,7 +71,7 @@ def meaning(one: Correlated) -> str:
     told = one.tell if one.tell == "events" else (one.tell, one.topic)
     correlation = replace(one.correlation, region=None)
     said = (correlation, kinds, forest, told, one.delivery)
-    return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return digest(said)
 
 
 def machine(correlations: Sequence[Correlated]) -> Correlations:

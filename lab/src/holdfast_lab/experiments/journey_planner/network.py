@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from holdfast.machines.detector import component
-from holdfast.machines.detector.component import State, Published
+from holdfast.machines.detector.component import Published, State
 from holdfast.machines.detector.dag import levels
 from holdfast.machines.detector.knowledge import Knowledge
 from holdfast.machines.detector.smc import Context, Inputs, Rule, Smc, Tables

@@ -109,9 +109,10 @@ def on_history(checked: Checked) -> Checked:
     return replace(checked, **timely)
 
 
-def subscriptions(checked: Checked) -> dict[str, Family]:
-    """The family of each subscription."""
-    return {one.name: family for family in FAMILIES for one in family.of(checked)}
+def builds_on(checked: Checked, name: str) -> list[str]:
+    """The conditions that build on another."""
+    found = [one for family in FAMILIES if family.builds_on_others for one in family.of(checked)]
+    return [one.name for one in found if any(topic.name == name for topic in one.listens)]
 
 
 def meanings(checked: Checked) -> dict[str, str]:

@@ -75,8 +75,9 @@ class Operator:
     """What tells whom a condition speaks of from the others, given the scope in its transitions."""
     shown: Callable[[str], str | None] | None = None
     """A scope in transitions as people read it, if it is another."""
-    is_curious: bool = False
-    """Whether a condition that starts later is told the latest reading of every source."""
+    joins: bool = False
+    """Whether a condition that starts later joins it: it is told the latest reading of every source, and may
+    take the place of one of its name."""
     reasons: tuple[tuple[str, str], ...] = ()
     """For subscriptions that have no key, why."""
 

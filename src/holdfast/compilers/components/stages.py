@@ -63,7 +63,7 @@ def _operator(
         listens=tuple(tuple(t.name for t in one.listens if t in topics) for one in run),
         looks_at=columns,
         needs=columns,
-        is_curious=True,
+        joins=True,
     )
 
 

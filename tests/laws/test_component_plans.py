@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -46,22 +44,6 @@ def test_columns_say_what_the_reference_machine_says(text, events, at, data):
 
 
 @FEW
-@given(PLANNED, histories, st.lists(st.integers(0, 12), max_size=4))
-def test_law_1_a_history_can_be_cut_anywhere(text, events, cuts):
-    it, _ = both(text)
-    state, out = it.initial(), []
-    bounds = [-1, *sorted(cuts), 12]
-    for before, until in pairwise(bounds):
-        some = [event for event in events if before * SECOND <= event.time < until * SECOND]
-        state, said = stepped(it, state, some, until * SECOND)
-        out += said
-    whole, expected = stepped(it, it.initial(), events, 12 * SECOND)
-    assert out == expected
-    assert same(it, state, whole)
-    assert it.due(state) == it.due(whole)
-
-
-@FEW
 @given(PLANNED, histories, st.integers(0, 9))
 def test_a_component_goes_from_columns_to_points_and_back(text, events, at):
     """Single events and batches may take turns."""
@@ -75,26 +57,3 @@ def test_a_component_goes_from_columns_to_points_and_back(text, events, at):
     theirs, expected = stepped(reference, reference.initial(), events, 20 * SECOND)
     assert out + said == expected
     assert same(it, state, theirs)
-
-
-@FEW
-@given(PLANNED, histories)
-def test_law_2_what_it_does_not_look_at_can_be_dropped(text, events):
-    it, _ = both(text)
-    assert (
-        stepped(it, it.initial(), events, NEVER, reduced=True)[1]
-        == stepped(it, it.initial(), events, NEVER)[1]
-    )
-
-
-@FEW
-@given(definitions(("source",)).filter(lambda text: both(text)[0].plans[0] is not None), histories)
-def test_law_3_keys_are_independent(text, events):
-    it, _ = both(text)
-    until = 20 * SECOND
-    apart = [
-        said
-        for source in ("s1", "s2")
-        for said in stepped(it, it.initial(), [e for e in events if e.source == source], until)[1]
-    ]
-    assert sorted(apart, key=repr) == sorted(stepped(it, it.initial(), events, until)[1], key=repr)

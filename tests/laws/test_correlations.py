@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +11,9 @@ from holdfast.lang.app import App
 from holdfast.lang.ops import Correlate, Match, Name
 from holdfast.lang.parse import parse
 from holdfast.lang.show import show
-from holdfast.model.batch import reached, stood_for, to_events
+from holdfast.model.batch import to_events
 from holdfast.model.instant import NEVER
-from support.correlated import SECOND, batches, checked, definitions, expected, heard, histories, running
+from support.correlated import SECOND, batches, definitions, expected, heard, histories, running
 from support.definitions import deliveries, numbers, shapes
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 20))
@@ -89,29 +88,6 @@ def test_what_is_told_is_what_trying_every_combination_finds(text, events):
 
 
 @few
-@given(definitions(), histories, st.integers(0, 16), st.integers(0, 16))
-def test_law_0_one_event_at_a_time_tells_what_batches_tell(text, events, first, second):
-    for operator in running(text):
-        expected = rows(stepped(operator, events, NEVER)[1])
-        assert rows(pushed(operator, events)[1]) == expected
-        some, then, rest = events[:first], events[first : first + second], events[first + second :]
-        state, a = stepped(operator, some, some[-1].time if some else 0)
-        state, b = pushed(operator, then, state)
-        assert rows(a + b + stepped(operator, rest, NEVER, state)[1]) == expected
-
-
-@few
-@given(definitions(), histories, st.integers(0, 11), st.data())
-def test_law_1_a_history_can_be_cut_anywhere_and_may_arrive_in_any_order(text, events, at, data):
-    before = [event for event in events if event.time < at * SECOND]
-    after = [event for event in events if event.time >= at * SECOND]
-    for operator in running(text):
-        state, a = stepped(operator, data.draw(st.permutations(before)), at * SECOND)
-        _, b = stepped(operator, data.draw(st.permutations(after)), NEVER, state)
-        assert rows(a + b) == rows(stepped(operator, events, NEVER)[1])
-
-
-@few
 @given(definitions(tells=("events", "all")), histories, st.data())
 def test_a_disorder_of_less_than_a_window_changes_nothing(text, events, data):
     """Live and timely: what comes late still finds its partners."""
@@ -126,65 +102,15 @@ def test_a_disorder_of_less_than_a_window_changes_nothing(text, events, data):
 
 @few
 @given(definitions(), histories)
-def test_law_2_what_matches_nothing_can_be_dropped(text, events):
+def test_of_a_batch_that_matters_which_alone_would_match(text, events):
     for operator in running(text):
         it = operator.machine
-        whole = batches(it.topics, events)
-        reduced = it.reduce(it.reduce(whole))
-        assert {t: (stood_for(b), reached(b)) for t, b in reduced.items()} == {
-            t: (len(b), reached(b)) for t, b in whole.items()
-        }
-        _, out = it.step(it.initial(), reduced, NEVER)
-        assert rows(operator.notifications(out)) == rows(stepped(operator, events, NEVER)[1])
-        for topic, batch in whole.items():
+        for topic, batch in batches(it.topics, events).items():
             singly = [bool(it.match_one(event)) for event in to_events(it.topics[topic], batch)]
             assert it.matters(topic, batch).tolist() == singly
 
 
-@few
-@given(definitions(), histories)
-def test_law_3_correlations_are_independent(text, events):
-    together = [n for operator in running(text) for n in stepped(operator, events, NEVER)[1]]
-    for name in checked(text):
-        alone = "\n".join(
-            line for line in text.splitlines() if not line.startswith("correlate") or f" {name} " in line
-        )
-        apart = [n for operator in running(alone) for n in stepped(operator, events, NEVER)[1]]
-        assert rows(apart) == rows(n for n in together if n.subscription == name)
-
-
-@few
-@given(definitions(deliveries=("", *ORDERED)), histories, st.integers(0, 11))
-def test_a_kept_state_goes_on_as_if_nothing_had_happened(text, events, at):
-    before = [event for event in events if event.time < at * SECOND]
-    after = [event for event in events if event.time >= at * SECOND]
-    for operator in running(text):
-        it = operator.machine
-        state, _ = stepped(operator, before, at * SECOND)
-        raw = it.to_bytes(state)
-        restored = it.from_bytes(raw)
-        assert it.due(restored) == it.due(state)
-        assert rows(stepped(operator, after, NEVER, restored)[1]) == rows(
-            stepped(operator, after, NEVER, state)[1]
-        )
-
-
 # --- ordered delivery --------------------------------------------------------------------------
-
-
-@few
-@given(definitions(deliveries=ORDERED[:1]), histories, st.data())
-def test_ordered_correlations_tell_the_same_whatever_the_disorder_up_to_the_wait(text, events, data):
-    jitter = [data.draw(st.integers(0, 4)) * SECOND // 2 for _ in events]
-    arrival = [
-        e
-        for _, _, e in sorted((e.time + d, i, e) for i, (e, d) in enumerate(zip(events, jitter, strict=True)))
-    ]
-    for operator in running(text):
-        with patch("holdfast.machines.correlation.machine.FEW", data.draw(st.sampled_from((0, 2, 16)))):
-            state, told = pushed(operator, arrival)
-            _, rest = operator.machine.advance(state, NEVER)
-        assert rows([*told, *operator.addressed(rest)]) == rows(stepped(operator, events, NEVER)[1])
 
 
 @few

@@ -8,12 +8,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import DefinitionError, UsageError
+from holdfast.lang.app import App
 from holdfast.lang.check import check
 from holdfast.lang.evaluate import value
 from holdfast.lang.parse import parse, parse_expression
 from holdfast.lang.reason import example, satisfiable
 from holdfast.lang.show import show
 from holdfast.lang.types import Scope, predicate
+from support.components import collisions, detects, short_detects
 from support.definitions import TOPIC, apps, expressions, meaning, predicates, readings
 
 relaxed = settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -31,6 +33,21 @@ def test_an_expression_that_is_shown_parses_to_itself(op):
 @given(apps)
 def test_a_definition_that_is_shown_parses_to_itself(app):
     assert parse(show(app)) == app
+
+
+@relaxed
+@given(st.lists(detects | short_detects | collisions, min_size=1, max_size=2))
+def test_components_that_are_shown_parse_to_themselves(statements):
+    app = App(statements)
+    assert parse(show(app)) == app
+    assert repr(parse(show(app))) == repr(app)
+
+
+@relaxed
+@given(detects)
+def test_a_component_shown_as_the_thesis_prints_it_parses_to_itself(detect):
+    app = App([detect])
+    assert parse(show(app, "thesis")) == app
 
 
 @relaxed

@@ -216,3 +216,11 @@ Message = (
     | Answer
     | Interruption
 )
+
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def bytes_of(message: Message) -> int:
+    """How long a message is as brokers write it."""
+    return len(_encode(message))

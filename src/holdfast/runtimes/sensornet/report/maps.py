@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from ..metrics import STEPS
-from ..scenario.build import streams
-from ..scenario.results import Results
-from ..scenario.run import Row
+from ....sim.metrics import STEPS
+from ..account import Row
+from ..case import planned
+from ..results import Results
 from .axis import title_of
 from .numbers import rounded
 from .style import INK, MOST, new_figure
@@ -124,8 +124,9 @@ def _nodes(
 
 def _senders(results: Results, point: int) -> set[str]:
     case, seed = results.study.points[point].case, results.study.seeds[0]
-    placed = case.placed(seed)
-    return {placed.names[some.source] for some in streams(case.scenario, placed, seed)}
+    plan = planned(case, seed)
+    senders = {some.source for some in plan.streams}.union(*(source.nodes for source in plan.sources))
+    return {plan.placed.names[node] for node in senders}
 
 
 def _widest(rows: Sequence[Row]) -> tuple[str, str]:

@@ -6,13 +6,16 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..statistics import Estimate, estimate
-from .build import Case
-from .run import Row, Run, run
+from ...sim.statistics import Estimate, estimate
+from .account import Row
+from .case import Case
+from .outcome import Outcome
+from .run import run
 from .study import Study, label
 
 
@@ -30,12 +33,12 @@ def tasks(study: Study) -> list[Task]:
     return [Task(i, seed, point.case) for i, point in enumerate(study.points) for seed in study.seeds]
 
 
-def perform(task: Task) -> Run:
+def perform(task: Task) -> Outcome:
     """Make one run."""
     return run(task.case, task.seed)
 
 
-Sweeper = Callable[[Callable[[Task], Run], Sequence[Task]], Iterable[Run]]
+Sweeper = Callable[[Callable[[Task], Outcome], Sequence[Task]], Iterable[Outcome]]
 """A way to make many runs: here one after the other, on Spark side by side."""
 
 
@@ -45,9 +48,9 @@ class Results:
 
     study: Study
     tasks: Sequence[Task]
-    runs: Sequence[Run]
+    runs: Sequence[Outcome]
 
-    def of(self, point: int) -> list[Run]:
+    def of(self, point: int) -> list[Outcome]:
         """The runs of one point, by seed."""
         return [run for task, run in zip(self.tasks, self.runs, strict=True) if task.point == point]
 
@@ -58,14 +61,23 @@ class Results:
 
     def summary(self, point: int) -> dict[str, Estimate]:
         """Each measure of a point: its mean over the seeds, with the 95 % interval."""
-        rows = [run.measures for run in self.of(point)]
-        numbers = [name for name in rows[0] if name not in UNCOUNTED]
-        found = {name: estimate(row[name] for row in rows) for name in numbers}
-        return {name: value for name, value in found.items() if value is not None}
+        return _estimates([run.measures for run in self.of(point)])
+
+    def subscriptions(self, point: int) -> dict[str, dict[str, Estimate]]:
+        """The same for each subscription, by name."""
+        runs = self.of(point)
+        names = [row["subscription"] for row in runs[0].subscriptions]
+        return {name: _estimates([run.subscriptions[i] for run in runs]) for i, name in enumerate(names)}
 
 
-UNCOUNTED = ("dropped", "energy_by_cause_mj", "rest")
+UNCOUNTED = ("dropped", "energy_by_cause_mj", "rest", "subscription", "lost")
 """Measures that are no numbers."""
+
+
+def _estimates(rows: list[Row]) -> dict[str, Estimate]:
+    numbers = [name for name in rows[0] if name not in UNCOUNTED]
+    found = {name: estimate(row[name] for row in rows) for name in numbers}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def collect(study: Study, sweeper: Sweeper) -> Results:
@@ -78,20 +90,23 @@ def collect(study: Study, sweeper: Sweeper) -> Results:
 
 _COUNTS = pa.map_(pa.string(), pa.int64())
 _AMOUNTS = pa.map_(pa.string(), pa.float64())
-_TYPES = {"dropped": _COUNTS, "energy_by_cause_mj": _AMOUNTS, "rest": pa.string()}
+_TYPES = {"dropped": _COUNTS, "lost": _COUNTS, "energy_by_cause_mj": _AMOUNTS, "rest": pa.string()}
 
 
 def tables(results: Results) -> dict[str, pa.Table]:
-    """``runs``: a row for each run; ``summary``: for each point and measure; ``nodes`` and ``timeline``."""
+    """``runs``: a row for each run; ``summary``: for each point and measure; ``subscriptions``, if there are
+    some, ``nodes`` and ``timeline``."""
+    subscriptions = _each(results, lambda run: run.subscriptions)
     return {
         "runs": _table(_each(results, lambda run: [run.measures]), _TYPES),
         "summary": _table(_summary_rows(results), {}),
+        **({"subscriptions": _table(subscriptions, _TYPES)} if subscriptions else {}),
         "nodes": _table(_each(results, lambda run: run.nodes), {"died_s": pa.float64()}),
         "timeline": _table(_each(results, lambda run: run.timeline), {}),
     }
 
 
-def _each(results: Results, rows: Callable[[Run], list[Row]]) -> list[Row]:
+def _each(results: Results, rows: Callable[[Outcome], list[Row]]) -> list[Row]:
     return [
         {"point": task.point, **results.settings(task.point), "seed": task.seed, **row}
         for task, run in zip(results.tasks, results.runs, strict=True)
@@ -140,15 +155,14 @@ def to_json(results: Results) -> str:
     points = [
         {
             "settings": dict(point.settings),
-            "measures": {
-                name: {"mean": found.mean, "low": found.low, "high": found.high, "runs": found.runs}
-                for name, found in results.summary(i).items()
-            },
+            "measures": _plain(results.summary(i)),
+            **_some(subscriptions={name: _plain(some) for name, some in results.subscriptions(i).items()}),
         }
         for i, point in enumerate(results.study.points)
     ]
     runs = [
         {"point": task.point, "seed": task.seed, **run.measures}
+        | _some(subscriptions=run.subscriptions, protocol=run.protocol)
         for task, run in zip(results.tasks, results.runs, strict=True)
     ]
     found = {
@@ -158,3 +172,15 @@ def to_json(results: Results) -> str:
         "runs": runs,
     }
     return json.dumps(found, indent=2, ensure_ascii=False)
+
+
+def _plain(estimates: dict[str, Estimate]) -> Row:
+    return {
+        name: {"mean": found.mean, "low": found.low, "high": found.high, "runs": found.runs}
+        for name, found in estimates.items()
+    }
+
+
+def _some(**found: Any) -> Row:
+    """What there is something of."""
+    return {name: value for name, value in found.items() if value}

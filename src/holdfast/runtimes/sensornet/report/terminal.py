@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..scenario.results import Results
+from ..results import Results
 from .axis import short
 from .numbers import shown
 from .page import MEASURES

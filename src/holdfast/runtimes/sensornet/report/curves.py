@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from ..scenario.results import Results
-from ..statistics import Estimate
+from ....sim.statistics import Estimate
+from ..results import Results
 from .axis import Axis, axes
 from .style import COLOURS, INK, MARKS, legend_above, new_figure, tidy
 

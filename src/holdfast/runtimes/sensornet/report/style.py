@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...errors import UsageError
+from ....errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,7 @@ from typing import Any
 import yaml
 
 from ...errors import DefinitionError, InputError, Place
-
-Route = tuple[str | int, ...]
-"""The way to a value: keys of mappings and places in lists, from the outside."""
+from .fault import Fault, Route
 
 MOST = 100_000
 """How many values a document may have; one that repeats itself by aliases can have more than it is long."""
@@ -29,16 +27,14 @@ class Document:
     text: str
     file: str
 
-    def fault(
-        self, route: Route, message: str, *, hint: str | None = None, key: bool = False
-    ) -> DefinitionError:
-        """An error at a value, or at its key; at what encloses it if it is not there itself."""
-        places = self.keys if key else self.places
+    def located(self, fault: Fault) -> DefinitionError:
+        """A fault with its place: of the value or its key, or of what encloses it if it is not there."""
+        route, places = fault.route, self.keys if fault.key else self.places
         place = places.get(route)
         while place is None and route:
             route = route[:-1]
             place = self.places.get(route)
-        return DefinitionError(message, place, hint=hint, text=self.text, file=self.file)
+        return DefinitionError(fault.message, place, hint=fault.hint, text=self.text, file=self.file)
 
     def put(self, route: Route, value: Any, written: Route) -> Document:
         """The same with another value, which is written elsewhere in the document."""

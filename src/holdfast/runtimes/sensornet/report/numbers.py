@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..statistics import Estimate
+from ....sim.statistics import Estimate
 
 
 def shown(estimate: Estimate | None) -> str:

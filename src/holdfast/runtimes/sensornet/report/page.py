@@ -8,8 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...model.instant import show_duration
-from ..scenario.results import Results, write
+from ....model.instant import show_duration
+from ..results import Results, write
 from .axis import title_of
 from .numbers import rounded, shown
 
@@ -111,12 +111,12 @@ def _setting(results: Results) -> str:
     """What all points have in common, in a sentence; the rest is in the file."""
     case = results.study.points[0].case
     scenario, swept = case.scenario, {name.split(".")[0] for name in results.study.parameters}
-    parts = {name: getattr(scenario, name).__struct_config__.tag for name in ("links", "mac", "routing")}
+    parts = {name: getattr(scenario, name).kind for name in ("links", "mac", "routing")}
     words = [f"{name} {kind}" for name, kind in parts.items() if name not in swept]
     count = len(case.placed(results.study.seeds[0]))
     nodes = [f"{count} nodes"] if "nodes" not in swept else []
     told = [*nodes, *words, f"{scenario.radio.chip}", f"{case.platform.name} at rest with {_rest(results)}"]
-    return f"{', '.join(told)}; {show_duration(int(scenario.duration))}."
+    return f"{', '.join(told)}; {show_duration(scenario.duration)}."
 
 
 def _rest(results: Results) -> str:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from ...model.instant import SECOND
-from ..scenario import values
-from ..scenario.results import Results
-from ..scenario.run import Row
+from ....model.instant import SECOND
+from ..account import Row
+from ..failure import Cut, Drift, Failure, Kill, Mend, Restart
+from ..results import Results
 from .axis import title_of
 from .style import COLOURS, INK, MOST, legend_above, new_figure, tidy
 
@@ -79,18 +79,18 @@ def _mark(panels: Iterable[Axes], results: Results) -> None:
                 )
 
 
-def described(failure: values.Failure) -> str:
+def described(failure: Failure) -> str:
     """What goes wrong, in some words.
 
-    >>> described(values.Kill(at=values.Span(0), nodes=[3, 4]))
+    >>> described(Kill(at=0, nodes=(3, 4)))
     'kill 3, 4'
     """
     match failure:
-        case values.Kill(nodes=nodes) | values.Restart(nodes=nodes) | values.Drift(nodes=nodes):
+        case Kill(nodes=nodes) | Restart(nodes=nodes) | Drift(nodes=nodes):
             words = [str(node) for node in nodes]
-        case values.Cut(links=links) | values.Mend(links=links):
+        case Cut(links=links) | Mend(links=links):
             words = [f"{a}–{b}" for a, b in links]
         case _:
             words = []
     more = ", …" if len(words) > 3 else ""
-    return f"{failure.__struct_config__.tag} {', '.join(words[:3])}{more}".strip()
+    return f"{failure.kind} {', '.join(words[:3])}{more}".strip()

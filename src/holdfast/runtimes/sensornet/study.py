@@ -8,11 +8,12 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
-from ...errors import DefinitionError
-from .build import Case, Fault, check
+from .case import Case
 from .convert import convert
-from .document import Document, Route, load, parse
-from .values import Scenario
+from .document import Document, load, parse
+from .fault import Fault, Route
+from .run import check
+from .scenario import Scenario
 
 _ABOUT_ALL = ("seeds", "sweep", "trace")
 """What a file says beside its scenario."""
@@ -56,20 +57,26 @@ def read_text(text: str, folder: Path = Path()) -> Study:
 
 
 def _study(document: Document, folder: Path, name: str) -> Study:
-    if not isinstance(document.values, dict):
-        raise document.fault((), "expected keys: nodes, traffic, duration …", hint=_COPY)
-    seeds = _seeds(document)
-    trace = document.values.get("trace", False)
-    if not isinstance(trace, bool):
-        raise document.fault(("trace",), "expected true or false")
-    settings = list(islice(_settings(document), MOST_RUNS // len(seeds) + 1))
-    if len(settings) * len(seeds) > MOST_RUNS:
-        raise document.fault(("sweep",), f"more than {MOST_RUNS:,} runs; sweep over less")
+    try:
+        seeds, trace, settings = _asked(document.values)
+    except Fault as fault:
+        raise document.located(fault) from None
     points = tuple(_point(document, folder, seeds, setting) for setting in settings)
     return Study(points[0].case.scenario.name or name, points, seeds, trace, document.text)
 
 
-_COPY = "'holdfast sim --example' prints a scenario to copy."
+def _asked(values: Any) -> tuple[tuple[int, ...], bool, list[dict[Route, Route]]]:
+    """Seeds, whether there is to be a trace, and what is set at each point."""
+    if not isinstance(values, dict):
+        hint = "'holdfast sim --example' prints a scenario to copy."
+        raise Fault("expected keys: nodes, traffic, duration …", hint=hint)
+    seeds, trace = _seeds(values.get("seeds", 1)), values.get("trace", False)
+    if not isinstance(trace, bool):
+        raise Fault("expected true or false", ("trace",))
+    settings = list(islice(_settings(values), MOST_RUNS // len(seeds) + 1))
+    if len(settings) * len(seeds) > MOST_RUNS:
+        raise Fault(f"more than {MOST_RUNS:,} runs; sweep over less", ("sweep",))
+    return seeds, trace, settings
 
 
 def _point(document: Document, folder: Path, seeds: tuple[int, ...], setting: Mapping[Route, Route]) -> Point:
@@ -85,8 +92,8 @@ def _point(document: Document, folder: Path, seeds: tuple[int, ...], setting: Ma
         return Point(settings, check(scenario, folder, seeds))
     except Fault as fault:
         where = ", ".join(f"{name} {label(value)}" for name, value in settings.items())
-        message = f"{fault.message} (with {where})" if where else fault.message
-        raise changed.fault(fault.route, message, hint=fault.hint) from fault
+        fault.message += f" (with {where})" if where else ""
+        raise changed.located(fault) from fault
 
 
 def label(value: Any) -> str:
@@ -112,9 +119,8 @@ def _value(values: Any, route: Route) -> Any:
     return values
 
 
-def _seeds(document: Document) -> tuple[int, ...]:
+def _seeds(given: Any) -> tuple[int, ...]:
     """``seeds: 5`` are 1 to 5; a list is what it says."""
-    given = document.values.get("seeds", 1)
     match given:
         case bool():
             pass
@@ -122,39 +128,39 @@ def _seeds(document: Document) -> tuple[int, ...]:
             return tuple(range(1, given + 1))
         case [*seeds] if seeds and all(type(seed) is int for seed in seeds):
             if len(set(seeds)) < len(seeds):
-                raise document.fault(("seeds",), "a seed is there twice; it would give the same run again")
+                raise Fault("a seed is there twice; it would give the same run again", ("seeds",))
             return tuple(seeds)
-    raise document.fault(("seeds",), "expected how many runs there are, or a list of whole numbers")
+    raise Fault("expected how many runs there are, or a list of whole numbers", ("seeds",))
 
 
 # The sweep.
 
 
-def _settings(document: Document) -> Iterator[dict[Route, Route]]:
+def _settings(values: dict[str, Any]) -> Iterator[dict[Route, Route]]:
     """For each point, what is set, and where in the document the value for it is written."""
-    sweep = document.values.get("sweep", {})
+    sweep = values.get("sweep", {})
     if isinstance(sweep, list) and sweep:
         for i, together in enumerate(sweep):
             if not isinstance(together, dict):
-                raise document.fault(("sweep", i), "expected a mapping, such as nodes.rows: 5")
-            yield {_target(document, (i,), name): ("sweep", i, name) for name in together}
+                raise Fault("expected a mapping, such as nodes.rows: 5", ("sweep", i))
+            yield {_target(values, name, ("sweep", i, name)): ("sweep", i, name) for name in together}
         return
     if not isinstance(sweep, dict):
-        raise document.fault(("sweep",), "expected a mapping, such as traffic.0.every: [2 s, 4 s]")
+        raise Fault("expected a mapping, such as traffic.0.every: [2 s, 4 s]", ("sweep",))
     axes = []
-    for name, values in sweep.items():
-        target = _target(document, (), name)
-        if not isinstance(values, list) or not values:
-            raise document.fault(("sweep", name), "expected a list of values, such as [2 s, 4 s]")
-        axes.append([(target, ("sweep", name, i)) for i in range(len(values))])
+    for name, several in sweep.items():
+        target = _target(values, name, ("sweep", name))
+        if not isinstance(several, list) or not several:
+            raise Fault("expected a list of values, such as [2 s, 4 s]", ("sweep", name))
+        axes.append([(target, ("sweep", name, i)) for i in range(len(several))])
     for choice in product(*axes):
         yield dict(choice)
 
 
-def _target(document: Document, within: Route, name: str) -> Route:
+def _target(values: Any, name: str, written: Route) -> Route:
     """What a name such as ``traffic.0.every`` leads to."""
     route = tuple(int(step) if step.isdecimal() else step for step in name.split("."))
-    there: Any = document.values
+    there: Any = values
     for i, step in enumerate(route):
         last = i == len(route) - 1
         if isinstance(there, list) and isinstance(step, int) and step < len(there):
@@ -162,17 +168,13 @@ def _target(document: Document, within: Route, name: str) -> Route:
         elif isinstance(there, dict) and isinstance(step, str) and (step in there or last):
             there = there.get(step)
         else:
-            raise _nowhere(document, within, name, route[: i + 1])
+            raise _nowhere(route[: i + 1], written)
     if route[0] in _ABOUT_ALL:
-        raise _nowhere(document, within, name, route[:1])
+        raise _nowhere(route[:1], written)
     return route
 
 
-def _nowhere(document: Document, within: Route, name: str, route: Route) -> DefinitionError:
+def _nowhere(route: Route, written: Route) -> Fault:
     where = ".".join(map(str, route))
-    return document.fault(
-        ("sweep", *within, name),
-        f"there is no '{where}' to change",
-        hint="A name leads to what stands in the file, places in lists count from 0: traffic.0.every",
-        key=True,
-    )
+    hint = "A name leads to what stands in the file, places in lists count from 0: traffic.0.every"
+    return Fault(f"there is no '{where}' to change", written, hint=hint, key=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...protocols.cbps.client import Heard, advertise, publish, subscribe
 from ...protocols.cbps.content import Constraint, Filter
-from ...runtimes.overlay.memory import Overlay
+from ...runtimes.overlay.memory.brokers import Overlay
 from .network import FanOuts
 
 ROOT = "root"

@@ -50,7 +50,7 @@ EXEMPT = {
     "script/bootstrap": "makes .venv, which runs this test",
     "script/test": "runs this test",
     "holdfast bench": "measures; its numbers differ from run to run",
-    "holdfast reproduce state-filter-table": "tested with the experiment, in tests/reproduction",
+    "holdfast reproduce state-filter-table": "tested with the experiment, in lab/tests/experiments",
     "holdfast reproduce NAME": "a form to be filled in",
     "holdfast replay warm.hf --input readings.csv --engine spark": "20 s of start-up; run in test_spark.py",
     "pip install": "changes the environment",

@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
+from setuptools import find_packages
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {"": ("holdfast", ROOT / "src"), "lab/": ("holdfast_lab", ROOT / "lab" / "src")}
+"""How paths begin here -> the package, and where it is."""
 
 # Folder (or module at the top) -> the parts of ours that it may import besides itself and `errors`.
 BASIS = frozenset({"model", "kernels"})
@@ -28,13 +32,20 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "protocols": BASIS,
     "compilers": BASIS | {"lang", "machines"},
     "runtimes": BELOW_RUNTIMES,
-    "experiments": BELOW_RUNTIMES | {"runtimes"},
-    "benchmarks": BELOW_RUNTIMES | {"runtimes"},
+    "demo": BELOW_RUNTIMES | {"runtimes"},
     "service": BELOW_RUNTIMES | {"runtimes"},
+    "lab/experiments": BELOW_RUNTIMES | {"runtimes"},
+    "lab/benchmarks": BELOW_RUNTIMES | {"runtimes"},
 }
-FREE = {"__init__", "__main__", "cli", "spark"}  # what stands at the top and may import anything
+FREE = {
+    "__init__",
+    "__main__",
+    "cli",
+    "spark",
+    "lab/__init__",
+}  # what is at the top and imports anything
 KERNELS_BUILD_ON = {"numpy", "numba"}
-SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "experiments/", "benchmarks/")
+SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "lab/")
 
 HEAVY = {"pyspark", "numba", "pandas", "matplotlib", "shapely", "polars", "duckdb"}
 SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
@@ -65,8 +76,10 @@ def imports(code: str, package: str) -> Iterator[Import]:
 
 
 def violations(path: str, code: str) -> list[str]:
-    """What the module at ``path`` (relative to ``src/holdfast``) imports and must not, one line each."""
-    parts = path.removesuffix(".py").split("/")
+    """What the module at ``path`` (relative to ``src/holdfast``; the lab's begin with ``lab/``) imports and
+    must not, one line each."""
+    package = PACKAGES["lab/" if path.startswith("lab/") else ""][0]
+    parts = folder(package, path.removeprefix("lab/").removesuffix(".py").split("/"))
     if parts[0] in FREE:
         own_rule = None
     elif parts[0] in MAY_IMPORT:
@@ -75,10 +88,12 @@ def violations(path: str, code: str) -> list[str]:
         return [f"{path}:1: '{parts[0]}' is not in the table; allowed are {listed(MAY_IMPORT)}"]
 
     found = []
-    for imported in imports(code, ".".join(["holdfast", *parts[:-1]])):
+    for imported in imports(code, ".".join([package, *path.removeprefix("lab/").split("/")[:-1]])):
         top, *inner = imported.name.split(".")
-        if top == "holdfast":
-            reason = None if own_rule is None else wrong_direction(parts, inner, own_rule)
+        if top == "holdfast_lab" and package == "holdfast":
+            reason = "holdfast: nothing of the lab, which is found by entry point"
+        elif top in {"holdfast", "holdfast_lab"}:
+            reason = None if own_rule is None else wrong_direction(parts, folder(top, inner), own_rule)
         elif top == "pyspark":
             reason = None if path.startswith(SPARK_LIVES_IN) else f"pyspark: {listed(SPARK_LIVES_IN)} only"
         elif parts[0] == "kernels" and top not in KERNELS_BUILD_ON | sys.stdlib_module_names:
@@ -90,9 +105,15 @@ def violations(path: str, code: str) -> list[str]:
     return found
 
 
+def folder(package: str, parts: list[str]) -> list[str]:
+    """The parts of a module's name, the first as the table has it."""
+    first, *rest = parts or ["__init__"]
+    return [first if package == "holdfast" else f"lab/{first}", *rest]
+
+
 def wrong_direction(parts: list[str], target: list[str], allowed: frozenset[str]) -> str | None:
     """Why a module may not import ``holdfast.<target>``, as the sentence that says what it may."""
-    here, there = parts[0], target[0] if target else "__init__"
+    here, there = parts[0], target[0]
     if here == there == "runtimes":
         return None if target[1:2] == parts[1:2] else f"runtimes/{parts[1]}: itself, not another runtime"
     if there in {here, "errors"} | allowed:
@@ -105,13 +126,16 @@ def listed(names: Iterable[str]) -> str:
 
 
 def modules() -> dict[str, str]:
-    package = SOURCE / "holdfast"
-    return {p.relative_to(package).as_posix(): p.read_text("utf-8") for p in package.rglob("*.py")}
+    return {
+        start + module.relative_to(source / package).as_posix(): module.read_text("utf-8")
+        for start, (package, source) in PACKAGES.items()
+        for module in (source / package).rglob("*.py")
+    }
 
 
 def test_imports_follow_the_table():
     sources = modules()
-    assert {"__init__.py", "errors.py", "model/__init__.py"} <= sources.keys()
+    assert {"__init__.py", "errors.py", "model/__init__.py", "lab/experiments/registry.py"} <= sources.keys()
     found = [line for path, code in sorted(sources.items()) for line in violations(path, code)]
     assert not found, "imports against the table:\n" + "\n".join(found)
 
@@ -154,7 +178,10 @@ def test_importing_holdfast_is_light():
         ("runtimes/spark/replay.py", "from ..local import Engine", "holdfast.runtimes.local.Engine"),
         ("runtimes/__init__.py", "from .local import Engine", "holdfast.runtimes.local.Engine"),
         ("runtimes/local.py", "from ..cli import main", "holdfast.cli.main"),
-        ("service/http.py", "from ..experiments import registry", "holdfast.experiments.registry"),
+        ("service/http.py", "from holdfast_lab import experiments", "holdfast_lab.experiments"),
+        ("cli/lab.py", "import_module('holdfast_lab.benchmarks')", "holdfast_lab.benchmarks"),
+        ("lab/experiments/table.py", "from ..benchmarks import timed", "holdfast_lab.benchmarks.timed"),
+        ("lab/benchmarks/spark.py", "from holdfast.cli.live import streaming", "holdfast.cli.live.streaming"),
         ("kernels/toggle.py", "import pyarrow as pa", "pyarrow"),
         ("kernels/toggle.py", "from ..model import batch", "holdfast.model.batch"),
         ("runtimes/local.py", "import pyspark.sql", "pyspark.sql"),
@@ -180,13 +207,26 @@ def test_the_check_finds(path, code, imported):
         ),
         ("runtimes/local/engine.py", "from ..local.late import Late"),
         ("runtimes/spark/replay.py", "import pyspark\nfrom . import session\nfrom ...sim import clock"),
-        ("experiments/table.py", "import pyspark\nfrom ..runtimes.local import Engine"),
+        ("lab/experiments/table.py", "import pyspark\nfrom holdfast.runtimes.local import Engine"),
+        ("lab/experiments/dds/arqos.py", "from ..experiment import Claim\nfrom . import measure"),
         ("__init__.py", "from .runtimes.local import Engine"),
-        ("cli/__init__.py", "from .. import experiments, service\nimport holdfast"),
+        ("cli/__init__.py", "from .. import demo, service\nimport holdfast"),
     ],
 )
 def test_the_check_lets_pass(path, code):
     assert violations(path, code) == []
+
+
+@pytest.mark.parametrize(
+    ("project", "package", "inside"),
+    [("", "holdfast", set()), ("lab", "holdfast_lab", {"experiments", "benchmarks"})],
+)
+def test_only_the_labs_wheel_holds_the_lab(project, package, inside):
+    settings = tomllib.loads((ROOT / project / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    (where,) = settings["packages"]["find"]["where"]
+    found = [name.split(".") for name in find_packages(ROOT / project / where)]
+    assert {top for top, *_ in found} == {package}
+    assert {"experiments", "benchmarks"} & {part for name in found for part in name} == inside
 
 
 def test_a_folder_outside_the_table_is_found():

@@ -11,11 +11,12 @@ import typer
 from ..errors import HoldfastError
 from .dds import dds
 from .define import check, explain, test
+from .demo import demo
 from .history import replay
+from .lab import bench, reproduce
 from .live import run, status
 from .options import complain
 from .overlay import broker, publish, subscribe
-from .show import bench, demo, reproduce
 from .simulate import sim
 
 app = typer.Typer(

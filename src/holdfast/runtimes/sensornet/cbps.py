@@ -29,7 +29,7 @@ from ...protocols.cbps.event import advertised, to_content, to_event
 from ...protocols.cbps.message import Bundle, Key, Message, bytes_of
 from ...protocols.cbps.parts import pins
 from ...sim.frame import NodeId
-from ...sim.host import Host
+from ...sim.host import NodeHost
 from ...sim.node import Node
 from ...sim.routing import tempo
 from ...sim.routing.router import Router
@@ -94,7 +94,7 @@ class Overlay:
                 self._texts[wish.name], self._conditions[text] = text, condition
         self._wishes = {(wish.node, wish.name): wish for wish in scene.wishes}
         self._routers: dict[NodeId, Router] = {}
-        self.hosts: dict[NodeId, Host] = {}
+        self.hosts: dict[NodeId, NodeHost] = {}
         self._stored: dict[Key, list[str]] = {}
         """For whom a bundle is that brokers have stored."""
         self._unsent: set[tuple[str, Instant]] = set()
@@ -117,7 +117,7 @@ class Overlay:
         peers = [str(b if a == node.id else a) for a, b in self._connections if node.id in (a, b)]
         machine = Mote(machines, tuple(peers), self._terms)
         charged = Charged(router, self._cause)
-        host = self.hosts[node.id] = Host(
+        host = self.hosts[node.id] = NodeHost(
             node, machine, charged, size=connection.bytes_of, deliver=self._told
         )
         for name, publishers in self._scene.publishers.items():

@@ -40,7 +40,7 @@ from ...protocols.dds.state import State
 from ...protocols.dds.topic import Structure, Topic, TopicId, Topics
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
-from ...sim.host import KIND, Host
+from ...sim.host import KIND, NodeHost
 from ...sim.node import Node
 from ...sim.routing.datagram import Datagram, Destination
 from ...sim.routing.router import Router
@@ -142,7 +142,7 @@ class Motes:
         self._dds, self._scene = dds, scene
         with at("protocol"):
             self.deployment = dds.deployment(scene)
-        self.hosts: dict[NodeId, Host] = {}
+        self.hosts: dict[NodeId, NodeHost] = {}
         self._routers: dict[NodeId, Router] = {}
         self._wishes = {(wish.node, wish.name): wish for wish in scene.wishes}
         self._counted: Counter[str] = Counter()
@@ -168,14 +168,14 @@ class Motes:
         router.register_handler(KIND, True, self._passes)
         machine = Participant(self.deployment, str(node.id))
         charged = Charged(router, self._cause)
-        host = self.hosts[node.id] = Host(node, machine, charged, size=bytes_of, deliver=self._told)
+        host = self.hosts[node.id] = NodeHost(node, machine, charged, size=bytes_of, deliver=self._told)
         for topic, publishers in self._scene.publishers.items():
             if node.id in publishers:
                 host.ask(request.Advertise(topic))
         if MODES[self.deployment.mode].rotates:
             self._report_from(node, host)
 
-    def _report_from(self, node: Node, host: Host) -> None:
+    def _report_from(self, node: Node, host: NodeHost) -> None:
         """The node's meter tells the middleware what is left.  [D47]"""
         period = self._dds.rotation.reports
         spread = stream(self._scene.seed, "report", node.id).uniform(LATE_IN_ROUND, 0.99)

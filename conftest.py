@@ -1,0 +1,59 @@
+"""What every test may use: how many examples hypothesis tries, and the shared data.
+
+``HOLDFAST_EXAMPLES=5000 script/test tests/laws`` searches longer; ``script/soak`` sets it by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent
+
+settings.register_profile(
+    "holdfast",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],  # a busy machine is not a defect
+)
+settings.register_profile(
+    "soak",
+    settings.get_profile("holdfast"),
+    derandomize=False,
+    max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 2000),
+)
+settings.load_profile("soak" if os.environ.get("HOLDFAST_EXAMPLES") else "holdfast")
+
+
+FOLDERS = (
+    "src",
+    "lab/src",
+    "tests/unit",
+    "lab/tests/benchmarks",
+    "tests/laws",
+    "lab/tests/experiments",
+    "tests/system",
+    "tests/equivalence",
+)
+"""The order in which they are run: the fast first, and not the longest at the very end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        path = item.path.relative_to(ROOT)
+        return next(i for i, folder in enumerate(FOLDERS) if path.is_relative_to(folder))
+
+    items.sort(key=place)
+
+
+@pytest.fixture(scope="session")
+def data() -> Path:
+    """The real readings that the project shares: ``shared/data`` beside the repository."""
+    folder = ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip(f"needs the shared data sets in {folder}, which is not there")
+    return folder

@@ -1,0 +1,78 @@
+"""Measurements, each as a ratio against named peers in the same run on the same data.
+
+Seconds differ from machine to machine and from minute to minute; ratios less.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from holdfast.errors import UsageError, did_you_mean
+
+BENCHMARKS = {
+    "broker": "one broker on TCP: messages per second and µs per message, beside Mosquitto",
+    "components": "congestion per road: events per second in columns, beside the reference and Polars",
+    "correlate": "correlations of five attributes: seconds for 100 and 10,000, beside joins on Spark",
+    "kernel": "state filters in this process: events per second, µs per event, bytes per key",
+    "match": "content matching: ms per event against up to a million subscriptions, beside brute force",
+    "sim": "the simulated network: transmissions per second by size and density, beside simpy",
+    "spark": "replay and live on Spark: seconds beside window queries, state APIs, Polars and DuckDB",
+}
+"""Every benchmark by name: a module of this package with ``run(progress) -> list[Row]``."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement; ``goal`` is what we want it to be, ``met`` whether it is."""
+
+    what: str
+    value: float
+    unit: str
+    goal: str | None = None
+    met: bool | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+def run(names: list[str], progress: Callable[[str], None]) -> dict[str, Any]:
+    """Run benchmarks by name, all of them if none is named."""
+    for name in names:
+        if name not in BENCHMARKS:
+            hint = did_you_mean(name, BENCHMARKS) or f"There is {', '.join(BENCHMARKS)}."
+            raise UsageError(f"no benchmark named '{name}'. {hint}")
+    return {
+        "machine": {"cores": os.cpu_count(), "python": platform.python_version(), "load": os.getloadavg()[0]},
+        "benchmarks": {
+            name: [vars(row) for row in import_module(f".{name}", __name__).run(progress)]
+            for name in names or BENCHMARKS
+        },
+    }
+
+
+class Timing(NamedTuple):
+    """The best of some repetitions, and how far the worst was from it."""
+
+    best: float
+    worst: float
+    result: Any
+
+
+def timed(job: Callable[[], Any], repeat: int = 5, clock: Callable[[], float] = time.perf_counter) -> Timing:
+    """Run a job some times; collect garbage between, not during."""
+    seconds, result = [], None
+    for _ in range(repeat):
+        gc.collect()
+        gc.disable()
+        try:
+            start = clock()
+            result = job()
+            seconds.append(clock() - start)
+        finally:
+            gc.enable()
+    return Timing(min(seconds), max(seconds), result)

@@ -1,0 +1,232 @@
+"""Congestion per road: components in this process, beside the reference machine and Polars."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from holdfast.compilers.detector import detection
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.machines.detector.detector import Detector, State
+from holdfast.model.batch import TIME, concatenate, times
+from holdfast.model.instant import NEVER, SECOND
+from holdfast.runtimes.local.replay import replay
+
+from . import Row, Timing, timed
+
+EVENTS = 6_000_000
+LOOKED_AT = 20_000  # the reference machine is measured on fewer
+ROADS = 1_000
+SENSORS = 4
+PERIOD = 10 * SECOND
+BATCH = 1 << 17
+TOPICS = ("InductiveLoop", "CarSpeed")
+
+CONGESTION = """
+topic InductiveLoop (value float)
+topic CarSpeed (value float mph)
+
+state TrafficCongestion
+  A = avg InductiveLoop over 30 s each location
+  B = avg CarSpeed over 60 s each location
+  enter A.value > 2.5 && B.value < 7 mph     set level = B.value
+  exit  B.value > 15 mph                     set level = B.value
+"""
+
+Found = list[tuple[str, str, int]]
+"""(road, status, time) of every transition, in order."""
+
+
+def run(progress: Callable[[str], None]) -> list[Row]:
+    """Throughput with peers, state, memory; and on Spark, where that is measured too."""
+    rows = [*throughput(progress), *growth(progress)]
+    if find_spec(f"{__package__}.components_spark"):
+        rows += import_module(".components_spark", __package__).rows(progress)
+    return rows
+
+
+# --- data --------------------------------------------------------------------------------------
+
+
+def traffic(events: int, roads: int) -> Iterator[dict[str, pa.RecordBatch]]:
+    """Readings of both topics in order of time, some of each at a time.
+
+    Every road has some sensors of each topic, which take turns; jams come and go in waves.
+    """
+    for first in range(0, events // 2, BATCH):
+        rows = np.arange(first, min(first + BATCH, events // 2))
+        yield {topic: _readings(topic, rows, roads) for topic in TOPICS}
+
+
+def _readings(topic: str, rows: NDArray[np.int64], roads: int) -> pa.RecordBatch:
+    sensors = roads * SENSORS
+    sensor = rows % sensors
+    road = sensor % roads
+    at = rows * PERIOD // sensors + TOPICS.index(topic)
+    jam = np.sin(at / SECOND / 900 + road)
+    noise = np.random.default_rng([TOPICS.index(topic), int(rows[0])]).normal(0, 1, len(rows))
+    value = {"InductiveLoop": 2.5 + 2 * jam + 0.3 * noise, "CarSpeed": 11 - 9 * jam + noise}[topic]
+    names = pa.array([f"{topic}-{i:05d}" for i in range(sensors)])
+    places = pa.array([f"road-{i:04d}" for i in range(roads)])
+    return pa.RecordBatch.from_pydict(
+        {
+            "time": pa.array(at).cast(TIME),
+            "source": pa.DictionaryArray.from_arrays(pa.array(sensor.astype(np.int32)), names),
+            "sequence": pa.array(rows),
+            "place": pa.DictionaryArray.from_arrays(pa.array(road.astype(np.int32)), places),
+            "value": value,
+        }
+    )
+
+
+def _machine() -> Detector:
+    checked = check(parse(CONGESTION))
+    return detection(checked.components, checked.topics).machine
+
+
+def _stepped(it: Detector, batches: Iterator[dict[str, pa.RecordBatch]]) -> tuple[State, Found]:
+    state, found = it.initial(), []
+    for some in batches:
+        until = min(int(times(batch)[-1]) for batch in some.values())
+        state, out = it.step(state, some, until)
+        found += out
+    state, out = it.advance(state, NEVER)
+    return state, [(t.scope or "", t.status, t.event.time) for t in found + out]
+
+
+# --- throughput --------------------------------------------------------------------------------
+
+
+def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
+    """Events per second in columns, from files, by the reference machine, and by Polars."""
+    progress(f"generating {EVENTS:,} events of {ROADS:,} roads")
+    history = list(traffic(EVENTS, ROADS))
+    it = _machine()
+    progress("holdfast: columnar plan, one core")
+    _stepped(it, traffic(min(EVENTS, 40_000), ROADS))  # loads the compiled kernels
+    ours = timed(lambda: _stepped(it, iter(history))[1], 3)
+    rate = EVENTS / ours.best
+    yield Row(
+        f"events per second, congestion of {ROADS:,} roads, two windows",
+        rate,
+        "events/s",
+        "≥ 1 M/s",
+        rate >= 1e6,
+        {"events": EVENTS, "transitions": len(ours.result), "worst_s": ours.worst},
+    )
+    progress("holdfast: replay of Parquet files")
+    yield _replayed(history, ours.result)
+    progress(f"the reference machine, {LOOKED_AT:,} events")
+    few = list(traffic(LOOKED_AT, ROADS))
+    reference = timed(lambda: _stepped(replace(it, plans=()), iter(few))[1], 1)
+    yield _beside("the reference machine", reference, LOOKED_AT, rate, _stepped(it, iter(few))[1])
+    if find_spec("polars"):
+        progress("Polars")
+        whole = {topic: concatenate(some[topic] for some in history) for topic in TOPICS}
+        polars = timed(partial(_in_polars, whole), 2)
+        yield _beside(f"Polars, {os.cpu_count()} threads", polars, EVENTS, rate, ours.result)
+
+
+def _replayed(history: list[dict[str, pa.RecordBatch]], expected: Found) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        files = {topic: Path(folder, f"{topic}.parquet") for topic in TOPICS}
+        for topic, file in files.items():
+            pq.write_table(pa.Table.from_batches([some[topic] for some in history]), file)
+        inputs = [f"{topic}={file}" for topic, file in files.items()]
+        timing = timed(lambda: list(replay(CONGESTION, *inputs)), 2)
+    found = [(n.scope or "", n.status, n.event.time) for n in timing.result]
+    assert found == expected, f"a replay found {len(found)} transitions, not {len(expected)}"
+    rate = EVENTS / timing.best
+    detail = {"events": EVENTS, "transitions": len(found), "worst_s": timing.worst}
+    return Row(
+        "the same from Parquet files, read and sorted", rate, "events/s", "≥ 1 M/s", rate >= 1e6, detail
+    )
+
+
+def _beside(name: str, timing: Timing, events: int, rate: float, expected: Found) -> Row:
+    assert timing.result == expected, f"{name} found other transitions than the columnar plan"
+    theirs = events / timing.best
+    detail = {"events": events, "transitions": len(expected), "holdfast_is_times_faster": rate / theirs}
+    return Row(f"the same by {name}", theirs, "events/s", detail=detail)
+
+
+def _in_polars(whole: dict[str, pa.RecordBatch]) -> Found:
+    """Rolling means per road at every instant, the bit as a forward fill; right because the two
+    predicates exclude one another."""
+    import polars as pl
+
+    widths = dict(zip(TOPICS, (30, 60), strict=True))
+    frames = []
+    for topic, batch in whole.items():
+        frame = pl.DataFrame(pl.from_arrow(batch.select(["time", "place", "value"]))).rename({"value": topic})
+        left = pl.col("time") + pl.duration(seconds=widths[topic], microseconds=1)
+        frames += [frame, frame.select(left, "place")]
+    end = max(int(times(batch)[-1]) for batch in whole.values())
+    instants = (
+        pl.concat(frames, how="diagonal")
+        .filter(pl.col("time").to_physical() <= end)
+        .group_by("place", "time")
+        .agg(pl.col(topic).mean() for topic in TOPICS)
+        .sort("place", "time")
+    )
+    means = [
+        pl.col(topic).rolling_mean_by("time", f"{width}s", closed="both").over("place")
+        for topic, width in widths.items()
+    ]
+    loop, speed = map(pl.col, TOPICS)
+    bit = pl.when((loop > 2.5) & (speed < 7)).then(True).when(speed > 15).then(False)
+    held = instants.with_columns(means).with_columns(held=bit.forward_fill().over("place").fill_null(False))
+    before = pl.col("held").shift(1, fill_value=False).over("place")
+    turned = held.filter(pl.col("held") != before).select(
+        pl.col("place").cast(pl.String),
+        pl.when("held").then(pl.lit("ingress")).otherwise(pl.lit("egress")).alias("status"),
+        pl.col("time").to_physical(),
+    )
+    return sorted(turned.rows(), key=lambda row: (row[2], row[0]))
+
+
+# --- state -------------------------------------------------------------------------------------
+
+
+def growth(progress: Callable[[str], None]) -> Iterator[Row]:
+    """What is kept of a road, and what a history of twice the length adds to it."""
+    progress("state and memory after one length of history and after two")
+    short, long = (_kept(events) for events in (EVENTS // 2, EVENTS))
+    content = SENSORS * (30 + 60) * SECOND // PERIOD
+    detail = {"roads": ROADS, "readings_in_windows": content, "bytes_a_reading": long[0] / ROADS / content}
+    yield Row("state of one road, as bytes", long[0] / ROADS, "bytes", detail=detail)
+    for what, unit, at in (("state", "bytes", 0), ("memory of the process", "bytes", 1)):
+        ratio = long[at] / short[at]
+        both = {"events": [EVENTS // 2, EVENTS], unit: [short[at], long[at]]}
+        yield Row(f"{what} after twice the history", ratio, "times", "≤ 1.1 times", ratio <= 1.1, both)
+
+
+def _kept(events: int) -> tuple[int, int]:
+    """Bytes of state and the most memory taken, in a process of its own."""
+    code = f"from {__name__} import kept; print(*kept({events}, {ROADS}))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    state, memory = map(int, out.stdout.split())
+    return state, memory
+
+
+def kept(events: int, roads: int) -> tuple[int, int]:
+    """Bytes of state after so many events, and the most memory that this process has taken."""
+    it = _machine()
+    state, _ = _stepped(it, traffic(events, roads))
+    status = Path("/proc/self/status").read_text().splitlines()
+    most = next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    return len(it.to_bytes(state)), most

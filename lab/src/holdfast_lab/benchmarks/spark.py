@@ -1,0 +1,286 @@
+"""Replay and live on Spark, beside what people write there, Polars and DuckDB: files in, files out.
+
+Every job runs in a process of its own: once from the start of the process, then again, warm.  All
+must find the same transitions.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.model.batch import TIME
+
+from . import Row
+
+SCALE = float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1)
+EVENTS = (10_000_000, 50_000_000)
+SENSORS = (1_000, 100_000)
+FILES = 8
+SUBSCRIPTIONS = 50
+
+TOPIC = "topic Temperature (value float)\n"
+ON_SPARK = ("holdfast", "live", "window", "lean", "grouped", "keyed")
+NAMES = {
+    "holdfast": "holdfast replay",
+    "live": "holdfast live",
+    "window": "Spark's window query with lag",
+    "lean": "Spark's lag over what is left of a filter",
+    "grouped": "Spark's applyInPandas",
+    "keyed": "Spark's transformWithStateInPandas",
+    "in_polars": f"Polars, {os.cpu_count()} threads",
+    "in_duckdb": f"DuckDB, {os.cpu_count()} threads",
+}
+"""Every job: ours, and the modules of ``peers``."""
+
+
+# --- the data --------------------------------------------------------------------------------------
+
+
+def write_readings(folder: Path, events: int, sensors: int, files: int = FILES, seed: int = 1) -> None:
+    """Random walks of sensors that take turns, between 18 and 29; the files follow one another in time."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(seed)
+    names = pa.array([f"sensor-{i:06d}" for i in range(sensors)])
+    at = rng.uniform(0, 22, sensors)
+    steps = max(2, events // sensors // files)
+    for file in range(files):
+        walks = rng.normal(0, 0.2, (steps, sensors))
+        walks[0] += at
+        np.cumsum(walks, axis=0, out=walks)
+        at = walks[-1]
+        row = np.arange(file * walks.size, (file + 1) * walks.size)
+        columns = {
+            "time": pa.array(1_700_000_000_000_000 + 1_000 * row).cast(TIME),
+            "source": names.take(pa.array(row % sensors)),
+            "value": (18 + np.abs(walks % 22 - 11)).reshape(-1).round(2),
+        }
+        pq.write_table(pa.table(columns), folder / f"{file}.parquet")
+
+
+def definition(subscriptions: int) -> str:
+    """So many states with thresholds of their own; the first is the one that peers compute."""
+    states = (
+        f"state {f'Warm{i}' if i else 'Warm'} on Temperature "
+        f"[value > {25 + i / 25}; value < {22 - i / 25}] per source"
+        for i in range(subscriptions)
+    )
+    return TOPIC + "\n".join(states)
+
+
+# --- the jobs --------------------------------------------------------------------------------------
+
+
+def job(name: str, spark: Any, folder: Path, output: Path, subscriptions: int = 1) -> None:
+    """Do a job once: from a folder of readings to a folder of transitions."""
+    match name:
+        case "holdfast":
+            _replay(spark, folder, output, subscriptions)
+        case "live":
+            _live(spark, folder, output, subscriptions)
+        case _:
+            peer = import_module(f".peers.{name}", __package__)
+            peer.run(spark, folder, output) if name in ON_SPARK else peer.run(folder, output)
+
+
+def _replay(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
+    from holdfast.runtimes.spark.replay import replay
+
+    replay(definition(subscriptions), folder, spark=spark).dataframe.write.parquet(str(output))
+
+
+def _live(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
+    """A file a batch, as ``keyed`` has it, exactly once."""
+    from holdfast.files.reading import Reading
+    from holdfast.runtimes.spark.log import folders
+    from holdfast.runtimes.spark.stream import Live, run
+
+    checked = check(parse(definition(subscriptions)))
+    live = Live(
+        checked,
+        Reading(checked.topics),
+        folders([f"dir:{folder}"], ["Temperature"]),
+        checkpoint=Path(f"{output}.checkpoint"),
+        sink=f"parquet:{output}",
+        every=None,
+        settle=0,
+        batch_bytes=1,
+    )
+    run(live, spark)
+
+
+def measure(name: str, folder: str, output: str, subscriptions: int, repeat: int) -> None:
+    """In a process of its own: do a job, say when it was done, and do it again."""
+    spark = None
+    if name in ON_SPARK:
+        from holdfast.runtimes.spark.session import session
+
+        spark = session()
+    job(name, spark, Path(folder), Path(output), subscriptions)
+    done, seconds = time.time(), []
+    for i in range(repeat):
+        again = Path(f"{output}.{i}")
+        start = time.perf_counter()
+        job(name, spark, Path(folder), again, subscriptions)
+        seconds.append(time.perf_counter() - start)
+        shutil.rmtree(again)
+        shutil.rmtree(f"{again}.checkpoint", ignore_errors=True)
+    print(json.dumps([done, seconds]))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Seconds of a job: from the start of its process, and warm; and how many transitions it found."""
+
+    events: int
+    cold: float
+    warm: float
+    worst: float
+    transitions: pa.Table
+
+    @property
+    def events_per_second(self) -> float:
+        return self.events / self.warm
+
+
+def measured(name: str, folder: Path, *, subscriptions: int = 1, repeat: int = 2) -> Measured:
+    """A job, measured."""
+    events = pyarrow.dataset.dataset(folder, format="parquet").count_rows()
+    output = folder.parent / f"{folder.name}.{name}"
+    code = f"from {__name__} import measure; measure({name!r}, {str(folder)!r}, {str(output)!r}, "
+    start = time.time()
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{code}{subscriptions}, {repeat})"], capture_output=True, text=True
+    )
+    if ran.returncode:
+        raise RuntimeError(f"{NAMES[name]}: {ran.stderr[-2000:]}")
+    done, seconds = json.loads(ran.stdout.splitlines()[-1])
+    found = transitions(output)
+    shutil.rmtree(output)
+    shutil.rmtree(f"{output}.checkpoint", ignore_errors=True)
+    return Measured(events, done - start, min(seconds), max(seconds), found)
+
+
+def transitions(output: Path) -> pa.Table:
+    """What a job has found of the first subscription, sorted: source, time, status."""
+    data = pyarrow.dataset.dataset(output, format="parquet")
+    mine = pyarrow.dataset.field("subscription") == "Warm" if "subscription" in data.schema.names else None
+    table = data.to_table(columns=["source", "time", "status"], filter=mine)
+    table = table.cast(pa.schema([("source", pa.string()), ("time", TIME), ("status", pa.string())]))
+    return table.sort_by([(name, "ascending") for name in table.schema.names])
+
+
+# --- the measurements ------------------------------------------------------------------------------
+
+
+def run(progress: Callable[[str], None]) -> list[Row]:
+    """Replay beside five peers, live beside one; more events, more sensors, more subscriptions."""
+    with TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        return list(_rows(Path(folder), progress))
+
+
+def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
+    few, many = (int(events * SCALE) for events in EVENTS)
+    installed = [name for name in ("in_polars", "in_duckdb") if find_spec(name.removeprefix("in_"))]
+    bench = partial(_Bench, folder, progress)
+
+    small = bench(few, SENSORS[0])
+    yield from small.rows(["holdfast", "window", "lean", *installed])
+    yield from small.rows(["grouped", "live", "keyed"], repeat=1)
+    live, keyed = small.found["live"], small.found["keyed"]
+    yield _ratio(f"live, beside the state of each key in Spark, {few:,} events, warm", keyed.warm / live.warm)
+    yield _ratio(
+        f"live, beside the state of each key in Spark, {few:,} events, with start-up", keyed.cold / live.cold
+    )
+    small.remove()
+
+    large = bench(many, SENSORS[0])
+    yield from large.rows(["holdfast", "window", "lean", *installed])
+    yield from large.rows(["live"], repeat=1)
+    rate = large.found["live"].events_per_second / keyed.events_per_second
+    what = f"live, events a second, {many:,} beside {few:,} with the state of each key in Spark, warm"
+    yield _goal(what, rate, "≥ 10 ×", 10)
+    ours, window = large.found["holdfast"], large.found["window"]
+    yield _goal("replay, beside the window query, warm", window.warm / ours.warm, "≥ 8 ×", 8)
+    yield _goal("replay, beside the window query, with start-up", window.cold / ours.cold, "≥ 4 ×", 4)
+    if "in_polars" in installed:
+        ratio = ours.warm / large.found["in_polars"].warm
+        yield Row("replay takes of Polars' time, warm", ratio, "×", "≤ 2 ×", ratio <= 2)
+    yield _ratio("five times the events take", ours.warm / small.found["holdfast"].warm)
+    yield from large.rows(["holdfast"], subscriptions=SUBSCRIPTIONS)
+    ratio = large.found["holdfast"].warm / ours.warm
+    yield Row(f"{SUBSCRIPTIONS} subscriptions take of one, warm", ratio, "×", "≤ 5 ×", ratio <= 5)
+    large.remove()
+
+    for events in (few, many):
+        wide = bench(events, max(1, int(SENSORS[1] * min(1, SCALE * 10))))
+        yield from wide.rows(["holdfast", "window", *installed], repeat=1)
+        wide.remove()
+
+
+def _ratio(what: str, value: float) -> Row:
+    return Row(what, value, "×")
+
+
+def _goal(what: str, value: float, goal: str, least: float) -> Row:
+    return Row(what, value, "×", goal, value >= least)
+
+
+class _Bench:
+    """One set of readings and what was measured on it."""
+
+    def __init__(self, folder: Path, progress: Callable[[str], None], events: int, sensors: int) -> None:
+        self.found: dict[str, Measured] = {}
+        self._progress, self._size = progress, f"{events:,} events, {sensors:,} sensors"
+        self._folder = folder / f"{events}-{sensors}"
+        progress(f"generating {self._size}")
+        write_readings(self._folder, events, sensors)
+
+    def rows(self, names: list[str], *, subscriptions: int = 1, repeat: int = 2) -> Iterator[Row]:
+        """Measure jobs; each must find what the first one has found."""
+        many = f", {subscriptions} subscriptions" if subscriptions > 1 else ""
+        for name in names:
+            what = f"{NAMES[name]}: {self._size}{many}"
+            self._progress(what)
+            it = measured(name, self._folder, subscriptions=subscriptions, repeat=repeat)
+            first = next(iter(self.found.values()), it)
+            assert it.transitions.equals(first.transitions), f"{name} found other transitions"
+            self.found[name] = it
+            self._progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
+            yield Row(
+                what,
+                it.warm,
+                "s",
+                detail={
+                    "with_start_up_s": it.cold,
+                    "worst_s": it.worst,
+                    "events_per_s": it.events_per_second,
+                    "transitions": len(it.transitions),
+                    "holdfast_is_times_faster": it.warm / self.found["holdfast"].warm
+                    if name not in ("holdfast", "live")
+                    else None,
+                },
+            )
+
+    def remove(self) -> None:
+        """Free the disk."""
+        shutil.rmtree(self._folder)

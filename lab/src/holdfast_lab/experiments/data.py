@@ -1,0 +1,33 @@
+"""Where the real data sets are.  They are no part of Holdfast; an experiment says which it needs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from holdfast.errors import InputError
+
+VARIABLE = "HOLDFAST_DATA"
+_REPOSITORY = Path(__file__).resolve().parents[4]
+
+
+def locate(name: str, folder: Path | None = None) -> Path:
+    """The file of that name in the data folder.
+
+    The folder is the given one; else what ``HOLDFAST_DATA`` names; else ``shared/data`` beside the
+    repository or beside the current directory.
+    """
+    if folder is not None:
+        places, said = [folder], f"--data {folder}"
+    elif os.environ.get(VARIABLE):
+        places, said = [Path(os.environ[VARIABLE])], f"{VARIABLE}={os.environ[VARIABLE]}"
+    else:
+        places = [base.parent / "shared" / "data" for base in (_REPOSITORY, Path.cwd())]
+        said = "../shared/data, beside the repository and beside the current directory"
+    for place in places:
+        if (place / name).is_file():
+            return place / name
+    raise InputError(
+        f"the experiment needs the data set {name}, which is not there (looked in {said}). "
+        f"Give the folder of data sets with --data DIR or {VARIABLE}."
+    )

@@ -1,0 +1,178 @@
+"""Where in the network energy is spent.  [§6.2.3, Figures 54 to 56; D65]"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from holdfast.model.instant import SECOND
+from holdfast.protocols.dds.level import FULL
+from holdfast.runtimes.sensornet import setups
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.sim.energy import TRANSMIT
+from holdfast.sim.metrics import relative
+
+from ..experiment import Claim
+from . import place
+from .air import CLEAR, NOISE, radio
+from .air import printed as printed_air
+from .measure import RESTS, Measured, Moment, Point, by_node
+from .report import Design, canvas, experiment, save
+from .study import Study
+from .tinydds_modes import MODES, STEP
+
+THESIS = {"DefTDDS": 23, "BLTDDS": 18, "HyTDDS": 18}
+FULL_BELOW = 0.05
+"""Batteries are shown in steps of 5 %; who has used less than a step of what the hottest node has is full."""
+CLOSE = 3
+
+RULES = {
+    "full-nodes": "When the hottest node is exhausted 23 of 49 nodes still have full batteries with "
+    "DefTDDS, 18 with BLTDDS and 18 with HyTDDS. Rule: in one of the placements, under one of the rest "
+    "states, the mean number of nodes that have used less than 5 % of what the hottest has is within "
+    f"{CLOSE} of the thesis' for all three.",
+}
+
+
+def points(full: bool) -> list[Point]:
+    return [
+        Point(
+            (("rendezvous", where), ("mode", mode)),
+            partial(
+                setups.modes,
+                mode,
+                2 * SECOND,
+                FULL,
+                table=table,
+                duration=(1000 if full else 500) * SECOND,
+                **radio(STEP),
+            ),
+            (Moment(0, NOISE[CLEAR]),),
+        )
+        for where, table in place.RENDEZVOUS.items()
+        for mode in MODES
+    ]
+
+
+def full_nodes(run: Run) -> Measured:
+    """How many batteries are full when the first is empty: in both rest states, and if only sending cost."""
+    joules = by_node(run)
+    sending = [
+        sum(times[TRANSMIT] for times in node.energy.radio.times(run.network.now).values())
+        for node in run.network.nodes
+    ]
+    return {
+        **joules,
+        **{f"full nodes, {rest}": _full(joules[f"nodes, {rest}"]) for rest in RESTS},
+        "full nodes, sending only": _full(sending),
+    }
+
+
+def _full(used: Sequence[float]) -> int:
+    return sum(each < FULL_BELOW * max(used) for each in used)
+
+
+def claims(study: Study) -> Sequence[Claim]:
+    ours = {
+        f"{where}, {rest}": {
+            mode: study.mean(f"full nodes, {rest}", rendezvous=where, mode=mode) for mode in MODES
+        }
+        for where in place.RENDEZVOUS
+        for rest in RESTS
+    }
+    sending = {
+        f"{where}, sending only": {
+            mode: study.mean("full nodes, sending only", rendezvous=where, mode=mode) for mode in MODES
+        }
+        for where in place.RENDEZVOUS
+    }
+    hottest = {where: _hottest(study, where) for where in place.RENDEZVOUS}
+    return [
+        Claim(
+            "full-nodes",
+            RULES["full-nodes"],
+            THESIS,
+            ours | sending,
+            any(all(abs(found[mode] - THESIS[mode]) <= CLOSE for mode in MODES) for found in ours.values()),
+            "Listening at rest all nodes use nearly the same and none is full, so the thesis' figures "
+            "belong to nodes that sleep, unlike its quarter for the processor. Sleeping, a node pays for "
+            "what it hears as well as for what it carries, and on this grid nearly every node hears "
+            "somebody. If sending alone is counted the numbers are of the thesis' size: its model seems "
+            "not to have charged nodes for frames to others. Hottest nodes of DefTDDS: "
+            + "; ".join(f"{where} {', '.join(map(str, nodes))}" for where, nodes in hottest.items())
+            + ".",
+        )
+    ]
+
+
+def _hottest(study: Study, where: str, most: int = 4) -> list[int]:
+    used = _by_node(study, "sleeping", rendezvous=where, mode="DefTDDS")
+    return sorted(range(len(used)), key=lambda node: -used[node])[:most]
+
+
+def _by_node(study: Study, rest: str, **point: str) -> list[float]:
+    """mJ of each node, on average over the seeds."""
+    (key,) = study.where(**point)
+    return [fmean(each) for each in zip(*(run[f"nodes, {rest}"] for run in study.runs[key]), strict=True)]
+
+
+def parameters(full: bool) -> dict[str, str]:
+    return {
+        **place.printed(),
+        "load": f"reliable, IPI 2 s, {1000 if full else 500} s; shares do not depend on the duration",
+        "full": "less than 5 % of what the node with the largest consumption has used (equation 6.2)",
+        "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items()),
+        **printed_air(STEP),
+    }
+
+
+def draw(study: Study, folder: Path) -> list[Path]:
+    """Relative consumption, sleeping at rest: a row for each placement, a column for each mode."""
+    drawing = canvas(3, 2, 4.2, 4.0)
+    axes = drawing.subplots(2, 3)
+    for row, (where, table) in enumerate(place.RENDEZVOUS.items()):
+        for column, mode in enumerate(MODES):
+            shares = relative(_by_node(study, "sleeping", rendezvous=where, mode=mode))
+            _map(axes[row][column], shares, () if mode == "BLTDDS" else table)
+            count = study.mean("full nodes, sleeping", rendezvous=where, mode=mode)
+            title = f"{mode}, RN {where}: {count:.1f} full (thesis {THESIS[mode]})"
+            axes[row][column].set_title(title, fontsize=9)
+    return save(drawing, folder, "energy-map")
+
+
+ROLES: Mapping[str, tuple[int, ...]] = {
+    "P": tuple(node for nodes in setups.PUBLISHERS.values() for node in nodes),
+    "S": (setups.BASE_STATION, setups.LEFT_ACTUATOR, setups.RIGHT_ACTUATOR),
+}
+
+
+def _map(axes: Any, shares: Sequence[float], table: Sequence[int]) -> None:
+    """The grid, each node with its share; P publishes, S subscribes, R is a rendezvous node."""
+    side, roles = setups.SIDE, {**ROLES, "R": table}
+    axes.imshow([shares[i : i + side] for i in range(0, side**2, side)], cmap="OrRd", vmin=0, vmax=1)
+    for node, used in enumerate(shares):
+        row, column = divmod(node, side)
+        letters = "".join(letter for letter, nodes in roles.items() if node in nodes)
+        text = "\n".join(filter(None, (letters, f"{used:.0%}")))
+        colour = "white" if used > 0.6 else "black"
+        axes.text(column, row, text, ha="center", va="center", fontsize=7, color=colour)
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+EXPERIMENT = experiment(
+    Design(
+        "energy-map",
+        "where energy is spent  [Energy-aware DDS, Figures 54 to 56]",
+        points,
+        parameters,
+        claims,
+        (*(f"{what}, {rest}" for rest in RESTS for what in ("full nodes", "mJ")), "full nodes, sending only"),
+        lambda study: (),
+        extra=full_nodes,
+        draw=draw,
+    )
+)

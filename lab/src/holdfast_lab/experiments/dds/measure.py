@@ -1,0 +1,117 @@
+"""One simulation of an experiment: a point, a seed, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from holdfast.model.instant import SECOND
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.runtimes.sensornet.scenario import Scenario
+from holdfast.sim.energy import ACTIVE, JOULES, REST, Draw, Rest, draw
+from holdfast.sim.network import Network
+from holdfast.sim.node import Node
+from holdfast.sim.radio import CC2420
+
+from .air import disturb
+
+Key = tuple[tuple[str, Any], ...]
+"""What tells a point from the others: names and values."""
+Measured = dict[str, Any]
+"""What was measured, by name; numbers, or lists of them."""
+
+RESTS: Mapping[str, Rest] = {"sleeping": Rest("sleep", "sleep"), "listening": Rest("listen", "idle")}
+"""Radio and processor asleep between frames, though they hear; or always on, as in Table 9."""
+
+
+class Moment(NamedTuple):
+    """From a second on, links lose this share of their frames to noise."""
+
+    second: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Point:
+    """A set-up with values for all it depends on but the seed."""
+
+    key: Key
+    make: partial[Scenario]
+    noise: tuple[Moment, ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """All of it in words, the same in every process."""
+        return repr((self.key, self.make.func.__name__, self.make.args, self.make.keywords, self.noise))
+
+
+Extra = Callable[[Run], Measured]
+"""What an experiment wants to know besides."""
+
+
+def nothing(_: Run) -> Measured:
+    return {}
+
+
+def measure(extra: Extra, cell: tuple[Point, int]) -> Measured:
+    """Run a point with a seed."""
+    point, seed = cell
+    run = Run(point.make(seed=seed))
+    for moment in point.noise:
+        run.network.at(round(moment.second * SECOND), partial(disturb, run.network, moment.share))
+    found = run.finish()
+    assert found.conserved, f"{point.key}, seed {seed}: deliveries without a fate"
+    return {
+        "issued": found.issued,
+        "delivered": found.delivered,
+        "PDR": found.pdr,
+        "EED ms": found.eed_ms,
+        "DMR": found.dmr,
+        "ReTx/msg": found.retx,
+        "Rd/msg": found.rd,
+        "ReTx": found.retransmitted,
+        "discovery ms": None if found.undiscovered else found.discovery_ms,
+        "discovery messages": found.discovery_messages,
+        "frames": found.transmissions,
+        "NLT s": None if found.energy.lifetime is None else found.energy.lifetime / SECOND,
+        "TEC mJ": found.energy.total_mj,
+        "WE mJ": found.energy.wasted_mj,
+        "PPJ": found.energy.packets_per_joule,
+        **energies(run.network),
+        **extra(run),
+    }
+
+
+def energies(network: Network) -> Measured:
+    """mJ of all radios and processors, under both rest states: states last as long in either."""
+    found: Measured = {}
+    for name, rest in RESTS.items():
+        drawn = draw(network.setup.platform, rest, CC2420.power_dbm)
+        spent = [_spent(node, drawn, network.now) for node in network.nodes]
+        found[f"radio mJ, {name}"] = sum(radio for radio, _ in spent) * 1e3
+        found[f"MCU mJ, {name}"] = sum(mcu for _, mcu in spent) * 1e3
+        found[f"mJ, {name}"] = found[f"radio mJ, {name}"] + found[f"MCU mJ, {name}"]
+    return found
+
+
+def by_node(run: Run) -> Measured:
+    """mJ of each node, under both rest states."""
+    network = run.network
+    found: Measured = {}
+    for name, rest in RESTS.items():
+        drawn = draw(network.setup.platform, rest, CC2420.power_dbm)
+        found[f"nodes, {name}"] = [sum(_spent(node, drawn, network.now)) * 1e3 for node in network.nodes]
+    return found
+
+
+def _spent(node: Node, drawn: Draw, now: int) -> tuple[float, float]:
+    """J of a node's radio and processor."""
+    radio = sum(
+        us * mw
+        for times in node.energy.radio.times(now).values()
+        for us, mw in zip(times, drawn.radio, strict=True)
+    )
+    active, rest = node.energy.mcu.times(now)
+    return radio * JOULES, (sum(active.values()) * drawn.mcu[ACTIVE] + rest * drawn.mcu[REST]) * JOULES

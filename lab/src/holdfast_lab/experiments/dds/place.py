@@ -1,0 +1,33 @@
+"""Where rendezvous nodes stand in chapters 6 and 7: the figure is lost and decides much, so there are two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.runtimes.sensornet import setups
+from holdfast.sim.frame import NodeId
+
+BETWEEN, HASHED = "between", "hashed"
+RENDEZVOUS: Mapping[str, tuple[NodeId, ...]] = {BETWEEN: setups.RENDEZVOUS, HASHED: (0, 2, 1)}
+"""For squares, triangles and circles.  *Hashed*: equation 6.1 as it is printed, which can only give the nodes
+0, 1 and 2; circles have the one in the middle, as the text says.  *Between*: on the way from publishers to
+subscribers, as a reader of the text may picture it."""
+
+
+def printed() -> dict[str, str]:
+    """Who stands where, in words."""
+    publishers = "; ".join(
+        f"{topic} {', '.join(map(str, nodes))}" for topic, nodes in setups.PUBLISHERS.items()
+    )
+    return {
+        "set-up": "Table 10: 7 × 7 nodes on 100 × 100 m, numbered row by row; five publishers, three "
+        "subscribers, three topics, no IFS: all publishers send at the same moment",
+        "publishers": publishers,
+        "subscribers": f"actuators {setups.LEFT_ACTUATOR} (squares) and {setups.RIGHT_ACTUATOR} "
+        f"(triangles), base station {setups.BASE_STATION} in the middle (all three)",
+        "rendezvous nodes": "; ".join(
+            f"{name}: {', '.join(map(str, nodes))}" for name, nodes in RENDEZVOUS.items()
+        )
+        + " (squares, triangles, circles). The figure with the positions is lost: 'between' stands on the "
+        "way, 'hashed' is equation 6.1 as printed",
+    }

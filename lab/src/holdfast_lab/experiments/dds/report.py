@@ -1,0 +1,205 @@
+"""What all experiments here have in common: how they are run, tabled and drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UsageError
+
+from ..experiment import Claim, Experiment, Progress, Result, Row, Table
+from .measure import Extra, Point, nothing
+from .study import Spread, Study, conduct, spread
+
+SEEDS = 10
+"""Runs per point.  [D66]"""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A curve: what its points have in common, and how it is called."""
+
+    label: str
+    where: Mapping[str, Any]
+    colour: int = 0
+    """Of a bar; curves have one each."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One picture: a quantity against a parameter, a line for each set of points; or a bar for each point."""
+
+    title: str
+    quantity: str
+    over: str
+    lines: Sequence[Line]
+    unit: str = ""
+    log: bool = False
+    paper: Sequence[tuple[float, float]] = ()
+    """What the thesis prints, as (x, y)."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """An experiment before it is run."""
+
+    name: str
+    title: str
+    points: Callable[[bool], Sequence[Point]]
+    """Which, in the default and in the full run."""
+    parameters: Callable[[bool], Mapping[str, Any]]
+    claims: Callable[[Study], Sequence[Claim]]
+    quantities: Sequence[str]
+    """What the rows hold."""
+    panels: Callable[[Study], Sequence[Panel]]
+    shown: Sequence[str] | None = None
+    """The columns of the table; none: all quantities."""
+    extra: Extra = nothing
+    more_tables: Callable[[Study], Sequence[Table]] = field(default=lambda study: ())
+    draw: Callable[[Study, Path], list[Path]] | None = None
+    """A figure of its own, in place of the panels."""
+
+
+def experiment(design: Design) -> Experiment:
+    """It as ``holdfast reproduce`` knows it."""
+    return Experiment(
+        design.name,
+        design.title,
+        partial(run, design),
+        partial(_tables, design),
+        partial(_figure, design),
+    )
+
+
+def run(
+    design: Design,
+    data: Path | None,
+    full: bool,
+    progress: Progress,
+    seeds: int = SEEDS,
+    apply: Spread | None = None,
+) -> Result:
+    """All points with all seeds; with ``full`` at the thesis' size."""
+    study = conduct(design.name, design.points(full), seeds, design.extra, full, progress, apply)
+    return Result(
+        design.name,
+        {
+            **design.parameters(full),
+            "runs for each point": f"{seeds}, seeds 1 to {seeds}; ± is the standard deviation",
+        },
+        [_row(design, study, dict(key)) for key in study.runs],
+        tuple(design.claims(study)),
+        study,
+    )
+
+
+def _row(design: Design, study: Study, key: Mapping[str, Any]) -> Row:
+    row: Row = dict(key)
+    for quantity in design.quantities:
+        values = study.values(quantity, **key)
+        row[quantity] = study.mean(quantity, **key) if values else None
+        row[f"{quantity}, sd"] = spread(values) if values else None
+    return row
+
+
+def _tables(design: Design, result: Result) -> list[Table]:
+    study: Study = result.exhibit
+    names = [name for name in result.rows[0] if name not in design.quantities and not name.endswith(", sd")]
+    shown = design.quantities if design.shown is None else design.shown
+    whole = Table(
+        "Mean ± standard deviation over seeds",
+        (*names, *shown),
+        [
+            (*(row[name] for name in names), *(plus_minus(row, quantity) for quantity in shown))
+            for row in result.rows
+        ],
+    )
+    return [whole, *design.more_tables(study)]
+
+
+def plus_minus(row: Row, quantity: str) -> str:
+    """A mean with its deviation."""
+    if row[quantity] is None:
+        return "–"
+    return f"{row[quantity]:.4g} ± {row[f'{quantity}, sd']:.2g}"
+
+
+def canvas(columns: int, rows: int, width: float = 4.6, height: float = 3.6) -> Any:
+    """An empty drawing."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
+    return Figure(figsize=(width * columns, height * rows), layout="constrained")
+
+
+def save(drawing: Any, folder: Path, name: str) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.png"
+    drawing.savefig(path, dpi=100, metadata={"Software": None})
+    return [path]
+
+
+def _figure(design: Design, result: Result, folder: Path) -> list[Path]:
+    study: Study = result.exhibit
+    if design.draw is not None:
+        return design.draw(study, folder)
+    panels = design.panels(study)
+    columns = 2 if len(panels) == 4 else min(len(panels), 3)
+    rows = ceil(len(panels) / columns)
+    drawing = canvas(columns, rows)
+    for axes, panel in zip(drawing.subplots(rows, columns, squeeze=False).flat, panels, strict=False):
+        _draw(axes, study, panel)
+    return save(drawing, folder, design.name)
+
+
+MARKS = "osD^vx*P"
+
+
+def _draw(axes: Any, study: Study, panel: Panel) -> None:
+    """A panel; thin bars are the standard deviation.  [D66]"""
+    (_curves if panel.over else _bars)(axes, study, panel)
+    axes.set_title(panel.title, fontsize=10)
+    axes.set_ylabel(panel.unit or panel.quantity)
+    if panel.log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
+
+
+def _bars(axes: Any, study: Study, panel: Panel) -> None:
+    found = [study.values(panel.quantity, **line.where) for line in panel.lines]
+    axes.bar(
+        [line.label for line in panel.lines],
+        [sum(values) / len(values) for values in found],
+        yerr=[spread(values) for values in found],
+        color=[f"C{line.colour}" for line in panel.lines],
+        capsize=2,
+    )
+    axes.tick_params(axis="x", labelsize=6)
+
+
+def _curves(axes: Any, study: Study, panel: Panel) -> None:
+    for number, line in enumerate(panel.lines):
+        at = [dict(key)[panel.over] for key in study.where(**line.where)]
+        at = [x for x in at if not isinstance(x, str)]
+        seen = [(x, study.values(panel.quantity, **line.where, **{panel.over: x})) for x in at]
+        found = [(x, sum(values) / len(values), spread(values)) for x, values in seen if values]
+        axes.errorbar(
+            [x for x, _, _ in found],
+            [mean for _, mean, _ in found],
+            [deviation for _, _, deviation in found],
+            marker=MARKS[number % len(MARKS)],
+            markersize=4,
+            capsize=2,
+            linestyle="--" if "noisy" in line.label else "-",
+            label=line.label,
+        )
+    if panel.paper:
+        axes.plot(*zip(*panel.paper, strict=True), "kx", markersize=8, label="thesis")
+    axes.set_xlabel(panel.over)
+    axes.legend(fontsize=7)

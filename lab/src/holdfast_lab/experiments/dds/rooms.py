@@ -1,0 +1,136 @@
+"""Rooms and their air: what motes measure in them, and what a base station believes of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import pairwise
+from pathlib import Path
+from random import Random
+
+from holdfast.model.instant import MINUTE, SECOND, Instant
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.sim.energy import LISTEN, REST, draw
+from holdfast.sim.frame import NodeId
+from holdfast.sim.radio import CC2420
+
+from .measure import RESTS, Measured
+
+FILE = "berkeley-sdh-rooms/rooms.parquet"
+BEGIN, HOURS = "2013-08-29T16:00", 8
+"""A Thursday in Berkeley from nine to five; by its light readings the file is in UTC."""
+ROOMS = 12
+ENTER, LEAVE = 600.0, 500.0
+TOPIC, CONDITION = "CO2", "Stuffy"
+DEFINITION = (
+    f"topic {TOPIC} (value float)\nstate {CONDITION} on {TOPIC} [value > {ENTER:g}; value < {LEAVE:g}] per "
+    "source"
+)
+STATION, BROKER = 27, 24
+NODES = (0, 3, 6, 15, 17, 19, 21, 29, 31, 33, 42, 45, 48, 8, 10, 12, 2, 4, 14, 20, 28, 34, 43, 47)
+"""Where the rooms' motes stand, spread over the 7 × 7 grid; the first for the first room."""
+
+Course = Sequence[tuple[Instant, bool]]
+"""When a condition began and ceased to hold."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the motes sense, minute by minute."""
+
+    readings: Mapping[NodeId, tuple[float, ...]]
+    start: Instant
+
+    def at(self, node: NodeId, now: Instant) -> float:
+        return self.readings[node][(now - self.start) // MINUTE]
+
+    def __call__(self, node: NodeId, now: Instant, chance: Random) -> dict[str, float]:
+        return {"value": self.at(node, now)}
+
+    def __repr__(self) -> str:
+        text = repr(sorted(self.readings.items()))
+        return f"Trace({blake2b(text.encode(), digest_size=8).hexdigest()}, {self.start})"
+
+
+def read(path: Path, rooms: int, hours: int) -> dict[NodeId, tuple[float, ...]]:
+    """Of the rooms with a reading for every minute those that vary most: the hardest for a filter."""
+    import numpy as np
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    begin = np.datetime64(BEGIN, "ns")
+    inside = (pc.field("time") >= begin) & (pc.field("time") < begin + np.timedelta64(hours, "h"))
+    table = pq.read_table(path, columns=["time", "room", "co2"], filters=inside).sort_by("time")
+    complete: dict[str, tuple[float, ...]] = {}
+    for room in sorted(table["room"].unique().to_pylist()):
+        values = table.filter(pc.equal(table["room"], room))["co2"].to_pylist()
+        if len(values) == hours * 60 and all(value is not None and value == value for value in values):
+            complete[room] = tuple(round(value, 1) for value in values)
+    varying = sorted(complete, key=lambda room: (min(complete[room]) - max(complete[room]), room))
+    return {node: complete[room] for node, room in zip(NODES, varying[:rooms], strict=False)}
+
+
+def turns(values: Sequence[tuple[Instant, float]]) -> list[tuple[Instant, bool]]:
+    """When the condition starts and ends in readings that come at these times."""
+    found: list[tuple[Instant, bool]] = []
+    holds = False
+    for time, value in values:
+        if (value < LEAVE) if holds else (value > ENTER):
+            holds = not holds
+            found.append((time, holds))
+    return found
+
+
+def wrong(truth: Course, belief: Course, end: Instant) -> Instant:
+    """For how long two courses of a condition differ, up to an end."""
+    times = [*sorted({time for time, _ in (*truth, *belief) if time < end}), end]
+    return sum(
+        following - time for time, following in pairwise(times) if _at(truth, time) != _at(belief, time)
+    )
+
+
+def _at(course: Course, time: Instant) -> bool:
+    place = bisect_right(course, time, key=lambda turn: turn[0])
+    return bool(place) and course[place - 1][1]
+
+
+def believed(run: Run) -> Measured:
+    """What the base station knew of the rooms, beside what the motes measured."""
+    trace = run.scenario.readings
+    assert isinstance(trace, Trace)
+    states = any(each.interest.condition for each in run.scenario.subscriptions)
+    phases: dict[NodeId, Instant] = dict.fromkeys(trace.readings, 0)
+    came: dict[NodeId, list[tuple[Instant, Instant]]] = {node: [] for node in trace.readings}
+    for name, sample in run.account.samples.items():
+        phases[int(name.origin)] = (sample.time - trace.start) % MINUTE
+        if STATION in sample.came:
+            came[int(name.origin)].append((sample.came[STATION], sample.time))
+    end = run.scenario.start + run.scenario.duration
+    same, error, transitions = True, 0, 0
+    for node, arrivals in came.items():
+        began = trace.start + phases[node]
+        truth = turns([(began + i * MINUTE, value) for i, value in enumerate(trace.readings[node])])
+        transitions += len(truth)
+        arrivals.sort()
+        if states:
+            belief = [(at, _at(truth, time)) for at, time in arrivals]
+            same = same and [time for _, time in arrivals] == [time for time, _ in truth]
+        else:
+            belief = turns([(at, trace.at(node, time)) for at, time in arrivals])
+        error += wrong(truth, belief, end)
+    hours = len(came) * run.scenario.duration / (60 * MINUTE)
+    return {
+        "transitions": transitions,
+        "same": float(same) if states else None,
+        "wrong s/h": error / SECOND / hours,
+        "messages": run.messages["Data"] + run.messages["Ack"],
+        "resting mJ": _resting(run),
+    }
+
+
+def _resting(run: Run) -> float:
+    """What all nodes would use if they slept all the time."""
+    drawn = draw(run.scenario.platform, RESTS["sleeping"], CC2420.power_dbm)
+    return len(run.network.nodes) * (drawn.radio[LISTEN] + drawn.mcu[REST]) * run.network.now / SECOND

@@ -1,0 +1,75 @@
+"""The document's figures: both loads against the number of subscriptions, and recall."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UsageError
+
+from ..experiment import Result
+from .grid import Exhibit, Grid, Quantity, publication_load, recall, subscription_load
+from .setting import CENTRALIZED, EXACT, FSF, MULTI_JOIN, NAIVE, PLACEMENT
+
+STYLES = {
+    CENTRALIZED: ("tab:gray", "v", "-"),
+    NAIVE: ("tab:red", "s", "-"),
+    PLACEMENT: ("tab:orange", "^", "-"),
+    MULTI_JOIN: ("tab:green", "D", "-"),
+    FSF: ("tab:blue", "o", "-"),
+    EXACT: ("tab:purple", "x", "--"),
+}
+FIGURES = {
+    "fsf-small": (4, 5),
+    "fsf-medium": (6, 7),
+    "fsf-large-network": (8, 9),
+    "fsf-large-sources": (10, 11),
+}
+RECALLS = 12
+LEAST = 0.9
+"""Where the axis of recall begins, unless something lies below."""
+
+
+def figure(result: Result, folder: Path) -> list[Path]:
+    """Subscription load, event load and recall; bars are the standard deviation over seeds."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
+    exhibit: Exhibit = result.exhibit
+    grid = exhibit.grid
+    drawing = Figure(figsize=(14, 4.2), layout="constrained")
+    operators, events, recalls = drawing.subplots(1, 3)
+    first, second = FIGURES[result.experiment]
+    _lines(operators, grid, subscription_load, grid.approaches)
+    operators.set_title(f"Figure {first}: operators over links")
+    _lines(events, grid, publication_load, grid.approaches)
+    events.set_title(f"Figure {second}: events over links")
+    _lines(recalls, grid, recall, [FSF, EXACT])
+    recalls.set_title(f"Figure {RECALLS}: recall")
+    recalls.set_ylim(min(LEAST, *(grid.mean(recall, FSF, n) for n in grid.counts)), 1.005)
+    operators.legend(fontsize=8)
+    for panel in (operators, events):
+        panel.set_ylim(bottom=0)
+        panel.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result.experiment}.png"
+    drawing.savefig(path, dpi=90, metadata={"Software": None})
+    return [path]
+
+
+def _lines(panel: Any, grid: Grid, quantity: Quantity, approaches: list[str]) -> None:
+    for approach in approaches:
+        colour, marker, dashes = STYLES[approach]
+        panel.errorbar(
+            grid.counts,
+            [grid.mean(quantity, approach, n) for n in grid.counts],
+            [grid.spread(quantity, approach, n) for n in grid.counts],
+            color=colour,
+            marker=marker,
+            linestyle=dashes,
+            markersize=4,
+            capsize=2,
+            label=approach,
+        )
+    panel.set_xlabel("subscriptions")

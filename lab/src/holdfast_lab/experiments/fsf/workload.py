@@ -1,0 +1,98 @@
+"""The subscriptions, drawn as the document says, and what each of them is owed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from holdfast.model.correlation import Correlation, Filter
+
+from .oracle import taking_part
+from .setting import Setting
+from .stream import ATTRIBUTES, Quartiles, Stretch, quartiles, sensor
+
+Event = tuple[str, int]
+"""A simple event by its sensor and time."""
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """Somebody at a node who subscribes, and the events that are owed for it."""
+
+    name: str
+    node: str
+    station: int
+    wanted: Correlation
+    owed: frozenset[Event]
+
+
+class Workload(NamedTuple):
+    """Subscriptions in the order in which they come, and how many draws were empty and drawn again."""
+
+    subscriptions: tuple[Subscription, ...]
+    redrawn: int
+
+
+def workload(
+    setting: Setting, stretch: Stretch, nodes: Sequence[str], count: int, random: np.random.Generator
+) -> Workload:
+    """Evenly over the stations, at nodes by chance; each has at least one complex event in the stretch."""
+    spread = {name: quartiles(series) for name, series in stretch.series.items()}
+    made: list[Subscription] = []
+    redrawn = 0
+    while len(made) < count:
+        station = stretch.stations[len(made) % setting.groups]
+        wanted = correlation(setting, station, spread, random)
+        owed = owing(wanted, stretch)
+        if owed:
+            node = nodes[int(random.integers(len(nodes)))]
+            made.append(Subscription(f"s{len(made)}", node, station, wanted, owed))
+        else:
+            redrawn += 1
+    return Workload(tuple(made), redrawn)
+
+
+def correlation(
+    setting: Setting, station: int, spread: dict[str, Quartiles], random: np.random.Generator
+) -> Correlation:
+    """Ranges about the medians of some of a station's streams.
+
+    Each end lies off the median by a Pareto variable of skew 1, at least by the distance of the quartile on
+    its side times the setting's scale.  The ends are drawn apart: were both off by the same, a box that a
+    set of boxes covers would be covered by one of them, and set filtering could gain nothing.
+    """
+    least, most = setting.attributes
+    size = int(random.integers(least, most + 1))
+    chosen = sorted(random.choice(len(ATTRIBUTES), size, replace=False))
+    filters = []
+    for i in chosen:
+        name = sensor(station, ATTRIBUTES[i])
+        below, above = setting.scale * (1 + random.pareto(1.0, 2))
+        middle = spread[name]
+        low, high = middle.median - below * middle.below, middle.median + above * middle.above
+        filters.append(Filter(ATTRIBUTES[i], float(low), float(high), name))
+    return Correlation(tuple(filters), setting.within)
+
+
+def owing(wanted: Correlation, stretch: Stretch) -> frozenset[Event]:
+    """The events of the stretch that take part in a complex event of the subscription."""
+    names = [str(one.sensor) for one in wanted.filters]
+    matching = [
+        times[(one.low <= values) & (values <= one.high)]
+        for one, (times, values) in zip(wanted.filters, map(stretch.series.__getitem__, names), strict=True)
+    ]
+    taking = taking_part(matching, wanted.within)
+    return frozenset(
+        (name, int(time))
+        for name, times, takes in zip(names, matching, taking, strict=True)
+        for time in times[takes]
+    )
+
+
+def selectivity(subscription: Subscription, stretch: Stretch) -> float:
+    """Which part of the events of its sensors a subscription is owed."""
+    there = sum(len(stretch.series[str(one.sensor)].times) for one in subscription.wanted.filters)
+    return len(subscription.owed) / there

@@ -1,0 +1,53 @@
+"""Average hops against the diameter, printed, computed and measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.errors import UsageError
+
+from ..experiment import Result
+
+
+def figure(result: Result, folder: Path) -> list[Path]:
+    """The ten networks side by side, and what share of the traffic their roots carry."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
+    rows = result.rows
+    at = range(len(rows))
+    names = [row["network"] for row in rows]
+    drawing = Figure(figsize=(11, 4.6), layout="constrained")
+    hops, share = drawing.subplots(1, 2, width_ratios=(3, 2))
+    hops.bar(at, [row["diameter"] for row in rows], color="0.9", label="diameter")
+    hops.bar(
+        at,
+        [row["measured hops"] for row in rows],
+        width=0.5,
+        color="tab:blue",
+        label="measured on the overlay",
+    )
+    hops.plot(at, [row["paper hops"] for row in rows], "kx", label="document")
+    hops.plot(
+        at, [0.95 * row["diameter"] for row in rows], "_", color="tab:red", markersize=22, label="0.95 D"
+    )
+    hops.set_xticks(at, names, rotation=40, ha="right")
+    hops.set_ylabel("hops between brokers")
+    hops.set_title("How far an event travels")
+    hops.legend(fontsize=8, loc="upper left")
+    branches = [int(name.split("-")[0]) for name in names]
+    steps = range(2, 13)
+    share.plot(steps, [(b - 1) / b for b in steps], "-", color="0.6", label="(B - 1) / B")
+    share.plot(
+        branches, [row["measured root share"] for row in rows], "o", color="tab:blue", label="measured"
+    )
+    share.set_xlabel("branches at the root, B")
+    share.set_ylabel("share of the notifications")
+    share.set_ylim(0, 1)
+    share.set_title("What passes the root")
+    share.legend(fontsize=8, loc="lower right")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result.experiment}.png"
+    drawing.savefig(path, dpi=110, metadata={"Software": None})
+    return [path]

@@ -1,0 +1,128 @@
+"""The same notifications by other means: rolling windows of pandas, written from the definition.  [F85]
+
+It knows none of our machines: for each road it takes the mean of a window, both ends included, at every time
+of a reading and at every time at which one has left, and asks there whether the condition is on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import Duration, Instant
+
+from .definition import CONGESTION, HIGH, LOOP_WINDOW, NEAR, REACH, SLOW, SPEED_WINDOW, Limits
+from .scene import Scene, user_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Said(NamedTuple):
+    """A notification: what two computations must agree on."""
+
+    component: str
+    scope: str | None
+    status: str
+    time: Instant
+    since: Instant | None
+    value: float | None
+
+
+def computed(scene: Scene, limits: Limits) -> list[Said]:
+    """Everything that is said of a scene, in order."""
+    pandas = _pandas()
+    readings = pandas.DataFrame(
+        {
+            "road": scene.traffic.roads,
+            "time": pandas.to_datetime(scene.traffic.times, unit="us"),
+            "loop": scene.densities,
+            "pace": np.where(scene.traffic.vehicles > 0, scene.paces, np.nan),
+        }
+    )
+    last = pandas.Timestamp(scene.last, unit="us")
+    said: list[Said] = []
+    for index, of_road in readings.groupby("road"):
+        road = scene.map.roads[int(index)]
+        by_time = of_road.set_index("time")
+        loop = _windowed(by_time["loop"], LOOP_WINDOW, last)
+        pace = _windowed(by_time["pace"].dropna(), SPEED_WINDOW, last)
+        high = _toggled(loop, loop > limits.busy, loop < limits.busy)
+        slow = _toggled(pace, pace < limits.slow, pace > limits.fast)
+        congested = _congested(high, slow)
+        for component, events in ((HIGH, high), (SLOW, slow), (CONGESTION, congested)):
+            said += _lasting(component, road.name, events)
+        said += _near(scene, road.name, scene.map.hops[:, road.start] <= REACH, congested)
+    return sorted(said, key=order)
+
+
+def order(said: Said) -> Any:
+    """Where a notification stands in an output."""
+    return (said.time, said.component, said.scope or "", said.status)
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise UsageError(
+            "the computation to compare with needs pandas: pip install 'holdfast[spark]'"
+        ) from error
+    return pandas
+
+
+def _windowed(values: pd.Series, window: Duration, last: pd.Timestamp) -> pd.Series:
+    """The mean of the window at every reading, and a microsecond after one is as old as the window."""
+    pandas = _pandas()
+    length = pandas.Timedelta(window, unit="us")
+    left = values.index + length + pandas.Timedelta(1, unit="us")
+    at = values.index.union(left)
+    rolling = values.reindex(at[at <= last]).rolling(length, min_periods=1, closed="both")
+    return rolling.apply(_mean, raw=True)
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    there = values[~np.isnan(values)]
+    return math.fsum(there) / len(there)
+
+
+def _toggled(values: pd.Series, starts: pd.Series, ends: pd.Series) -> pd.DataFrame:
+    """When a condition starts (1) and ends (-1), with the value there; what does neither changes nothing."""
+    state = values.where(starts | ends).mask(starts, 1.0).mask(ends, 0.0).ffill().fillna(0.0)
+    change = state.diff().fillna(state)
+    return _pandas().DataFrame({"change": change, "value": values})[change != 0]
+
+
+def _congested(high: pd.DataFrame, slow: pd.DataFrame) -> pd.DataFrame:
+    """From when the road is both busy and slow until it is no longer slow."""
+    at = high.index.union(slow.index)
+    busy = high["change"].reindex(at).ffill() == 1
+    slowly = slow["change"].reindex(at).ffill()
+    level = slow["value"].reindex(at).ffill()
+    return _toggled(level, busy & (slowly == 1), slowly == -1)
+
+
+def _lasting(component: str, scope: str, events: pd.DataFrame) -> list[Said]:
+    since: Instant | None = None
+    found = []
+    for at, change, value in zip(_micros(events), events["change"], events["value"], strict=True):
+        found.append(Said(component, scope, "ingress" if change == 1 else "egress", at, since, float(value)))
+        since = at if change == 1 else None
+    return found
+
+
+def _near(scene: Scene, road: str, close: NDArray[np.bool_], congested: pd.DataFrame) -> list[Said]:
+    """A report to every user whose last junction is close, of each start and each end."""
+    return [
+        Said(NEAR, f"{user_name(int(user))},{road}", "atomic", at, None, float(value))
+        for at, value in zip(_micros(congested), congested["value"], strict=True)
+        for user in np.flatnonzero(close[scene.users[:, np.searchsorted(scene.times, at, side="right") - 1]])
+    ]
+
+
+def _micros(events: pd.DataFrame) -> list[Instant]:
+    return [int(at) for at in events.index.astype("datetime64[us]").astype("int64")]

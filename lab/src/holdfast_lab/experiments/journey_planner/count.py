@@ -1,0 +1,204 @@
+"""What is counted in a run, line by line as in the thesis' Tables 5.17 to 5.21."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from holdfast.compilers.detector import scope, smc
+from holdfast.machines.detector.component import Told
+from holdfast.machines.detector.knowledge import of_event
+from holdfast.model.event import Event, Value
+from holdfast.runtimes.local.engine import Engine
+
+from . import network
+from .central import Said, computed
+from .definition import (
+    COMPONENTS,
+    CONGESTION,
+    HIGH,
+    LOOP,
+    NEAR,
+    READINGS,
+    SLOW,
+    SPEED,
+    USER,
+    Limits,
+    components,
+    definition,
+)
+from .deployment import Host, distributed, in_one_piece
+from .network import Account
+from .roads import HOURS
+from .scene import Scene, user_name
+
+Counts = Mapping[str, int | None]
+"""By the names of `LINES`; ``None`` is not measured."""
+
+
+class Line(NamedTuple):
+    """A line of a table: the thesis' figures of both experiments, and how ours are counted."""
+
+    table: str
+    called: str
+    paper: tuple[int | None, int | None]
+    how: str
+
+
+GIVEN = "Table 5.17: parameters"
+SETUP = "Table 5.18: operation"
+WORK = "Table 5.19: processing"
+STORED = "Table 5.20: storage"
+SENT = "Table 5.21: communication"
+OURS = "Beyond the tables"
+
+LINES: Mapping[str, Line] = {
+    "roads": Line(GIVEN, "roads", (60, 60), "that are watched; each has a loop and a camera"),
+    "hours": Line(GIVEN, "hours", (20, 20), "from 1 AM to 9 PM"),
+    "users": Line(GIVEN, "applications", (500, 500), "one with each user, who has a location sensor"),
+    "insertions": Line(GIVEN, "SMC insertions", (4, 4), "components of the definition"),
+    LOOP: Line(GIVEN, "loop publications", (4_320_000, 4_320_000), "readings of roads"),
+    SPEED: Line(GIVEN, "speed publications", (330_736, 494_682), "readings in which a vehicle came"),
+    USER: Line(GIVEN, "user publications", (36_000_000, 36_000_000), "positions, one every 5 min"),
+    "smcs": Line(SETUP, "decomposed SMCs", (876, 876), "hosts"),
+    f"smcs {NEAR}": Line(SETUP, f"{NEAR} SMCs", (500, 500), "one with each user"),
+    f"smcs {CONGESTION}": Line(SETUP, f"{CONGESTION} SMCs", (256, 256), "16 segments of each query"),
+    f"smcs {SLOW}": Line(SETUP, f"{SLOW} SMCs", (60, 60), "one with each camera"),
+    f"smcs {HIGH}": Line(SETUP, f"{HIGH} SMCs", (60, 60), "one with each loop"),
+    "subscribers": Line(SETUP, "subscribers", (1376, 1376), "applications and information spaces"),
+    "subscriptions": Line(SETUP, "subscriptions", (2132, 2132), "of both"),
+    "subscriptions InfoS": Line(SETUP, "subscriptions by InfoSs", (1632, 1632), "topics of hosts"),
+    f"received {HIGH}": Line(WORK, f"most events, {HIGH}", (72_000, 72_000), "at one information space"),
+    f"received {SLOW}": Line(WORK, f"most events, {SLOW}", (11_548, 17_940), "at one information space"),
+    f"received {CONGESTION}": Line(
+        WORK, f"most events, {CONGESTION}", (236, 701), "at one information space"
+    ),
+    f"received {NEAR}": Line(WORK, f"most events, {NEAR}", (72_168, 72_296), "at one information space"),
+    f"combinations {HIGH}": Line(WORK, f"most evaluations, {HIGH}", (1, 1), "combinations with an event"),
+    f"combinations {SLOW}": Line(WORK, f"most evaluations, {SLOW}", (1, 1), "combinations with an event"),
+    f"combinations {CONGESTION}": Line(
+        WORK, f"most evaluations, {CONGESTION}", (10, 14), "an event times what the other query holds"
+    ),
+    "whole": Line(WORK, "the same, in one piece", (74, 90), "as if it were not decomposed"),
+    f"combinations {NEAR}": Line(WORK, f"most evaluations, {NEAR}", (1, 1), "combinations with an event"),
+    HIGH: Line(WORK, f"{HIGH} publications", (842, 2540), "starts and ends"),
+    SLOW: Line(WORK, f"{SLOW} publications", (774, 1048), "starts and ends"),
+    CONGESTION: Line(WORK, f"{CONGESTION} publications", (168, 296), "starts and ends"),
+    NEAR: Line(WORK, f"{NEAR} publications", (4032, 7104), "reports to users"),
+    "placed": Line(STORED, "most SMCs placed on a node", (1, 1), "hosts of a node"),
+    "spawned": Line(STORED, "most SMCs observed on a node", (4, 6), "conditions at once at one part"),
+    f"points {HIGH}": Line(STORED, f"most KPs, {HIGH}", (30, 30), "after an evaluation"),
+    f"points {SLOW}": Line(STORED, f"most KPs, {SLOW}", (37, 30), "after an evaluation"),
+    f"points {CONGESTION}": Line(STORED, f"most KPs, {CONGESTION}", (14, 21), "after an evaluation"),
+    f"points {NEAR}": Line(STORED, f"most KPs, {NEAR}", (2, 2), "the user's position is one"),
+    "latest": Line(STORED, "events stored at Pub/Sub", (620, 620), "the latest of each sensor"),
+    "subscriptions most": Line(SENT, "most subscriptions of an InfoS", (2, 2), "topics of a host"),
+    "published": Line(SENT, "publications", (40_656_552, 40_825_670), "of sensors and components"),
+    "external": Line(SENT, "external publications", (40_650_736, 40_814_682), "of sensors"),
+    "internal": Line(SENT, "internal publications", (5816, 10_988), "of components"),
+    "disseminated": Line(SENT, "disseminated", (1784, 3884), "wanted on another node than the publisher's"),
+    "delivered": Line(SENT, "delivered in the network", (109_856, 205_408), "to each host on another node"),
+    "local": Line(SENT, "delivered locally", (40_654_768, 40_821_786), "on the publisher's node"),
+    "local clients": Line(SENT, "locally, to clients", (4032, 7104), "reports to the user's application"),
+    "local InfoS": Line(SENT, "locally, to InfoSs", (40_650_736, 40_814_682), "to hosts"),
+    "effective": Line(OURS, f"{CONGESTION} parts that detect", (16, 16), "have published something"),
+    "examined": Line(
+        OURS, f"our machine's evaluations, {CONGESTION}", (None, None), "most in one evaluation"
+    ),
+    "shared for twice": Line(OURS, "shared SMCs for twice the users", (None, None), "all but those of users"),
+    "differ nodes": Line(OURS, "nodes and pandas differ in", (None, None), "notifications that only one has"),
+    "differ process": Line(OURS, "one process and pandas differ in", (None, None), "the same"),
+}
+
+
+def measure(scene: Scene, limits: Limits, segments: Sequence[Sequence[str]], *, in_process: bool) -> Counts:
+    """Run a scene on nodes, with pandas and, if asked for, in one process."""
+    smcs = {name: smc(component) for name, component in components(limits).items()}
+    roads = [scene.map.roads[i].name for i in scene.roads]
+    users = [user_name(user) for user in range(len(scene.users))]
+    hosts = distributed(smcs, roads, segments, users)
+    twice = distributed(smcs, roads, segments, [*users, *(f"{user}b" for user in users)])
+    events = list(scene.events())
+    until = scene.last + 1
+    account = network.run(hosts, map(of_event, events), until)
+    below = [told.event for told in account.told if told.event.topic in (HIGH, SLOW)]
+    whole = network.run([in_one_piece(smcs[CONGESTION])], below, until)
+    said = computed(scene, limits)
+    return {
+        "roads": len(roads),
+        "hours": HOURS,
+        "insertions": len(smcs),
+        "latest": len({event.source for event in events}),
+        "whole": whole.combinations.of[CONGESTION],
+        "shared for twice": sum(host.smc.topic != NEAR for host in twice),
+        "differ nodes": differing(map(_told, account.told), said),
+        "differ process": differing(_in_process(limits, events), said) if in_process else None,
+        **_of_hosts(hosts, len(users)),
+        **_of_account(account),
+    }
+
+
+def _in_process(limits: Limits, events: Sequence[Event]) -> Iterator[Said]:
+    """What the components say in one process."""
+    engine = Engine(definition(limits))
+    for note in (*engine.run(events), *engine.finish()):
+        value = _value(note.event.attributes)
+        yield Said(note.subscription, note.scope, note.status, note.event.time, note.since, value)
+
+
+def _of_hosts(hosts: Sequence[Host], users: int) -> dict[str, int]:
+    smcs = Counter(host.smc.topic for host in hosts)
+    subscriptions = [len(host.subscriptions) for host in hosts]
+    return {
+        "users": users,
+        "smcs": len(hosts),
+        **{f"smcs {name}": smcs[name] for name in COMPONENTS},
+        "subscribers": users + len(hosts),
+        "subscriptions": users + sum(subscriptions),
+        "subscriptions InfoS": sum(subscriptions),
+        "subscriptions most": max(subscriptions),
+        "placed": max(Counter(host.node for host in hosts).values()),
+    }
+
+
+def _of_account(account: Account) -> dict[str, int]:
+    external, internal = (sum(account.published[t] for t in topics) for topics in (READINGS, COMPONENTS))
+    return {
+        **{topic: account.published[topic] for topic in (*READINGS, *COMPONENTS)},
+        **{f"received {name}": account.received.of[name] for name in COMPONENTS},
+        **{f"combinations {name}": account.combinations.of[name] for name in COMPONENTS},
+        **{f"points {name}": account.points.of[name] for name in COMPONENTS},
+        "spawned": account.spawned.of[CONGESTION],
+        "effective": account.detecting[CONGESTION],
+        "examined": account.examined.of[CONGESTION],
+        "published": external + internal,
+        "external": external,
+        "internal": internal,
+        "disseminated": account.disseminated.total(),
+        "delivered": account.delivered.total(),
+        "local": account.local.total(),
+        "local clients": account.local[NEAR],
+        "local InfoS": account.local.total() - account.local[NEAR],
+    }
+
+
+# --- what was said -----------------------------------------------------------------------------
+
+
+def differing(ours: Iterable[Said], theirs: Iterable[Said]) -> int:
+    """How many notifications only one of the two has."""
+    a, b = Counter(ours), Counter(theirs)
+    return ((a - b) + (b - a)).total()
+
+
+def _told(told: Told) -> Said:
+    known = told.event
+    value = _value(known.attributes)
+    return Said(known.topic, scope(told.id), known.status, known.time, told.since, value)
+
+
+def _value(attributes: Mapping[str, Value]) -> float | None:
+    found = attributes["value"] if "value" in attributes else attributes["level"]
+    assert found is None or isinstance(found, float)
+    return found

@@ -1,0 +1,81 @@
+"""Which component runs on which node, and what it subscribes to.
+
+The thesis' placing [SPS §5.9.3.1; F71, F73, F74]: ``IL_High`` and ``CarSpeed_Slow`` are cut by road and each
+part stands with the sensor it listens to; ``TrafficCongestion`` is cut along both its queries into 16
+segments of roads each, 256 parts on nodes of their own, of which only those with the same segment twice can
+ever detect something; every user carries a ``TrafficCongestionNear``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from holdfast.machines.detector.smc import Smc
+
+from .definition import CONGESTION, HIGH, LOOP, NEAR, SLOW, SPEED, USER
+from .roads import Map
+
+SEGMENTS = 16
+
+
+class Subscription(NamedTuple):
+    """A topic, and the roads (of users: the names) of which a host wants to know; ``None`` is all."""
+
+    topic: str
+    among: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Host:
+    """A component, or a part of one, on a node, and its subscriptions."""
+
+    node: str
+    smc: Smc
+    subscriptions: tuple[Subscription, ...]
+
+
+def distributed(
+    smcs: Mapping[str, Smc], roads: Sequence[str], segments: Sequence[Sequence[str]], users: Iterable[str]
+) -> list[Host]:
+    """The components as the thesis cuts and places them."""
+    pieces = [frozenset(segment) for segment in segments]
+    return [
+        *(_beside(smcs[HIGH], LOOP, "loop", road) for road in roads),
+        *(_beside(smcs[SLOW], SPEED, "camera", road) for road in roads),
+        *(
+            Host(f"segments-{i}-{j}", smcs[CONGESTION], (Subscription(HIGH, a), Subscription(SLOW, b)))
+            for i, a in enumerate(pieces)
+            for j, b in enumerate(pieces)
+        ),
+        *(
+            Host(user, smcs[NEAR], (Subscription(CONGESTION), Subscription(USER, frozenset([user]))))
+            for user in users
+        ),
+    ]
+
+
+def _beside(smc: Smc, topic: str, sensor: str, road: str) -> Host:
+    return Host(f"{sensor}-{road}", smc, (Subscription(topic, frozenset([road])),))
+
+
+def in_one_piece(smc: Smc) -> Host:
+    """A component that is not cut: what the thesis compares with."""
+    return Host(f"all of {smc.topic}", smc, tuple(map(Subscription, smc.topics)))
+
+
+def segments(map: Map, roads: Sequence[int], count: int = SEGMENTS) -> list[list[str]]:
+    """The roads in so many pieces of equal size that lie together: halved by longitude, each half by
+    latitude, and so on."""
+    pieces = [list(roads)]
+    axis = 0
+    while len(pieces) < count:
+        pieces = [half for piece in pieces for half in _halves(map, piece, axis)]
+        axis = 1 - axis
+    return [[map.roads[i].name for i in piece] for piece in pieces]
+
+
+def _halves(map: Map, roads: Sequence[int], axis: int) -> tuple[list[int], list[int]]:
+    ordered = sorted(roads, key=lambda i: (map.degrees[map.roads[i].start][axis], i))
+    return ordered[: len(ordered) // 2], ordered[len(ordered) // 2 :]

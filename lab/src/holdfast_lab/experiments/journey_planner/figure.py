@@ -1,0 +1,124 @@
+"""The picture: where congestion was, and how it came about on one road."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import HOUR, Instant
+
+from ..experiment import Result
+from .central import Said
+from .definition import CONGESTION, HIGH, NEAR, SLOW, Limits
+from .roads import FIRST_HOUR
+from .scene import Scene
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """What the figure draws: both days, and the limits of their conditions."""
+
+    days: Sequence[tuple[Scene, Sequence[Said]]]
+    limits: Limits
+
+
+def figure(result: Result, folder: Path) -> list[Path]:
+    """The roads and what was reported of each; of the one with most reports, the day with most."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
+    exhibit: Exhibit = result.exhibit
+    scene, said = max(exhibit.days, key=lambda one: sum(s.component == NEAR for s in one[1]))
+    drawing = Figure(figsize=(12, 6.5), layout="constrained")
+    grid = drawing.add_gridspec(3, 2, width_ratios=(5, 6), height_ratios=(3, 3, 2))
+    _map(drawing.add_subplot(grid[:, 0]), scene, said)
+    upper = drawing.add_subplot(grid[0, 1])
+    panels = [upper, *(drawing.add_subplot(grid[i, 1], sharex=upper) for i in (1, 2))]
+    _day(panels, exhibit.limits, scene, said)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result.experiment}.png"
+    drawing.savefig(path, dpi=110, metadata={"Software": None})
+    return [path]
+
+
+def _map(axes: Any, scene: Scene, said: Sequence[Said]) -> None:
+    """All roads, those that are watched, and those of which users were told."""
+    reports = Counter(_road(one) for one in said if one.component == NEAR)
+    map = scene.map
+    for index, road in enumerate(map.roads):
+        (x1, y1), (x2, y2) = map.degrees[road.start], map.degrees[road.end]
+        told, watched = reports[road.name], index in scene.roads
+        color = "tab:red" if told else "tab:blue" if watched else "0.8"
+        axes.plot(
+            [x1, x2], [y1, y2], color=color, linewidth=3 if told else 1.6 if watched else 0.7,
+            zorder=2 + watched + bool(told), solid_capstyle="round",
+        )  # fmt: skip
+    axes.set_aspect(1 / np.cos(np.radians(np.mean([y for _, y in map.degrees]))))
+    west, south = np.quantile(map.degrees, 0.02, axis=0) - 0.01
+    east, north = np.quantile(map.degrees, 0.98, axis=0) + 0.01
+    axes.set_xlim(west, east)
+    axes.set_ylim(south, north)
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.set_title(
+        f"{scene.day:%A %Y-%m-%d}: {len(scene.roads)} roads are watched (blue),\n"
+        f"{len(reports)} were congested (red): {reports.total()} reports to {len(scene.users)} users",
+        fontsize=10,
+    )
+
+
+def _day(panels: Sequence[Any], limits: Limits, scene: Scene, said: Sequence[Said]) -> None:
+    """Readings of the road with most reports, and when each condition held."""
+    reports = Counter(_road(one) for one in said if one.component == NEAR)
+    if not reports:
+        panels[0].set_title("no congestion", fontsize=10)
+        return
+    name = min(reports, key=lambda road: (-reports[road], road))
+    index = next(i for i, road in enumerate(scene.map.roads) if road.name == name)
+    mine = scene.traffic.roads == index
+    start = int(scene.times[0])
+    hours = FIRST_HOUR + (scene.traffic.times[mine] - start) / HOUR
+    driven = scene.traffic.vehicles[mine] > 0
+    loop, pace, held = panels
+    loop.plot(hours, scene.densities[mine], color="0.3", linewidth=0.9)
+    loop.axhline(limits.busy, color="tab:red", linewidth=0.8)
+    loop.set_ylabel("vehicles / km")
+    loop.set_title(f"road {name}: loop, speed, and the conditions that held", fontsize=10)
+    pace.plot(hours[driven], scene.paces[mine][driven], color="0.3", linewidth=0.9)
+    for limit in (limits.slow, limits.fast):
+        pace.axhline(limit, color="tab:red", linewidth=0.8)
+    pace.set_ylabel("% of normal speed")
+    pace.set_ylim(0, 150)
+    colors = {HIGH: "tab:orange", SLOW: "tab:purple", CONGESTION: "tab:red"}
+    for row, (component, color) in enumerate(colors.items()):
+        for begin, end in _spans(said, component, name, scene.last):
+            left, right = (FIRST_HOUR + (at - start) / HOUR for at in (begin, end))
+            held.barh(row, right - left, left=left, height=0.5, color=color)
+    for at, count in sorted(
+        Counter(s.time for s in said if s.component == NEAR and _road(s) == name).items()
+    ):
+        hour = FIRST_HOUR + (at - start) / HOUR
+        held.annotate(f"{count} told", (hour, 2.45), fontsize=6, rotation=60, ha="left", va="bottom")
+    held.set_ylim(-0.5, 4.2)
+    held.set_yticks(range(3), list(colors), fontsize=8)
+    held.set_xticks(range(0, 24, 3))
+    held.set_xlabel("hour of the day; above: how many users were told")
+
+
+def _road(said: Said) -> str:
+    return (said.scope or "").rpartition(",")[2]
+
+
+def _spans(said: Sequence[Said], component: str, scope: str, last: Instant) -> list[tuple[Instant, Instant]]:
+    """From when until when a condition held."""
+    mine = [s for s in said if s.component == component and s.scope == scope]
+    starts = [s.time for s in mine if s.status == "ingress"]
+    ends = [s.time for s in mine if s.status == "egress"]
+    return list(zip(starts, [*ends, last], strict=False))

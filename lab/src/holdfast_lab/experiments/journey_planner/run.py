@@ -1,0 +1,189 @@
+"""The experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import journal
+from ..data import locate
+from ..experiment import Experiment, Progress, Result
+from .central import computed
+from .claim import PAPER, claims
+from .count import Counts, measure
+from .definition import Limits
+from .deployment import SEGMENTS, segments
+from .figure import Exhibit, figure
+from .roads import FILE, METADATA, Map, Traffic, busiest, days, density, fullest, read_map, read_traffic
+from .scene import Scene, scene
+from .table import THESIS, row, tables
+
+NAME = "journey-planner"
+CODE = ("holdfast_lab/experiments/journey_planner", "holdfast/machines/detector")
+"""The sources on which a day depends."""
+ROADS, USERS, SEED = 60, 500, 2006
+EXPERIMENTS = {"Exp1": 5, "Exp2": 3}
+"""A Saturday and a Thursday, as in the thesis."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is varied to see what the outcome depends on."""
+
+    name: str = "as described"
+    slow: float = 40.0
+    fast: float = 50.0
+    in_turn: bool = False
+    all_roads: bool = False
+
+
+MAIN = Setting()
+VARIANTS = (
+    Setting("slow 50 to 67 %", 50.0, 67.0),
+    Setting("slow 67 to 85 %", 67.0, 85.0),
+    Setting("segments in turn", in_turn=True),
+    Setting("all roads", all_roads=True),
+)
+
+
+@dataclass(frozen=True)
+class World:
+    """The map, all readings, the roads that are watched, when one is busy, and how many users there are."""
+
+    map: Map
+    traffic: Traffic
+    roads: tuple[int, ...]
+    busy: float
+    users: int = USERS
+
+    def limits(self, setting: Setting) -> Limits:
+        """When conditions start and end."""
+        return Limits(self.busy, setting.slow, setting.fast)
+
+    def scene(self, setting: Setting, day: date) -> Scene:
+        """A day on the roads of a setting."""
+        roads = range(len(self.map.roads)) if setting.all_roads else self.roads
+        return scene(day, self.map, roads, self.traffic, self.users, SEED)
+
+    def counts(self, setting: Setting, day: date, *, in_process: bool) -> Counts:
+        """What is counted on a day."""
+        staged = self.scene(setting, day)
+        cut = segments(self.map, staged.roads)
+        if setting.in_turn:
+            cut = [[self.map.roads[i].name for i in staged.roads[n::SEGMENTS]] for n in range(SEGMENTS)]
+        return measure(staged, self.limits(setting), cut, in_process=in_process)
+
+
+def run(data: Path | None, full: bool, progress: Progress) -> Result:
+    """Both experiments and the variants; with ``full`` also every other day of the month."""
+    progress("reading")
+    map = read_map(locate(METADATA, data))
+    world = observed(map, read_traffic(locate(FILE, data), map))
+    return reproduced(world, full, progress)
+
+
+def observed(map: Map, traffic: Traffic) -> World:
+    """Which roads are watched, and from when on one is busy: with more vehicles on a kilometre than in
+    95 % of the readings in which one came."""
+    roads = busiest(map, traffic, ROADS)
+    watched = traffic.of(roads)
+    with_vehicles = density(map, watched)[watched.vehicles > 0]
+    return World(map, traffic, tuple(roads), round(float(np.quantile(with_vehicles, 0.95)), 1))
+
+
+def reproduced(world: World, full: bool, progress: Progress) -> Result:
+    """The experiment in a world."""
+    watched = world.traffic.of(world.roads)
+    chosen = {name: fullest(watched, weekday) for name, weekday in EXPERIMENTS.items()}
+    settings = (MAIN, *VARIANTS)
+    every = days(world.traffic) if full else []
+    wanted = {(setting, day): setting == MAIN for setting in settings for day in chosen.values()}
+    wanted |= {(MAIN, day): False for day in every if (MAIN, day) not in wanted}
+    found = _counted(world, wanted, full, progress)
+    runs = {setting.name: [found[_key(setting, day)] for day in chosen.values()] for setting in settings}
+    month = {str(day): found[_key(MAIN, day)] for day in every}
+    rows = [row(THESIS, name, "", counts) for name, counts in zip(chosen, PAPER, strict=True)]
+    rows += [
+        row(setting, name, str(day), counts)
+        for setting, both in runs.items()
+        for (name, day), counts in zip(chosen.items(), both, strict=True)
+    ]
+    rows += [row(MAIN.name, "", day, counts) for day, counts in month.items()]
+    scenes = [world.scene(MAIN, day) for day in chosen.values()]
+    limits = world.limits(MAIN)
+    return Result(
+        NAME,
+        _parameters(world, chosen),
+        rows,
+        tuple(claims(runs, month)),
+        Exhibit([(staged, computed(staged, limits)) for staged in scenes], limits),
+    )
+
+
+def _counted(
+    world: World, wanted: Mapping[tuple[Setting, date], bool], resumed: bool, progress: Progress
+) -> dict[str, Counts]:
+    """What is counted on each day, and in one process where that is ``wanted``; if ``resumed``, days are
+    kept and not counted again."""
+    key = (world.roads, world.busy, world.users, len(world.traffic.times), SEED)
+    path = journal.place(NAME, key, CODE)
+    found = journal.done(path, _runs) if resumed else {}
+    for (setting, day), in_process in wanted.items():
+        if _key(setting, day) not in found:
+            progress(_key(setting, day))
+            found[_key(setting, day)] = world.counts(setting, day, in_process=in_process)
+            if resumed:
+                journal.keep(path, found)
+    return found
+
+
+def _runs(kept: Any) -> dict[str, Counts]:
+    return {str(day): dict(counts) for day, counts in kept.items()}
+
+
+def _key(setting: Setting, day: date) -> str:
+    return f"{setting.name}, {day}"
+
+
+def _parameters(world: World, chosen: Mapping[str, date]) -> dict[str, Any]:
+    roads = [world.map.roads[i] for i in world.roads]
+    return {
+        "data": f"{FILE}, {METADATA}",
+        "days": [f"{name} {day:%A %Y-%m-%d}" for name, day in chosen.items()],
+        "days by": "most readings of the watched roads on a Saturday and on a Thursday",
+        "hours": "1 AM to 9 PM in Aarhus; the file's times are taken to be UTC",
+        "graph": f"{len(world.map.junctions)} junctions (end points by name), {len(world.map.roads)} "
+        "directed roads; distance in junctions, whatever the direction, from where the road begins",
+        "roads": f"the {len(roads)} on which most vehicles were counted in the month, of those with a normal "
+        "speed of at most 50 km/h",
+        "lengths": f"{min(r.metres for r in roads):.0f} to {max(r.metres for r in roads):.0f} m",
+        "inductive loop": "vehicle_count · avg_measured_time / 300 s / length: vehicles seen on a kilometre",
+        "car speed": "avg_speed / NDT_IN_KMH in per cent, where vehicle_count > 0",
+        "windows": "10 min and 20 min (30 s and 1 min in the thesis), both ends included; a reading in 5 min",
+        "busy": f"more than {world.busy}: 95 % of the month's readings with vehicles are at most that",
+        "slow": f"below {MAIN.slow:g} % of normal, until above {MAIN.fast:g} % (in the thesis 7 and 15 mph)",
+        "users": f"{world.users}, each from a junction drawn by chance to another, by the fastest way at "
+        "usual speeds, and on; no pauses",
+        "positions": "the junction reached last, every 5 min",
+        "location": "a point for each junction, so placed that two are within 2 exactly if at most two "
+        "junctions apart",
+        "segments": f"{SEGMENTS}, of neighbouring roads, halved by longitude and latitude in turn",
+        "nodes": "one for each loop, camera, TrafficCongestion part and user; an event crosses the network "
+        "if a host on another node than its publisher's wants it",
+        "stabilization": "none: a replay is in order",
+        "seed": SEED,
+    }
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    "congestion on roads, reported to moving users within two junctions  [SPS, Tables 5.16–5.21]",
+    run,
+    tables,
+    figure,
+)

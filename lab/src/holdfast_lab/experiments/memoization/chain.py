@@ -1,0 +1,234 @@
+"""The set-up: brokers that time themselves, and clients that do as they are told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from msgspec.structs import replace
+
+from holdfast.model.protocol import Asked, Effect, Input, Joined, Received, Send
+from holdfast.protocols.cbps.broker import Broker, State
+from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.message import (
+    KINDS,
+    Advertisement,
+    Bundle,
+    ExpressSlip,
+    Key,
+    Notification,
+    Registration,
+    Subscription,
+)
+from holdfast.runtimes.overlay.address import Address
+from holdfast.runtimes.overlay.conditions import condition
+from holdfast.runtimes.overlay.identity import Identity
+from holdfast.runtimes.overlay.tcp import TcpHost
+
+Sort = Literal["advertisement", "subscription", "notification"]
+SORTS: tuple[Sort, ...] = get_args(Sort)
+PING, PONG = "ping", "pong"
+
+
+def sort_of(bundle: Bundle) -> Sort:
+    """What a bundle of the experiment is."""
+    if bundle.notifications:
+        return "notification"
+    return "subscription" if bundle.subscriptions else "advertisement"
+
+
+def described(source: str, number: int) -> Filter:
+    """``Id = A, Source = …, Count = #``: all of a client's are alike but for the last."""
+    return Filter(
+        (
+            Constraint("Id", "text", "=", "A"),
+            Constraint("Source", "text", "=", source),
+            Constraint("Count", "long", "=", number),
+        )
+    )
+
+
+def advertisements(source: str, number: int) -> list[Bundle]:
+    return [
+        Bundle(Key(source, i), advertisements=(Advertisement(described(source, i)),)) for i in range(number)
+    ]
+
+
+def subscriptions(of: str, to: str, number: int) -> list[Bundle]:
+    return [
+        Bundle(Key(of, number + i), subscriptions=(Subscription(described(to, i)),)) for i in range(number)
+    ]
+
+
+def notifications(source: str, number: int, sent: int) -> list[Bundle]:
+    """So many notifications, each of which one subscription wants."""
+    return [
+        Bundle(
+            Key(source, 2 * number + i),
+            notifications=(Notification({"Id": "A", "Source": source, "Count": i % number}),),
+        )
+        for i in range(sent)
+    ]
+
+
+@dataclass
+class Timed:
+    """A broker that notes how long it worked on each bundle: what it was, and whether a broker sent it.
+
+    When it is ``over`` it does nothing any more.
+    """
+
+    machine: Broker
+    seconds: defaultdict[tuple[Sort, bool], list[float]] = field(default_factory=lambda: defaultdict(list))
+    over: bool = False
+
+    def initial(self) -> State:
+        return self.machine.initial()
+
+    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+        if self.over:
+            return state, []
+        if not (isinstance(given, Received) and isinstance(given.message, Bundle)):
+            return self.machine.handle(state, given)
+        start = time.thread_time()
+        state, effects = self.machine.handle(state, given)
+        took = time.thread_time() - start
+        self.seconds[sort_of(given.message), given.sender.startswith("EB")].append(took)
+        return state, effects
+
+    def seen(self, sort: Sort) -> int:
+        """How many bundles of a sort have come."""
+        return len(self.seconds[sort, True]) + len(self.seconds[sort, False])
+
+
+class Scripted:
+    """A client that accepts notifications, says what it is asked to, and counts what it hears."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+
+    def initial(self) -> None:
+        return None
+
+    def handle(self, state: None, given: Input) -> tuple[None, list[Effect]]:
+        match given:
+            case Joined(_, peer):
+                return None, [Send(peer, Registration(("notification",)))]
+            case Received(_, _, Bundle()):
+                self.heard += 1
+            case Asked(_, (peer, bundle)):
+                return None, [Send(peer, bundle)]
+        return None, []
+
+
+@dataclass
+class Chain:
+    """Three brokers on loopback, and a client at each end."""
+
+    brokers: list[Timed]
+    clients: dict[str, tuple[TcpHost, Scripted]]
+
+    async def say(self, bundles: dict[str, list[Bundle]]) -> None:
+        """Both clients say all of theirs, taking turns."""
+        at = {PING: "EB1", PONG: "EB3"}
+        for one in zip(*bundles.values(), strict=True):
+            for name, bundle in zip(bundles, one, strict=True):
+                node, _ = self.clients[name]
+                await node.ready()
+                node.ask((at[name], bundle))
+            await asyncio.sleep(0)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
+            await asyncio.sleep(0.001)
+
+    def seen(self, sort: Sort) -> list[int]:
+        return [broker.seen(sort) for broker in self.brokers]
+
+
+async def measure(number: int, sent: int, *, memoize: bool) -> dict[Sort, list[float]]:
+    """For each sort of message, how long brokers took for those that came from a broker."""
+    async with AsyncExitStack() as stack:
+        chain = await _chain(stack, memoize)
+        await chain.say({name: advertisements(name, number) for name in (PING, PONG)})
+        await chain.until(lambda: chain.seen("advertisement") == [2 * number] * 3)
+        wishes = {PING: subscriptions(PING, PONG, number), PONG: subscriptions(PONG, PING, number)}
+        await chain.say(wishes)
+        await chain.until(lambda: chain.seen("subscription") == [2 * number] * 3)
+        await chain.say({name: notifications(name, number, sent) for name in (PING, PONG)})
+        await chain.until(lambda: all(client.heard == sent for _, client in chain.clients.values()))
+        for broker in chain.brokers:
+            broker.over = True
+    return {sort: [took for b in chain.brokers for took in b.seconds[sort, True]] for sort in SORTS}
+
+
+async def _chain(stack: AsyncExitStack, memoize: bool) -> Chain:
+    """Brokers first, then clients; everybody has met before anything is said."""
+    brokers: list[Timed] = []
+    addresses: list[Address] = []
+    for i in range(3):
+        timed = Timed(Broker(condition, memoize=memoize))
+        node = _node(stack, Identity(f"EB{i + 1}", "broker"), timed)
+        brokers.append(timed)
+        addresses.append(await node.listen(Address("127.0.0.1", 0)))
+        if i:
+            node.call(addresses[i - 1])
+            await node.linked.wait()
+    clients: dict[str, tuple[TcpHost, Scripted]] = {}
+    for name, address in ((PING, addresses[0]), (PONG, addresses[2])):
+        script = Scripted()
+        node = _node(stack, Identity(name), script)
+        node.call(address)
+        await node.linked.wait()
+        clients[name] = (node, script)
+    return Chain(brokers, clients)
+
+
+def _node(stack: AsyncExitStack, identity: Identity, machine: Any) -> TcpHost:
+    node = TcpHost(identity, machine)
+    node.start()
+    stack.push_async_callback(node.stop)
+    return node
+
+
+# --- a broker with many connections ---
+
+
+def hub(branches: int, number: int, *, memoize: bool, attentive: bool = True) -> list[float]:
+    """How long one broker takes for each notification that one of its connections wants.
+
+    It has ``branches`` connections: one from which the notifications come, with what the broker before
+    has matched, and others with ``number`` subscriptions each.  Unless they are ``attentive`` all but
+    the one that wants a notification accept none, as where it is certain that nobody else can want it.
+    """
+    timed = Timed(Broker(condition, memoize=memoize))
+    state = timed.initial()
+    source, *names = [f"EB{i}" for i in range(branches)]
+    for name in (source, *names):
+        state, _ = timed.handle(state, Joined(0, name))
+        kinds = KINDS if attentive or name in (source, names[0]) else ("subscription", "advertisement")
+        state, _ = timed.handle(state, Received(0, name, Registration(kinds)))
+    for place, name in enumerate(names):
+        for i in range(number):
+            wish = Subscription(described(PING, place * number + i))
+            state, _ = timed.handle(state, Received(0, name, Bundle(Key(name, i), subscriptions=(wish,))))
+    for bundle in notifications(PING, number, number):
+        state, _ = timed.handle(state, Received(0, source, _slipped(bundle)))
+    return timed.seconds["notification", True]
+
+
+def _slipped(bundle: Bundle) -> Bundle:
+    """A bundle with the slip that the broker before has written."""
+    count = bundle.notifications[0].content["Count"]
+    return replace(bundle, express=ExpressSlip("notification", described(PING, int(count)).digest))
+
+
+def middle(seconds: Iterable[float]) -> float:
+    """The median, in µs."""
+    ordered = sorted(seconds)
+    return ordered[len(ordered) // 2] * 1e6

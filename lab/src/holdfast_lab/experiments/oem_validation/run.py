@@ -1,0 +1,131 @@
+"""The experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import UsageError
+from holdfast.sim.energy import Reading
+
+from ..experiment import Experiment, Progress, Result, Row, Table
+from .claim import MINUTES, OEM_MCU, OEM_RADIO, PTZ_MCU, PTZ_RADIO, claims
+from .measure import LOAD_SHARE, TASK, Afterwards, afterwards, online
+
+NAME = "oem-validation"
+SEED, OTHERS = 1, 10
+"""The seed of the run that is read online, and how many others ``full`` computes afterwards."""
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """The online readings of every minute, in J."""
+
+    radio: list[float]
+    mcu: list[float]
+
+
+def run(data: Path | None, full: bool, progress: Progress) -> Result:
+    """One run that is read while it goes on, and one for each duration that is computed afterwards."""
+    progress(f"one run of {MINUTES[-1]} min, read every minute")
+    readings = online(SEED, MINUTES[-1])
+    seeds = range(SEED + 1, SEED + 1 + (OTHERS if full else 1))
+    rows = []
+    for seed in seeds:
+        for i, minutes in enumerate(MINUTES):
+            progress(f"a run of {minutes} min with seed {seed}, computed afterwards")
+            rows.append(_row(i, seed, readings[minutes - 1], afterwards(seed, minutes)))
+    exhibit = Exhibit([each.radio_joules for each in readings], [each.mcu_joules for each in readings])
+    return Result(NAME, _parameters(seeds), rows, claims(rows), exhibit)
+
+
+def _row(i: int, seed: int, reading: Reading, after: Afterwards) -> Row:
+    radio, mcu = reading.radio_joules * 1e3, reading.mcu_joules * 1e3
+    return {
+        "minutes": MINUTES[i],
+        "seed": seed,
+        "paper_radio_ptz": PTZ_RADIO[i],
+        "paper_radio_oem": OEM_RADIO[i],
+        "paper_radio_error": OEM_RADIO[i] / PTZ_RADIO[i] - 1,
+        "radio_afterwards": after.radio,
+        "radio_from_frames": after.radio_from_frames,
+        "radio_online": radio,
+        "radio_error": max(radio / after.radio - 1, radio / after.radio_from_frames - 1, key=abs),
+        "paper_mcu_ptz": PTZ_MCU[i],
+        "paper_mcu_oem": OEM_MCU[i],
+        "paper_mcu_error": OEM_MCU[i] / PTZ_MCU[i] - 1,
+        "mcu_afterwards": after.mcu,
+        "mcu_online": mcu,
+        "mcu_error": mcu / after.mcu - 1,
+    }
+
+
+def _parameters(seeds: range) -> dict[str, Any]:
+    return {
+        "platform": "micaz, 3 V: radio 19.7 mA receiving, 17.4 transmitting; processor 8 mA active, 4 idle",
+        "rest state": "radio listens (as receiving), processor idle: the thesis' validation mode",
+        "nodes": "5 publishers, 1 rendezvous node, 1 subscriber, all within reach; one publisher is observed",
+        "traffic": "20 bytes each second from each publisher, forwarded; no acknowledgements",
+        "medium access": "802.15.4 CSMA/CA, CC2420, path loss exponent 3",
+        "processor load": f"{LOAD_SHARE * 100:.2f} % of the time, in tasks of {TASK} µs at 4 Hz",
+        "online": f"one run of {MINUTES[-1]} min, seed {SEED}, read while it goes on",
+        "afterwards": f"a run of its own for each duration, seeds {seeds[0]} to {seeds[-1]}, from the trace",
+        "unit": "mJ; errors are fractions (0.003 is 0.3 %)",
+    }
+
+
+def _tables(result: Result) -> list[Table]:
+    thesis, ours = ("PTZ", "OEM", "error"), ("ours online", "error")
+    radio = ("paper_radio_ptz", "paper_radio_oem", "paper_radio_error",
+             "radio_afterwards", "radio_from_frames", "radio_online", "radio_error")  # fmt: skip
+    mcu = ("paper_mcu_ptz", "paper_mcu_oem", "paper_mcu_error", "mcu_afterwards", "mcu_online", "mcu_error")
+    return [
+        Table(
+            "Radio, mJ (Table 9)",
+            ("min", "seed", *thesis, "ours, states", "ours, frames", *ours),
+            [_line(row, radio) for row in result.rows],
+        ),
+        Table(
+            "Processor, mJ (Table 9)",
+            ("min", "seed", *thesis, "ours, states", *ours),
+            [_line(row, mcu) for row in result.rows],
+        ),
+    ]
+
+
+def _line(row: Row, columns: Sequence[str]) -> list[Any]:
+    shown = [f"{row[name]:.1e}" if name.endswith("error") else f"{row[name]:,.1f}" for name in columns]
+    return [row["minutes"], row["seed"], *shown]
+
+
+def figure(result: Result, folder: Path) -> list[Path]:
+    """Energy over time: online as lines, afterwards and the thesis as points."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
+    exhibit: Exhibit = result.exhibit
+    minutes = [row["minutes"] for row in result.rows]
+    drawing = Figure(figsize=(9, 4), layout="constrained")
+    parts = (("radio", "Radio", exhibit.radio), ("mcu", "Processor", exhibit.mcu))
+    for axes, (part, title, joules) in zip(drawing.subplots(1, 2), parts, strict=True):
+        axes.plot(range(1, len(joules) + 1), joules, color="tab:blue", label="ours, online")
+        for column, mark, colour, label in (
+            (f"{part}_afterwards", "o", "tab:blue", "ours, afterwards"),
+            (f"paper_{part}_ptz", "x", "tab:red", "thesis, PowerTOSSIM-z"),
+        ):
+            points = [row[column] / 1e3 for row in result.rows]
+            axes.plot(minutes, points, mark, color=colour, markerfacecolor="none", markersize=9, label=label)
+        axes.set(title=title, xlabel="min", ylabel="J", xlim=0, ylim=0)
+        axes.legend(frameon=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{NAME}.png"
+    drawing.savefig(path, dpi=150)
+    return [path]
+
+
+EXPERIMENT = Experiment(
+    NAME, "the online energy model against somebody who computes afterwards (Table 9)", run, _tables, figure
+)

@@ -1,0 +1,49 @@
+"""Which experiments there are.  A module is loaded when its experiment is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+
+from holdfast.errors import UsageError, did_you_mean
+
+from .experiment import Experiment
+
+MODULES = {
+    "arqos": "dds.arqos",
+    "eatdds-lifetime": "dds.eatdds_lifetime",
+    "energy-map": "dds.energy_map",
+    "fsf-large-network": "fsf.large_network",
+    "fsf-large-sources": "fsf.large_sources",
+    "fsf-medium": "fsf.medium",
+    "fsf-small": "fsf.small",
+    "hop-model": "hop_model.run",
+    "ifs": "dds.ifs",
+    "journey-planner": "journey_planner.run",
+    "memoization": "memoization.run",
+    "middleware-cost": "dds.middleware_cost",
+    "oem-validation": "oem_validation.run",
+    "rtdds-ipi": "dds.rtdds_ipi",
+    "rtdds-partial": "dds.rtdds_partial",
+    "rtdds-rate": "dds.rtdds_rate",
+    "rtdds-rto": "dds.rtdds_rto",
+    "state-filter-table": "state_filter_table.run",
+    "state-on-mote": "dds.state_on_mote",
+    "subsumption-study": "subsumption_study.run",
+    "tinydds-modes": "dds.tinydds_modes",
+}
+"""Name -> the module here whose ``EXPERIMENT`` it is."""
+
+
+def load(name: str) -> Experiment:
+    """The experiment of that name."""
+    if name not in MODULES:
+        hint = did_you_mean(name, MODULES) or f"There is {', '.join(MODULES)}."
+        raise UsageError(f"no experiment named '{name}'. {hint}")
+    found: Experiment = import_module(f".{MODULES[name]}", __package__).EXPERIMENT
+    return found
+
+
+def chosen(names: Iterable[str]) -> list[Experiment]:
+    """The experiments of these names, each once; without a name, all of them."""
+    return [load(name) for name in dict.fromkeys(names) or MODULES]

@@ -1,0 +1,66 @@
+"""The picture of one region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import UsageError
+
+from ..experiment import Result
+from ..stbernard import MINUTE, Temperatures, Times
+from .field import VALIDITY, Field, Setting, region_name
+from .scheme import Scheme
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """What the figure draws: one region, its subscribers, and what they received."""
+
+    field: Field
+    setting: Setting
+    times: Times
+    temps: Temperatures
+    schemes: tuple[Scheme, Scheme]
+
+
+def figure(result: Result, folder: Path) -> list[Path]:
+    """The temperature of the region with most subscribers, and what each of them received."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
+    exhibit: Exhibit = result.exhibit
+    field, setting = exhibit.field, exhibit.setting
+    region = max(field.covered, key=lambda r: len(field.subscribers_of(r)))
+    subscribers = sorted(field.subscribers_of(region), key=lambda s: s.rank)
+    hours = (exhibit.times - exhibit.times[0]) / (60 * MINUTE)
+    sensor = field.sensors_of(region)[0]
+    sf, ecf = exhibit.schemes
+
+    drawing = Figure(figsize=(10, 6), layout="constrained")
+    air, told = drawing.subplots(2, 1, sharex=True, height_ratios=(3, 2))
+    air.plot(hours, exhibit.temps[sensor], color="0.25", linewidth=1)
+    for subscriber in subscribers:
+        air.axhline(setting.threshold(subscriber), color="tab:red", linewidth=0.6, alpha=0.7)
+    air.set_ylabel("°C")
+    air.set_title(
+        f"Region {region_name(region)}, the thresholds of its {len(subscribers)} subscribers, what they got"
+    )
+    for i, subscriber in enumerate(subscribers):
+        toggles = [hours[p.at] for p in sf.delivered if p.subscriber == subscriber.name]
+        for start, end in zip(toggles[::2], [*toggles[1::2], hours[-1]], strict=False):
+            told.plot([start, end], [i + 0.15] * 2, color="tab:blue", linewidth=4, alpha=0.35)
+        told.plot(toggles, [i + 0.15] * len(toggles), "|", color="tab:blue", markersize=9)
+        said = [hours[p.at] for p in ecf.delivered if p.subscriber == subscriber.name and p.sensor == sensor]
+        for start in said:
+            told.plot(
+                [start, start + VALIDITY / MINUTE / 60], [i - 0.15] * 2, color="tab:orange", lw=4, alpha=0.35
+            )
+        told.plot(said, [i - 0.15] * len(said), "|", color="tab:orange", markersize=9)
+    told.set_yticks(range(len(subscribers)), [f"{s.name}  > {setting.threshold(s)} °C" for s in subscribers])
+    told.set_xlabel("hours; events delivered: SF (blue) and, from one of the sensors, ECF (orange)")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{result.experiment}.png"
+    drawing.savefig(path, dpi=110, metadata={"Software": None})
+    return [path]

@@ -1,0 +1,183 @@
+"""The experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast.errors import InputError
+
+from .. import stbernard
+from ..data import locate
+from ..experiment import Experiment, Progress, Result, Row, Table
+from ..stbernard import Period
+from .claim import claims
+from .count import LINES, Measured, measure
+from .field import SEED, SEEDS, SUBSCRIBERS, Field, Setting, Subscriber, draw, region_name
+from .figure import Exhibit, figure
+from .period import DEADBAND, SLOW, eligible, median, plateau, temperatures, variants
+
+NAME = "state-filter-table"
+
+
+def run(data: Path | None, full: bool, progress: Progress) -> Result:
+    """The table; with ``full`` also for every eligible period and many fields."""
+    base = Setting()
+    progress("reading")
+    cleaned = stbernard.read(locate(stbernard.FILE, data))
+    periods = eligible(cleaned, base)
+    if not periods:
+        raise InputError(f"no 30 hours of {stbernard.FILE} have 16 stations that cross the thresholds")
+    period, stations = periods[0]
+    field = draw(SEED, stations)
+    progress(base.name)
+    temps = temperatures(field, period, base)
+    main = measure(field, base, period.times, temps)
+    runs: dict[str, Measured] = {base.name: main}
+    middle = median(period, stations)
+    for setting in variants(middle):
+        progress(setting.name)
+        readings = temperatures(field, period, setting)
+        runs[setting.name] = measure(field, setting, period.times, readings)
+    made = plateau()
+    runs[made[1].name] = measure(*made)
+    rows = [row for name, measured in runs.items() for row in _rows(name, measured)]
+    many = _many(periods, progress) if full else {}
+    rows += [row for name, measured in many.items() for row in _spread(name, measured)]
+    return Result(
+        NAME,
+        _parameters(cleaned, periods, field, base, middle, full),
+        rows,
+        tuple(claims(runs, many)),
+        Exhibit(field, base, period.times, temps, main.schemes),
+    )
+
+
+def _many(periods: list[tuple[Period, list[int]]], progress: Progress) -> dict[str, list[Measured]]:
+    """Every eligible period with many fields, as described and in the variants that explain most."""
+    found: dict[str, list[Measured]] = {}
+    for period, stations in periods:
+        settings = [Setting(), *(v for v in variants(median(period, stations)) if v.name in (DEADBAND, SLOW))]
+        for seed in range(SEED, SEED + SEEDS):
+            progress(f"{period.start}, seed {seed}")
+            field = draw(seed, stations)
+            for setting in settings:
+                readings = temperatures(field, period, setting)
+                found.setdefault(setting.name, []).append(measure(field, setting, period.times, readings))
+    return found
+
+
+def _rows(setting: str, measured: Measured) -> list[Row]:
+    return [_row(setting, line, getattr(measured.sf, line), getattr(measured.ecf, line)) for line in LINES]
+
+
+def _row(setting: str, line: str, sf: Any, ecf: Any) -> Row:
+    called, paper_sf, paper_ecf, _ = LINES[line]
+    return {
+        "setting": setting,
+        "statistic": called,
+        "paper_sf": paper_sf,
+        "paper_ecf": paper_ecf,
+        "sf": sf,
+        "ecf": ecf,
+    }
+
+
+def _spread(setting: str, many: Sequence[Measured]) -> list[Row]:
+    """The middle and the edges of many runs, line by line."""
+
+    def at(part: float, counts: list[Any]) -> float | None:
+        return None if None in counts else round(float(np.quantile(counts, part)), 6)
+
+    return [
+        _row(
+            f"{setting}, {name} of {len(many)} runs",
+            line,
+            at(part, [getattr(measured.sf, line) for measured in many]),
+            at(part, [getattr(measured.ecf, line) for measured in many]),
+        )
+        for name, part in (("5 %", 0.05), ("median", 0.5), ("95 %", 0.95))
+        for line in LINES
+    ]
+
+
+def _parameters(
+    cleaned: stbernard.Cleaned,
+    periods: list[tuple[Period, list[int]]],
+    field: Field,
+    base: Setting,
+    middle: float,
+    full: bool,
+) -> dict[str, Any]:
+    period, stations = periods[0]
+    shares = {region_name(r): len(field.subscribers_of(r)) for r in field.covered}
+    return {
+        "data": stbernard.FILE,
+        "readings": f"{cleaned.read} in the file",
+        "dropped": dict(cleaned.dropped),
+        "grid": "every 3 min the latest reading; where it is older than 6 min it is carried on",
+        "period": f"30 h from {period.start}: the first from a midnight (UTC) in which 16 stations with a "
+        "fresh reading 95 % of the time are above all and below all thresholds at some time",
+        "periods that would do": [p.start for p, _ in periods],
+        "carried readings": sum(period.carried[s] for s in stations),
+        "thresholds": [base.threshold(Subscriber("", 0, rank)) for rank in range(SUBSCRIBERS)],
+        "median of the period": middle,
+        "thresholds by": "equal steps of 0.1 °C about the paper's 10 °C, dealt to subscribers by chance",
+        "redundant sensors": "report the same values, at the same moments (uniform in a region)",
+        "subscribers in regions": shares,
+        "sensors in regions": {region_name(r): len(field.sensors_of(r)) for r in field.covered},
+        "stations of regions": {region_name(r): field.stations[r] for r in field.covered},
+        "validity": "30 min, both ends included: the next match passes after 33 min",
+        "seed": f"{SEED} to {SEED + SEEDS - 1}, for each period" if full else SEED,
+    }
+
+
+def _tables(result: Result) -> list[Table]:
+    settings = list(dict.fromkeys(row["setting"] for row in result.rows))
+    first = [row for row in result.rows if row["setting"] == settings[0]]
+    counted = {called: how for called, _, _, how in LINES.values()}
+    by = {(row["setting"], row["statistic"]): row for row in result.rows}
+    columns = [
+        ("passed SF", "source-side passes", "sf"),
+        ("ECF", "source-side passes", "ecf"),
+        ("suppr.", "duplicates suppressed", "sf"),
+        ("shared SF", "shared events before suppression", "sf"),
+        ("after", "shared events after suppression", "sf"),
+        ("ECF", "shared events before suppression", "ecf"),
+        ("deliv. SF", "delivered events", "sf"),
+        ("ECF", "delivered events", "ecf"),
+        ("worst SF", "worst error seen (min)", "sf"),
+        ("ECF", "worst error seen (min)", "ecf"),
+        ("cond. SF", "conditions told apart", "sf"),
+        ("ECF", "conditions told apart", "ecf"),
+    ]
+    return [
+        Table(
+            "The document's figures and ours",
+            ("statistic", "document SF", "ours", "document ECF", "ours", "how it is counted"),
+            [
+                (r["statistic"], r["paper_sf"], r["sf"], r["paper_ecf"], r["ecf"], counted[r["statistic"]])
+                for r in first
+            ],
+        ),
+        Table(
+            "What it depends on",
+            ("setting", *(head for head, _, _ in columns)),
+            [
+                ("the document", *(by[settings[0], s][f"paper_{scheme}"] for _, s, scheme in columns)),
+                *((setting, *(by[setting, s][scheme] for _, s, scheme in columns)) for setting in settings),
+            ],
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    "state filters against content filters with a 30-minute validity  [State-Filters, Table II]",
+    run,
+    _tables,
+    figure,
+)

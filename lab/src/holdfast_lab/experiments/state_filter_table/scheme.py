@@ -1,0 +1,95 @@
+"""The two schemes: what passes at the sources, and what is delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holdfast.model.batch import TIME
+from holdfast.runtimes.local.engine import Engine
+
+from ..stbernard import Temperatures, Times
+from .field import EVERY, TOPIC, VALIDITY, Field, Setting, definition
+
+
+class Passed(NamedTuple):
+    """An event that a subscriber's filter lets pass: which reading of which sensor."""
+
+    subscriber: str
+    sensor: int
+    at: int
+
+
+class Scheme(NamedTuple):
+    """What passes at the sources, for whom, and what is delivered to whom."""
+
+    at_source: list[Passed]
+    delivered: list[Passed]
+
+
+def state_filters(field: Field, setting: Setting, times: Times, temps: Temperatures) -> Scheme:
+    """SF: our engine on all events, nested; and on each region's events, at the sources alone."""
+    at_source: list[Passed] = []
+    for region in field.covered:
+        sensors = field.sensors_of(region)
+        at_source += _notified(definition(field, setting, region), field, sensors, times, temps)
+    everywhere = range(len(field.sensors))
+    return Scheme(at_source, _notified(definition(field, setting), field, everywhere, times, temps))
+
+
+def _notified(
+    text: str, field: Field, sensors: Sequence[int], times: Times, temps: Temperatures
+) -> list[Passed]:
+    number = {field.sensors[i].name: i for i in sensors}
+    start = int(times[0])
+    return [
+        Passed(note.subscription, number[note.event.source], (note.event.time - start) // EVERY)
+        for note in Engine(text).push_batch(TOPIC, events(field, sensors, times, temps))
+    ]
+
+
+def events(field: Field, sensors: Sequence[int], times: Times, temps: Temperatures) -> pa.RecordBatch:
+    """The events of these sensors, by time and then by sensor."""
+    some = [field.sensors[i] for i in sensors]
+    moments = len(times)
+    return pa.RecordBatch.from_pydict(
+        {
+            "time": pa.array(np.repeat(times, len(some))).cast(TIME),
+            "source": [sensor.name for sensor in some] * moments,
+            "x": [sensor.x for sensor in some] * moments,
+            "y": [sensor.y for sensor in some] * moments,
+            "temp": temps[list(sensors)].T.ravel(),
+        }
+    )
+
+
+def content_filters(field: Field, setting: Setting, times: Times, temps: Temperatures) -> Scheme:
+    """ECF: what passes at a source is delivered, from every sensor of the region."""
+    passed = [
+        Passed(subscriber.name, sensor, int(at))
+        for subscriber in field.subscribers
+        for sensor in field.sensors_of(subscriber.region)
+        for at in np.flatnonzero(valid_for(times, temps[sensor] > setting.threshold(subscriber), VALIDITY))
+    ]
+    return Scheme(passed, passed)
+
+
+def valid_for(times: Times, matches: NDArray[np.bool_], validity: int) -> NDArray[np.bool_]:
+    """Which matches a content filter with a validity passes: after one that passes, all matches not
+    more than ``validity`` later are dropped.  [SPS L1404: e2 - e1 ≤ T ⇒ F(e2) = false]
+
+    >>> minutes = np.arange(0, 90, 3)
+    >>> minutes[valid_for(minutes, (minutes >= 6) & (minutes <= 72), 30)].tolist()
+    [6, 39, 72]
+    """
+    passed = np.zeros(len(times), np.bool_)
+    at = -1
+    for i in np.flatnonzero(matches):
+        if at < 0 or times[i] - times[at] > validity:
+            passed[i] = True
+            at = int(i)
+    return passed

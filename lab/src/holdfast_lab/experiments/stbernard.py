@@ -1,0 +1,143 @@
+"""Air temperatures of the Grand St. Bernard pass (EPFL SensorScope, 2007), cleaned, on a grid of time.
+
+Stations report about every two minutes, each at its own moments, and some of what they report is
+not a temperature.  No value is computed: a reading of the grid is one that a station has sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holdfast.errors import InputError
+
+FILE = "sensorscope-stbernard/stbernard.parquet"
+MINUTE = 60_000_000  # µs
+DAY = 24 * 60 * MINUTE
+
+PLAUSIBLE = (-30.0, 30.0)
+"""°C; the pass lies at 2,400 m and the months are September and October."""
+FAULT_CODE = -1.0
+"""47,000 of 588,000 readings are exactly this, a hundred times more than any neighbour."""
+SPIKE = 3.0
+"""°C that a reading may differ from the median of the five around it."""
+FRESH = 6 * MINUTE
+"""How old a reading may be and still stand for a moment of the grid."""
+USABLE = 0.95
+"""The share of moments for which a usable station has a fresh reading."""
+
+Times = NDArray[np.int64]
+Temperatures = NDArray[np.float64]
+
+
+class Series(NamedTuple):
+    """What one station has sent: instants (µs, UTC) and °C, in order of time."""
+
+    times: Times
+    values: Temperatures
+
+
+class Cleaned(NamedTuple):
+    """The stations' series without faults, and how many readings each rule has dropped."""
+
+    stations: Mapping[int, Series]
+    read: int
+    dropped: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Period:
+    """The readings of a stretch of time, on its grid: ``values[station]`` are as many as ``times``."""
+
+    times: Times
+    values: Mapping[int, Temperatures]
+    carried: Mapping[int, int]
+    """For each station, at how many moments its last reading was no longer fresh."""
+
+    @property
+    def start(self) -> str:
+        return f"{np.datetime64(int(self.times[0]), 'us').astype('datetime64[m]')}Z"
+
+
+def read(path: Path) -> Cleaned:
+    """The temperatures of the file, cleaned."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    wanted = ["time", "station", "ambient_temp"]
+    try:
+        table = pq.read_table(path, columns=wanted)
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise InputError(f"{path} is not the St. Bernard data set: {error}") from error
+    if set(table.column_names) != set(wanted):
+        raise InputError(f"{path} is not the St. Bernard data set: it needs the columns {', '.join(wanted)}")
+    times = table["time"].cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()
+    return clean(times, table["station"].to_numpy(), table["ambient_temp"].to_numpy())
+
+
+def clean(times: Times, stations: NDArray[np.int64], values: Temperatures) -> Cleaned:
+    """Drop what is missing, implausible, the fault code, or a spike; in this order."""
+    dropped = dict.fromkeys(("missing", "implausible", "fault code", "spike"), 0)
+    series: dict[int, Series] = {}
+    for station in np.unique(stations):
+        mine = stations == station
+        order = np.argsort(times[mine], kind="stable")
+        at, temp = times[mine][order], values[mine][order]
+        for reason, bad in (
+            ("missing", np.isnan),
+            ("implausible", lambda t: (t < PLAUSIBLE[0]) | (t > PLAUSIBLE[1])),
+            ("fault code", lambda t: t == FAULT_CODE),
+            ("spike", spikes),
+        ):
+            wrong = bad(temp)
+            dropped[reason] += int(wrong.sum())
+            at, temp = at[~wrong], temp[~wrong]
+        series[int(station)] = Series(at, temp)
+    return Cleaned(series, len(times), dropped)
+
+
+def spikes(values: Temperatures) -> NDArray[np.bool_]:
+    """Which values differ from the median of the five around them by more than ``SPIKE``.
+
+    >>> spikes(np.array([1.0, 1.1, 9.0, 1.2, 1.3])).tolist()
+    [False, False, True, False, False]
+    """
+    if len(values) < 5:
+        return np.zeros(len(values), np.bool_)
+    padded = np.pad(values, 2, mode="edge")
+    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
+    return np.asarray(np.abs(values - middle) > SPIKE)
+
+
+def on_grid(series: Series, grid: Times) -> tuple[Temperatures, NDArray[np.bool_]]:
+    """At every moment the latest reading, and whether it is fresh; before the first, the first."""
+    latest = np.searchsorted(series.times, grid, side="right") - 1
+    known = np.maximum(latest, 0)
+    fresh = (latest >= 0) & (grid - series.times[known] <= FRESH)
+    return series.values[known], fresh
+
+
+def period(stations: Mapping[int, Series], start: int, count: int, every: int) -> Period:
+    """The usable stations from ``start`` on, ``count`` readings each."""
+    grid = start + np.arange(count, dtype=np.int64) * every
+    values: dict[int, Temperatures] = {}
+    carried: dict[int, int] = {}
+    for station, series in stations.items():
+        if len(series.times):
+            readings, fresh = on_grid(series, grid)
+            if fresh.mean() >= USABLE:
+                values[station], carried[station] = readings, int((~fresh).sum())
+    return Period(grid, values, carried)
+
+
+def periods(stations: Mapping[int, Series], count: int, every: int) -> Iterator[Period]:
+    """The period that begins at each midnight (UTC) of the data set."""
+    first = min(int(s.times[0]) for s in stations.values() if len(s.times))
+    last = max(int(s.times[-1]) for s in stations.values() if len(s.times))
+    for midnight in range(first - first % DAY, last, DAY):
+        yield period(stations, midnight, count, every)

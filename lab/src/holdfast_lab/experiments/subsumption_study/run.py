@@ -1,0 +1,104 @@
+"""The experiment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from holdfast.kernels.cover import absorb
+
+from ..experiment import Experiment, Progress, Result, Row, Table
+from .claim import Cell, Grid, Left, claims
+from .figure import figure
+from .workload import SERIES, Series, Subscriptions, subscriptions
+
+NAME = "subsumption-study"
+SEEDS = 10
+ALL_SEEDS = 50
+
+
+def run(_: Path | None, full: bool, progress: Progress) -> Result:
+    """Both series; with ``full`` averaged over more draws."""
+    seeds = ALL_SEEDS if full else SEEDS
+    grid: dict[Cell, Left] = {}
+    for series in SERIES:
+        for d in series.dimensions:
+            progress(f"{series.name}, {d} dimensions")
+            for k in series.attributes:
+                grid |= measure(series, d, k, range(seeds))
+    return Result(
+        NAME, _parameters(seeds), [_row(*point) for point in grid.items()], tuple(claims(grid)), grid
+    )
+
+
+def measure(series: Series, dimensions: int, attributes: int, seeds: range) -> Grid:
+    """How many are left on average after each number of subscriptions."""
+    counts = np.array(series.counts)
+    total = np.zeros((2, len(counts)))
+    for seed in seeds:
+        random = np.random.default_rng((seed, dimensions, attributes, series.most))
+        drawn = subscriptions(series, dimensions, attributes, random)
+        for i, merging in enumerate((False, True)):
+            total[i] += left(drawn, merging)[counts - 1]
+    return {
+        Cell(series.name, dimensions, attributes, int(n)): Left(float(a), float(b))
+        for n, a, b in zip(counts, *(total / len(seeds)), strict=True)
+    }
+
+
+def left(drawn: Subscriptions, merging: bool) -> np.ndarray:
+    """How many are left when each of the subscriptions has come."""
+    count = len(drawn.sizes)
+    active, remaining = np.empty(count, np.int32), np.empty(count, np.int32)
+    absorb(drawn.sizes, drawn.attributes, drawn.bounds.copy(), merging, active, remaining)
+    return remaining
+
+
+def _row(cell: Cell, left: Left) -> Row:
+    return {**cell._asdict(), **left._asdict()}
+
+
+def _parameters(seeds: int) -> dict[str, object]:
+    zipf, uniform = SERIES
+    return {
+        "zipf": f"{zipf.dimensions[0]} to {zipf.dimensions[-1]} dimensions, one to {zipf.attributes[-1]} "
+        f"attributes (uniform), {zipf.counts[0]} to {zipf.most} subscriptions",
+        "uniform": f"{uniform.dimensions[0]} to {uniform.dimensions[-1]} dimensions, one attribute, "
+        f"{uniform.counts[0]} to {uniform.most} subscriptions",
+        "contents": "whole numbers 1 to 10,000; start and length drawn as the dimensions are, the end cut at "
+        "10,000; Zipf's exponent 1",
+        "attributes of one subscription": "different; one that is there already is drawn again",
+        "rules": "covered: dropped, both ways; merged: equal in all attributes but one, overlapping there",
+        "seeds": f"0 to {seeds - 1}, averaged",
+    }
+
+
+def _tables(result: Result) -> list[Table]:
+    grid: Grid = result.exhibit
+    zipf, uniform = SERIES
+    some = uniform.counts[::2]
+    return [
+        Table(
+            f"Zipf: left of {zipf.most:,}, covered ones dropped, and merged as well",
+            ("dimensions", *(f"up to {k}, {how}" for k in zipf.attributes for how in Left._fields)),
+            [
+                (d, *(n for k in zipf.attributes for n in grid[Cell(zipf.name, d, k, zipf.most)]))
+                for d in zipf.dimensions
+            ],
+        ),
+        Table(
+            "Uniform, one attribute: left after covering and merging, of",
+            ("dimensions", *(f"{n:,}" for n in some)),
+            [(d, *(grid[Cell(uniform.name, d, 1, n)].merged for n in some)) for d in uniform.dimensions],
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    "covered and merged subscriptions under Zipf's law and uniformly  [Fulcrum, §3.4.6]",
+    run,
+    _tables,
+    figure,
+)

@@ -1,0 +1,49 @@
+"""The benchmark of the broker: what it sends, how it counts, and that it measures what it says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.runtimes.overlay.frame import framed
+from holdfast_lab.benchmarks import broker
+from holdfast_lab.benchmarks.peers import mosquitto
+
+
+@given(st.lists(st.binary(max_size=300), max_size=8), st.integers(0, 400))
+def test_messages_are_counted_and_the_rest_is_kept(bodies, cut):
+    for message, count in ((framed, broker.count), (mosquitto.published, mosquitto.count)):
+        whole = [message(body) for body in bodies]
+        data = b"".join(whole)
+        number, at = count(data)
+        assert (number, at) == (len(bodies), len(data))
+        part = data[: max(0, len(data) - cut)]
+        number, at = count(part)
+        assert at == sum(map(len, whole[:number]))
+        assert at <= len(part) < at + len((*whole, b"x")[number])
+
+
+@given(st.binary(max_size=20_000))
+def test_a_packet_says_how_long_it_is(body):
+    packet = mosquitto.packet(mosquitto.PUBLISH, body)
+    assert packet.endswith(body)
+    length = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(packet[1 : len(packet) - len(body)]))
+    assert length == len(body)
+
+
+@pytest.mark.soak
+def test_a_short_run_measures_both_brokers(monkeypatch):
+    for name in ("MESSAGES", "THROUGH_CLIENTS", "ROUND_TRIPS"):
+        monkeypatch.setattr(broker, name, 200)
+    said: list[str] = []
+    rows = broker.run(said.append)
+    ours = [row for row in rows if not row.what.startswith(("the same", "p50, the same", "p99, the same"))]
+    assert len(ours) == 9
+    assert all(row.value > 0 for row in ours[:5])
+    beside = [row for row in rows if "Mosquitto" in row.what]
+    if mosquitto.program() is None:
+        assert beside == []
+        pytest.skip("Mosquitto is not installed; only our own broker was measured")
+    assert len(beside) >= 4
+    assert all(row.detail["holdfast_is_times_faster"] > 0 for row in beside)

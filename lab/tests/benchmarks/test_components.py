@@ -1,0 +1,38 @@
+"""The benchmark of components: every way finds the same, and the rows say what was asked."""
+
+import pytest
+
+from holdfast_lab.benchmarks import Timing, components
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    for name, value in {"EVENTS": 24_000, "LOOKED_AT": 1_200, "ROADS": 20, "BATCH": 5_000}.items():
+        monkeypatch.setattr(components, name, value)
+
+
+def test_the_rows_say_rates_and_whether_the_goal_is_met():
+    """Rates with ways that find other transitions would be refused."""
+    rows = list(components.throughput(lambda _: None))
+    assert [row.what for row in rows][:3] == [
+        "events per second, congestion of 20 roads, two windows",
+        "the same from Parquet files, read and sorted",
+        "the same by the reference machine",
+    ]
+    assert [row.unit for row in rows] == ["events/s"] * len(rows)
+    assert rows[0].detail["transitions"] == rows[1].detail["transitions"] > 10
+
+
+def test_a_way_that_finds_something_else_is_refused():
+    timing = Timing(1.0, 1.0, [("road-0001", "ingress", 5)])
+    with pytest.raises(AssertionError, match="Polars found other transitions"):
+        components._beside("Polars", timing, 1, 1.0, [])
+
+
+def test_state_and_memory_do_not_grow_with_history(monkeypatch):
+    monkeypatch.setattr(components, "_kept", lambda events: components.kept(events, components.ROADS))
+    state, twice, memory = components.growth(lambda _: None)
+    assert state.detail["readings_in_windows"] == 36
+    assert 36 * 8 < state.value < 36 * 100
+    assert twice.met
+    assert memory.detail["events"] == [12_000, 24_000]

@@ -1,0 +1,394 @@
+"""The simulations of the thesis on DDS for sensors: what is measured, and how claims are judged."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import InputError
+from holdfast.model.instant import SECOND
+from holdfast.protocols.dds.level import BEST_EFFORT
+from holdfast.runtimes.sensornet import setups
+from holdfast.runtimes.sensornet.run import Run
+from holdfast_lab.experiments.data import locate
+from holdfast_lab.experiments.dds import (
+    arqos,
+    eatdds_lifetime,
+    energy_map,
+    ifs,
+    middleware_cost,
+    rooms,
+    rtdds_ipi,
+    rtdds_partial,
+    rtdds_rate,
+    rtdds_rto,
+    state_on_mote,
+    tinydds_modes,
+)
+from holdfast_lab.experiments.dds.air import CLEAR, NOISY, TINYOS, disturb, path_loss, radio
+from holdfast_lab.experiments.dds.measure import RESTS, Point, energies, measure, nothing
+from holdfast_lab.experiments.dds.report import run
+from holdfast_lab.experiments.dds.study import Study, conduct, one_after_the_other
+from holdfast_lab.experiments.registry import load
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "dds.md"
+MODULES = (
+    arqos, eatdds_lifetime, energy_map, ifs, middleware_cost, rtdds_ipi, rtdds_partial, rtdds_rate, rtdds_rto,
+    state_on_mote, tinydds_modes,
+)  # fmt: skip
+
+
+def quiet(_: str) -> None:
+    """Nobody watches."""
+
+
+def shortened(point: Point, seconds: int) -> Point:
+    """The same point, over sooner; its noise from the beginning."""
+    return replace(point, make=partial(point.make, duration=seconds * SECOND), noise=point.noise[:1])
+
+
+# The air.
+
+
+def test_a_node_of_the_grid_hears_its_eight_neighbours_well_and_nobody_else():
+    for step in (100 / 6, 100 / 3):
+        scenario = setups.modes("DefTDDS", spacing=step, propagation=path_loss(step), mac=TINYOS)
+        network = Run(scenario).network
+        around = {8, 9, 10, 15, 17, 22, 23, 24}
+        well = {heard.node for heard in network.heard(16) if heard.per_us * 1_280 > -0.01}
+        assert well == around
+
+
+def test_noise_destroys_the_share_it_is_told_to_and_spares_the_rest():
+    """One publisher, one hop to the RN, one to the station: a sample arrives with (1 - share)²."""
+
+    def delivered(share: float) -> float:
+        scenario = setups.rtdds_rto(SECOND, 1, duration=600 * SECOND, **radio(setups.SPACING))
+        (topic,) = scenario.topics
+        run = Run(replace(scenario, topics=(replace(topic, level=BEST_EFFORT),)))
+        run.network.at(0, partial(disturb, run.network, share))
+        return run.finish().pdr
+
+    assert delivered(0.0) == 1.0
+    assert delivered(0.2) == pytest.approx(0.64, abs=0.04)
+
+
+# What is measured.
+
+
+def test_energies_under_both_rest_states_come_from_one_run():
+    for rest in RESTS.values():
+        run = Run(setups.modes("HyTDDS", 2 * SECOND, duration=20 * SECOND, rest=rest, **radio(100 / 6)))
+        run.finish()
+        found = energies(run.network)
+        (name,) = (name for name, each in RESTS.items() if each == rest)
+        assert found[f"mJ, {name}"] == pytest.approx(sum(run.network.joules()) * 1e3, rel=1e-9)
+    assert found["mJ, listening"] > 100 * found["mJ, sleeping"]
+
+
+def test_equal_points_and_seeds_give_equal_measurements():
+    point = shortened(rtdds_partial.points(False)[-1], 20)
+    assert measure(nothing, (point, 3)) == measure(nothing, (point, 3))
+    assert measure(nothing, (point, 3)) != measure(nothing, (point, 4))
+
+
+def test_every_design_has_points_that_run_and_measure_what_its_table_shows():
+    for module in MODULES:
+        if module is state_on_mote:
+            continue
+        design = module.EXPERIMENT.run.args[0]
+        points = design.points(False)
+        assert len({point.key for point in points}) == len(points) <= len(design.points(True))
+        found = measure(design.extra, (shortened(points[0], 12), 1))
+        assert set(design.quantities) <= set(found)
+        json.dumps(found)
+
+
+def test_a_study_gives_means_and_deviations_of_the_point_that_is_named():
+    study = Study({(("air", "clear"), ("x", x)): [{"q": x}, {"q": x + 2}, {"q": None}] for x in (1, 5)})
+    assert study.mean("q", x=5) == 6
+    assert study.deviation("q", x=5) == pytest.approx(2**0.5)
+    assert study.levels("x") == [1, 5]
+    assert study.every("q", lambda at: at["x"] > 1) == [5, 7]
+
+
+def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    points = [shortened(point, 12) for point in rtdds_rto.points(False)[:2]]
+    ran: list[str] = []
+
+    def apply(function, cells):
+        ran.extend(str(cell) for cell in cells)
+        if len(ran) > 3:
+            raise KeyboardInterrupt
+        return one_after_the_other(function, cells)
+
+    with pytest.raises(KeyboardInterrupt):
+        conduct("rtdds-rto", points, 2, nothing, True, quiet, apply)
+    assert len(ran) == 4
+    resumed = conduct("rtdds-rto", points, 2, nothing, True, quiet, one_after_the_other)
+    assert resumed == conduct("rtdds-rto", points, 2, nothing, False, quiet, one_after_the_other)
+    (kept,) = (tmp_path / "holdfast" / "reproduce").iterdir()
+    kept.write_text("no JSON", encoding="utf-8")
+    with pytest.raises(InputError, match="remove it"):
+        conduct("rtdds-rto", points, 2, nothing, True, quiet, one_after_the_other)
+
+
+# Claims: by the thesis' own figures they hold, and each can fail.
+
+
+def judged(module, value, **more) -> dict[str, bool | None]:
+    """The verdicts on a study in which ``value(at)`` says what was measured at each point."""
+    design = (
+        module.design(rooms.Trace({1: (1.0,)}, 0), 8)
+        if module is state_on_mote
+        else module.EXPERIMENT.run.args[0]
+    )
+    points = design.points(False)
+    study = Study({point.key: [value(dict(point.key)) | more] * 2 for point in points})
+    claims = list(design.claims(study))
+    assert [claim.id for claim in claims] == list(module.RULES)
+    assert all(
+        claim.claim == module.RULES[claim.id] and "Rule:" in claim.claim and claim.note for claim in claims
+    )
+    json.dumps([claim.to_json() for claim in claims])
+    return {claim.id: claim.holds for claim in claims}
+
+
+def as_the_thesis_says(module):
+    """What it measured, as a function of the point; where it says nothing, anything."""
+    any_number = {
+        "PDR": 1.0, "DMR": 0.0, "EED ms": 100.0, "ReTx/msg": 1.0, "Rd/msg": 0.5, "ReTx": 1, "issued": 100,
+        "delivered": 100, "frames": 100.0, "discovery ms": 10.0, "discovery messages": 50, "NLT s": 100.0,
+        "PPJ": 10.0, "TEC mJ": 1.0, "WE mJ": 1.0,
+        **{f"{part}{rest}": 1.0 for rest in RESTS for part in ("mJ, ", "radio mJ, ", "MCU mJ, ")},
+    }  # fmt: skip
+
+    def rto(at):
+        return {"ReTx/msg": 3.0 if at["RTO ms"] == 200 else 2.0}
+
+    def ipi(at):
+        return {"DMR": 0.6 if (at["publishers"], at["IPI s"]) == (25, 1) else 0.0}
+
+    def rate(at):
+        return {quantity: column[at["IPI s"]] for quantity, column in rtdds_rate.TABLE.items()}
+
+    def part(at):
+        share = 0 if at["FR %"] == "BEQoS" else at["FR %"]
+        return {"DMR": 0.12 * share / 100 if at["IPI s"] == 1 else 0.0, "PDR": 0.7 + 0.3 * share / 100}
+
+    def scheduled(at):
+        better = {"PDR": 0.7, "ReTx/msg": 1.0, "EED ms": 100.0}
+        return better if at["IFS"] else {"PDR": 0.2, "ReTx/msg": 1.9, "EED ms": 240.0}
+
+    def cost(at):
+        if at["arm"] == "baseline":
+            return {"PDR": 0.86, "EED ms": 100.0, "mJ, sleeping": 0.87}
+        return {"PDR": 0.76, "EED ms": 180.0 - 2.5 * (at["IPI s"] - 2), "mJ, sleeping": 1.24}
+
+    def modes(at):
+        broker = at["mode"] == "DefTDDS"
+        return {
+            "discovery messages": {"DefTDDS": 50, "BLTDDS": 2450, "HyTDDS": 60}[at["mode"]],
+            "discovery ms": {"DefTDDS": 50, "BLTDDS": 80, "HyTDDS": 900}[at["mode"]],
+            "PDR": 0.9 if broker else 1.0,
+            "mJ, listening": 1.0 if broker else 0.67,
+            "MCU mJ, listening": 0.25,
+        }
+
+    def spent(at):
+        return {f"full nodes, {how}": energy_map.THESIS[at["mode"]] for how in (*RESTS, "sending only")} | {
+            f"nodes, {rest}": [1.0] * 49 for rest in RESTS
+        }
+
+    def lived(at):
+        best = (at["IPI s"] == 10) == (at["mode"] == "EATDDS")
+        return {
+            "NLT s": {"DefTDDS": 100.0, "EATDDS": 150.0}.get(at["mode"], 200.0),
+            "PPJ": 20.0 if best else 10.0, "hand-overs": 3, "energy reports": 147, "dead": [1],
+        }  # fmt: skip
+
+    def adapting(at):
+        arm = at["arm"]
+        return {
+            "PDR": 0.8 if arm == "BEQoS" else 1.0 if arm in ("FRQoS", "ARQoS 100 %") else 0.92,
+            "frames": {"BEQoS": 100.0, "FRQoS": 200.0}.get(arm, 105.0),
+            "SWITCH": 20 if arm == "one threshold" else 10,
+            "measured PDR": 0.88 if arm == "no assurance" else 0.92,
+            "rounds reliable": 0.5, "minutes below 90 %": 0.0,
+        }  # fmt: skip
+
+    def states(at):
+        on_mote = at["arm"] == state_on_mote.STATES
+        return {
+            "frames": 5.0 if on_mote else 100.0, "wrong s/h": 0.1 if on_mote else 5.0, "transitions": 10,
+            "same": 1.0 if on_mote else None, "mJ, sleeping": 1.0 if on_mote else 3.0, "resting mJ": 0.5,
+        }  # fmt: skip
+
+    own = {
+        rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: scheduled,
+        arqos: adapting, middleware_cost: cost, tinydds_modes: modes, energy_map: spent,
+        eatdds_lifetime: lived, state_on_mote: states,
+    }[module]  # fmt: skip
+    return lambda at: any_number | own(at)
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
+def test_by_the_figures_of_the_thesis_every_claim_holds(module):
+    assert judged(module, as_the_thesis_says(module)) == dict.fromkeys(module.RULES, True)
+
+
+@pytest.mark.parametrize(
+    ("module", "measured", "fails"),
+    [
+        (middleware_cost, {"PDR": 1.0}, "pdr-10%-lower"),
+        (middleware_cost, {"EED ms": 30.0}, "delay-60-80ms"),
+        (middleware_cost, {"mJ, sleeping": 1.0}, "energy"),
+        (rtdds_rto, {"DMR": 0.01}, "no-drops-200-400"),
+        (rtdds_rto, {"EED ms": 2000.0}, "six-hops-100%"),
+        (rtdds_rto, {"PDR": 0.999}, "six-hops-100%"),
+        (rtdds_rto, {"ReTx/msg": 0.0}, "400-fewer-retx"),
+        (rtdds_ipi, {"DMR": 0.01}, "ipi5-zero-drops"),
+        (rtdds_ipi, {"DMR": 0.01}, "ipi1-60%-drops"),
+        (rtdds_rate, {"issued": 1}, "msgs"),
+        (rtdds_rate, {"PDR": 0.99}, "pdr"),
+        (rtdds_rate, {"EED ms": 250.0}, "delay"),
+        (rtdds_rate, {"ReTx/msg": 1.18}, "retx"),
+        (rtdds_rate, {"DMR": 0.1}, "dropped"),
+        (rtdds_rate, {"Rd/msg": 0.42}, "rd"),
+        (rtdds_partial, {"DMR": 0.0}, "drops-12-to-2%"),
+        (ifs, {"PDR": 0.7}, "3.5x-BE-PDR"),
+        (ifs, {"ReTx/msg": 1.0}, "retx-1.9x"),
+        (ifs, {"EED ms": 1.0}, "delay-2.4x"),
+        (tinydds_modes, {"discovery messages": 50}, "discovery-messages-order"),
+        (tinydds_modes, {"discovery ms": 50}, "discovery-time-order"),
+        (tinydds_modes, {"PDR": 1.0}, "no-loss-BL-Hy"),
+        (tinydds_modes, {"mJ, listening": 1.0}, "energy-third"),
+        (tinydds_modes, {"MCU mJ, listening": 0.5}, "mcu-quarter"),
+        (energy_map, {f"full nodes, {rest}": 3 for rest in RESTS}, "full-nodes"),
+        (eatdds_lifetime, {"NLT s": 100.0}, "EA>Def"),
+        (eatdds_lifetime, {"NLT s": 100.0}, "BL-Hy-longest"),
+        (eatdds_lifetime, {"PPJ": 1.0}, "PPJ-light-heavy"),
+        (arqos, {"PDR": 0.85}, "agreement-kept"),
+        (arqos, {"frames": 100.0}, "cheap-when-quiet"),
+        (arqos, {"SWITCH": 10}, "two-thresholds"),
+        (arqos, {"measured PDR": 0.9}, "assurance-interval"),
+        (arqos, {"frames": 100.0}, "nack-100%"),
+        (state_on_mote, {"same": 0.0}, "same-answer"),
+        (state_on_mote, {"frames": 100.0}, "messages-saved"),
+        (state_on_mote, {"mJ, sleeping": 1.0}, "joules-saved"),
+        (state_on_mote, {"wrong s/h": 1.0}, "better-than-best-effort"),
+    ],
+)
+def test_each_claim_fails_where_something_else_was_measured(module, measured, fails):
+    assert judged(module, as_the_thesis_says(module), **measured)[fails] is False
+
+
+def test_drops_that_jump_are_not_linear_and_none_at_all_cannot_be_judged():
+    def value(at):
+        thesis = as_the_thesis_says(rtdds_partial)(at)
+        return thesis | {"DMR": 0.5 if at["FR %"] == 100 else 0.0}
+
+    assert judged(rtdds_partial, value)["near-linear"] is False
+    assert judged(rtdds_partial, as_the_thesis_says(rtdds_partial), DMR=0.0)["near-linear"] is None
+
+
+# State filters on motes.
+
+
+def naive_wrong(truth, belief, end):
+    """Second by second."""
+
+    def at(course, time):
+        return next((holds for since, holds in reversed(course) if since <= time), False)
+
+    return sum(at(truth, time) != at(belief, time) for time in range(end))
+
+
+def test_for_how_long_a_belief_is_wrong_is_what_counting_second_by_second_gives():
+    chance = random.Random(5)
+    for _ in range(50):
+        courses = [
+            [
+                (time, i % 2 == 0)
+                for i, time in enumerate(sorted(chance.sample(range(40), chance.randrange(5))))
+            ]
+            for _ in range(2)
+        ]
+        assert rooms.wrong(*courses, 30) == naive_wrong(*courses, 30)
+
+
+def test_a_base_station_is_told_what_starts_and_ends_and_nothing_else():
+    """Generated readings of three rooms: one wavers between the bounds, one is stuffy once, one never."""
+    minutes = 30
+    trace = rooms.Trace(
+        {
+            0: tuple(550.0 + 40 * (i % 2) for i in range(minutes)),
+            17: tuple(700.0 if 10 <= i < 20 else 450.0 for i in range(minutes)),
+            45: (400.0,) * minutes,
+        },
+        15 * SECOND,
+    )
+    result = run(state_on_mote.design(trace, 1), None, False, quiet, seeds=1, apply=one_after_the_other)
+    study = result.exhibit
+    for air in (CLEAR, NOISY):
+        on_mote = {"air": air, "arm": state_on_mote.STATES}
+        assert study.values("same", **on_mote) == [1.0]
+        assert study.values("transitions", **on_mote) == [2]
+        assert (
+            study.mean("messages", **on_mote)
+            < study.mean("messages", air=air, arm="samples, best effort") / 5
+        )
+    assert study.mean("wrong s/h", air=NOISY, arm="samples, reliable") < 1
+
+
+def test_real_rooms_are_read_minute_by_minute():
+    try:
+        path = locate(rooms.FILE)
+    except InputError as error:
+        pytest.skip(str(error))
+    readings = rooms.read(path, 3, 2)
+    assert list(readings) == list(rooms.NODES[:3])
+    assert all(len(values) == 120 and 300 < min(values) < max(values) < 5000 for values in readings.values())
+
+
+# The pages.
+
+
+def test_all_eleven_are_registered_and_their_claims_are_on_the_page():
+    page = PAGE.read_text("utf-8")
+    for module in MODULES:
+        name = module.EXPERIMENT.name
+        assert load(name) is module.EXPERIMENT
+        assert f"## {name}" in page
+        assert all(f"`{claim}`" in page for claim in module.RULES)
+
+
+def test_a_result_is_tabled_and_drawn(tmp_path):
+    design = replace(
+        rtdds_rate.EXPERIMENT.run.args[0],
+        points=lambda full: [shortened(point, 12) for point in rtdds_rate.points(full)],
+    )
+    result = run(design, None, False, quiet, seeds=1, apply=one_after_the_other)
+    assert [row["PDR, sd"] for row in result.rows] == [0.0] * 4
+    (table,) = rtdds_rate.EXPERIMENT.tables(result)
+    assert table.columns[:3] == ("air", "IPI s", "issued")
+    assert [line[:2] for line in table.lines] == [(CLEAR, 5), (CLEAR, 60), (NOISY, 5), (NOISY, 60)]
+    (picture,) = rtdds_rate.EXPERIMENT.figure(result, tmp_path)
+    assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "name", [module.EXPERIMENT.name for module in MODULES if module is not state_on_mote]
+)
+def test_the_default_run_judges_every_claim(name, tmp_path):
+    experiment = load(name)
+    result = experiment.run(None, False, quiet)
+    assert all(claim.note for claim in result.claims)
+    assert experiment.figure(result, tmp_path)

@@ -1,0 +1,340 @@
+"""Six ways through a network: by hand, against definitions, on small networks, and on the real readings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.errors import InputError
+from holdfast.runtimes.spark import sweep as spark
+from holdfast_lab.experiments.data import locate
+from holdfast_lab.experiments.fsf import run as running
+from holdfast_lab.experiments.fsf.claim import RULES, claims
+from holdfast_lab.experiments.fsf.figure import figure
+from holdfast_lab.experiments.fsf.grid import Cell, Exhibit, Grid, Measured
+from holdfast_lab.experiments.fsf.measure import draw, measure
+from holdfast_lab.experiments.fsf.network import Layout
+from holdfast_lab.experiments.fsf.oracle import taking_part
+from holdfast_lab.experiments.fsf.report import tables
+from holdfast_lab.experiments.fsf.run import measured
+from holdfast_lab.experiments.fsf.setting import (
+    CENTRALIZED,
+    DISTRIBUTED,
+    EXACT,
+    FSF,
+    HOURS,
+    MULTI_JOIN,
+    NAIVE,
+    PLACEMENT,
+    STATIONS,
+    WITHIN,
+    Setting,
+    variants,
+)
+from holdfast_lab.experiments.fsf.stream import (
+    ATTRIBUTES,
+    EVERY,
+    HOUR,
+    Stretch,
+    quartiles,
+    read,
+    sensor,
+)
+from holdfast_lab.experiments.fsf.workload import owing
+from holdfast_lab.experiments.registry import load
+from holdfast_lab.experiments.stbernard import FILE, Series
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "fsf.md"
+NAMES = ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources")
+
+
+# --- what is owed ---
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 30), max_size=5, unique=True).map(sorted), min_size=1, max_size=4),
+    st.integers(1, 12),
+)
+def test_an_event_is_owed_if_one_of_each_attribute_lies_with_it_in_a_window(times, within):
+    owed = [set() for _ in times]
+    for complex_event in product(*times):
+        if max(complex_event) - min(complex_event) < within:
+            for mine, time in zip(owed, complex_event, strict=True):
+                mine.add(time)
+    arrays = [np.array(some, np.int64) for some in times]
+    found = taking_part(arrays, within)
+    assert [set(t[takes].tolist()) for t, takes in zip(arrays, found, strict=True)] == owed
+
+
+# --- streams ---
+
+
+def reports(path: Path, stations: dict[int, list[tuple[int, list[float]]]]) -> Path:
+    """A file as the data set has it: for each station (time in minutes, five readings)."""
+    rows = [(minute, station, *values) for station, some in stations.items() for minute, values in some]
+    columns = list(zip(*rows, strict=True))
+    table = {
+        "time": pa.array([m * 60_000_000 for m in columns[0]], pa.timestamp("us")),
+        "station": columns[1],
+    }
+    pq.write_table(pa.table(table | dict(zip(ATTRIBUTES, columns[2:], strict=True))), path)
+    return path
+
+
+def varying(minutes, but=None):
+    return [(m, [(but or {}).get(a, m % 7 + i) for i, a in enumerate(ATTRIBUTES)]) for m in minutes]
+
+
+def test_the_stretch_is_that_in_which_enough_stations_report_everything(tmp_path):
+    hour = range(60, 120, 2)
+    stations = {
+        1: varying(range(0, 180, 2)),
+        2: varying(hour),
+        3: varying(range(60, 100, 2)) + varying(range(100, 180, 2), {"wind_speed": float("nan")}),
+        4: varying(range(0, 180, 2), {"humidity": 50.0}),
+    }
+    found = read(reports(tmp_path / "four.parquet", stations), 1, 3)
+    assert found.start == HOUR
+    assert found.stations == (1, 2, 3)  # the fourth's humidity never changes
+    assert found.complete == {1: 1.0, 2: 1.0, 3: pytest.approx(2 / 3)}
+    assert len(found.series[sensor(3, "wind_speed")].times) == 20
+    assert len(found.series[sensor(3, "humidity")].times) == 30
+
+
+def test_a_fault_code_of_a_temperature_is_no_reading(tmp_path):
+    rows = varying(range(0, 60, 2))
+    rows[3][1][:] = [-1.0, 2.5, -1.0, 1.0, 1.0]
+    found = read(reports(tmp_path / "one.parquet", {1: rows}), 1, 1)
+    lengths = {attribute: len(found.series[sensor(1, attribute)].times) for attribute in ATTRIBUTES}
+    assert lengths == {**dict.fromkeys(ATTRIBUTES, 30), "ambient_temp": 29}
+
+
+def test_too_few_stations_or_another_file_is_said(tmp_path):
+    with pytest.raises(InputError, match="has 1 stations; 2 are needed"):
+        read(reports(tmp_path / "one.parquet", {1: varying(range(0, 60, 2))}), 1, 2)
+    with pytest.raises(InputError, match="no 1 h in which 1 stations have streams that vary"):
+        read(reports(tmp_path / "flat.parquet", {1: varying(range(0, 60, 2), {"humidity": 1.0})}), 1, 1)
+    pq.write_table(pa.table({"time": [1]}), tmp_path / "other.parquet")
+    with pytest.raises(InputError, match=r"is not the St\. Bernard data set"):
+        read(tmp_path / "other.parquet", 1, 1)
+
+
+# --- a small network ---
+
+SMALL = Setting("fsf-small", 16, 2, (3, 5), (24,), (CENTRALIZED, *DISTRIBUTED))
+
+
+def walk(stations: int, length: int) -> Stretch:
+    """Streams that wander, reported together; some reports are a little early."""
+    random = np.random.default_rng(7)
+    series = {}
+    for station in range(stations):
+        times = np.arange(length) * EVERY - random.integers(0, 2, length) * 1_000_000
+        for attribute in ATTRIBUTES:
+            series[sensor(station, attribute)] = Series(times, np.cumsum(random.normal(size=length)))
+    return Stretch(0, 1, tuple(range(stations)), dict.fromkeys(range(stations), 1.0), series)
+
+
+WALK = walk(2, 40)
+DRAWN = draw(SMALL, WALK, 0, 24)
+
+
+def side(layout: Layout, start: str, without: str) -> set[str]:
+    """The nodes that are on one side of a link."""
+    found, beyond = {start}, [start]
+    while beyond:
+        at = beyond.pop()
+        near = {b if a == at else a for a, b in layout.links if at in (a, b)} - found - {without}
+        found |= near
+        beyond += near
+    return found
+
+
+def crossings() -> list[list[frozenset]]:
+    """For each link and direction, what each subscription beyond it is owed of the sensors on this side."""
+    found = []
+    for a, b in [*DRAWN.layout.links, *(link[::-1] for link in DRAWN.layout.links)]:
+        here = side(DRAWN.layout, a, b)
+        sets = []
+        for subscription in DRAWN.subscriptions:
+            filters = tuple(f for f in subscription.wanted.filters if DRAWN.layout.sensors[f.sensor] in here)
+            if filters and subscription.node not in here:
+                sets.append(owing(replace(subscription.wanted, filters=filters), WALK))
+        found.append(sets)
+    return found
+
+
+@pytest.mark.parametrize("star", [False, True])
+def test_the_network_is_a_tree_and_the_five_of_a_station_are_beside_one_another(star):
+    layout = draw(replace(SMALL, star=star), WALK, 0, 1).layout
+    assert (len(layout.nodes), len(layout.links)) == (16, 15)
+    assert side(layout, layout.nodes[0], "") == set(layout.nodes)
+    above = {b: a for a, b in layout.links}
+    for station in WALK.stations:
+        five = {layout.sensors[sensor(station, attribute)] for attribute in ATTRIBUTES}
+        routers = [above[node] for node in five if above[node] not in five]
+        assert len(set(routers)) == 1
+        assert len(routers) == (5 if star else 1)
+
+
+def test_subscriptions_take_turns_at_stations_hold_the_quartiles_and_are_owed_something():
+    assert [s.station for s in DRAWN.subscriptions] == [0, 1] * 12
+    assert {len(s.wanted.filters) for s in DRAWN.subscriptions} == {3, 4, 5}
+    for subscription in DRAWN.subscriptions:
+        assert subscription.owed
+        assert subscription.wanted.within == WITHIN
+        for one in subscription.wanted.filters:
+            middle = quartiles(WALK.series[one.sensor])
+            assert one.low <= middle.median - middle.below
+            assert one.high >= middle.median + middle.above
+
+
+def test_fewer_subscriptions_are_the_first_of_more():
+    assert draw(SMALL, WALK, 0, 10).subscriptions == DRAWN.subscriptions[:10]
+    assert draw(SMALL, WALK, 1, 10).subscriptions != DRAWN.subscriptions[:10]
+
+
+def test_naive_and_exact_loads_are_those_of_the_definition():
+    most = max(SMALL.counts)
+    naive = measure(SMALL, WALK, Cell(0, NAIVE, most))
+    exact = measure(SMALL, WALK, Cell(0, EXACT, most))
+    sets = crossings()
+    assert naive.subscription_load == sum(map(len, sets))
+    assert naive.publication_load == sum(len(owed) for some in sets for owed in some)
+    assert exact.publication_load == sum(len(frozenset().union(*some)) for some in sets)
+    assert exact.subscription_load < naive.subscription_load
+
+
+@pytest.mark.parametrize("approach", SMALL.approaches)
+def test_only_probabilistic_filtering_loses_and_only_binary_joins_bring_too_much(approach):
+    found = measure(SMALL, WALK, Cell(0, approach, max(SMALL.counts)))
+    assert found.owed == sum(len(s.owed) for s in DRAWN.subscriptions)
+    if approach != FSF:
+        assert found.recall == 1
+    assert (found.surplus > 0) == (approach == MULTI_JOIN)
+
+
+# --- resuming ---
+
+
+def test_a_sweep_goes_on_where_it_stopped(tmp_path):
+    path = tmp_path / "kept" / "runs.json"
+    one = Setting("fsf-small", 16, 2, (3, 5), (4,), (FSF,))
+    asked: list[Cell] = []
+
+    def spread(function, cells):
+        asked.extend(cells)
+        if cells[0].seed == 2 and len(asked) == 3:
+            raise InputError("stopped")
+        return [Measured(cell.seed, 1, 1, 1, 1, 0, 0, 0, 0) for cell in cells]
+
+    with pytest.raises(InputError, match="stopped"):
+        measured(one, WALK, path, spread, lambda _: None)
+    assert [seed for (seed, *_), _ in json.loads(path.read_text())] == [0, 1]
+    runs = measured(one, WALK, path, spread, lambda _: None)
+    assert [cell.seed for cell in asked] == [0, 1, 2, 2, 3, 4]
+    assert [run.subscription_load for run in runs.values()] == [0, 1, 2, 3, 4]
+
+
+# --- claims ---
+
+AS_PRINTED = {
+    CENTRALIZED: Measured(500, 300, 9_000, 1_000, 1_000, 0, 0, 10, 0),
+    NAIVE: Measured(2_000, 300, 8_000, 1_000, 1_000, 0, 0, 10, 0),
+    PLACEMENT: Measured(1_210, 300, 5_000, 1_000, 1_000, 0, 0, 10, 0),
+    MULTI_JOIN: Measured(1_200, 300, 4_000, 1_000, 1_000, 50, 0, 10, 0),
+    FSF: Measured(1_080, 300, 2_000, 1_000, 980, 0, 100, 10, 0),
+    EXACT: Measured(1_090, 300, 2_080, 1_000, 1_000, 0, 100, 10, 5),
+}
+
+
+def judged(**changed: Measured) -> dict[str, bool | None]:
+    """The verdicts on a medium network whose approaches do as the document says, but for some."""
+    runs = AS_PRINTED | {name.replace("_", "-"): run for name, run in changed.items()}
+    cells = {Cell(seed, a, n): run for n in (100, 900) for seed in (0, 1) for a, run in runs.items()}
+    return {claim.id: claim.holds for claim in claims("fsf-medium", Exhibit(Grid(cells), {}))}
+
+
+def test_results_as_the_document_has_them_bear_out_every_claim():
+    assert judged() == dict.fromkeys(RULES, True)
+
+
+@pytest.mark.parametrize(
+    ("approach", "change", "broken"),
+    [
+        (FSF, {"subscription_load": 900}, {"subscription-load"}),
+        (FSF, {"subscription_load": 1_205}, {"subscription-load", "ranking"}),
+        (FSF, {"publication_load": 1_000}, {"publication-load", "exact-cost"}),
+        (PLACEMENT, {"publication_load": 3_000}, {"ranking"}),
+        (NAIVE, {"publication_load": 9_500}, {"centralized"}),
+        (FSF, {"delivered": 940}, {"recall"}),
+        (MULTI_JOIN, {"delivered": 999}, {"recall"}),
+        (EXACT, {"delivered": 999}, {"recall", "exact-recall"}),
+        (EXACT, {"publication_load": 2_160}, {"exact-cost"}),
+        (EXACT, {"undecided": 6}, {"undecided"}),
+    ],
+)
+def test_a_claim_falls_where_its_rule_is_broken(approach, change, broken):
+    verdicts = judged(**{approach.replace("-", "_"): AS_PRINTED[approach]._replace(**change)})
+    assert {claim for claim, holds in verdicts.items() if not holds} == broken
+
+
+# --- the whole ---
+
+
+def test_a_run_prints_parameters_rows_and_claims_and_draws(tmp_path, monkeypatch):
+    folder = tmp_path / Path(FILE).parent
+    folder.mkdir()
+    random = np.random.default_rng(1)
+    hour = {s: [(m, list(random.normal(size=5))) for m in range(0, 60, 2)] for s in (1, 2)}
+    reports(tmp_path / FILE, hour)
+    monkeypatch.setattr(running, "STATIONS", 2)
+    monkeypatch.setattr(running, "SEEDS", 2)
+    monkeypatch.setattr(spark, "sweep", lambda function, cells: [function(cell) for cell in cells])
+    tiny = Setting("fsf-medium", 16, 2, (5, 5), (6, 12), (CENTRALIZED, *DISTRIBUTED))
+    result = running.run(tiny, variants(tiny, 12)[:1], tmp_path, False, lambda _: None)
+    said = json.loads(json.dumps(result.to_json()))
+    assert said["parameters"]["events"] == 2 * 5 * 30
+    assert len(said["rows"]) == 6 * 2 + 3
+    assert {row["setting"] for row in said["rows"]} == {"fsf-medium", "a station is a star"}
+    assert [claim["id"] for claim in said["claims"]] == list(RULES)
+    *_, dependence = tables(result)
+    assert [line[0] for line in dependence.lines] == ["as above", "a station is a star"]
+    (path,) = figure(result, tmp_path)
+    assert path.name == "fsf-medium.png"
+    assert path.stat().st_size > 10_000
+
+
+# --- the four ---
+
+
+def test_the_four_experiments_are_those_of_the_document():
+    found = {name: load(name) for name in NAMES}
+    assert [experiment.name for experiment in found.values()] == list(NAMES)
+
+
+def test_on_the_pass_an_hour_of_a_windy_saturday_is_replayed():
+    try:
+        path = locate(FILE)
+    except InputError as error:
+        pytest.skip(str(error))
+    stretch = read(path, HOURS, STATIONS)
+    assert stretch.began == "2007-10-20T11:00Z"
+    assert len(stretch.stations) == STATIONS
+    assert min(stretch.complete.values()) > 0.9
+
+
+def test_the_page_says_what_became_of_every_claim():
+    text = PAGE.read_text(encoding="utf-8")
+    assert not [claim for claim in RULES if f"`{claim}`" not in text]
+    assert not [name for name in NAMES if name not in text]

@@ -1,0 +1,33 @@
+"""Runs that are kept, so that a long experiment goes on where it stopped."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import InputError
+from holdfast_lab.experiments.journal import done, keep, place
+
+
+def test_what_was_kept_is_there_again(tmp_path):
+    path = tmp_path / "not" / "yet" / "runs.json"
+    assert done(path, dict) == {}
+    keep(path, {"a": [1, 2]})
+    assert done(path, dict) == {"a": [1, 2]}
+
+
+@pytest.mark.parametrize("text", ["[3]", "{", "3"])
+def test_a_file_that_holds_no_runs_is_refused(text, tmp_path):
+    (tmp_path / "runs.json").write_text(text)
+    with pytest.raises(InputError, match=r"does not hold runs of an experiment .*; remove it"):
+        done(tmp_path / "runs.json", dict)
+
+
+def test_other_subjects_and_other_code_begin_anew():
+    here = place("one", ("subject", 3), ["holdfast/kernels/gap.py"])
+    assert here == place("one", ("subject", 3), ["holdfast/kernels/gap.py"])
+    others = [
+        place("two", ("subject", 3), ["holdfast/kernels/gap.py"]),
+        place("one", ("subject", 4), ["holdfast/kernels/gap.py"]),
+        place("one", ("subject", 3), ["holdfast/kernels/gap.py", "holdfast/protocols/fsf"]),
+    ]
+    assert len({here, *others}) == 4

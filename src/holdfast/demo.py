@@ -1,0 +1,226 @@
+"""The main job on generated sensors: a day in a small building, as a timeline in the terminal.
+
+Four rooms on two floors, two climate sensors in each (they are redundant and slightly wrong), one
+badge reader a room.  Everything is generated from a seed.  On Spark the day arrives as a file for
+each hour, and a live query says what starts and ends as it goes; in this process the same
+definition says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from .files.write import event_line
+from .lang.check import check
+from .lang.parse import parse
+from .model.batch import TIME, concatenate, times
+from .model.event import Notification
+from .model.instant import DAY, HOUR, MINUTE, Instant, parse_instant
+from .runtimes.local.engine import Engine
+from .runtimes.spark.ledger import standing
+
+DEFINITION = """\
+topic Climate (temperature float °C, co2 float ppm)
+topic Badge (name text, room text)
+
+region building
+region ground in building    region kitchen in ground    region lab in ground
+region upper in building     region office in upper      region attic in upper
+
+let warm = 25 °C
+
+state  Warm   on Climate [temperature > warm; temperature < warm - 1] per place
+state  Stuffy on Climate [co2 > 1000; co2 < 800] per place
+state  Heat   on Climate [temperature > 27; temperature < 25]
+         scope kitchen, lab, office, attic within ground, upper within building
+state  John   on Badge [name == "John" && room == "lab"; name == "John" && room != "lab"]
+filter Spike  on Climate where co2 > 1500
+"""
+
+DAWN = parse_instant("2026-06-21")
+ROOMS = ("kitchen", "lab", "office", "attic")
+PEOPLE = ("John", "Ann", "Mary")
+SEED = 7
+
+_WIDTH = 40
+
+
+@dataclass(frozen=True)
+class Day:
+    """What happened: how much was read, what was said, and what still holds."""
+
+    events: int
+    notifications: list[Notification]
+    open: dict[tuple[str, str | None], Instant]
+
+
+def climate(seed: int = SEED) -> pa.RecordBatch:
+    """A reading of each climate sensor each minute, in order of time."""
+    rng = np.random.default_rng(seed)
+    minutes = np.arange(DAY // MINUTE)
+    hours = minutes / 60
+    columns: dict[str, list[np.ndarray]] = {"time": [], "temperature": [], "co2": []}
+    names: list[str] = []
+    for i, room in enumerate(ROOMS):
+        sun = np.clip(np.sin((hours - 6 - i) / 12 * np.pi), 0, None)
+        used = ((hours > 8 + i / 2) & (hours < 11 + i)) | ((hours > 13) & (hours < 15 + i))
+        people = np.convolve(used * 1.0, np.ones(45) / 45, mode="same")
+        drift = np.cumsum(rng.normal(0, 0.03, len(minutes)))
+        room_temperature = 20.5 + (4.5 + i) * sun + 1.2 * people + 0.3 * drift
+        room_co2 = 450 + (500 + 180 * i) * people + 40 * np.cumsum(rng.normal(0, 0.02, len(minutes)))
+        for sensor in "ab":
+            names.append(f"{room}-{sensor}")
+            columns["time"].append(DAWN + minutes * MINUTE)
+            columns["temperature"].append(room_temperature + rng.normal(0, 0.15, len(minutes)))
+            columns["co2"].append(room_co2 + rng.normal(0, 12, len(minutes)))
+    order = np.argsort(np.concatenate(columns["time"]), kind="stable")
+    sources = np.repeat(names, len(minutes))[order]
+    return pa.RecordBatch.from_pydict(
+        {
+            "time": pa.array(np.concatenate(columns["time"])[order]).cast(TIME),
+            "source": pa.array(sources).dictionary_encode(),
+            "place": pa.array([name.rpartition("-")[0] for name in sources]).dictionary_encode(),
+            "temperature": np.concatenate(columns["temperature"])[order].round(2),
+            "co2": np.concatenate(columns["co2"])[order].round(0),
+        }
+    )
+
+
+def badges(seed: int = SEED) -> pa.RecordBatch:
+    """Who was seen where: everybody wanders through the rooms during the day."""
+    rng = np.random.default_rng(seed + 1)
+    times = np.sort(rng.integers(8 * HOUR, 19 * HOUR, 60)) + DAWN
+    rooms = rng.choice(ROOMS, len(times))
+    return pa.RecordBatch.from_pydict(
+        {
+            "time": pa.array(times).cast(TIME),
+            "source": pa.array([f"{room}-door" for room in rooms]),
+            "name": pa.array(rng.choice(PEOPLE, len(times))),
+            "room": pa.array(rooms),
+        }
+    )
+
+
+def hours(seed: int = SEED) -> Iterator[dict[str, pa.RecordBatch]]:
+    """The day hour by hour: for each topic what was read, numbered."""
+    batches = {"Climate": climate(seed), "Badge": badges(seed)}
+    for name, batch in batches.items():
+        batches[name] = batch.append_column("sequence", pa.array(np.arange(len(batch))))
+    for hour in range(24):
+        ends = [DAWN + hour * HOUR, DAWN + (hour + 1) * HOUR]
+        cuts = {topic: np.searchsorted(times(batch), ends) for topic, batch in batches.items()}
+        yield {topic: batches[topic].slice(first, last - first) for topic, (first, last) in cuts.items()}
+
+
+def run(seed: int = SEED) -> Day:
+    """Push the day through an engine, hour by hour."""
+    engine = Engine(parse(DEFINITION))
+    events, said = 0, []
+    for hour in hours(seed):
+        for topic, batch in hour.items():
+            events += len(batch)
+            said += engine.push_batch(topic, batch)
+    held = {(h.subscription, h.scope): h.since for h in engine.holding()}
+    return Day(events, sorted(said, key=lambda n: n.order), held)
+
+
+def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
+    """Let the day arrive as files in a folder, while a live query on Spark reads them."""
+    from .runtimes.spark.stream import live, started
+
+    inbox, said = folder / "inbox", []
+    inbox.mkdir()
+
+    def hear(notification: Notification) -> None:
+        said.append(notification)
+        if notification.status != "atomic":
+            what = "starts" if notification.status == "ingress" else "ends"
+            where = f" in {notification.scope}" if notification.scope else ""
+            say(f"  {_clock(notification.event.time)}  {notification.subscription} {what}{where}")
+
+    fleet = live(DEFINITION, inbox, checkpoint=folder / "checkpoint", sink=hear, every=0, settle=0, shards=4)
+    with started(fleet) as query:
+        for number, hour in enumerate(hours(seed)):
+            _arrive(inbox / f"{number:02}.parquet", hour)
+            query.wait(0.2)
+        while query.record.files < 24:
+            query.wait(0.2)
+        query.stop()
+        record = query.record
+    held = standing(folder / "checkpoint" / "ledger.sqlite").holding
+    found = {(name, scope): since for name, scope, since in held}
+    return Day(record.rows, sorted(said, key=lambda n: n.order), found)
+
+
+def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
+    """A file that is complete as soon as it is there."""
+    parts = [
+        batch.append_column("topic", pa.array([topic] * len(batch), pa.string()))
+        for topic, batch in hour.items()
+    ]
+    hidden = path.with_name(f".{path.name}")
+    pq.write_table(pa.Table.from_batches([concatenate(parts)]), hidden)
+    hidden.rename(path)
+
+
+def timeline(day: Day) -> Iterator[tuple[str, str, str, str]]:
+    """For each condition: its name, its scope, a bar of the day, and its stretches in words."""
+    spans: dict[tuple[str, str | None], list[tuple[Instant, Instant, bool]]] = {}
+    for name, scope, start, end, is_open in _stretches(day):
+        spans.setdefault((name, scope), []).append((start, end, is_open))
+    order = [condition.name for condition in check(parse(DEFINITION)).conditions]
+    for (name, scope), found in sorted(spans.items(), key=lambda s: (order.index(s[0][0]), s[0][1] or "")):
+        yield name, scope or "", _bar(found), _words(found)
+
+
+def _stretches(day: Day) -> Iterator[tuple[str, str | None, Instant, Instant, bool]]:
+    for n in day.notifications:
+        if n.status == "atomic":
+            yield n.subscription, n.scope, n.event.time, n.event.time, False
+        elif n.status == "egress":
+            assert n.since is not None
+            yield n.subscription, n.scope, n.since, n.event.time, False
+    for (name, scope), since in day.open.items():
+        yield name, scope, since, DAWN + DAY, True
+
+
+def _bar(spans: list[tuple[Instant, Instant, bool]]) -> str:
+    cells = ["·"] * _WIDTH
+    for start, end, _ in spans:
+        first, last = ((at - DAWN) * _WIDTH // DAY for at in (start, end))
+        mark = "│" if start == end else "█"
+        cells[first : min(last, _WIDTH - 1) + 1] = mark * (min(last, _WIDTH - 1) + 1 - first)
+    return "".join(cells)
+
+
+def _words(spans: list[tuple[Instant, Instant, bool]]) -> str:
+    """The longest stretch, and how many there were."""
+    if all(start == end for start, end, _ in spans):
+        return f"{len(spans)} readings"
+    start, end, is_open = max(spans, key=lambda span: span[1] - span[0])
+    longest = f"{_clock(start)}–{'now' if is_open else _clock(end)}"
+    return longest if len(spans) == 1 else f"{longest}, {len(spans)} times"
+
+
+def _clock(at: Instant) -> str:
+    minutes = (at - DAWN) // MINUTE
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def report(day: Day) -> Iterator[str]:
+    """What held, and when, line by line."""
+    yield "\nWhat held, and when (bars are the day; the longest stretch and how many):\n"
+    hours = "".join(f"{hour:02}".ljust(_WIDTH // 8) for hour in range(0, 24, 3))
+    yield f"{'':16}{hours}"
+    for name, scope, bar, words in timeline(day):
+        yield f"{name:<7}{scope:<9}{bar} {words}"
+    said = len(day.notifications)
+    share = said / day.events
+    yield f"\n{day.events:,} readings became {said} notifications ({share:.2%}).  The first two:\n"
+    yield from (event_line(notification).rstrip() for notification in day.notifications[:2])

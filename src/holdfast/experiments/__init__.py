@@ -1,1 +1,0 @@
-"""Figures and tables of the documents, run again: one module each, listed in ``registry``."""

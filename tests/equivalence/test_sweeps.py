@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InputError, UsageError
-from holdfast.sim.scenario.results import collect
-from holdfast.sim.scenario.study import read_text
+from holdfast.runtimes.sensornet.results import collect
+from holdfast.runtimes.sensornet.study import read_text
 from support.runtimes import session
 from support.scenarios import GRID
 

@@ -47,7 +47,7 @@ def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_every_example_of_a_network_is_right(path, data):
-    from holdfast.sim.scenario.study import read
+    from holdfast.runtimes.sensornet.study import read
 
     assert read(path).points
 

@@ -77,7 +77,7 @@ class Account:
     def __init__(self, wishes: Iterable[Wish], now: Callable[[], Instant], since: Instant) -> None:
         self._now, self._since = now, since
         self.expected = {wish: Expected(Watch.of(wish.condition)) for wish in wishes}
-        self.told: list[tuple[Wish, Notification]] = []
+        self.told: list[tuple[Instant, Wish, Notification]] = []
         self.published: list[Event] = []
         self.messages: Counter[str] = Counter()
         """What nodes sent to one another end to end, by kind."""
@@ -95,8 +95,9 @@ class Account:
 
     def tell(self, wish: Wish, what: Notification) -> None:
         """A subscriber was told something."""
-        self.told.append((wish, what))
-        self.expected[wish].told(what, self._now())
+        self.told.append((self._now(), wish, what))
+        if wish.at(what.event.time):
+            self.expected[wish].told(what, self._now())
 
     def charge(self, names: Iterable[str], kind: str, word: str) -> str:
         """A message of a kind leaves a node for these subscriptions: the cause that it is accounted under."""
@@ -130,8 +131,8 @@ class Account:
             "delivered": len(delays),
             "in_flight": sum(fates[why] for why in IN_FLIGHT),
             "lost": {why: count for why, count in sorted(fates.items()) if why not in IN_FLIGHT},
+            "loss": ratio(sum(count for why, count in fates.items() if why not in IN_FLIGHT), len(due)),
             "unexpected": sum(what.event.time >= self._since for what in false),
-            "delivery_ratio": ratio(len(delays), len(due)),
             "delay_ms": fmean(delays) if delays else None,
             "delay_p95_ms": percentile(delays, 95),
             "messages": self._share(name, self._sent),

@@ -202,14 +202,16 @@ def _wished(definition: Definition, subscriber: Subscriber, where: NodeId) -> li
     found = []
     for name in named or conditions:
         condition = conditions.get(name)
+        if name in conditions and condition is None:
+            raise Fault(f"'{name}' looks at several sensors; states and filters run in a network", ("to",))
         if condition is None and name not in topics:
             known = [*conditions, *topics]
-            hint = did_you_mean(name, known) or f"There is {', '.join(known)}."
+            hint = did_you_mean(name, known) or (f"There is {', '.join(known)}." if known else None)
             raise Fault(f"the definition has no '{name}'", ("to",), hint=hint)
         topic = topics[name] if condition is None else condition.topic
         found.append(Wish(name, where, topic, condition, subscriber.start, subscriber.stop))
     if not found:
-        raise Fault("the definition has no subscription", ("to",), hint=f"Topics are {', '.join(topics)}.")
+        raise Fault("the definition has no subscription", hint="Say with 'to' which topic is wanted.")
     return found
 
 

@@ -38,7 +38,7 @@ from . import connection
 from .account import LOST, ON_THE_WAY, Row, Wish
 from .conditions import travelling
 from .connection import Frame, Hello, Terms
-from .family import Charged, Scene
+from .family import Charged, Scene, when_wished
 from .fault import Fault, at
 from .mote import BROKER, CLIENT, Mote, State
 from .nodes import Named, Some, node, several
@@ -125,6 +125,7 @@ class Overlay:
                 topic = self._scene.definition.topics[name]
                 source = self._scene.placed.names[node.id]
                 host.ask(advertise(name, advertised(topic, source=source)))
+        when_wished(node, self._scene.wishes, self._subscribe, self._unsubscribe)
 
     def bury(self, node: NodeId) -> None:
         if (host := self.hosts.pop(node, None)) is not None:
@@ -137,14 +138,14 @@ class Overlay:
         self._publishing = event
         self.hosts[node.id].ask(publish(to_content(event)))
 
-    def subscribe(self, wish: Wish) -> None:
+    def _subscribe(self, wish: Wish) -> None:
         if wish.condition is None:
             wanted = subscribe(wish.name, Filter((Constraint("topic", "text", "=", wish.topic.name),)))
         else:
             wanted = watch(wish.name, self._texts[wish.name])
         self.hosts[wish.node].ask(wanted)
 
-    def unsubscribe(self, wish: Wish) -> None:
+    def _unsubscribe(self, wish: Wish) -> None:
         self.hosts[wish.node].ask(Withdraw(wish.name))
 
     # The books.

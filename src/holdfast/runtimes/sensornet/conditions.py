@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -43,21 +43,21 @@ class Definition:
         return {topic.name: topic for topic in self.checked.topics}
 
     @property
-    def conditions(self) -> dict[str, Condition]:
-        """By name."""
-        return {condition.name: condition for condition in self.checked.conditions}
+    def conditions(self) -> dict[str, Condition | None]:
+        """What can be subscribed to, by name; none for what does not run here."""
+        beyond = _beyond(self.checked)
+        return {c.name: c for c in self.checked.conditions} | dict.fromkeys(beyond)
+
+
+def _beyond(checked: Checked) -> list[str]:
+    """Those that look at several sensors."""
+    return [c.name for c in checked.components] + [c.name for c in checked.correlations]
 
 
 def defined(text: str, folder: Path) -> Definition:
     """The definition in a ``.hf`` file beside the scenario, or that was written out."""
     app = load(folder / text) if text.endswith(".hf") else parse(text)
-    checked = app.check(folder)
-    beyond = [c.name for c in checked.components] + [c.name for c in checked.correlations]
-    if beyond:
-        raise Unsupported(
-            f"'{beyond[0]}' looks at several sensors; states and filters run in a sensor network"
-        )
-    return Definition(app, checked)
+    return Definition(app, app.check(folder))
 
 
 class Watch:
@@ -82,15 +82,17 @@ class Watch:
         return [told for told in passed + more if told.status != "late"]
 
 
-def on_motes(conditions: Iterable[Condition]) -> dict[str, Machine]:
+def on_motes(definition: Checked) -> dict[str, Machine]:
     """The machine of each condition, by name; each publisher will run it for its own samples.
 
     >>> from holdfast.lang.parse import parse
     >>> text = "topic T (value float)  state Warm on T [value > 25; value < 22] per source"
-    >>> list(on_motes(parse(text).check().conditions))
+    >>> list(on_motes(parse(text).check()))
     ['Warm']
     """
-    return {condition.name: machine([_alone(condition)]) for condition in conditions}
+    for name in _beyond(definition):
+        raise Unsupported(f"'{name}' looks at several sensors; a mote sees only its own samples")
+    return {condition.name: machine([_alone(condition)]) for condition in definition.conditions}
 
 
 def _alone(condition: Condition) -> Condition:

@@ -107,8 +107,8 @@ def _part(part: Any, given: Any) -> Any:
     for key, (name, kind) in known.items():
         if name in needed - found.keys():
             quantity = quantity_in(kind)
-            hint = None if quantity is None else f"Expected {quantity.expected}."
-            raise Fault(f"'{key}' is missing", hint=hint)
+            example = None if quantity is None else f"Expected {quantity.expected}."
+            raise Fault(f"'{key}' is missing", hint=example)
     with at():
         return part(**found)
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
+from ...lang.condition import Checked
 from ...model import topic as model
 from ...model.event import Event, Notification
 from ...model.instant import MILLISECOND, Duration, Instant
@@ -47,7 +48,7 @@ from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from .account import LOST, ON_THE_WAY, WAITING, Row, Wish
 from .conditions import on_motes, scope
-from .family import Charged, Scene
+from .family import Charged, Scene, when_wished
 from .fault import Fault, at
 from .nodes import Named, several
 
@@ -90,7 +91,8 @@ class Dds:
         topics = Topics(
             tuple(_topic(i, each, self.level) for i, each in enumerate(scene.definition.topics.values()))
         )
-        wanted = {wish.condition.name: wish.condition for wish in scene.wishes if wish.condition is not None}
+        wished = {wish.name: wish.condition for wish in scene.wishes if wish.condition is not None}
+        definition = Checked(scene.definition.checked.topics, tuple(wished.values()))
         return Deployment(
             topics=topics,
             table=tuple(map(str, _rendezvous(self, placed))),
@@ -103,7 +105,7 @@ class Dds:
             rotation=self.rotation,
             adaptive=self.adaptive,
             schedule=_schedule(placed) if self.ifs else None,
-            conditions=on_motes(wanted.values()),
+            conditions=on_motes(definition),
             positions={str(node): place for node, place in enumerate(placed.positions)},
         )
 
@@ -172,6 +174,7 @@ class Motes:
         for topic, publishers in self._scene.publishers.items():
             if node.id in publishers:
                 host.ask(request.Advertise(topic))
+        when_wished(node, self._scene.wishes, self._subscribe, self._unsubscribe)
         if MODES[self.deployment.mode].rotates:
             self._report_from(node, host)
 
@@ -201,7 +204,7 @@ class Motes:
     def publish(self, node: Node, event: Event) -> None:
         self.hosts[node.id].ask(request.Publish(event.topic, event.attributes))
 
-    def subscribe(self, wish: Wish) -> None:
+    def _subscribe(self, wish: Wish) -> None:
         self._subscribed.setdefault((wish.node, wish.topic.name), self._scene.network.now)
         condition = None if wish.condition is None else wish.name
         host = self.hosts[wish.node]
@@ -209,7 +212,7 @@ class Motes:
         if self._dds.percent is not None:
             host.ask(request.Assure(wish.topic.name, self._dds.percent))
 
-    def unsubscribe(self, wish: Wish) -> None:
+    def _unsubscribe(self, wish: Wish) -> None:
         self.hosts[wish.node].ask(request.Unsubscribe(wish.name))
 
     # The books.
@@ -285,7 +288,7 @@ class Motes:
     def measures(self) -> Row:
         account, times = self._scene.account, self._discovery()
         known = [time for time in times if time is not None]
-        counted = sum((host.state.counted for host in self.hosts.values()), self._counted)
+        counted = self.counted()
         return {
             "issued": len(account.published),
             "overflowed": len(self._refused),
@@ -298,6 +301,10 @@ class Motes:
             + sum(account.messages[kind.__name__] for kind in DISCOVERY),
             "counted": dict(counted),
         }
+
+    def counted(self) -> Counter[str]:
+        """What all nodes' middleware says that it has done."""
+        return sum((host.state.counted for host in self.hosts.values()), self._counted)
 
     def _discovery(self) -> list[Duration | None]:
         """For each subscriber and topic, how long it took until all who must know it did.  [D44]"""

@@ -38,7 +38,6 @@ class Straight:
         self._scene = scene
         self._routers: dict[NodeId, Router] = {}
         self._watches: dict[Wish, Watch | None] = {}
-        """What is wanted now."""
 
     def destinations(self) -> Iterable[NodeId]:
         return [wish.node for wish in self._scene.wishes]
@@ -46,10 +45,12 @@ class Straight:
     def boot(self, node: Node, router: Router) -> None:
         self._routers[node.id] = router
         router.register_handler(KIND, False, partial(self._came, node.id))
+        for wish in self._scene.wishes:
+            if wish.node == node.id:
+                self._watches[wish] = Watch.of(wish.condition)
 
-    def bury(self, node: NodeId) -> None:
-        for wish in [wish for wish in self._watches if wish.node == node]:
-            del self._watches[wish]
+    def bury(self, _node: NodeId) -> None:
+        """Nothing to be done: what it knew is gone when it boots again."""
 
     def offset(self, _node: NodeId) -> Duration | None:
         return None
@@ -65,16 +66,10 @@ class Straight:
             cause = self._scene.account.charge(names, "Data", "data")
             self._routers[node.id].send(subscriber, KIND, event, bytes_of(data), cause)
 
-    def subscribe(self, wish: Wish) -> None:
-        self._watches[wish] = Watch.of(wish.condition)
-
-    def unsubscribe(self, wish: Wish) -> None:
-        self._watches.pop(wish, None)
-
     def _came(self, node: NodeId, datagram: Datagram) -> None:
         event: Event = datagram.message
         for wish, watch in self._watches.items():
-            if wish.node == node and wish.topic.name == event.topic:
+            if wish.node == node and wish.topic.name == event.topic and wish.at(event.time):
                 for what in _told(wish, watch, event):
                     self._scene.account.tell(wish, what)
 

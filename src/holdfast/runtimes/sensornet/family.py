@@ -50,7 +50,7 @@ class Family(Protocol):
         """To whom its nodes send messages: routing must lead there."""
 
     def boot(self, node: Node, router: Router) -> None:
-        """Install it on a node that starts, or starts again."""
+        """Install it on a node that starts, or starts again, for the applications there."""
 
     def bury(self, node: NodeId) -> None:
         """A node is down, with all it remembered."""
@@ -61,17 +61,27 @@ class Family(Protocol):
     def publish(self, node: Node, event: Event) -> None:
         """An application on a node has an event."""
 
-    def subscribe(self, wish: Wish) -> None:
-        """An application begins to want something."""
-
-    def unsubscribe(self, wish: Wish) -> None:
-        """It wants it no longer."""
-
     def fate(self, wish: Wish, event: Event) -> str:
         """What became of an event that a wish should have been told of, and was not."""
 
     def measures(self) -> Row:
         """What else there is to say of a run."""
+
+
+Asking = Callable[[Wish], None]
+
+
+def when_wished(node: Node, wishes: Iterable[Wish], subscribe: Asking, unsubscribe: Asking) -> None:
+    """Let the applications on a node ask for what they want, and say when they no longer do, by its clock."""
+
+    def begin(wish: Wish) -> None:
+        subscribe(wish)
+        if wish.stop is not None:
+            node.at(wish.stop, unsubscribe, wish)
+
+    for wish in wishes:
+        if wish.node == node.id and (wish.stop is None or node.now < wish.stop):
+            node.at(max(wish.start, node.now), begin, wish)
 
 
 class Charged:

@@ -32,7 +32,7 @@ Width = Annotated[float, Meta(ge=0)]
 class Measured(Protocol):
     """An attribute at every node."""
 
-    def at(self, node: NodeId, draw: Random) -> Sense:
+    def sense(self, node: NodeId, draw: Random) -> Sense:
         """At one of them; chance is its own."""
 
 
@@ -43,7 +43,7 @@ class Constant:
     kind: ClassVar = "constant"
     value: float | str | bool
 
-    def at(self, _node: NodeId, _draw: Random) -> Sense:
+    def sense(self, _node: NodeId, _draw: Random) -> Sense:
         return lambda _: self.value
 
 
@@ -55,7 +55,7 @@ class Uniform:
     low: float = 0.0
     high: float = 1.0
 
-    def at(self, _node: NodeId, draw: Random) -> Sense:
+    def sense(self, _node: NodeId, draw: Random) -> Sense:
         return lambda _: self.low + (self.high - self.low) * draw.random()
 
 
@@ -69,15 +69,15 @@ class Walk:
     low: float = float("-inf")
     high: float = float("inf")
 
-    def at(self, _node: NodeId, draw: Random) -> Sense:
+    def sense(self, _node: NodeId, draw: Random) -> Sense:
         here = self.start
 
-        def sense(_: Instant) -> float:
+        def step(_: Instant) -> float:
             nonlocal here
             here = min(max(here + draw.gauss(0.0, self.step), self.low), self.high)
             return here
 
-        return sense
+        return step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,14 +95,14 @@ class Sine:
         if self.period <= 0:
             raise Fault("a period takes some time, such as '24 h'", ("period",))
 
-    def at(self, _node: NodeId, draw: Random) -> Sense:
+    def sense(self, _node: NodeId, draw: Random) -> Sense:
         behind = draw.random() * self.lag
 
-        def sense(now: Instant) -> float:
-            wave = self.mean + self.swing * sin((now - behind) / self.period * tau)
-            return wave + draw.gauss(0.0, self.noise)
+        def wave(now: Instant) -> float:
+            level = self.mean + self.swing * sin((now - behind) / self.period * tau)
+            return level + draw.gauss(0.0, self.noise)
 
-        return sense
+        return wave
 
 
 Readings = Mapping[str, Constant | Uniform | Walk | Sine | Measured]
@@ -130,7 +130,7 @@ def require_fitting(readings: Readings, topic: Topic) -> None:
 
 def made_up(readings: Readings, topic: Topic, node: NodeId, draw: Random) -> Sample:
     """The samples of a node's sensor."""
-    senses = {name: each.at(node, draw) for name, each in readings.items()}
+    senses = {name: each.sense(node, draw) for name, each in readings.items()}
     whole = {attribute.name for attribute in topic.attributes if attribute.kind == "int"}
 
     def sample(now: Instant) -> dict[str, Value]:

@@ -19,7 +19,7 @@ from ...sim.routing import tempo
 from ...sim.routing.ledger import Ledger
 from ...sim.routing.router import Router
 from ...sim.trace import Trace
-from .account import Account, Wish
+from .account import Account
 from .case import Case, Plan, Source, planned, resolved
 from .family import Family, Scene
 from .fault import Fault, at
@@ -118,9 +118,6 @@ class Run:
         for source in self.plan.sources:
             if node.id in source.nodes:
                 self._publish_from(node, source)
-        for wish in self.plan.wishes:
-            if wish.node == node.id and (wish.stop is None or node.now < wish.stop):
-                node.at(max(wish.start, node.now), self._subscribe, wish)
 
     def _publish_from(self, node: Node, source: Source) -> None:
         """An application samples again and again, by its node's clock."""
@@ -155,11 +152,6 @@ class Run:
         event = Event(topic.name, node.now, source, values, number, place)
         self.account.publish(event)
         self.family.publish(node, event)
-
-    def _subscribe(self, wish: Wish) -> None:
-        self.family.subscribe(wish)
-        if wish.stop is not None:
-            self.network.nodes[wish.node].at(wish.stop, lambda _: self.family.unsubscribe(wish))
 
     def _sample(self, node: Node) -> None:
         node.energy.mcu.work(node.clock.now, self.case.scenario.energy.sampling, "sampling")

@@ -9,11 +9,11 @@ from typing import Any
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.deployment import ModeName
 from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet import setups
+from holdfast.runtimes.sensornet.dds import Motes
 from holdfast.runtimes.sensornet.run import Run
 
 from ..experiment import Claim
-from . import place
+from . import place, setups
 from .air import CLEAR, NOISE, radio
 from .air import printed as printed_air
 from .measure import RESTS, Measured, Moment, Point
@@ -59,7 +59,7 @@ def _point(rest: str, where: str, mode: ModeName, ipi: int, more: dict[str, Any]
             mode,
             ipi * SECOND,
             FULL,
-            table=place.RENDEZVOUS[where],
+            rendezvous=place.RENDEZVOUS[where],
             rest=RESTS[rest],
             **radio(STEP),
             **more,
@@ -70,11 +70,11 @@ def _point(rest: str, where: str, mode: ModeName, ipi: int, more: dict[str, Any]
 
 def end(run: Run) -> Measured:
     """Who died, and how often roles moved."""
-    hosts = run.hosts.values()
+    assert isinstance(run.family, Motes)
     return {
         "dead": [node.id for node in run.network.nodes if node.died is not None],
-        "hand-overs": run.counted["terms"] + sum(host.state.counted["terms"] for host in hosts),
-        "energy reports": run.messages["Energy"],
+        "hand-overs": run.family.counted()["terms"],
+        "energy reports": run.account.messages["Energy"],
     }
 
 

@@ -10,13 +10,12 @@ from typing import Any
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet import setups
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.sim.energy import TRANSMIT
 from holdfast.sim.metrics import relative
 
 from ..experiment import Claim
-from . import place
+from . import place, setups
 from .air import CLEAR, NOISE, radio
 from .air import printed as printed_air
 from .measure import RESTS, Measured, Moment, Point, by_node
@@ -46,7 +45,7 @@ def points(full: bool) -> list[Point]:
                 mode,
                 2 * SECOND,
                 FULL,
-                table=table,
+                rendezvous=table,
                 duration=(1000 if full else 500) * SECOND,
                 **radio(STEP),
             ),

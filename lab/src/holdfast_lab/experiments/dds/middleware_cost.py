@@ -7,9 +7,9 @@ from functools import partial
 from statistics import fmean
 
 from holdfast.model.instant import SECOND
-from holdfast.runtimes.sensornet import setups
 
 from ..experiment import Claim
+from . import setups
 from .air import CLEAR, NOISE, NOISY, TINYOS, TINYOS_FOR_DYMO, printed, radio
 from .measure import RESTS, Moment, Point
 from .report import Design, Line, Panel, experiment

@@ -9,10 +9,9 @@ from typing import Any
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import BEST_EFFORT
 from holdfast.protocols.dds.level import partial as above
-from holdfast.runtimes.sensornet import setups
-from holdfast.runtimes.sensornet.scenario import Scenario
 
 from ..experiment import Claim
+from . import setups
 from .air import CLEAR, NOISE, NOISY, printed, radio
 from .measure import Moment, Point
 from .report import Design, Line, Panel, experiment
@@ -73,7 +72,7 @@ def _point(air: str, publishers: int, share: int, ipi: int, seconds: int) -> Poi
     )
 
 
-def shared(publishers: int, share: float, ipi: int, seed: int, **more: Any) -> Scenario:
+def shared(publishers: int, share: float, ipi: int, seed: int, **more: Any) -> setups.Setup:
     """Readings from 0 to 1, of which a share exceeds the threshold of the subscription."""
     threshold = above(1 - share if share < 1 else -1)
     return setups.rtdds_load(publishers, ipi, threshold, seed, **more)

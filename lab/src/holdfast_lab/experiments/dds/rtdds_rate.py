@@ -7,9 +7,9 @@ from functools import partial
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet import setups
 
 from ..experiment import Claim
+from . import setups
 from .air import CLEAR, NOISE, NOISY, printed, radio
 from .measure import Moment, Point
 from .report import Design, Line, Panel, experiment

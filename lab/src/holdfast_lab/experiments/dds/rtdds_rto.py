@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from holdfast.model.instant import MILLISECOND, SECOND
-from holdfast.runtimes.sensornet import setups
 
 from ..experiment import Claim
+from . import setups
 from .air import CLEAR, NOISE, NOISY, printed, radio
 from .measure import Moment, Point
 from .report import Design, Line, Panel, experiment

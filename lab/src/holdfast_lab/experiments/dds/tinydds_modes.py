@@ -10,12 +10,10 @@ from typing import Any
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.deployment import ModeName
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL
-from holdfast.runtimes.sensornet import setups
-from holdfast.runtimes.sensornet.scenario import Scenario
 from holdfast.sim.chance import stream
 
 from ..experiment import Claim
-from . import place
+from . import place, setups
 from .air import CLEAR, NOISE, NOISY, radio
 from .air import printed as printed_air
 from .measure import RESTS, Moment, Point
@@ -68,27 +66,25 @@ def points(full: bool) -> list[Point]:
 
 
 def _point(
-    where: str, air: str, mode: ModeName, level: str, ipi: int, make: partial[Scenario], full: bool
+    where: str, air: str, mode: ModeName, level: str, ipi: int, make: partial[setups.Setup], full: bool
 ) -> Point:
     seconds = 60 if level == JOINING else 1000 if full else 200
     return Point(
         (("rendezvous", where), ("air", air), ("mode", mode), ("level", level), ("IPI s", ipi)),
-        partial(make, table=place.RENDEZVOUS[where], duration=seconds * SECOND, **radio(STEP)),
+        partial(make, rendezvous=place.RENDEZVOUS[where], duration=seconds * SECOND, **radio(STEP)),
         (Moment(0, NOISE[air]),),
     )
 
 
-def joining(mode: ModeName, ipi: int, seed: int, **more: Any) -> Scenario:
+def joining(mode: ModeName, ipi: int, seed: int, **more: Any) -> setups.Setup:
     """Subscribers come one after the other while publishers are at work, each at a moment of its own."""
-    scenario = setups.modes(mode, ipi, FULL, seed, **more)
+    setup = setups.modes(mode, ipi, FULL, seed=seed, **more)
     chance = stream(seed, "joining")
     come = {
-        node: scenario.start + (i + 1) * 10 * SECOND + chance.randrange(ipi)
+        node: setup.start + (i + 1) * 10 * SECOND + chance.randrange(ipi)
         for i, node in enumerate((setups.BASE_STATION, setups.LEFT_ACTUATOR, setups.RIGHT_ACTUATOR))
     }
-    return replace(
-        scenario, subscriptions=tuple(replace(each, start=come[each.node]) for each in scenario.subscriptions)
-    )
+    return replace(setup, joining=come)
 
 
 def claims(study: Study) -> Sequence[Claim]:

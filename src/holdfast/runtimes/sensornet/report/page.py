@@ -37,6 +37,17 @@ MEASURES: Mapping[str, str] = {
 }
 """What is told of each point [D64], and how it is called."""
 
+SUBSCRIPTION: Mapping[str, str] = {
+    "expected": "to be told",
+    "delivered": "told",
+    "loss": "lost",
+    "unexpected": "wrong",
+    "delay_ms": "delay (ms)",
+    "messages": "messages",
+    "energy_mj": "energy (mJ)",
+}
+"""What is told of each subscription, and how it is called."""
+
 _BESIDE = 6
 """How many points stand side by side in a table; if there are more, one below the other."""
 
@@ -80,6 +91,15 @@ def _lines(results: Results, figures: Sequence[Path], files: Sequence[Path]) -> 
     yield f"Means of {runs} (seeds {_listed(study.seeds)}){interval}, without the warm-up."
     yield ""
     yield from summary(results)
+    if results.runs[0].subscriptions:
+        yield ""
+        yield "### Subscriptions"
+        yield ""
+        heading, *told = subscriptions(results)
+        yield f"| {' | '.join(heading)} |"
+        yield "|---" * len(heading) + "|"
+        for cells in told:
+            yield f"| {' | '.join(cells)} |"
     yield ""
     yield "### What became of the messages"
     yield ""
@@ -132,6 +152,15 @@ def summary(results: Results) -> Iterable[str]:
         if any(name in some for some in found)
     }
     return _table(results, rows)
+
+
+def subscriptions(results: Results) -> Iterable[list[str]]:
+    """A heading, and a row for each subscription of every point."""
+    yield [*results.study.parameters, "subscription", *SUBSCRIPTION.values()]
+    for point in range(len(results.study.points)):
+        for name, found in results.subscriptions(point).items():
+            measures = [shown(found.get(measure)) for measure in SUBSCRIPTION]
+            yield [*results.settings(point).values(), name, *measures]
 
 
 def _table(results: Results, rows: Mapping[str, Sequence[object]]) -> Iterable[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from ....sim.statistics import Estimate
 from ..results import Results
 from .axis import short
 from .numbers import shown
-from .page import MEASURES
+from .page import MEASURES, subscriptions
 
 _MAIN: Mapping[str, str] = {
     "delivery_ratio": "delivered",
@@ -26,11 +27,20 @@ def spoken(results: Results) -> Iterable[str]:
     yield f"{study.name}: {_count(study.points, 'point')}, {_count(study.seeds, 'seed')}; at rest: {rest}"
     found = [results.summary(i) for i in range(len(study.points))]
     if len(study.points) == 1:
-        told = [(MEASURES[name], shown(found[0][name])) for name in MEASURES if name in found[0]]
-        yield from _aligned(told)
-        return
+        yield from _aligned(
+            [(MEASURES[name], shown(found[0][name])) for name in MEASURES if name in found[0]]
+        )
+    else:
+        yield from _side_by_side(results, found)
+    if results.runs[0].subscriptions:
+        yield ""
+        heading, *rows = subscriptions(results)
+        yield from _aligned([list(map(short, heading)), *rows])
+
+
+def _side_by_side(results: Results, found: Sequence[Mapping[str, Estimate]]) -> Iterable[str]:
     names = [name for name in _MAIN if any(name in some for some in found)]
-    heading = [*map(short, study.parameters), *(_MAIN[name] for name in names)]
+    heading = [*map(short, results.study.parameters), *(_MAIN[name] for name in names)]
     rows = [
         [*results.settings(i).values(), *(shown(some.get(name)) for name in names)]
         for i, some in enumerate(found)

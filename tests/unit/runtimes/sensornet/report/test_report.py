@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.sim.report.axis import axes
-from holdfast.sim.report.curves import curves
-from holdfast.sim.report.maps import maps
-from holdfast.sim.report.page import report
-from holdfast.sim.report.terminal import spoken
-from holdfast.sim.report.timeline import timeline
-from holdfast.sim.scenario.results import Results, collect
-from holdfast.sim.scenario.study import read_text
+from holdfast.runtimes.sensornet.report.axis import axes
+from holdfast.runtimes.sensornet.report.curves import curves
+from holdfast.runtimes.sensornet.report.maps import maps
+from holdfast.runtimes.sensornet.report.page import report
+from holdfast.runtimes.sensornet.report.terminal import spoken
+from holdfast.runtimes.sensornet.report.timeline import timeline
+from holdfast.runtimes.sensornet.results import Results, collect
+from holdfast.runtimes.sensornet.study import read_text
 from support.scenarios import GRID
 
 TWO_WAYS = (
@@ -64,14 +64,14 @@ def test_in_the_page_messages_add_up(files):
 
 
 def test_many_points_stand_one_below_the_other(tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.sim.report.page.find_spec", lambda name: None)
+    monkeypatch.setattr("holdfast.runtimes.sensornet.report.page.find_spec", lambda name: None)
     many = collect(read_text(f"{GRID}sweep: {{traffic.0.size: [1, 2, 3, 4, 5, 6, 7]}}\n"), map)
     page = report(many, tmp_path)[0].read_text()
     assert re.search(r"(?m)^\| size 7 \| 20 \|", page)
 
 
 def test_without_matplotlib_the_report_has_no_figures_and_says_why(single, tmp_path, monkeypatch):
-    monkeypatch.setattr("holdfast.sim.report.page.find_spec", lambda name: None)
+    monkeypatch.setattr("holdfast.runtimes.sensornet.report.page.find_spec", lambda name: None)
     files = report(single, tmp_path)
     assert not [path for path in files if path.suffix == ".png"]
     assert "they need matplotlib" in files[0].read_text()

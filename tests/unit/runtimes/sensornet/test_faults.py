@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import DefinitionError, InputError
-from holdfast.sim.scenario.study import read, read_text
+from holdfast.runtimes.sensornet.study import read, read_text
 
 GOOD = """\
 nodes: {kind: grid, rows: 3, columns: 3, spacing: 10 m}

@@ -7,8 +7,8 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.sim.scenario.results import Results, collect, tables, to_json, write
-from holdfast.sim.scenario.study import read_text
+from holdfast.runtimes.sensornet.results import Results, collect, tables, to_json, write
+from holdfast.runtimes.sensornet.study import read_text
 from holdfast.sim.statistics import estimate
 from support.scenarios import GRID
 

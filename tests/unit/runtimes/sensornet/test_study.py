@@ -4,39 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.sim.scenario.quantity import Dbm, Joules, Metres, Ppm, Span, quantity
-from holdfast.sim.scenario.study import read, read_text
+from holdfast.runtimes.sensornet.study import read, read_text
 from support.scenarios import GRID
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "value"),
-    [
-        (Span, "2 s", 2_000_000),
-        (Span, "1.5 ms", 1500),
-        (Span, "0.1 us", 0),
-        (Span, " 2min ", 120_000_000),
-        (Span, "1e3 s", 1_000_000_000),
-        (Metres, "14 m", 14.0),
-        (Metres, ".5 km", 500.0),
-        (Joules, "200 mJ", 0.2),
-        (Joules, "1 Wh", 3600.0),
-        (Dbm, "-10 dBm", -10.0),
-        (Ppm, "+50 ppm", 50.0),
-    ],
-)
-def test_a_quantity_is_a_number_with_its_unit(kind, text, value):
-    found = quantity(kind, text)
-    assert found == value
-    assert isinstance(found, kind)
-
-
-@pytest.mark.parametrize(
-    "given", ["2", "s", "2 m", "two s", "", "2 s s", "nan s", None, 2, 2.5, [2], "1e400 s"]
-)
-def test_what_is_no_duration_is_refused(given):
-    with pytest.raises(ValueError, match=r"duration|too large"):
-        quantity(Span, given)
 
 
 def test_without_a_sweep_there_is_one_point():

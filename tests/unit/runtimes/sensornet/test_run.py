@@ -6,18 +6,19 @@ import pytest
 from hypothesis import given
 
 from holdfast.model.instant import SECOND
+from holdfast.runtimes.sensornet.outcome import Outcome
+from holdfast.runtimes.sensornet.run import run
+from holdfast.runtimes.sensornet.study import read_text
 from holdfast.sim.routing.ledger import UNACCOUNTED
-from holdfast.sim.scenario.run import Run, run
-from holdfast.sim.scenario.study import read_text
 from holdfast.sim.trace import Trace, integrate
 from support.scenarios import GRID, scenarios
 
 
-def ran(text: str, seed: int = 1, trace: Trace | None = None) -> Run:
+def ran(text: str, seed: int = 1, trace: Trace | None = None) -> Outcome:
     return run(read_text(text).points[0].case, seed, trace)
 
 
-def assert_adds_up(found: Run) -> None:
+def assert_adds_up(found: Outcome) -> None:
     """What was sent was delivered, dropped for a reason, or is on its way; energy is never negative."""
     measures = found.measures
     dropped = sum(measures["dropped"].values())

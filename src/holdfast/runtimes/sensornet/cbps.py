@@ -40,7 +40,7 @@ from .conditions import travelling
 from .connection import Frame, Hello, Terms
 from .family import Charged, Scene, when_wished
 from .fault import Fault, at
-from .mote import BROKER, CLIENT, Mote, State
+from .mote import BROKER, PUBLISHER, SUBSCRIBER, Mote, State
 from .nodes import Named, Some, node, several
 from .spanning import Pair, best_ways, nearest, require_tree
 
@@ -49,7 +49,8 @@ UNSENT = "its publisher had no connection"
 
 @dataclass(frozen=True, kw_only=True)
 class Cbps:
-    """Brokers on nodes.  Publishers and subscribers elsewhere have a connection to one of them."""
+    """Brokers on nodes.  Publishers and subscribers elsewhere have a connection to one of them; a node that
+    is both has a broker of its own."""
 
     kind: ClassVar = "cbps"
     brokers: Literal["all"] | tuple[Named, ...] = "all"
@@ -76,8 +77,9 @@ class Overlay:
 
     def __init__(self, cbps: Cbps, scene: Scene) -> None:
         self._scene = scene
-        self._clients = {wish.node for wish in scene.wishes}.union(*scene.publishers.values())
-        self._brokers, self._connections = _connected(cbps, scene, self._clients)
+        self._subscribers = {wish.node for wish in scene.wishes}
+        self._publishers = set[NodeId]().union(*scene.publishers.values())
+        self._brokers, self._connections = _connected(cbps, scene, self._publishers, self._subscribers)
         self._terms = Terms(
             rto=tempo.answer(scene.airing) if cbps.rto is None else cbps.rto,
             tries=cbps.tries,
@@ -110,8 +112,10 @@ class Overlay:
         machines: dict[str, Broker | Client] = {}
         if node.id in self._brokers:
             machines[BROKER] = Broker(self._conditions.__getitem__)
-        if node.id in self._clients:
-            machines[CLIENT] = Client(self._scene.placed.names[node.id], self._conditions.__getitem__)
+        for role, nodes in ((PUBLISHER, self._publishers), (SUBSCRIBER, self._subscribers)):
+            if node.id in nodes:
+                name = f"{role} {self._scene.placed.names[node.id]}"
+                machines[role] = Client(name, self._conditions.__getitem__)
         if not machines:
             return
         peers = [str(b if a == node.id else a) for a, b in self._connections if node.id in (a, b)]
@@ -124,7 +128,7 @@ class Overlay:
             if node.id in publishers:
                 topic = self._scene.definition.topics[name]
                 source = self._scene.placed.names[node.id]
-                host.ask(advertise(name, advertised(topic, source=source)))
+                host.ask((PUBLISHER, advertise(name, advertised(topic, source=source))))
         when_wished(node, self._scene.wishes, self._subscribe, self._unsubscribe)
 
     def bury(self, node: NodeId) -> None:
@@ -136,17 +140,17 @@ class Overlay:
 
     def publish(self, node: Node, event: Event) -> None:
         self._publishing = event
-        self.hosts[node.id].ask(publish(to_content(event)))
+        self.hosts[node.id].ask((PUBLISHER, publish(to_content(event))))
 
     def _subscribe(self, wish: Wish) -> None:
         if wish.condition is None:
             wanted = subscribe(wish.name, Filter((Constraint("topic", "text", "=", wish.topic.name),)))
         else:
             wanted = watch(wish.name, self._texts[wish.name])
-        self.hosts[wish.node].ask(wanted)
+        self.hosts[wish.node].ask((SUBSCRIBER, wanted))
 
     def _unsubscribe(self, wish: Wish) -> None:
-        self.hosts[wish.node].ask(Withdraw(wish.name))
+        self.hosts[wish.node].ask((SUBSCRIBER, Withdraw(wish.name)))
 
     # The books.
 
@@ -224,7 +228,9 @@ class Overlay:
         }
 
 
-def _connected(cbps: Cbps, scene: Scene, clients: Iterable[NodeId]) -> tuple[list[NodeId], list[Pair]]:
+def _connected(
+    cbps: Cbps, scene: Scene, publishers: set[NodeId], subscribers: set[NodeId]
+) -> tuple[list[NodeId], list[Pair]]:
     """Where brokers are, and who is connected with whom."""
     placed = scene.placed
     with at("brokers"):
@@ -237,12 +243,14 @@ def _connected(cbps: Cbps, scene: Scene, clients: Iterable[NodeId]) -> tuple[lis
         if root not in brokers:
             raise Fault(f"node {placed.names[root]} has no broker")
     ways = best_ways(scene.network, root)
-    for each in {*brokers, *clients} - ways.keys():
+    others = sorted((publishers | subscribers) - set(brokers))
+    for each in {*brokers, *others} - ways.keys():
         raise Fault(f"no way leads from node {placed.names[each]} to node {placed.names[root]}")
     pairs = [(each, nearest(each, ways, brokers)) for each in brokers if each != root]
     if cbps.links is not None:
         pairs = _listed(cbps.links, placed, brokers)
-    return brokers, pairs + [(each, nearest(each, ways, brokers)) for each in sorted({*clients} - {*brokers})]
+    pairs += [(each, nearest(each, ways, brokers)) for each in others]
+    return brokers + [each for each in others if each in publishers & subscribers], pairs
 
 
 def _listed(links: Iterable[tuple[Named, Named]], placed: Topology, brokers: list[NodeId]) -> list[Pair]:

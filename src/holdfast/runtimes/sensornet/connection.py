@@ -138,7 +138,9 @@ class End:
             yield from self.open(now)
 
     def received(self, now: Instant, frame: Frame) -> Iterator[Effect | Input]:
-        """Something has come from the other end."""
+        """Something has come from the other end; what is of an earlier session is too late."""
+        if self.theirs is not None and frame.mine < self.theirs:
+            return
         if isinstance(frame, Hello) and frame.mine != self.theirs:
             self.theirs, self.expected = frame.mine, 0
             if self.up:

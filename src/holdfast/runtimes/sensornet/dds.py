@@ -73,7 +73,7 @@ class Dds:
     level: Literal["best-effort", "full"] | float = "best-effort"
     """How reliably samples travel: a number is the reading above which they must arrive.  [D8]"""
     percent: Annotated[float, Meta(ge=0, le=100)] | None = None
-    """ARQoS: the share of the samples that subscribers ask for."""
+    """ARQoS: the share of its samples that subscribers to a topic ask for."""
     reliable: Reliable = field(default_factory=Reliable)
     discovery: Discovery = field(default_factory=Discovery)
     rotation: Rotation = field(default_factory=Rotation)
@@ -209,7 +209,7 @@ class Motes:
         condition = None if wish.condition is None else wish.name
         host = self.hosts[wish.node]
         host.ask(request.Subscribe(wish.name, Interest(topic=wish.topic.name, condition=condition)))
-        if self._dds.percent is not None:
+        if self._dds.percent is not None and condition is None:
             host.ask(request.Assure(wish.topic.name, self._dds.percent))
 
     def _unsubscribe(self, wish: Wish) -> None:

@@ -36,6 +36,17 @@ class Document:
             place = self.places.get(route)
         return DefinitionError(fault.message, place, hint=fault.hint, text=self.text, file=self.file)
 
+    def inside(self, route: Route, error: DefinitionError) -> DefinitionError:
+        """A mistake in a text that is a value here: its place in the document, if its lines stand there."""
+        place, lines = error.place, self.text.splitlines()
+        if place is None or error.text is None:
+            return self.located(Fault(error.message, route, hint=error.hint))
+        wrong, number = error.text.splitlines()[place.line - 1], self.places[route].line + place.line
+        if number > len(lines) or wrong not in lines[number - 1]:
+            return error
+        there = Place(number, lines[number - 1].index(wrong) + place.column, place.width)
+        return DefinitionError(error.message, there, hint=error.hint, text=self.text, file=self.file)
+
     def put(self, route: Route, value: Any, written: Route) -> Document:
         """The same with another value, which is written elsewhere in the document."""
         moved = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...errors import HoldfastError, UsageError
+from ...errors import DefinitionError, HoldfastError, UsageError
 
 Route = tuple[str | int, ...]
 """The way to a value: keys of mappings and places in lists, from the outside."""
@@ -30,10 +30,12 @@ class Fault(UsageError):
 
 @contextmanager
 def at(*route: str | int) -> Iterator[None]:
-    """What is found wrong within is wrong here, or below."""
+    """What is found wrong within is wrong here, or below; a mistake in a definition has its own place."""
     try:
         yield
     except Fault as fault:
         raise Fault(fault.message, route + fault.route, hint=fault.hint, key=fault.key) from fault.__cause__
+    except DefinitionError:
+        raise
     except HoldfastError as error:
         raise Fault(str(error), route) from error

@@ -1,6 +1,6 @@
-"""A mote with a broker, a client or both, and its connections to other motes, as one machine.
+"""A mote with a broker, clients or both, and its connections to other motes, as one machine.
 
-What a client and the broker on its own mote say to each other needs no radio.
+What clients and the broker on their own mote say to each other needs no radio.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ...protocols.cbps.context import stamped
 from ...protocols.cbps.message import Bundle
 from .connection import End, Terms
 
-BROKER, CLIENT = "broker", "client"
+BROKER, PUBLISHER, SUBSCRIBER = "broker", "publisher", "subscriber"
 
 
 @dataclass(slots=True)
@@ -42,7 +42,10 @@ class State:
 
 @dataclass(frozen=True)
 class Mote:
-    """The machine.  Connections to other motes are the broker's or, where there is none, the client's."""
+    """The machine.  Connections to other motes are the broker's or, where there is none, the one client's.
+
+    It is asked on behalf of a client by ``(name, request)``.
+    """
 
     machines: Mapping[str, ProtocolMachine]
     peers: tuple[Peer, ...]
@@ -64,8 +67,8 @@ class Mote:
                     turn.todo.append((owner, Fired(now, name)))
                 else:
                     turn.connection(state.ends[name].fired(now))
-            case Asked():
-                turn.todo.append((CLIENT, given))
+            case Asked(now, (name, request)):
+                turn.todo.append((name, Asked(now, request)))
         turn.work()
         return state, turn.effects
 
@@ -83,8 +86,9 @@ class _Turn:
     def started(self, now: Instant, given: Input) -> None:
         """Everything on the mote begins; connections to others are opened."""
         self.todo.extend((name, given) for name in self._machines)
-        if len(self._machines) > 1:
-            self.todo += [(BROKER, Joined(now, CLIENT)), (CLIENT, Joined(now, BROKER))]
+        for name in self._machines:
+            if name != BROKER and BROKER in self._machines:
+                self.todo += [(BROKER, Joined(now, name)), (name, Joined(now, BROKER))]
         for peer in self._peers:
             end = self._state.ends[peer] = End(peer, self._terms, now)
             self.connection(end.open(now))

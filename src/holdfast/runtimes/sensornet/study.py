@@ -8,6 +8,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Any
 
+from ...errors import DefinitionError
 from .case import Case
 from .convert import convert
 from .document import Document, load, parse
@@ -90,6 +91,8 @@ def _point(document: Document, folder: Path, seeds: tuple[int, ...], setting: Ma
     scenario = convert(changed, Scenario)
     try:
         return Point(settings, check(scenario, folder, seeds))
+    except DefinitionError as error:
+        raise (changed.inside(("definition",), error) if error.file is None else error) from None
     except Fault as fault:
         where = ", ".join(f"{name} {label(value)}" for name, value in settings.items())
         fault.message += f" (with {where})" if where else ""

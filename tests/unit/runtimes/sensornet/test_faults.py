@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.errors import DefinitionError, InputError
 from holdfast.runtimes.sensornet.study import read, read_text
+from support.protocols import marked, watched
 
 GOOD = """\
 nodes: {kind: grid, rows: 3, columns: 3, spacing: 10 m}
@@ -177,3 +178,53 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         read(tmp_path / "latin.yaml")
     with pytest.raises(InputError, match="Is a directory"):
         read(tmp_path)
+
+
+PUBLISHING = """\
+topic: T | topic: X | X | the definition has no topic 'X' | There is T.
+from: [0, 2, 8] | from: [0, 99] | 99 | there is no node '99' | Nodes are 0
+every: 2 s | every: 0 s | 0 s | messages are some time apart, such as '2 s' |
+stop: 80 s | stop: 10 s | 10 s | it stops before it starts |
+{value: {kind: uniform}} | {vlaue: {kind: uniform}} | vlaue | topic 'T' has no 'vlaue' | mean 'value'?
+{kind: uniform} | {kind: wave} | wave | there is no such choice as 'wave' | constant, uniform, walk, sine
+{kind: uniform} | {kind: sine, mean: 1, swing: -1} | -1 | expected a number >= 0.0 |
+{kind: uniform} | {kind: sine, mean: 1, swing: 1, period: 0 s} | 0 s | a period takes some time |
+{kind: uniform} | {kind: constant, value: warm} | {kind: constant | 'value' is of kind float | A constant
+readings: {value: {kind: uniform}} | recorded: {file: none.csv} | {file: none.csv} | none.csv |
+readings: {value: {kind: uniform}} | phase: random | t | readings, or they are recorded; one of the two |
+{node: 4, to: Warm} | {node: 77, to: Warm} | 77 | there is no node '77' | Nodes are 0
+{node: 4, to: Warm} | {node: 4, to: Wram} | Wram | the definition has no 'Wram' | Did you mean 'Warm'?
+{node: 4, to: Warm} | {node: 4, to: [Warm, Warm]} | {node: 4, | node 4 subscribes to 'Warm' twice |
+{kind: on-demand} | {kind: tree} | tree | a tree leads to its sinks only |
+state Warm | state Wa+rm | + | scenario:7:11: expected 'enter', 'on' or a name |
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "where", "said", "hint"), cells(PUBLISHING, 5))
+def test_a_mistake_of_publishers_and_subscribers_is_told_with_its_place(old, new, where, said, hint):
+    text = watched("{kind: dds}")
+    assert old in text
+    message = told(text.replace(old, new))
+    assert said in message
+    assert where in marked(message)
+    assert hint in message.splitlines()[-1]
+
+
+def test_a_mistake_in_a_definition_of_its_own_is_told_there(tmp_path):
+    (tmp_path / "warm.hf").write_text("topic T (value float)\nstate Warm on T [value >> 1; false]\n")
+    path = tmp_path / "lab.yaml"
+    path.write_text(
+        "nodes: {kind: grid, rows: 1, columns: 2, spacing: 1 m}\ndefinition: warm.hf\nduration: 9 s\n"
+    )
+    with pytest.raises(DefinitionError, match=r"warm\.hf:2:25: expected"):
+        read(path)
+    path.write_text(path.read_text().replace("warm.hf", "cold.hf"))
+    with pytest.raises(DefinitionError, match=r"lab\.yaml:2:13: cannot read .*cold\.hf: No such file"):
+        read(path)
+
+
+def test_a_definition_on_one_line_is_told_as_it_stands():
+    text = watched().replace(
+        "|\n  topic T (value float)\n  state Warm on", "topic T (value float) stat Warm on"
+    )
+    assert told(text).startswith("definition:1:23: ")

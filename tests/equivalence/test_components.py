@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import pairwise, zip_longest
 
 import pytest
+from holdfast.compilers.detector import detection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Event, check, parse
-from holdfast.compilers.detector import detection
 from holdfast.model.batch import from_events, times
 from holdfast.model.instant import BEGINNING, NEVER, show_instant
 from support.fused import SECOND, definitions, histories

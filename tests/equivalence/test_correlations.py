@@ -16,10 +16,10 @@ from holdfast.files.reading import Reading
 from support.correlated import definitions, expected, heard, histories
 from support.runtimes import written
 
-source = pytest.importorskip("holdfast.runtimes.spark.source")
-shard = pytest.importorskip("holdfast.runtimes.spark.shard")
-replay = pytest.importorskip("holdfast.runtimes.spark.replay")
-notice = pytest.importorskip("holdfast.runtimes.spark.notice")
+source = pytest.importorskip("holdfast.runtimes.spark.history.reader")
+shard = pytest.importorskip("holdfast.runtimes.spark.history.shard")
+replay = pytest.importorskip("holdfast.runtimes.spark.history.replay")
+notice = pytest.importorskip("holdfast.runtimes.spark.table")
 lives = pytest.importorskip("support.live")
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 50) // 10)

@@ -45,8 +45,8 @@ def frame_of(events: Sequence[Event], seed: int = 0, *, numbered: bool = True):
 
 def notified(app: App, frame, **options):
     """The notifications of a frame, in order."""
-    from holdfast.runtimes.spark.frame import replay
-    from holdfast.runtimes.spark.notice import from_table
+    from holdfast.runtimes.spark.frames.replay import replay
+    from holdfast.runtimes.spark.table import from_table
 
     found = replay(app, frame, **options).toArrow()
     notifications = output(list(from_table(check(app).topics, found)))
@@ -87,7 +87,7 @@ filter Big   on Reading where n > 2
 @settings(max_examples=max(1, EXAMPLES // 3))
 @given(events=histories(most=60, latest=3), seed=st.integers(0, 9))
 def test_rows_without_a_sequence_are_numbered_by_what_they_say(events, seed):
-    from holdfast.runtimes.spark.frame import events as rows_of
+    from holdfast.runtimes.spark.frames.replay import events as rows_of
 
     app = parse(UNNUMBERED)
     first, again = (frame_of(events, s, numbered=False) for s in (seed, seed + 1))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from holdfast.compilers.machine import machine
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.compilers.machine import machine
 from holdfast.machines.machine import CONDITION, SCOPE, SINCE, STATUS
 from holdfast.model.batch import from_events, reached, stood_for, to_events
 from holdfast.model.event import Transition

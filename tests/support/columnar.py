@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from holdfast.compilers.detector import detection
 from hypothesis import strategies as st
 
-from holdfast.compilers.detector import detection
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.event import Event

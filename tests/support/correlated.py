@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from holdfast.compilers.correlation import correlators
 from hypothesis import strategies as st
 
-from holdfast.compilers.correlation import correlators
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.batch import from_events

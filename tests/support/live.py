@@ -26,13 +26,13 @@ from holdfast import App, Event, Notification, check
 from holdfast.files.reading import Reading
 from holdfast.model.batch import from_events
 from holdfast.model.topic import Topic
-from holdfast.runtimes.spark.checkpoint import Checkpoint
-from holdfast.runtimes.spark.feed import FeedReader
-from holdfast.runtimes.spark.ledger import Record
-from holdfast.runtimes.spark.log import Folder
-from holdfast.runtimes.spark.state import ShardProcessor
-from holdfast.runtimes.spark.stepping import machines_of
-from holdfast.runtimes.spark.stream import _LAST, Live, feed_of, prepared
+from holdfast.runtimes.spark.live.checkpoint import Checkpoint
+from holdfast.runtimes.spark.live.feed import FeedReader
+from holdfast.runtimes.spark.live.ledger import Record
+from holdfast.runtimes.spark.live.log import Folder
+from holdfast.runtimes.spark.live.query import _LAST, Live, feed_of, prepared
+from holdfast.runtimes.spark.live.shard import machines_of
+from holdfast.runtimes.spark.live.state import ShardProcessor
 from support.runtimes import in_order, output
 
 CRASHES = ("planned", "read", "sunk", "recorded")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.compilers.machine import groups
+
 from holdfast.lang.parse import parse
 from holdfast.machines.machine import transitions
 from holdfast.model.event import Event

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from holdfast import UsageError
-from holdfast.runtimes.spark.frame import events, replay
+from holdfast.runtimes.spark.frames.replay import events, replay
 from support.runtimes import session
 
 WARM = """

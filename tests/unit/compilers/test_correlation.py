@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-
 from holdfast.compilers.correlation import correlators, meaning
+
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.batch import from_events

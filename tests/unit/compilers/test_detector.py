@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 import pytest
+from holdfast.compilers.detector import coded, detection, key, remembering, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.compilers.detector import coded, detection, key, remembering, value
 from holdfast.compilers.explain import explain
 from holdfast.lang.check import check
 from holdfast.lang.evaluate import value as plainly

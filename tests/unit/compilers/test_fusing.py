@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-
 from holdfast.compilers.fusing import fused
+
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.lang.show import show

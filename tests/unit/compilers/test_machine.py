@@ -1,8 +1,8 @@
 """Which conditions share a machine, and which a filter."""
 
 import pytest
-
 from holdfast.compilers.machine import decisive, groups
+
 from holdfast.lang.parse import parse
 from holdfast.machines.filter import MOST, Filters
 from holdfast.machines.ordered import Ordered

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from holdfast.compilers.detector import key
+from holdfast.compilers.stages import operators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Event, check, parse
-from holdfast.compilers.detector import key
-from holdfast.compilers.stages import operators
 from holdfast.machines.detector.knowledge import of_event
 from holdfast.model.batch import from_events
 from holdfast.model.instant import SECOND

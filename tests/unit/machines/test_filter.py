@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-
 from holdfast.compilers.machine import groups
+
 from holdfast.lang.app import App, within
 from holdfast.machines import filter as module
 from holdfast.model.batch import from_events, reached, stood_for, to_events

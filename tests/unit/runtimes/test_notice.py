@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
+from holdfast.compilers.machine import groups
 from hypothesis import given
 
 from holdfast import App, Event, check, parse
-from holdfast.compilers.machine import groups
 from holdfast.lang import ops
 from holdfast.machines.machine import transitions
 from holdfast.model.batch import from_events
@@ -16,7 +16,7 @@ from holdfast.model.instant import BEGINNING, NEVER
 from support.histories import REGIONS, TOPIC, histories, subscriptions
 from support.runtimes import in_order
 
-notice = pytest.importorskip("holdfast.runtimes.spark.notice")
+notice = pytest.importorskip("holdfast.runtimes.spark.table")
 
 
 def agree(checked, batches):

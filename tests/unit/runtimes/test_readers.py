@@ -20,11 +20,11 @@ from holdfast.model.batch import from_events
 from support.histories import REGIONS, TOPIC, histories, subscriptions
 from support.runtimes import in_order
 
-replay = pytest.importorskip("holdfast.runtimes.spark.replay")
-source = pytest.importorskip("holdfast.runtimes.spark.source")
-notice = pytest.importorskip("holdfast.runtimes.spark.notice")
+replay = pytest.importorskip("holdfast.runtimes.spark.history.replay")
+source = pytest.importorskip("holdfast.runtimes.spark.history.reader")
+notice = pytest.importorskip("holdfast.runtimes.spark.table")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
-history = pytest.importorskip("holdfast.runtimes.spark.shard")
+history = pytest.importorskip("holdfast.runtimes.spark.history.shard")
 
 
 def by_readers(checked, files):

@@ -13,9 +13,9 @@ from holdfast.lang.parse import parse
 from support.correlated import batches, checked, definitions, expected, heard, histories
 
 slices = pytest.importorskip("holdfast.runtimes.spark.slices")
-notice = pytest.importorskip("holdfast.runtimes.spark.notice")
+notice = pytest.importorskip("holdfast.runtimes.spark.table")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
-stepping = pytest.importorskip("holdfast.runtimes.spark.stepping")
+stepping = pytest.importorskip("holdfast.runtimes.spark.live.shard")
 
 EMPTY = msgspec.msgpack.encode(stepping.Shard())
 

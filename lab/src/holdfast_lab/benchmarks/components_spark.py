@@ -104,7 +104,7 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> int:
 
     match name:
         case "replay":
-            from holdfast.runtimes.spark.replay import replay
+            from holdfast.runtimes.spark.history.replay import replay
 
             replay(CONGESTION, folder, spark=spark).dataframe.write.parquet(str(output))
         case "live":
@@ -116,7 +116,7 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> int:
 
 def _live(spark: Any, folder: Path, output: Path) -> int:
     """A file a batch, exactly once."""
-    from holdfast.runtimes.spark.stream import live, run
+    from holdfast.runtimes.spark.live.query import live, run
 
     checkpoint = Path(f"{output}.checkpoint")
     how: dict[str, Any] = {

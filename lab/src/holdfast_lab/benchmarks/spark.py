@@ -103,7 +103,7 @@ def job(name: str, spark: Any, folder: Path, output: Path, subscriptions: int = 
 
 
 def _replay(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
-    from holdfast.runtimes.spark.replay import replay
+    from holdfast.runtimes.spark.history.replay import replay
 
     replay(definition(subscriptions), folder, spark=spark).dataframe.write.parquet(str(output))
 
@@ -111,8 +111,8 @@ def _replay(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
 def _live(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
     """A file a batch, as ``keyed`` has it, exactly once."""
     from holdfast.files.reading import Reading
-    from holdfast.runtimes.spark.log import folders
-    from holdfast.runtimes.spark.stream import Live, run
+    from holdfast.runtimes.spark.live.log import folders
+    from holdfast.runtimes.spark.live.query import Live, run
 
     checked = check(parse(definition(subscriptions)))
     live = Live(

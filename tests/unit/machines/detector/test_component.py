@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from holdfast.compilers.detector import detection
+
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.instant import BEGINNING, NEVER

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from holdfast.compilers.detector import detection, smc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.compilers.detector import detection, smc
 from holdfast.errors import UsageError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse

@@ -10,7 +10,7 @@ import pytest
 from holdfast import check, parse
 from holdfast.errors import UsageError
 
-checkpoint = pytest.importorskip("holdfast.runtimes.spark.checkpoint")
+checkpoint = pytest.importorskip("holdfast.runtimes.spark.live.checkpoint")
 
 TOPIC = "topic Temperature (value float)\n"
 WARM = "state Warm on Temperature [value > 25; value < 22] per source\n"

@@ -21,9 +21,9 @@ from holdfast.files.tally import Rejects, Tally
 from holdfast.model.batch import from_ipc, to_events
 from holdfast.model.instant import BEGINNING, NEVER
 
-feeds = pytest.importorskip("holdfast.runtimes.spark.feed")
-checkpoints = pytest.importorskip("holdfast.runtimes.spark.checkpoint")
-log = pytest.importorskip("holdfast.runtimes.spark.log")
+feeds = pytest.importorskip("holdfast.runtimes.spark.live.feed")
+checkpoints = pytest.importorskip("holdfast.runtimes.spark.live.checkpoint")
+log = pytest.importorskip("holdfast.runtimes.spark.live.log")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
 live = pytest.importorskip("support.live")
 

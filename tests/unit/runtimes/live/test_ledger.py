@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import UsageError
 
-ledgers = pytest.importorskip("holdfast.runtimes.spark.ledger")
+ledgers = pytest.importorskip("holdfast.runtimes.spark.live.ledger")
 
 
 @pytest.fixture

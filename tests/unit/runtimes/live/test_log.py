@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import UsageError
 
-log = pytest.importorskip("holdfast.runtimes.spark.log")
+log = pytest.importorskip("holdfast.runtimes.spark.live.log")
 
 NOBODY_KNOWS = lambda entry, number: None  # noqa: E731
 

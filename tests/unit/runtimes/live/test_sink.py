@@ -15,9 +15,9 @@ import pytest
 from holdfast import Event, Notification, check, parse
 from holdfast.errors import UsageError
 
-sinks = pytest.importorskip("holdfast.runtimes.spark.sink")
-notice = pytest.importorskip("holdfast.runtimes.spark.notice")
-stream = pytest.importorskip("holdfast.runtimes.spark.stream")
+sinks = pytest.importorskip("holdfast.runtimes.spark.live.sink")
+notice = pytest.importorskip("holdfast.runtimes.spark.table")
+stream = pytest.importorskip("holdfast.runtimes.spark.live.query")
 live = pytest.importorskip("support.live")
 
 DOORS = parse("topic Door (open bool)\nstate Open on Door [open; !open] per source")

@@ -9,8 +9,8 @@ import pytest
 from holdfast import Event, check, parse
 from holdfast.errors import UsageError
 
-states = pytest.importorskip("holdfast.runtimes.spark.status")
-checkpoints = pytest.importorskip("holdfast.runtimes.spark.checkpoint")
+states = pytest.importorskip("holdfast.runtimes.spark.live.status")
+checkpoints = pytest.importorskip("holdfast.runtimes.spark.live.checkpoint")
 live = pytest.importorskip("support.live")
 
 OPEN = """

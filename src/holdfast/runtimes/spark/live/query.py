@@ -26,24 +26,25 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ...errors import HoldfastError, InputError, UsageError
-from ...files.reading import Reading, TimeUnit, parse_zone
-from ...files.write import event_line
-from ...lang.app import App
-from ...lang.check import check
-from ...lang.condition import Checked
-from ...lang.parse import parse
-from ...model.batch import from_ipc
-from ...model.event import Notification
-from ...model.instant import BEGINNING
-from .checkpoint import Checkpoint, planned
-from .checkpoint import Query as Plan
-from .feed import FORMAT, Feed, FeedSource, Read
+from ....errors import HoldfastError, InputError, UsageError
+from ....files.reading import Reading, TimeUnit, parse_zone
+from ....files.write import event_line
+from ....lang.app import App
+from ....lang.check import check
+from ....lang.condition import Checked
+from ....lang.parse import parse
+from ....model.batch import from_ipc
+from ....model.event import Notification
+from ....model.instant import BEGINNING
+from ..plan import Work
+from ..reading import Report
+from ..session import said_to, session
+from ..table import from_table, schema_of
+from .checkpoint import Checkpoint, Plan, planned
+from .feed import FORMAT, Feed, FeedSource
 from .ledger import Change, Counts, Ledger, Record, added
 from .log import FileLog, Folder
 from .log import folders as folders_in
-from .notice import from_table, schema_of
-from .session import said_to, session
 from .sink import (
     CallbackSink,
     JsonLinesSink,
@@ -52,11 +53,11 @@ from .sink import (
     append,
     as_said,
     json_lines,
+    lines,
     open_sink,
     require_ours,
 )
 from .state import NOTIFICATIONS, READ, STORE, stated
-from .stepping import Machines, machines_of
 
 SETTINGS = {
     **STORE,
@@ -90,7 +91,7 @@ class Live:
     strict: bool = False
 
 
-def live(
+def live(  # noqa: PLR0913 -- as people call it
     app: App | str,
     *folders: str | Path,
     checkpoint: str | Path,
@@ -115,6 +116,10 @@ def live(
 
 Progress = Callable[[int, Record, int], None]
 """Told of each batch: its number, the record, and how many files wait to be read."""
+
+
+def _silently(*_: object) -> None:
+    """Tell nobody."""
 
 
 class Query:
@@ -154,7 +159,7 @@ def started(
     spark: SparkSession | None = None,
     *,
     master: str | None = None,
-    progress: Progress = lambda batch, record, waiting: None,
+    progress: Progress = _silently,
 ) -> Iterator[Query]:
     """Start a live query, or go on with one; it is stopped at the end of the context.
 
@@ -169,7 +174,7 @@ def started(
             with said_to(checkpoint.folder / "spark.log"):
                 spark = session(master)
         feed = feed_of(live, checkpoint, plan, readers=spark.sparkContext.defaultParallelism)
-        query = Query(_start(spark, feed, live, batches), batches, checkpoint)
+        query = Query(_start(spark, feed, plan.stages, live.every, batches), batches, checkpoint)
         try:
             yield query
         finally:
@@ -182,8 +187,8 @@ def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Pl
     record = ledger.before(_LAST)
     if record.finished and not live.finish:
         raise UsageError(f"{checkpoint.folder}: --finish has ended this stream; start a new checkpoint")
-    plan, _ = planned(checkpoint.load(), live.checked, _read_as(live), live.shards, record.reached)
-    batches = _Batches(live, plan.id, machines_of(plan, live.checked), ledger, checkpoint, progress)
+    plan = planned(checkpoint.load(), live.checked, _read_as(live), live.shards, record.reached)
+    batches = _Batches(live, plan, ledger, checkpoint, progress)
     checkpoint.save(plan)
     batches.claim(plan.id)
     ledger.keep_only(plan.meanings)
@@ -194,8 +199,8 @@ def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> Fee
     """What the readers of a live query need."""
     return Feed(
         checkpoint,
-        plan,
-        live.checked,
+        Work(live.checked, plan.seats),
+        plan.shards,
         live.reading,
         live.folders,
         live.settle,
@@ -212,7 +217,7 @@ def run(
     spark: SparkSession | None = None,
     *,
     master: str | None = None,
-    progress: Progress = lambda batch, record, waiting: None,
+    progress: Progress = _silently,
     is_enough: Callable[[], bool] = lambda: False,
 ) -> Record:
     """Run a live query to its end, or until it is enough."""
@@ -224,24 +229,20 @@ def run(
         return query.record
 
 
-def _start(spark: SparkSession, feed: Feed, live: Live, batches: _Batches) -> StreamingQuery:
+def _start(
+    spark: SparkSession, feed: Feed, stages: int, every: float | None, batches: _Batches
+) -> StreamingQuery:
     own = spark.newSession()
     for name, value in SETTINGS.items():
         own.conf.set(name, value)
-    own.conf.set("spark.sql.shuffle.partitions", min(feed.query.shards, feed.readers))
+    own.conf.set("spark.sql.shuffle.partitions", min(feed.shards, feed.readers))
     own.dataSource.register(FeedSource)
     rows = own.readStream.format(FORMAT).option("feed", feed.to_text()).load()
-    said = stated(
-        rows,
-        partial(machines_of, feed.query, feed.checked),
-        live.checked.published,
-        stages=feed.query.stages,
-        shards=feed.query.shards,
-    )
+    said = stated(rows, feed.work, stages, feed.shards)
     writer = said.writeStream.foreachBatch(batches.write).option(
         "checkpointLocation", str(feed.checkpoint.spark)
     )
-    trigger = {"availableNow": True} if live.every is None else {"processingTime": f"{live.every} seconds"}
+    trigger = {"availableNow": True} if every is None else {"processingTime": f"{every} seconds"}
     return writer.trigger(**trigger).start()
 
 
@@ -249,21 +250,15 @@ class _Batches:
     """The driver's side: each batch into the sink, then into the ledger."""
 
     def __init__(
-        self,
-        live: Live,
-        query: str,
-        machines: Machines,
-        ledger: Ledger,
-        checkpoint: Checkpoint,
-        progress: Progress,
+        self, live: Live, plan: Plan, ledger: Ledger, checkpoint: Checkpoint, progress: Progress
     ) -> None:
         self.ledger, self._progress = ledger, progress
         self.fault: HoldfastError | None = None
         self._topics = live.checked.published
-        self._sources = _sources(machines)
+        self._sources = _sources(Work(live.checked, plan.seats))
         ours = ledger.claims()
         self._sink: Sink = (
-            open_sink(live.sink, self._topics, query, ours)
+            open_sink(live.sink, self._topics, plan.id, ours)
             if isinstance(live.sink, str)
             else CallbackSink(live.sink, self._topics)
         )
@@ -303,7 +298,7 @@ class _Batches:
             raise
 
     def _write(self, batch: int, started: float, rows: pa.Table) -> None:
-        reads = [msgspec.msgpack.decode(raw, type=Read) for raw in _payloads(rows, READ)]
+        reads = [Report.from_bytes(raw) for raw in _payloads(rows, READ)]
         for read in reads:
             read.require_success()
         tables = [pa.Table.from_batches([from_ipc(raw)]) for raw in _payloads(rows, NOTIFICATIONS)]
@@ -312,7 +307,7 @@ class _Batches:
         late, told = said.filter(is_late), said.filter(pc.invert(is_late))
         record = self.ledger.before(batch)
         self._sink.write(batch, told, record.lengths)
-        append(self._late, (event_line(n).encode() for n in from_table(self._topics, late)), record.lengths)
+        append(self._late, lines(self._topics, late), record.lengths)
         rejects = [
             {"file": file, "row": row, "reason": why, "data": msgspec.Raw(data.encode())}
             for read in reads
@@ -329,7 +324,7 @@ class _Batches:
         self._log.refresh()
         self._progress(batch, record, len(self._log.entries) - record.files - record.quarantined)
 
-    def _add(self, record: Record, reads: list[Read], told: pa.Table, late: pa.Table) -> None:
+    def _add(self, record: Record, reads: list[Report], told: pa.Table, late: pa.Table) -> None:
         record.last_rows = 0
         for read in reads:
             record.files += read.files
@@ -352,17 +347,13 @@ class _Batches:
                 setattr(counts, what, getattr(counts, what) + found["counts"])
 
 
-def _sources(machines: Machines) -> dict[str, tuple[int, list[str]]]:
-    """For each subscription its machine, and the topics of readings that it hears."""
-    found: dict[str, tuple[int, list[str]]] = {
-        name: (runner.number, [runner.group.topic.name])
-        for runner in machines.runners
-        for names in runner.group.conditions
-        for name in names
+def _sources(work: Work) -> dict[str, tuple[int, tuple[str, ...]]]:
+    """For each subscription its operator, and the topics of readings that it hears."""
+    return {
+        name: (number, topics)
+        for number, operator in work.operators.items()
+        for name, topics in operator.listening().items()
     }
-    for number, operator in machines.operators.items():
-        found |= {name: (number, topics) for name, topics in operator.listening().items()}
-    return found
 
 
 def _payloads(rows: pa.Table, kind: str) -> list[bytes]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ...errors import UsageError
-from ...model.instant import show_instant
+from ....errors import UsageError
+from ....model.instant import show_instant
 from .checkpoint import Checkpoint
 from .ledger import Record, standing
 from .log import FileLog

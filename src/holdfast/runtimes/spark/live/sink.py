@@ -21,11 +21,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...errors import UsageError
-from ...files.write import event_line
-from ...model.event import Notification
-from ...model.topic import Topic
-from .notice import from_table, to_columns
+from ....errors import UsageError
+from ....files.write import event_line
+from ....model.event import Notification
+from ....model.topic import Topic
+from ..table import from_table, to_columns
 
 _MARK = "_holdfast"  # readers of Parquet skip names that begin so
 
@@ -36,7 +36,7 @@ Lengths = dict[str, int]
 class Sink(Protocol):
     """Takes the notifications of a batch, perhaps for the second time."""
 
-    def write(self, batch: int, notifications: pa.Table, lengths: Lengths) -> None:
+    def write(self, batch: int, notifications: pa.Table, lengths: Lengths, /) -> None:
         """``lengths`` are those of before the batch; what is appended to a file is added to them."""
 
 
@@ -70,7 +70,7 @@ class ParquetSink:
         except OSError as error:
             raise UsageError(f"cannot write to the sink '{self.path}': {error.strerror}") from None
 
-    def write(self, batch: int, notifications: pa.Table, lengths: Lengths) -> None:
+    def write(self, batch: int, notifications: pa.Table, _lengths: Lengths, /) -> None:
         place = self.path / f"batch-{batch:09d}"
         stage = self.path.parent / f".{self.path.name}.staging"
         shutil.rmtree(stage, ignore_errors=True)
@@ -101,9 +101,8 @@ class JsonLinesSink:
     path: Path
     topics: tuple[Topic, ...]
 
-    def write(self, batch: int, notifications: pa.Table, lengths: Lengths) -> None:
-        lines = (event_line(n).encode("utf-8", "replace") for n in from_table(self.topics, notifications))
-        append(self.path, lines, lengths)
+    def write(self, _batch: int, notifications: pa.Table, lengths: Lengths, /) -> None:
+        append(self.path, lines(self.topics, notifications), lengths)
 
 
 @dataclass(frozen=True)
@@ -112,8 +111,8 @@ class ConsoleSink:
 
     topics: tuple[Topic, ...]
 
-    def write(self, batch: int, notifications: pa.Table, lengths: Lengths) -> None:
-        sys.stdout.writelines(map(event_line, from_table(self.topics, notifications)))
+    def write(self, _batch: int, notifications: pa.Table, _lengths: Lengths, /) -> None:
+        sys.stdout.writelines(_lines(self.topics, notifications))
         sys.stdout.flush()
 
 
@@ -124,9 +123,18 @@ class CallbackSink:
     callback: Callable[[Notification], Any]
     topics: tuple[Topic, ...]
 
-    def write(self, batch: int, notifications: pa.Table, lengths: Lengths) -> None:
+    def write(self, _batch: int, notifications: pa.Table, _lengths: Lengths, /) -> None:
         for notification in from_table(self.topics, notifications):
             self.callback(notification)
+
+
+def lines(topics: Sequence[Topic], notifications: pa.Table) -> Iterator[bytes]:
+    """A line of JSON for each notification."""
+    return (line.encode("utf-8", "replace") for line in _lines(topics, notifications))
+
+
+def _lines(topics: Sequence[Topic], notifications: pa.Table) -> Iterator[str]:
+    return map(event_line, from_table(topics, notifications), notifications.column("id").to_pylist())
 
 
 def append(path: Path, lines: Iterator[bytes], lengths: Lengths) -> None:

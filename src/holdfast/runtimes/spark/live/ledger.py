@@ -14,8 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from ...errors import UsageError
-from ...model.instant import Instant
+from ....errors import UsageError
+from ....model.instant import Instant
 
 _TABLES = """
 BEGIN;

@@ -1,23 +1,22 @@
-"""The state of a shard: one value in Spark's state store for all machines and scopes of the shard.
+"""The state of a shard: one value in Spark's state store for all operators and scopes of the shard.
 
 Rows come packed (``pack``): Python sees a few blobs for each shard and batch, not one row for each
-event.  What a batch lets pass leaves as one blob, too.  Where components build on others under
+event.  What a batch lets pass leaves as one blob, too.  Where conditions build on others under
 another key, one such state follows the other: what a stage is not about passes it as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ...model.topic import Topic
-from .pack import PROGRESS, REPORT, SPARK_SCHEMA, TOLD, as_bytes
-from .shard import passed_on
-from .stepping import Arranging, Machines, Packet, Shard, as_arrived, stepped
+from ..pack import PROGRESS, REPORT, SPARK_SCHEMA, TOLD, as_bytes, passed_on
+from ..plan import Work
+from .shard import Arranging, Packet, Post, Shard, as_arrived, stepped
 
 STORE = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -32,45 +31,28 @@ NOTIFICATIONS, READ = "notifications", "read"
 
 
 class ShardProcessor(StatefulProcessor):
-    """``stepped`` as Spark calls it, at one of so many stages.  ``machines`` gives the machines, once in
-    each worker."""
+    """``stepped`` as Spark calls it, at a stage which may be the last one."""
 
     def __init__(
-        self,
-        machines: Callable[[], Machines],
-        topics: Sequence[Topic],
-        arranged: Arranging = as_arrived,
-        *,
-        stage: int = 0,
-        stages: int = 1,
-        shards: int = 1,
+        self, work: Work, stage: int, shards: int, *, is_last: bool, arranged: Arranging = as_arrived
     ) -> None:
-        self._made, self._topics, self._arranged = machines, tuple(topics), arranged
-        self._stage, self._is_last, self._shards = stage, stage == stages - 1, shards
+        self._work, self._stage, self._shards = work, stage, shards
+        self._is_last, self._arranged = is_last, arranged
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        self._machines = self._made()
         self._shard = handle.getValueState("shard", "state binary")
 
-    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: ARG002, N802, N803
         (number,) = key
         packets = [Packet(row.machine, row.part, bytes(row.events)) for row in rows]
         kept = self._shard.get()
         shard = Shard() if kept is None else msgspec.msgpack.decode(bytes(kept[0]), type=Shard)
-        shard, said = stepped(
-            self._machines,
-            self._topics,
-            shard,
-            packets,
-            self._arranged,
-            stage=self._stage,
-            is_first=number == 0,
-        )
+        shard, said = stepped(self._work, Post(self._stage, number), shard, packets, self._arranged)
         self._shard.update((msgspec.msgpack.encode(shard),))
         if len(said.told):
             packets.append(Packet(TOLD, 0, as_bytes(said.told)))
         yield from self._told(number, packets) if self._is_last else self._passed_on(number, packets)
-        for row in passed_on(self._machines.operators, said.heard, self._shards):
+        for row in passed_on(self._work.operators, said.heard, self._shards):
             yield Row(**row.to_pylist()[0])
 
     @staticmethod
@@ -83,8 +65,7 @@ class ShardProcessor(StatefulProcessor):
 
     def _passed_on(self, number: int, packets: Sequence[Packet]) -> Iterator[Row]:
         """What a stage leaves to those after it."""
-        operators = self._machines.operators
-        later = {number for number, operator in operators.items() if operator.stage > self._stage}
+        later = {i for i, operator in self._work.operators.items() if operator.stage > self._stage}
         for packet in packets:
             if packet.machine in later or packet.machine in (REPORT, PROGRESS, TOLD):
                 yield Row(machine=packet.machine, shard=number, part=packet.part, events=packet.events)
@@ -94,17 +75,12 @@ class ShardProcessor(StatefulProcessor):
 
 
 def stated(
-    rows: DataFrame,
-    machines: Callable[[], Machines],
-    topics: Sequence[Topic],
-    arranged: Arranging = as_arrived,
-    *,
-    stages: int,
-    shards: int,
+    rows: DataFrame, work: Work, stages: int, shards: int, arranged: Arranging = as_arrived
 ) -> DataFrame:
     """What packed rows become: a state operator for each stage, one after the other."""
     for stage in range(stages):
-        processor = ShardProcessor(machines, topics, arranged, stage=stage, stages=stages, shards=shards)
-        schema = OUTPUT if stage == stages - 1 else SPARK_SCHEMA
+        is_last = stage == stages - 1
+        processor = ShardProcessor(work, stage, shards, is_last=is_last, arranged=arranged)
+        schema = OUTPUT if is_last else SPARK_SCHEMA
         rows = rows.groupBy("shard").transformWithState(processor, schema, "append", "none")
     return rows

@@ -1,20 +1,12 @@
-"""A user's own DataFrame goes in, natively as far as possible; notifications come out.
+"""The rows of a user's frame or stream: in our columns and kinds, those that can matter; then as batches.
 
-In the JVM: columns are given our names and kinds, rows that satisfy no predicate are dropped, and
-stretches in which nothing changes are collapsed (see ``collapse``); of topics to which components
-listen all rows stay.  What is left crosses to Python once, is packed by machine and shard, meets in
-shards and is stepped there.
-
-Collapsing reads the frame three times (a sample, the spans, the rows) instead of once, so it is
-done only where that is cheap and gives the same rows: files, tables and the cache, at most selected
-and filtered.  Ten million rows of 1,000 sensors in eight Parquet files, ``[value > 25; value < 22]``
-per source: once Spark is warm 6.5 to 8 seconds of processor time with it and 9 to 11.5 without; in
-the first run of a session, most of which is starting and compiling, as much with it as without.
+In the JVM: columns are given our names and kinds, and rows that satisfy no predicate are dropped, unless
+somebody must see them all.  What is left crosses to Python once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Literal
 
@@ -33,22 +25,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ...compilers.machine import Group
-from ...compilers.sql import Naming, literal, matching, quoted
-from ...errors import UsageError, did_you_mean
-from ...files.reading import Reading
-from ...lang.app import App
-from ...lang.check import check
-from ...lang.condition import Checked
-from ...lang.parse import parse
-from ...model.batch import AXES, TIME, TYPES, times
-from ...model.instant import BEGINNING, Duration
-from ...model.topic import Kind, Topic
-from .collapse import collapsed, is_repeatable, stretches, width
-from .pack import SPARK_SCHEMA, inmost, packed, reaching
-from .replay import notifications
-from .shard import Work
-from .slices import spread
+from ....compilers.families import listened
+from ....compilers.sql import Naming, literal, matching, quoted
+from ....errors import UsageError, did_you_mean
+from ....files.reading import Reading
+from ....lang.condition import Checked
+from ....model.batch import AXES, TIME, TYPES
+from ....model.topic import Kind, Topic
+from ..plan import Work
 
 Bad = Literal["fail", "drop"]
 """What becomes of a frame's rows that have no time, source or topic."""
@@ -68,85 +52,24 @@ _FAULT = "@fault"
 _YEARS = "time < TIMESTAMP'0001-01-01 00:00:00Z' OR time > TIMESTAMP'9999-12-31 23:59:59.999999Z'"
 
 
-def replay(
-    app: App | str,
-    frame: DataFrame,
-    *,
-    map: Mapping[str, str] | None = None,
-    topic: str | None = None,
-    lets: Mapping[str, float | int | str | bool] | None = None,
-    bad: Bad = "fail",
-    span: Duration | Literal["auto"] | None = "auto",
-) -> DataFrame:
-    """The notifications of a batch DataFrame, in no particular order.
-
-    Columns are those of files: ``time`` (a timestamp; without a time zone it is UTC), ``source``,
-    if there are such ``topic``, ``sequence``, ``place``, ``x``, ``y``, ``z``, and the attributes;
-    ``map`` leads from our names to the frame's, ``topic`` is that of rows that do not say theirs.
-
-    A row without time, source or topic cannot be used.  The action that meets one fails, and
-    Spark's error says why; with ``bad="drop"`` such rows are left out.
-
-    Rows are processed by (time, source, sequence).  A row without a sequence gets a hash of what
-    it says beside time and source: ids are the same whatever the partitions, the order of the rows
-    and the other rows of the frame, and rows that are alike in everything have the same id.
-
-    ``span`` is the length of the stretches that are collapsed, in microseconds: chosen by a sample
-    of the rows, which is read at once, or given, or ``None`` to collapse nothing.
-    """
-    if frame.isStreaming:
-        raise UsageError("replay takes a DataFrame that ends, and this one is a stream")
-    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
-    work = Work.on_history(checked)
-    rows = _matching(checked, frame, map, topic, bad, all=False)
-    found = stretches(work.conditions, lambda topic: naming(checked, topic))
-    found = {topic: own for topic, own in found.items() if topic not in heard(checked)}
-    if span == "auto":
-        ours = laid_out(checked, frame, map=map, topic=topic)
-        span = width(ours, found) if found and is_repeatable(frame) else None
-    if found and span is not None:
-        rows = collapsed(rows, found, span)
-    shards = work.shards(frame.sparkSession.sparkContext.defaultParallelism)
-    return notifications(work, packed_rows(checked, work, _numbered(rows), shards), shards)
+def events(work: Work, frame: DataFrame, reading: Reading | None = None, *, bad: Bad = "fail") -> DataFrame:
+    """The rows of a frame, or of a stream, that satisfy some predicate, in our columns; all rows of topics
+    that must be seen whole."""
+    return numbered(able(work, frame, reading or Reading(work.checked.topics), bad))
 
 
-# --- rows in our columns ---------------------------------------------------------------------------
-
-
-def events(
-    checked: Checked,
-    frame: DataFrame,
-    *,
-    map: Mapping[str, str] | None = None,
-    topic: str | None = None,
-    bad: Bad = "fail",
-    all: bool = False,
-) -> DataFrame:
-    """The rows of a frame, or of a stream, that satisfy some predicate, in our columns; or all rows
-    of topics that are watched."""
-    return _numbered(_matching(checked, frame, map, topic, bad, all))
-
-
-def _matching(
-    checked: Checked,
-    frame: DataFrame,
-    map: Mapping[str, str] | None,
-    topic: str | None,
-    bad: Bad,
-    all: bool,
-) -> DataFrame:
+def able(work: Work, frame: DataFrame, reading: Reading, bad: Bad) -> DataFrame:
+    """The same, but a row has a sequence only if the frame gave it one."""
     if bad not in ("fail", "drop"):
         raise UsageError(f"bad={bad!r}: rows that cannot be used make it 'fail', or one can 'drop' them")
-    rows = laid_out(checked, frame, map=map, topic=topic)
-    reading = Reading(checked.topics, map or {}, topic=topic)
+    rows, whole = laid_out(work.checked, frame, reading), seen_whole(work)
     matters = lit(False)
-    for watched in _watched(checked):
-        mine = expr(f"topic = {literal(watched.name)}")
-        lacking = _lacking(watched, frame.columns, reading)
-        if lacking:
+    for topic in _watched(work):
+        mine = expr(f"topic = {literal(topic.name)}")
+        if lacking := _lacking(topic, frame.columns, reading):
             matters |= when(mine, _failing(lit(lacking)))
         else:
-            matters |= mine if all or watched in heard(checked) else mine & _matters(checked, watched)
+            matters |= mine if topic.name in whole else mine & _matters(work.checked, topic)
     sound = col(_FAULT).isNull()
     if bad == "drop":
         return rows.filter(sound & matters).drop(_FAULT)
@@ -154,19 +77,17 @@ def _matching(
     return rows.filter(when(sound, coalesce(matters, lit(False))).otherwise(_failing(told))).drop(_FAULT)
 
 
+def seen_whole(work: Work) -> Collection[str]:
+    """The topics of which every row is wanted: they tell the time, or SQL cannot say what matters."""
+    return work.clocks.union(topic.name for topic in listened(work.checked))
+
+
 def _failing(message: Column) -> Column:
     return raise_error(message).cast("boolean")
 
 
-def _watched(checked: Checked) -> list[Topic]:
-    return list(dict.fromkeys([*(condition.topic for condition in checked.conditions), *heard(checked)]))
-
-
-def heard(checked: Checked) -> list[Topic]:
-    """The topics of readings to which components or correlations listen."""
-    listened = {topic for one in checked.components for topic in one.listens}
-    listened |= {topic for one in checked.correlations for topic in one.listens}
-    return [topic for topic in checked.topics if topic in listened]
+def _watched(work: Work) -> list[Topic]:
+    return [topic for topic in work.checked.topics if topic.name in work.listening]
 
 
 def _matters(checked: Checked, topic: Topic) -> Column:
@@ -188,11 +109,8 @@ def _columns(topics: Sequence[Topic]) -> dict[tuple[str, Kind], str]:
     return {(name, kind): f"{i} {name}" for i, (name, kind) in enumerate(found)}
 
 
-def laid_out(
-    checked: Checked, frame: DataFrame, *, map: Mapping[str, str] | None = None, topic: str | None = None
-) -> DataFrame:
+def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
     """All rows in our columns and kinds, and why a row cannot be used, if it cannot."""
-    reading = Reading(checked.topics, map or {}, topic=topic)
     types = _types(frame, reading)
     theirs = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     at = {name: col(f"c{i}") for i, name in enumerate(frame.columns)}
@@ -325,7 +243,7 @@ def _located(axes: Sequence[Column | None]) -> dict[str, Column]:
     return found
 
 
-def _numbered(rows: DataFrame) -> DataFrame:
+def numbered(rows: DataFrame) -> DataFrame:
     """The rows with a sequence each: a hash of what a row says, where it has none.
 
     Columns that a row leaves empty do not change the hash.
@@ -340,50 +258,21 @@ def _numbered(rows: DataFrame) -> DataFrame:
     return rows.withColumn("sequence", number)
 
 
-# --- rows into shards ------------------------------------------------------------------------------
+# --- rows as batches -------------------------------------------------------------------------------
 
 
-def packed_rows(checked: Checked, work: Work, rows: DataFrame, shards: int) -> DataFrame:
-    """Rows that ``events`` gave, packed by machine and shard."""
-
-    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        reached = BEGINNING
-        for topic, batch in batches_by_topic(checked, batches):
-            for number, group in enumerate(work.groups):
-                if group.topic == topic:
-                    yield from _packed(number, group, batch, shards)
-            for number, operator in work.operators.items():
-                if topic.name in operator.topics:
-                    matters = pa.array(operator.machine.matters(topic.name, batch))
-                    mine = operator.needed(topic.name, batch).filter(matters)
-                    yield from spread(number, operator, topic.name, mine, shards)
-            if topic.name in work.progress:
-                reached = max(reached, int(times(batch).max()))
-        for number, operator in work.operators.items():
-            yield from reaching(number, operator, reached, shards)
-
-    return (rows.drop("topic") if len(_watched(checked)) == 1 else rows).mapInArrow(pack, SPARK_SCHEMA)
+def without_topic(work: Work, rows: DataFrame) -> DataFrame:
+    """Rows that need not say their topic, where only one is watched."""
+    return rows.drop("topic") if len(_watched(work)) == 1 else rows
 
 
-def batches_by_topic(
-    checked: Checked, batches: Iterable[pa.RecordBatch]
-) -> Iterator[tuple[Topic, pa.RecordBatch]]:
-    """Rows as ``mapInArrow`` gives them become batches, many rows at a time.
-
-    They need not say their topic where only one is watched.
-    """
-    columns, watched = _columns(checked.topics), _watched(checked)
+def batches_by_topic(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Rows as ``mapInArrow`` gives them become batches, many rows at a time."""
+    columns, watched = _columns(work.checked.topics), _watched(work)
     for table in _gathered(batches):
         for topic in watched:
             if len(batch := _of_topic(table, topic, columns)):
-                yield topic, batch
-
-
-def _packed(number: int, group: Group, batch: pa.RecordBatch, shards: int) -> Iterator[pa.RecordBatch]:
-    machine = inmost(group.machine)
-    mine = batch.filter(pa.array(machine.matters(batch)))
-    if len(mine):
-        yield from packed(number, machine, mine, shards)
+                yield topic.name, batch
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -1,7 +1,7 @@
 """History on Spark: readers reduce, scopes meet in shards, machines step.
 
 Stage 1: read, keep what can matter [law 2], pack by shard.  Stage 2, after one shuffle: put the
-events of a shard in order and step the machine through them [law 3]; components that build on others
+events of a shard in order and step the machine through them [law 3]; conditions that build on others
 under another key follow in further stages.  Where little is left to matter and the driver wants it
 all, it steps the machines itself.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -21,25 +21,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from ...compilers.machine import Coverage
-from ...errors import InputError
-from ...files.find import InputFile, find
-from ...files.plan import Part, shares, split, touching_parts, with_shared
-from ...files.read import inspect
-from ...files.reading import Reading, TimeUnit, parse_zone
-from ...files.tally import Rejects, Tally
-from ...lang.app import App
-from ...lang.check import check
-from ...lang.condition import Checked, Component, Correlated
-from ...lang.parse import parse
-from ...model.batch import from_ipc, to_ipc
-from ...model.event import Notification
-from ...model.instant import Instant
-from .notice import from_table, spark_schema
-from .pack import REPORT, SPARK_SCHEMA, up_to
-from .session import session
-from .shard import Work, finished, passed_on, staged, step_shard
-from .source import Job, Report, Task, run
+from ....compilers.operator import Coverage
+from ....errors import InputError
+from ....files.find import InputFile, find
+from ....files.plan import Part, shares, split, touching_parts, with_shared
+from ....files.read import inspect
+from ....files.reading import Reading, TimeUnit, parse_zone
+from ....files.tally import Rejects, Tally
+from ....lang.app import App
+from ....lang.check import check
+from ....lang.condition import Checked
+from ....lang.parse import parse
+from ....model.batch import from_ipc, to_ipc
+from ....model.event import Notification
+from ....model.instant import Instant
+from ..pack import REPORT, SPARK_SCHEMA, passed_on, up_to
+from ..plan import Work
+from ..reading import Report
+from ..session import session
+from ..table import from_table, spark_schema
+from .reader import Job, Task, run
+from .shard import finished, staged, step_shard
 
 LARGE = 4 << 20
 """An interleaved part of more rows is read by several readers, which then reduce less."""
@@ -101,17 +103,17 @@ class Replay:
     @cached_property
     def _read(self) -> tuple[list[Report], dict[int, list[bytes]] | None]:
         """What the readers said, and unless it is too much the packed events of each machine."""
-        most = FEW // len(self._job.tasks)
-        rows = self._given.filter(f"machine = {REPORT}") if self._work.components else self._packed(most)
+        most, is_heavy = FEW // len(self._job.tasks), self._work.is_heavy
+        rows = self._given.filter(f"machine = {REPORT}") if is_heavy else self._packed(most)
         events = _by_machine(rows)
-        reports = [msgspec.msgpack.decode(raw, type=Report) for raw in events.pop(REPORT)]
-        if any(report.bytes > most for report in reports):
+        reports = [Report.from_bytes(raw) for raw in events.pop(REPORT)]
+        if any(report.packed > most for report in reports):
             return reports, None
-        return reports, _by_machine(self._given.filter("machine >= 0")) if self._work.components else events
+        return reports, _by_machine(self._given.filter("machine >= 0")) if is_heavy else events
 
     @cached_property
     def _given(self) -> DataFrame:
-        """What the readers give, kept: components need so much that it should not be read twice."""
+        """What the readers give, kept where it is so much that it should not be read twice."""
         return self._packed().persist()
 
     @cached_property
@@ -131,15 +133,14 @@ class Replay:
                     self._count(notification)
                     yield notification
         finally:
-            if self._work.components:
+            if self._work.is_heavy:
                 self._given.unpersist()
 
     def _stepped(self, events: dict[int, list[bytes]]) -> Iterator[pa.Table]:
         """The notifications in order, computed here."""
         tables, heard = list[pa.Table](), dict[int, list[bytes]]()
-        for number in range(len(self._work.groups) + len(self._work.operators)):  # by stage
-            mine = [*events.get(number, ()), *heard.get(number, ())]
-            if mine:
+        for number in self._work.operators:  # by stage
+            if mine := [*events.get(number, ()), *heard.get(number, ())]:
                 table, said = step_shard(self._work, number, mine)
                 tables.append(table)
                 for row in passed_on(self._work.operators, said, shards=1):
@@ -154,8 +155,8 @@ class Replay:
 
     def _from_executors(self) -> Iterator[pa.Table]:
         """The notifications in order, computed there, some at a time."""
-        parts = max(self._job.shards, sum(report.bytes for report in self.reports) // FEW)
-        if self._work.components:  # to sort them is to look at them twice
+        parts = max(self._job.shards, sum(report.packed for report in self.reports) // FEW)
+        if self._work.is_heavy:  # to sort them is to look at them twice
             told = notifications(self._work, self._given, self._job.shards).persist()
         else:
             told = self.dataframe
@@ -164,7 +165,7 @@ class Replay:
             for row in ordered.mapInArrow(_blobs, "raw binary").toLocalIterator():
                 yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
         finally:
-            if self._work.components:
+            if self._work.is_heavy:
                 told.unpersist()
 
     def _count(self, notification: Notification) -> None:
@@ -190,14 +191,12 @@ class Replay:
         """How many events lay in scopes."""
         whole = Coverage()
         for report in self.reports:
-            whole.events.update(report.events)
-            whole.outside.update(report.outside)
+            whole.add(Coverage(Counter(report.events), Counter(report.outside)))
         return whole
 
     def misplaced(self) -> list[str]:
         """The subscriptions that not one event could concern."""
-        filters = self.coverage.misplaced(self._work.groups)
-        return filters + misplaced((*self._work.components, *self._work.correlations), self.coverage)
+        return self.coverage.misplaced(self._work.operators.values())
 
     @property
     def kept(self) -> int:
@@ -225,7 +224,7 @@ def _files_of(task: Task) -> Iterator[InputFile]:
     return (piece.file for piece in task.part.pieces)
 
 
-def replay(
+def replay(  # noqa: PLR0913 -- as people call it
     app: App | str,
     *inputs: str | Path,
     spark: SparkSession | None = None,
@@ -285,7 +284,7 @@ def notifications(work: Work, rows: DataFrame, shards: int) -> DataFrame:
 
 
 def _require_success(report: bytes) -> None:
-    msgspec.msgpack.decode(report, type=Report).require_success()
+    Report.from_bytes(report).require_success()
 
 
 def _by_machine(rows: DataFrame) -> dict[int, list[bytes]]:
@@ -295,12 +294,3 @@ def _by_machine(rows: DataFrame) -> dict[int, list[bytes]]:
     for number, raw in zip(*(table.column(n).to_pylist() for n in ("machine", "events")), strict=True):
         found.setdefault(number, []).append(raw)
     return found
-
-
-def misplaced(listening: Iterable[Component | Correlated], coverage: Coverage) -> list[str]:
-    """The components and correlations that not one reading could concern."""
-    return [
-        one.name
-        for one in listening
-        if 0 < coverage.outside[one.name] == sum(coverage.events[t.name] for t in one.listens)
-    ]

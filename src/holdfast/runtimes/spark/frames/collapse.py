@@ -27,10 +27,10 @@ from pyspark.sql.functions import (
 from pyspark.sql.functions import max as most
 from pyspark.sql.functions import min as least
 
-from ...compilers.sql import Naming, Stretch, literal, obstacle, stretch
-from ...lang.condition import Condition
-from ...model.instant import Duration
-from ...model.topic import Topic
+from ....compilers.sql import Naming, Stretch, literal, obstacle, stretch
+from ....lang.condition import Condition
+from ....model.instant import Duration
+from ....model.topic import Topic
 
 SAMPLED = 0.01
 

@@ -10,34 +10,30 @@ there: of history all that can start or end nothing, of a stream what satisfies 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ...errors import UsageError, did_you_mean
-from ...files.find import find
-from ...files.reading import Reading, parse_rename, parse_zone
-from ...lang.check import check
-from ...lang.condition import Checked
-from ...lang.parse import load, parse
-from ...model.batch import AXES, TIME, TYPES, plain
-from ...model.qos import TIMELY, Delivery
-from ...model.topic import Topic
-from .checkpoint import Checkpoint, planned
-from .feed import Feed, FeedReader, Read
-from .log import folders
-from .pack import REPORT, topic_and_events
-from .replay import tasks
-from .shard import Work
-from .source import Job, Report, run
+from ....errors import UsageError, did_you_mean
+from ....files.find import find
+from ....files.reading import Reading, parse_rename, parse_zone
+from ....lang.check import check
+from ....lang.condition import Checked
+from ....lang.parse import load, parse
+from ....model.batch import AXES, TIME, TYPES, plain
+from ....model.topic import Topic
+from ..history.reader import Job, chosen
+from ..history.replay import tasks
+from ..live.checkpoint import Checkpoint
+from ..live.feed import Feed, FeedReader, taken
+from ..live.log import folders
+from ..pack import Mine
+from ..plan import Work
 
 _OPTIONS = ("definition", "path", "map", "topic", "zone", "time_format", "time_unit", "bad", "readers")
 _LIVE = ("log", "settle", "batch_mb")
@@ -57,10 +53,10 @@ class HoldfastSource(DataSource):
     def schema(self) -> StructType:
         return from_arrow_schema(_Asked.of(self.options).schema)
 
-    def reader(self, schema: StructType) -> DataSourceReader:
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
         return _HistoryReader(_Asked.of(self.options))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
         return _ArrivalReader(_Asked.of(self.options))
 
 
@@ -101,6 +97,11 @@ class _Asked(NamedTuple):
         return cls(checked, reading, options["path"], bad == "fail", int(options.get("readers", "8")), live)
 
     @property
+    def work(self) -> Work:
+        """Who wants which events, all of them whole."""
+        return Work.on_history(self.checked, whole=True)
+
+    @property
     def schema(self) -> pa.Schema:
         """The columns of events of every topic."""
         kinds: dict[str, str] = {}
@@ -112,24 +113,15 @@ class _Asked(NamedTuple):
         fixed |= {"place": pa.string(), **dict.fromkeys(AXES, pa.float64())}
         return pa.schema([*fixed.items(), *((name, TYPES[kind]) for name, kind in kinds.items())])
 
-    def rows(
-        self, packed: Iterator[pa.RecordBatch], topic_of: Mapping[int, Topic]
-    ) -> Iterator[pa.RecordBatch]:
-        """The events of packed rows, each once, though several machines may want it."""
-        seen: dict[str, list[pa.RecordBatch]] = {}
-        for row in packed:
-            number = row.column("machine")[0].as_py()
-            if number >= 0:
-                name, events = topic_and_events(row.column("events")[0].as_py())
-                if number in topic_of or name in self.reading.by_name:
-                    topic = topic_of[number] if name is None else self.reading.by_name[name]
-                    seen.setdefault(topic.name, []).append(_shaped(events, topic, self.schema))
-        watched = Counter(topic.name for topic in topic_of.values())
-        watched += Counter(t.name for c in self.checked.components for t in c.listens)
-        watched += Counter(2 * [t.name for one in self.checked.correlations for t in one.listens])
-        for name, batches in seen.items():
-            table = pa.Table.from_batches(batches)
-            yield from (_distinct(table) if watched[name] > 1 else table).to_batches()
+    def rows(self, found: Iterable[Mine]) -> Iterator[pa.RecordBatch]:
+        """The events that operators want, each once, though several may want it."""
+        seen: dict[str, dict[int, list[pa.RecordBatch]]] = {}
+        for number, operator, topic, events in found:
+            shaped = _shaped(events, operator.topics[topic], self.schema)
+            seen.setdefault(topic, {}).setdefault(number, []).append(shaped)
+        for wanted in seen.values():
+            table = pa.Table.from_batches([batch for batches in wanted.values() for batch in batches])
+            yield from (_distinct(table) if len(wanted) > 1 else table).to_batches()
 
 
 def _shaped(batch: pa.RecordBatch, topic: Topic, schema: pa.Schema) -> pa.RecordBatch:
@@ -161,20 +153,17 @@ class _Numbered(InputPartition):
 class _HistoryReader(DataSourceReader):
     def __init__(self, asked: _Asked) -> None:
         self._asked = asked
-        work = Work.on_history(asked.checked)
         files = find(_paths(asked.path), [t.name for t in asked.checked.topics])
         parts = tuple(tasks(files, asked.reading, max(1, asked.readers // 4)))
-        self._job = Job(work, asked.reading, parts, shards=1, strict=asked.fails, whole=True)
+        self._job = Job(asked.work, asked.reading, parts, shards=1, strict=asked.fails)
 
     def partitions(self) -> Sequence[InputPartition]:
         return [_Numbered(i) for i in range(len(self._job.tasks))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Numbered)
-        topics = {i: group.topic for i, group in enumerate(self._job.work.groups)}
-        packed = list(run(self._job, self._job.tasks[partition.number], partition.number))
-        msgspec.msgpack.decode(packed[-1].column("events")[0].as_py(), type=Report).require_success()
-        return self._asked.rows(iter(packed), topics)
+        task = self._job.tasks[partition.number]
+        return self._asked.rows(chosen(self._job, task, self._job.reader()))
 
 
 def _paths(path: str) -> list[str]:
@@ -191,37 +180,26 @@ class _ArrivalReader(FeedReader):
     def __init__(self, asked: _Asked) -> None:
         if "log" not in asked.live:
             raise UsageError("a stream from the source 'holdfast' needs the option 'log', its own folder")
-        any_order = tuple(replace(c, delivery=Delivery(0, "apply")) for c in asked.checked.conditions)
-        components = tuple(replace(c, delivery=TIMELY) for c in asked.checked.components)
-        correlations = tuple(replace(one, delivery=TIMELY) for one in asked.checked.correlations)
-        checked = replace(
-            asked.checked, conditions=any_order, components=components, correlations=correlations
-        )
-        query, runners = planned(None, checked, {}, 1)
         checkpoint = Checkpoint(Path(asked.live["log"]))
         checkpoint.folder.mkdir(parents=True, exist_ok=True)
         feed = Feed(
             checkpoint,
-            query,
-            checked,
+            asked.work,
+            1,
             asked.reading,
-            folders([f"dir:{path}" for path in _paths(asked.path)], [t.name for t in checked.topics]),
+            folders([f"dir:{path}" for path in _paths(asked.path)], [t.name for t in asked.checked.topics]),
             settle=float(asked.live.get("settle", "2")),
             batch_bytes=int(asked.live.get("batch_mb", "256")) << 20,
             readers=asked.readers,
             strict=asked.fails,
-            whole=True,
         )
         super().__init__(feed.to_text())
         self._asked = asked
-        self._topics = {runner.number: runner.group.topic for runner in runners}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_asked": self._asked, "_topics": self._topics}
+        return {**super().__getstate__(), "_asked": self._asked}
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        packed = list(super().read(partition))
-        for row in packed:
-            if row.column("machine")[0].as_py() == REPORT:
-                msgspec.msgpack.decode(row.column("events")[0].as_py(), type=Read).require_success()
-        return self._asked.rows(iter(packed), self._topics)
+        report, found = taken(self._feed, partition, closed=False)
+        report.require_success()
+        return self._asked.rows(found)

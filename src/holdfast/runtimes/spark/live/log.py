@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
-from ...errors import InputError, UsageError
-from ...files.find import InputFile, beneath, format_of, split_topic
-from ...model.instant import Instant
+from ....errors import InputError, UsageError
+from ....files.find import InputFile, beneath, format_of, split_topic
+from ....model.instant import Instant
 
 _MAGIC = b"PAR1"
 

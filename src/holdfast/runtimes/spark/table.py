@@ -1,4 +1,7 @@
-"""Notifications as rows of a table: fixed columns, then one column for each attribute."""
+"""Notifications as rows of a table: fixed columns, then one column for each attribute.
+
+Rows get their ids when they leave as rows (``identified``); until then there are none.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from numpy.typing import NDArray
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ...compilers.machine import Group
+from ...compilers.operator import Operator
 from ...files.table import EVENT_COLUMNS, ColumnKind, attribute_columns
 from ...files.write import location_text
-from ...machines.machine import CONDITION, SCOPE, SINCE, STATUS
+from ...machines.machine import CONDITION, SCOPE, SINCE, STATUS, Told
 from ...model.batch import AXES, TIME, TYPES, plain
 from ...model.event import Event, Notification, Value, notification_id
 from ...model.topic import Kind, Topic
@@ -53,7 +56,7 @@ def to_table(topics: Sequence[Topic], notifications: Sequence[Notification]) -> 
     """A row for each notification."""
     events = [n.event for n in notifications]
     columns: dict[str, list[Any]] = {
-        "id": [n.id for n in notifications],
+        "id": [None] * len(events),
         "subscription": [n.subscription for n in notifications],
         "scope": [n.scope for n in notifications],
         "status": [n.status for n in notifications],
@@ -76,9 +79,25 @@ def _column(values: list[Any], type: pa.DataType) -> pa.Array:
     return pa.array(values, pa.int64()).cast(TIME) if type == TIME else pa.array(values, type)
 
 
-def table_of(group: Group, topics: Sequence[Topic], passed: pa.RecordBatch) -> pa.Table:
-    """A row for each notification of what a machine's ``step`` returned."""
-    rows, names = _addressed(group, passed.column(CONDITION).to_numpy())
+def table_of(topics: Sequence[Topic], operator: Operator, told: Told) -> pa.Table:
+    """A row for each notification of what a machine has said: late events first, the rest in order of time
+    where it is of several kinds, else as it stands."""
+    if operator.shown is not None:
+        return to_table(topics, operator.notifications(told))
+    tables = [_by_columns(topics, operator, topic, rows) for topic, rows in told.rows.items() if len(rows)]
+    if told.single or not tables:
+        tables.append(to_table(topics, list(operator.addressed(told.single))))
+    if len(tables) == 1:
+        return tables[0]
+    whole = pa.concat_tables(tables)
+    keys = {"told": pc.not_equal(whole.column("status"), "late").cast(pa.int8())}
+    keys |= {name: whole.column(name) for name in ("time", "source", "sequence", "topic")}
+    return whole.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+
+
+def _by_columns(topics: Sequence[Topic], operator: Operator, topic: str, passed: pa.RecordBatch) -> pa.Table:
+    """A row for each notification of events of a topic that passed."""
+    rows, names = _addressed(operator, passed.column(CONDITION).to_numpy())
     passed = passed if len(rows) == len(passed) else passed.take(pa.array(rows))
     columns = {
         "subscription": names,
@@ -86,26 +105,24 @@ def table_of(group: Group, topics: Sequence[Topic], passed: pa.RecordBatch) -> p
         "status": plain(passed.column(STATUS)),
         "time": passed.column("time"),
         "since": passed.column(SINCE),
-        "topic": pa.repeat(group.topic.name, len(passed)),
+        "topic": pa.repeat(topic, len(passed)),
         "source": plain(passed.column("source")),
         "sequence": passed.column("sequence"),
         "location": _locations(passed),
     }
     if "place" in passed.schema.names:
         columns["place"] = plain(passed.column("place"))
-    columns["id"] = _ids(columns)
     for name, (column, kind) in _attributes(topics).items():
-        if name in group.topic.by_name and name in passed.schema.names:
+        if name in operator.topics[topic].by_name and name in passed.schema.names:
             columns[column] = _values(passed.column(name), kind)
     schema = schema_of(topics)
     whole = [columns[f.name] if f.name in columns else pa.nulls(len(passed), f.type) for f in schema]
     return pa.Table.from_arrays(whole, schema=schema)
 
 
-def _addressed(group: Group, conditions: NDArray[np.int8]) -> tuple[NDArray[np.intp], pa.Array]:
+def _addressed(operator: Operator, conditions: NDArray[np.int8]) -> tuple[NDArray[np.intp], pa.Array]:
     """For each notification the row that it is of, and the subscription that it goes to."""
-    everyone = tuple(name for names in group.conditions for name in names)
-    recipients = (*group.conditions, everyone)  # the last serves condition -1
+    recipients = (*operator.names, operator.subscriptions)  # the last serves condition -1
     counts = np.array([len(names) for names in recipients])
     starts = np.cumsum(counts) - counts
     each = counts[conditions]
@@ -115,11 +132,13 @@ def _addressed(group: Group, conditions: NDArray[np.int8]) -> tuple[NDArray[np.i
     return rows, names.take(pa.array(np.repeat(starts[conditions], each) + among))
 
 
-def _ids(columns: dict[str, pa.Array]) -> pa.Array:
-    keys = [columns[name].to_pylist() for name in ("subscription", "scope", "status")]
-    time = columns["time"].cast(pa.int64()).to_pylist()
-    event = [columns[name].to_pylist() for name in ("source", "sequence")]
-    return pa.array(map(notification_id, *keys, time, *event), pa.string())
+def identified(table: pa.Table) -> pa.Table:
+    """The rows with their ids."""
+    keys = [table.column(name).to_pylist() for name in ("subscription", "scope", "status")]
+    time = table.column("time").cast(pa.int64()).to_pylist()
+    event = [table.column(name).to_pylist() for name in ("source", "sequence")]
+    ids = pa.array(map(notification_id, *keys, time, *event), pa.string())
+    return table.set_column(0, table.schema.field(0), ids)
 
 
 def _locations(passed: pa.RecordBatch) -> pa.Array:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from holdfast.compilers.detector import smc
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.compilers.components.machine import smc
 from holdfast.errors import UsageError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse

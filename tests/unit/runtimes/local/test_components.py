@@ -177,7 +177,7 @@ def test_a_replay_of_files_says_what_the_machine_says(text, events, tmp_path_fac
     found = [(n.subscription, n.scope, n.status, n.event.time - start) for n in replay(text, str(folder))]
     _, out = it.step(it.initial(), batches(it, mine), NEVER)
     names = [smc.topic for smc in it.smcs]
-    expected = [(names[t.condition], t.scope, t.status, t.event.time) for t in out]
+    expected = [(names[t.condition], t.scope, t.status, t.event.time) for t in out.single]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
     assert [row[3] for row in found] == sorted(row[3] for row in found)
 

@@ -210,7 +210,7 @@ def test_a_subscriber_may_push_subscribe_and_unsubscribe():
 def test_equal_filters_share_one_machine():
     engine = Engine(WARM + "state Hot on Temperature [value > 25.0; !(value >= 22)] per source")
     assert len(engine._running) == 1
-    assert engine._running[0].group.conditions == (("Warm", "Hot"),)
+    assert engine._running[0].operator.names == (("Warm", "Hot"),)
     assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0), ("Hot", "s1", "ingress", 0)]
 
 

@@ -1,8 +1,8 @@
 """Which conditions share a machine, and which a filter."""
 
 import pytest
-from holdfast.compilers.machine import decisive, groups
 
+from holdfast.compilers.filters.machine import operators
 from holdfast.lang.parse import parse
 from holdfast.machines.filter import MOST, Filters
 from holdfast.machines.ordered import Ordered
@@ -17,11 +17,11 @@ region hall
 
 
 def made(*lines):
-    return groups(parse(HEAD + "\n".join(lines)).check().conditions)
+    return operators(parse(HEAD + "\n".join(lines)).check().conditions)
 
 
 def names(found):
-    return [group.conditions for group in found]
+    return [operator.names for operator in found]
 
 
 def test_equal_filters_share_one_filter():
@@ -38,9 +38,9 @@ def test_equal_filters_share_one_filter():
 
 def test_an_equal_number_of_another_kind_is_another_filter():
     """Above 2**53 an int is compared exactly, a float is not."""
-    (group,) = made(f"filter A on T where n > {2**53}", f"filter B on T where n > {2**53}.0")
-    assert group.conditions == (("A",), ("B",))
-    _, out = group.machine.react(group.machine.initial(), Event("T", 0, "s", {"n": 2**53 + 1}))
+    (operator,) = made(f"filter A on T where n > {2**53}", f"filter B on T where n > {2**53}.0")
+    assert operator.names == (("A",), ("B",))
+    _, out = operator.machine.react(operator.machine.initial(), Event("T", 0, "s", {"n": 2**53 + 1}))
     assert [t.condition for t in out] == [0]
 
 
@@ -64,15 +64,15 @@ def test_other_topics_scopes_or_deliveries_are_other_machines(one, other):
 
 def test_more_filters_than_a_machine_holds_are_split():
     found = made(*(f"state c{i} on T [v > {i}; v < {i} - 1] per source" for i in range(2 * MOST + 1)))
-    assert [len(group.conditions) for group in found] == [MOST, MOST, 1]
-    assert [name for group in found for (name,) in group.conditions] == [f"c{i}" for i in range(2 * MOST + 1)]
+    assert [len(operator.names) for operator in found] == [MOST, MOST, 1]
+    assert [name for one in found for (name,) in one.names] == [f"c{i}" for i in range(2 * MOST + 1)]
 
 
 def test_equal_ones_are_counted_once():
     lines = [f"state c{i} on T [v > {i % MOST}; v < 0] per source" for i in range(MOST + 6)]
-    (group,) = made(*lines)
-    assert group.conditions[0] == ("c0", f"c{MOST}")
-    assert len(group.machine.filters) == MOST
+    (operator,) = made(*lines)
+    assert operator.names[0] == ("c0", f"c{MOST}")
+    assert len(operator.machine.filters) == MOST
 
 
 def test_a_wait_makes_an_ordered_machine():
@@ -80,9 +80,9 @@ def test_a_wait_makes_an_ordered_machine():
         "state A on T [v > 1; v < 0]", "state B on T [v > 1; v < 0] ordered 30 s late apply"
     )
     assert isinstance(timely.machine, Filters)
-    assert timely.wait is None
+    assert timely.machine.strictest is None
     assert isinstance(ordered.machine, Ordered)
-    assert (ordered.wait, ordered.machine.late) == (30_000_000, "apply")
+    assert (ordered.machine.wait, ordered.machine.late) == (30_000_000, "apply")
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_a_wait_makes_an_ordered_machine():
      ("per k within source scope lab", 3)],
 )  # fmt: skip
 def test_a_machine_is_as_deep_as_its_scopes(scope, depth):
-    (group,) = made(f"state A on T [v > 1; v < 0] {scope}")
-    assert group.machine.depth == depth
+    (operator,) = made(f"state A on T [v > 1; v < 0] {scope}")
+    assert operator.machine.depth == depth
 
 
 def test_nothing_makes_nothing():
@@ -107,7 +107,8 @@ def test_predicates_keys_and_scopes_decide():
     state B on U [value > 2; value < 1] scope box
     region box = rectangle (0, 0) (1, 1)
     """
-    assert decisive(parse(definition).check().conditions) == {
+    found = operators(parse(definition).check().conditions)
+    assert {topic: names for one in found for topic, names in one.looks_at.items()} == {
         "T": {"value", "room"},
         "U": {"value", "place", "x", "y", "z"},
     }

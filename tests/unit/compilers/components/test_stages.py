@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from holdfast.compilers.detector import key
-from holdfast.compilers.stages import operators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Event, check, parse
+from holdfast.compilers.components.machine import key
+from holdfast.compilers.components.stages import sharded
 from holdfast.machines.detector.knowledge import of_event
 from holdfast.model.batch import from_events
 from holdfast.model.instant import SECOND
@@ -25,7 +25,7 @@ ALARM = "state Alarm D = Warm {} enter D.valid && D.status == ingress exit D.val
 
 def planned(text):
     checked = check(parse(TOPICS + text))
-    return operators(checked.components, checked.topics)
+    return sharded(checked.components, checked.topics)
 
 
 def shape(text):
@@ -51,7 +51,7 @@ def test_where_the_key_changes_a_component_follows_in_a_later_stage():
     below, above = planned(text)
     assert list(below.followed) == ["Warm"]
     assert above.heard == {"@Warm"}
-    assert above.names == (None, "Alarm")
+    assert above.names == ((), ("Alarm",))
 
 
 def test_a_component_that_says_another_location_than_its_key_is_not_joined_by_those_that_build_on_it():
@@ -89,8 +89,8 @@ def test_start_and_end_of_a_condition_must_meet_in_one_shard():
 
 def test_of_those_who_carry_a_component_only_the_location_is_read():
     (only,) = planned(WARM.format("each location") + "  here User\n")
-    assert set(only.columns["Temperature"]) >= {"time", "source", "place", "value", "room"}
-    assert "name" not in only.columns["User"]
+    assert set(only.needs["Temperature"]) >= {"time", "source", "place", "value", "room"}
+    assert "name" not in only.needs["User"]
 
 
 def told(text, events):
@@ -104,7 +104,9 @@ def told(text, events):
             for name, topic in operator.topics.items()
         }
         _, said = operator.machine.step(operator.machine.initial(), batches, 10**6 * SECOND)
-        out += [(n.subscription, n.scope, n.status, n.event.time // SECOND) for n in operator.addressed(said)]
+        out += [
+            (n.subscription, n.scope, n.status, n.event.time // SECOND) for n in operator.notifications(said)
+        ]
         retold |= operator.retold(said)
     return out
 
@@ -129,7 +131,7 @@ def test_it_waits_as_long_as_what_it_builds_on():
     text = WARM.format("each room, floor") + "  ordered 5 s\n" + ALARM.format("each floor")
     below, above = planned(text)
     assert max(below.machine.waits) == max(above.machine.waits) == 5 * SECOND
-    assert (below.strictest, above.strictest) == (5 * SECOND, None)
+    assert (below.machine.strictest, above.machine.strictest) == (5 * SECOND, None)
 
 
 @settings(max_examples=25)
@@ -137,7 +139,7 @@ def test_it_waits_as_long_as_what_it_builds_on():
 def test_the_keys_of_a_batch_are_those_of_its_events(names, events):
     text = f"topic T (value float, road text)\nstate S A = T each {names} enter A.value > 1 exit A.value < 1"
     checked = check(parse(text))
-    (operator,) = operators(checked.components, checked.topics)
+    (operator,) = sharded(checked.components, checked.topics)
     mine = [event for event in events if event.topic == "T"]
     codes, texts = operator.keys("T", from_events(checked.topics[0], mine))
     find = key(operator.key)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from holdfast.compilers.fusing import fused
 
+from holdfast.compilers.components.screens import screened
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.lang.show import show
@@ -14,7 +14,7 @@ TOPICS = "topic T (value float, n int, road text, wet bool) topic U (value float
 
 
 def made(state):
-    return fused(check(parse(TOPICS + state)).components[-1])
+    return screened(check(parse(TOPICS + state)).components[-1])
 
 
 @pytest.mark.parametrize(

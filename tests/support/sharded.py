@@ -25,7 +25,7 @@ def sharded(app: App, events: Sequence[Event], shards: int = 3) -> list[Notifica
     with written(checked, events) as files:
         reading = Reading(checked.topics)
         job = Job(Work.on_history(checked), reading, tuple(tasks(files, reading, cores=1)), shards)
-        rows = [row for i, task in enumerate(job.tasks) for row in run(job, task, i)]
+        rows = [row for i in range(len(job.tasks)) for row in run(job, i)]
     return output(list(from_table(job.work.published, met(job.work, rows, shards))))
 
 

@@ -1,12 +1,12 @@
 """Events that can matter, packed: one row for each operator and shard instead of one for each event.
 
-A shard is a stable hash of the key by which events meet, so that all events of a scope are in one place.  What
-is packed says of which topic it is, and where history is cut into slices of time, of which slice.
+A shard is a stable hash of the key by which events meet, so that all events of a scope are in one place.
+What is packed says of which topic it is, and where history is cut into slices of time, of which slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from zlib import crc32
 
@@ -125,17 +125,3 @@ def row(number: int, shard: int, raw: bytes, part: int = 0) -> pa.RecordBatch:
     cells = [[number], [shard], [part], [raw]]
     arrays = [pa.array(cell, field.type) for cell, field in zip(cells, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-
-
-def up_to(most: int, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of events while they have so many bytes together; reports always."""
-    size = 0
-    for batch in rows:
-        size += held(batch)
-        if size <= most or batch.column("machine")[0].as_py() == REPORT:
-            yield batch
-
-
-def held(row: pa.RecordBatch) -> int:
-    """How many bytes of events a row holds."""
-    return 0 if row.column("machine")[0].as_py() == REPORT else int(row.column("events").nbytes)

@@ -53,16 +53,16 @@ class Report(msgspec.Struct):
     failed: tuple[int, str] | None = None
     """Exit status and message of an error."""
 
-    @staticmethod
-    def from_bytes(raw: bytes) -> Report:
-        """The report that was made bytes of; what went wrong is still to be raised."""
-        return msgspec.msgpack.decode(raw, type=Report)
-
     def require_success(self) -> None:
         """Raise what went wrong, if something did."""
         if self.failed is not None:
             status, message = self.failed
             raise (UsageError if status == UsageError.exit_status else InputError)(message)
+
+
+def reported(raw: bytes) -> Report:
+    """What a row says that reports."""
+    return msgspec.msgpack.decode(raw, type=Report)
 
 
 class KeptRejects(Rejects):

@@ -53,10 +53,10 @@ class HoldfastSource(DataSource):
     def schema(self) -> StructType:
         return from_arrow_schema(_Asked.of(self.options).schema)
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+    def reader(self, schema: StructType) -> DataSourceReader:
         return _HistoryReader(_Asked.of(self.options))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         return _ArrivalReader(_Asked.of(self.options))
 
 

@@ -34,7 +34,7 @@ from .collapse import collapsed, is_repeatable, stretches, width
 from .rows import Bad, able, batches_by_topic, laid_out, naming, numbered, seen_whole, without_topic
 
 
-def replay(  # noqa: PLR0913 -- as people call it
+def replay(
     app: App | str,
     frame: DataFrame,
     *,

@@ -20,15 +20,15 @@ from ....lang.check import check
 from ....lang.parse import parse
 from ....model.batch import from_ipc, in_order
 from ..live.checkpoint import SHARDS
-from ..live.state import NOTIFICATIONS, STORE, stated
-from ..pack import SPARK_SCHEMA, packed, progress
+from ..live.state import STORE, stated
+from ..pack import SPARK_SCHEMA, TOLD, packed, progress
 from ..plan import Work
 from ..reading import Reader
 from ..table import spark_schema
 from .rows import Bad, batches_by_topic, events
 
 
-def stream(  # noqa: PLR0913 -- as people call it
+def stream(
     app: App | str,
     frame: DataFrame,
     *,
@@ -70,5 +70,5 @@ def _packed(work: Work, shards: int, batches: Iterable[pa.RecordBatch]) -> Itera
 
 def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        said = batch.filter(pc.equal(batch.column("kind"), NOTIFICATIONS))
-        yield from map(from_ipc, said.column("payload").to_pylist())
+        said = batch.filter(pc.equal(batch.column("machine"), TOLD))
+        yield from map(from_ipc, said.column("events").to_pylist())

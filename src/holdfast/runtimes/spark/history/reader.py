@@ -22,7 +22,7 @@ from ....files.reading import Reading
 from ....files.rest import completed
 from ....files.sort import OutOfOrder, Sorter, stretches
 from ....model.batch import concatenate, times
-from ..pack import REPORT, Mine, held, row
+from ..pack import REPORT, Mine, row
 from ..plan import Work, compacts
 from ..reading import Reader
 
@@ -58,13 +58,15 @@ class Job:
         return Reader(self.work, strict=self.strict, keep_rejects=self.keep_rejects)
 
 
-def run(job: Job, task: Task, number: int) -> Iterator[pa.RecordBatch]:
-    """Read a task: packed events, how far time has come, then the report."""
+def run(job: Job, number: int, most: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Read a task: packed events, no more than so many bytes of them, how far time has come, then the
+    report."""
     reader, size, failed = job.reader(), 0, None
     try:
-        for events in reader.spread(chosen(job, task, reader), job.shards):
-            size += held(events)
-            yield events
+        for events in reader.spread(chosen(job, job.tasks[number], reader), job.shards):
+            size += events.column("events").nbytes
+            if most is None or size <= most:
+                yield events
     except HoldfastError as error:
         failed = (error.exit_status, str(error))
     yield row(REPORT, number, msgspec.msgpack.encode(reader.report(packed=size, failed=failed)))

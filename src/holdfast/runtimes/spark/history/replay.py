@@ -35,9 +35,9 @@ from ....lang.parse import parse
 from ....model.batch import from_ipc, to_ipc
 from ....model.event import Notification
 from ....model.instant import Instant
-from ..pack import REPORT, SPARK_SCHEMA, passed_on, up_to
+from ..pack import REPORT, SPARK_SCHEMA, passed_on
 from ..plan import Work
-from ..reading import Report
+from ..reading import Report, reported
 from ..session import session
 from ..table import from_table, spark_schema
 from .reader import Job, Task, run
@@ -95,8 +95,7 @@ class Replay:
 
         def readers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in (number for some in numbers for number in some.column(0).to_pylist()):
-                given = run(job, job.tasks[number], number)
-                yield from given if most is None else up_to(most, given)
+                yield from run(job, number, most)
 
         return self._spark.range(0, count, 1, count).mapInArrow(readers, SPARK_SCHEMA)
 
@@ -106,7 +105,7 @@ class Replay:
         most, is_heavy = FEW // len(self._job.tasks), self._work.is_heavy
         rows = self._given.filter(f"machine = {REPORT}") if is_heavy else self._packed(most)
         events = _by_machine(rows)
-        reports = [Report.from_bytes(raw) for raw in events.pop(REPORT)]
+        reports = [reported(raw) for raw in events.pop(REPORT)]
         if any(report.packed > most for report in reports):
             return reports, None
         return reports, _by_machine(self._given.filter("machine >= 0")) if is_heavy else events
@@ -224,7 +223,7 @@ def _files_of(task: Task) -> Iterator[InputFile]:
     return (piece.file for piece in task.part.pieces)
 
 
-def replay(  # noqa: PLR0913 -- as people call it
+def replay(
     app: App | str,
     *inputs: str | Path,
     spark: SparkSession | None = None,
@@ -284,7 +283,7 @@ def notifications(work: Work, rows: DataFrame, shards: int) -> DataFrame:
 
 
 def _require_success(report: bytes) -> None:
-    Report.from_bytes(report).require_success()
+    reported(report).require_success()
 
 
 def _by_machine(rows: DataFrame) -> dict[int, list[bytes]]:

@@ -98,8 +98,8 @@ class Checkpoint:
             raise UsageError(f"{self.query_file}: not what it should be ({error})") from None
         if plan.form < _FORM:
             raise UsageError(
-                f"{self.folder}: made by an earlier version of Holdfast: end that query with the version that "
-                "made it (--finish), then start a new checkpoint"
+                f"{self.folder}: made by an earlier version of Holdfast: end that query with the version "
+                "that made it (--finish), then start a new checkpoint"
             )
         if plan.form != _FORM:
             raise UsageError(f"{self.folder}: made by another version of Holdfast (form {plan.form})")

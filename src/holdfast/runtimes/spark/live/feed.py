@@ -79,7 +79,7 @@ class FeedSource(DataSource):
     def schema(self) -> str:
         return SPARK_SCHEMA
 
-    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: ARG002, N802
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         return FeedReader(self.options["feed"])
 
 

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ....errors import HoldfastError, InputError, UsageError
 from ....files.reading import Reading, TimeUnit, parse_zone
-from ....files.write import event_line
 from ....lang.app import App
 from ....lang.check import check
 from ....lang.condition import Checked
@@ -36,10 +34,11 @@ from ....lang.parse import parse
 from ....model.batch import from_ipc
 from ....model.event import Notification
 from ....model.instant import BEGINNING
+from ..pack import REPORT, TOLD
 from ..plan import Work
-from ..reading import Report
+from ..reading import Report, reported
 from ..session import said_to, session
-from ..table import from_table, schema_of
+from ..table import schema_of
 from .checkpoint import Checkpoint, Plan, planned
 from .feed import FORMAT, Feed, FeedSource
 from .ledger import Change, Counts, Ledger, Record, added
@@ -57,7 +56,7 @@ from .sink import (
     open_sink,
     require_ours,
 )
-from .state import NOTIFICATIONS, READ, STORE, stated
+from .state import STORE, stated
 
 SETTINGS = {
     **STORE,
@@ -91,7 +90,7 @@ class Live:
     strict: bool = False
 
 
-def live(  # noqa: PLR0913 -- as people call it
+def live(
     app: App | str,
     *folders: str | Path,
     checkpoint: str | Path,
@@ -298,10 +297,10 @@ class _Batches:
             raise
 
     def _write(self, batch: int, started: float, rows: pa.Table) -> None:
-        reads = [Report.from_bytes(raw) for raw in _payloads(rows, READ)]
+        reads = [reported(raw) for raw in _packed(rows, REPORT)]
         for read in reads:
             read.require_success()
-        tables = [pa.Table.from_batches([from_ipc(raw)]) for raw in _payloads(rows, NOTIFICATIONS)]
+        tables = [pa.Table.from_batches([from_ipc(raw)]) for raw in _packed(rows, TOLD)]
         said = as_said(tables or [schema_of(self._topics).empty_table()])
         is_late = pc.equal(said.column("status"), "late")
         late, told = said.filter(is_late), said.filter(pc.invert(is_late))
@@ -356,8 +355,8 @@ def _sources(work: Work) -> dict[str, tuple[int, tuple[str, ...]]]:
     }
 
 
-def _payloads(rows: pa.Table, kind: str) -> list[bytes]:
-    return rows.filter(pc.equal(rows.column("kind"), kind)).column("payload").to_pylist()
+def _packed(rows: pa.Table, kind: int) -> list[bytes]:
+    return rows.filter(pc.equal(rows.column("machine"), kind)).column("events").to_pylist()
 
 
 def _changes(told: pa.Table) -> list[Change]:

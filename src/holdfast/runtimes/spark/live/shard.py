@@ -26,11 +26,26 @@ class Memory(msgspec.Struct):
     due: Instant | None = None
 
 
-class Shard(msgspec.Struct):
+class Shard(msgspec.Struct, forbid_unknown_fields=True):
     """What a shard remembers: of its operators by number, and how far time has come."""
 
     operators: dict[int, Memory] = {}
     reached: dict[str, Instant] = {}
+
+    def to_bytes(self) -> bytes:
+        """What Spark keeps of it."""
+        return msgspec.msgpack.encode(self)
+
+    @staticmethod
+    def from_bytes(raw: bytes) -> Shard:
+        """The shard that Spark has kept."""
+        try:
+            return msgspec.msgpack.decode(raw, type=Shard)
+        except msgspec.ValidationError:
+            raise UsageError(
+                "this checkpoint was made by an earlier version of Holdfast: end that query with the version "
+                "that made it, then start a new checkpoint"
+            ) from None
 
 
 class Packet(msgspec.Struct):
@@ -87,8 +102,8 @@ def stepped(
         batches = _by_topic(arrived.get(number, ()), arranged)
         if batches or (now > was and _is_due(operator, memory, now)):
             state = _recalled(operator, memory, max(was, work.reached.get(number, BEGINNING)))
-            batches = with_time(operator, batches, was if now == NEVER else now)
-            state, told = operator.machine.step(state, batches, now)
+            timed = with_time(operator, batches, was if now == NEVER else now)
+            state, told = operator.machine.step(state, timed, now)
             memory = _remembered(operator, state)
             tables.append(table_of(work.published, operator, told))
             heard |= operator.retold(told)

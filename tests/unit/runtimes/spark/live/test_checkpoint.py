@@ -11,6 +11,7 @@ from holdfast import check, parse
 from holdfast.errors import UsageError
 
 checkpoint = pytest.importorskip("holdfast.runtimes.spark.live.checkpoint")
+work = pytest.importorskip("holdfast.runtimes.spark.plan")
 
 TOPIC = "topic Temperature (value float)\n"
 WARM = "state Warm on Temperature [value > 25; value < 22] per source\n"
@@ -28,87 +29,87 @@ def planned(old, *subscriptions: str, reading=READING, shards=None):
     return checkpoint.planned(old, check(parse(TOPIC + "".join(subscriptions))), reading, shards)
 
 
-def numbers(runners) -> dict[str, int]:
-    """The number of the machine that serves each subscription."""
-    return {name: r.number for r in runners for names in r.group.conditions for name in names}
+def numbers(plan) -> dict[str, int]:
+    """The number of the operator that serves each subscription."""
+    return {name: seat.number for seat in plan.seats for names in seat.kept.names for name in names}
 
 
 # --- the plan ----------------------------------------------------------------------------------------
 
 
 def test_conditions_with_the_same_scopes_share_a_machine():
-    query, runners = planned(None, WARM, HOT, COOL)
-    assert numbers(runners) == {"Warm": 0, "Hot": 0, "Cool": 1}
-    assert (query.shards, query.next_number) == (16, 2)
+    plan = planned(None, WARM, HOT, COOL)
+    assert numbers(plan) == {"Warm": 0, "Hot": 0, "Cool": 1}
+    assert (plan.shards, plan.next_number) == (16, 2)
 
 
 def test_the_same_definition_is_the_same_plan():
-    first, runners = planned(None, WARM, HOT, COOL)
-    again, same = planned(first, WARM, HOT, COOL)
-    assert again == first
-    assert numbers(same) == numbers(runners)
-    assert [r.prints for r in same] == [r.prints for r in runners]
+    first = planned(None, WARM, HOT, COOL)
+    assert planned(first, WARM, HOT, COOL) == first
 
 
 def test_the_order_of_a_definition_does_not_matter():
-    first, runners = planned(None, WARM, HOT, COOL)
-    again, same = planned(first, COOL, HOT, WARM)
-    assert again.machines == first.machines
-    assert numbers(same) == numbers(runners)
+    first = planned(None, WARM, HOT, COOL)
+    assert planned(first, COOL, HOT, WARM).seats == first.seats
 
 
 def test_what_is_new_gets_a_machine_of_its_own():
-    first, _ = planned(None, WARM)
-    _, runners = planned(first, WARM, HOT)
-    assert numbers(runners) == {"Warm": 0, "Hot": 1}
+    assert numbers(planned(planned(None, WARM), WARM, HOT)) == {"Warm": 0, "Hot": 1}
 
 
 def test_a_number_is_never_used_again():
-    query, _ = planned(None, WARM)
+    plan = planned(None, WARM)
     seen = [0]
     for _ in range(3):
-        query, runners = planned(query, COOL)
-        seen.append(numbers(runners)["Cool"])
-        query, runners = planned(query, WARM)
-        seen.append(numbers(runners)["Warm"])
+        plan = planned(plan, COOL)
+        seen.append(numbers(plan)["Cool"])
+        plan = planned(plan, WARM)
+        seen.append(numbers(plan)["Warm"])
     assert seen == sorted(set(seen)), "an old state cannot return"
 
 
 def test_one_of_two_that_share_a_machine_can_leave():
-    query, runners = planned(None, WARM, HOT)
-    (both,) = runners
-    query, (left,) = planned(query, HOT)
-    assert (left.number, left.prints) == (both.number, both.prints[1:])
-    query, runners = planned(query, WARM, HOT)
-    assert numbers(runners) == {"Hot": 0, "Warm": 1}
+    plan = planned(None, WARM, HOT)
+    (both,) = plan.seats
+    plan = planned(plan, HOT)
+    (left,) = plan.seats
+    assert (left.number, left.kept.meanings) == (both.number, both.kept.meanings[1:])
+    assert numbers(planned(plan, WARM, HOT)) == {"Hot": 0, "Warm": 1}
 
 
 def test_where_it_runs_the_plan_is_what_was_planned():
-    query, runners = planned(planned(None, WARM, HOT)[0], HOT, COOL)
-    conditions = check(parse(TOPIC + HOT + COOL)).conditions
-    found = checkpoint.runners_of(query, conditions)
-    assert [(r.number, r.prints, r.group.conditions) for r in found] == [
-        (r.number, r.prints, r.group.conditions) for r in runners
-    ]
+    plan = planned(planned(None, WARM, HOT), HOT, COOL)
+    found = work.Work(check(parse(TOPIC + HOT + COOL)), plan.seats).operators
+    assert {number: operator.kept for number, operator in found.items()} == {
+        seat.number: seat.kept for seat in plan.seats
+    }
 
 
 def test_two_names_for_one_condition_come_and_go():
     warm_too = WARM.replace("Warm", "Mild")
-    query, runners = planned(None, WARM, warm_too)
-    assert numbers(runners) == {"Warm": 0, "Mild": 0}
-    query, runners = planned(query, warm_too)
-    assert numbers(runners) == {"Mild": 0}
-    query, runners = planned(query, WARM, warm_too)
-    assert numbers(runners) == {"Mild": 0, "Warm": 1}, "what left and comes back starts afresh"
+    plan = planned(None, WARM, warm_too)
+    assert numbers(plan) == {"Warm": 0, "Mild": 0}
+    plan = planned(plan, warm_too)
+    assert numbers(plan) == {"Mild": 0}
+    plan = planned(plan, WARM, warm_too)
+    assert numbers(plan) == {"Mild": 0, "Warm": 1}, "what left and comes back starts afresh"
+
+
+def test_what_is_new_starts_where_the_time_of_its_topics_has_come():
+    checked = check(parse(TOPIC + "topic Door (open bool)\n" + WARM + MEAN))
+    plan = checkpoint.planned(None, checked, READING, None, {"Temperature": 7, "Door": 9})
+    assert [seat.reached for seat in plan.seats] == [7, 7]
+    later = checkpoint.planned(plan, checked, READING, None, {"Temperature": 11, "Door": 12})
+    assert later == plan, "those that go on started when they did"
 
 
 # --- refusals ----------------------------------------------------------------------------------------
 
 
 def test_the_number_of_shards_is_for_good():
-    query, _ = planned(None, WARM, shards=4)
-    assert planned(query, WARM)[0].shards == 4
-    assert planned(query, WARM, shards=4)[0].shards == 4
+    query = planned(None, WARM, shards=4)
+    assert planned(query, WARM).shards == 4
+    assert planned(query, WARM, shards=4).shards == 4
     with pytest.raises(UsageError) as refused:
         planned(query, WARM, shards=8)
     assert str(refused.value) == (
@@ -125,7 +126,7 @@ def test_the_number_of_shards_is_for_good():
     ],
 )
 def test_another_way_to_read_is_another_stream(reading, message):
-    query, _ = planned(None, WARM)
+    query = planned(None, WARM)
     with pytest.raises(UsageError) as refused:
         planned(query, WARM, reading=reading)
     assert str(refused.value) == (
@@ -134,7 +135,7 @@ def test_another_way_to_read_is_another_stream(reading, message):
 
 
 def test_a_condition_that_has_changed_is_named_with_what_it_was():
-    query, _ = planned(None, WARM, HOT)
+    query = planned(None, WARM, HOT)
     with pytest.raises(UsageError) as refused:
         planned(query, WARM, HOT.replace("< 30.5", "< 31.5"))
     assert str(refused.value) == (
@@ -145,10 +146,9 @@ def test_a_condition_that_has_changed_is_named_with_what_it_was():
 
 
 def test_a_name_that_was_given_up_may_mean_something_else():
-    query, _ = planned(None, WARM, HOT)
-    query, _ = planned(query, WARM)
-    _, runners = planned(query, WARM, HOT.replace("< 30.5", "< 31"))
-    assert numbers(runners) == {"Warm": 0, "Hot": 1}
+    query = planned(None, WARM, HOT)
+    query = planned(query, WARM)
+    assert numbers(planned(query, WARM, HOT.replace("< 30.5", "< 31"))) == {"Warm": 0, "Hot": 1}
 
 
 # --- components --------------------------------------------------------------------------------------
@@ -159,21 +159,23 @@ ANY = "state Any M = Mean enter M.status == ingress exit M.status == egress\n"
 
 
 def seats(query) -> list[tuple[int, int, tuple[str, ...]]]:
-    return [(seat.number, seat.stage, seat.key) for seat in query.operators]
+    """The seats of conditions that build on others."""
+    found = [(seat.number, seat.kept) for seat in query.seats if seat.kept.family == "components"]
+    return [(number, kept.stage, kept.key) for number, kept in found]
 
 
 def test_components_are_known_by_stage_and_key_and_may_come_and_go():
-    query, _ = planned(None, WARM, MEAN, ANY)
+    query = planned(None, WARM, MEAN, ANY)
     assert seats(query) == [(1, 0, ("source",)), (2, 1, ())]
-    query, _ = planned(query, WARM, MEAN, PEAK)
+    query = planned(query, WARM, MEAN, PEAK)
     assert seats(query) == [(1, 0, ("source",))]
     assert query.stages == 2, "what Spark keeps cannot be changed"
-    query, _ = planned(query, MEAN, ANY, PEAK)
+    query = planned(query, MEAN, ANY, PEAK)
     assert seats(query) == [(1, 0, ("source",)), (3, 1, ())], "a number is never used again"
 
 
 def test_a_component_that_has_changed_is_named_with_what_it_was():
-    query, _ = planned(None, MEAN)
+    query = planned(None, MEAN)
     with pytest.raises(
         UsageError, match=r"'Mean' has changed: its list of queries was 'A = avg .* over 1 min .*over 2 min"
     ):
@@ -183,7 +185,7 @@ def test_a_component_that_has_changed_is_named_with_what_it_was():
 
 
 def test_a_definition_that_needs_another_stage_needs_another_checkpoint():
-    query, _ = planned(None, MEAN)
+    query = planned(None, MEAN)
     with pytest.raises(UsageError) as refused:
         planned(query, MEAN, ANY)
     assert str(refused.value) == (
@@ -202,7 +204,7 @@ def test_nothing_is_there_at_first(here):
 
 
 def test_a_query_is_found_again(here):
-    query, _ = planned(None, WARM, HOT, COOL)
+    query = planned(None, WARM, HOT, COOL)
     with here.locked():
         here.save(query)
     assert here.load() == query
@@ -227,6 +229,22 @@ def test_a_query_that_is_damaged_is_refused(here, raw, message):
         here.load()
     assert message in str(refused.value)
     assert str(here.folder) in str(refused.value)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused_with_what_to_do(here):
+    """As the first form had it: filters and operators apart, each with a number."""
+    here.folder.mkdir()
+    machine = {"number": 0, "kept": {"fingerprints": ["1a"], "names": [["Warm"]]}, "reached": -1}
+    seat = {"number": 1, "stage": 0, "key": ["source"]}
+    whole = {"id": "x", "shards": 16, "machines": [machine], "operators": [seat], "stages": 1}
+    more = {"next_number": 2, "meanings": {"Warm": {"start": "value > 25"}}, "reading": READING, "form": 1}
+    here.query_file.write_bytes(msgspec.json.encode(whole | more))
+    with pytest.raises(UsageError) as refused:
+        here.load()
+    assert str(refused.value) == (
+        f"{here.folder}: made by an earlier version of Holdfast: end that query with the version that made "
+        "it (--finish), then start a new checkpoint"
+    )
 
 
 def test_a_checkpoint_that_has_lost_its_query_is_refused(here):

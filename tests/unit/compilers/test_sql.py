@@ -1,4 +1,4 @@
-"""Columns say of every row what the closures say of the event."""
+"""SQL says of every row what the closures say of the event."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Event
-from holdfast.compilers import scalar, spark
+from holdfast.compilers import scalar, sql
 from holdfast.lang import ops
 from holdfast.lang.condition import Condition
 from holdfast.lang.parse import parse
@@ -45,6 +45,18 @@ def rows(events: list[Event]):
     return session().createDataFrame(found, SCHEMA).coalesce(1)
 
 
+def expr(text):
+    """A Column of SQL."""
+    from pyspark.sql.functions import expr
+
+    return expr(text)
+
+
+def predicate(op):
+    """Whether a row satisfies a core predicate, where null does not."""
+    return expr(f"coalesce({sql.predicate(op, TOPIC)}, false)")
+
+
 def evaluated(events, columns):
     """What each column says of each event."""
     named = [column.alias(str(i)) for i, column in enumerate(columns)]
@@ -59,7 +71,7 @@ def evaluated(events, columns):
 def test_predicates_agree_with_the_closures(tests, events):
     subs = [ops.Subscribe(f"c{i}", TOPIC.name, *test) for i, test in enumerate(tests)]
     core = [op for c in conditions(subs) for op in (c.enter, c.exit)]
-    assert evaluated(events, [spark.predicate(op, TOPIC) for op in core]) == [
+    assert evaluated(events, [predicate(op) for op in core]) == [
         tuple(scalar.predicate(op, TOPIC)(event) for op in core) for event in events
     ]
 
@@ -69,7 +81,7 @@ def test_predicates_agree_with_the_closures(tests, events):
 def test_keys_agree_with_the_closures(events):
     of = [Condition("c", TOPIC, ops.Truth(True), ops.Truth(False), per, None, TIMELY) for per in PERS]
     wanted = [scalar.chain(condition) for condition in of]
-    columns = [column for condition in of for column in spark.keys(condition)]
+    columns = [expr(key) for condition in of for key in sql.keys(condition)]
     for event, found in zip(events, evaluated(events, columns), strict=True):
         expected = [
             chain(event) or (None,) * max(1, len(c.keys)) for c, chain in zip(of, wanted, strict=True)
@@ -91,14 +103,14 @@ def test_every_key_of_the_histories_is_tried_but_those_of_floats():
 
 
 @pytest.mark.parametrize("clause", ["per value", "per room, value", "scope hall", "per room scope hall"])
-def test_what_only_python_can_tell_has_no_columns(clause):
+def test_what_only_python_can_tell_has_no_sql(clause):
     text = f"""
     topic T (value float, room text)
     region hall = rectangle (0, 0) (9, 9)
     state S on T [value > 1; value < 0] {clause}
     """
     (condition,) = parse(text).check().conditions
-    assert spark.keys(condition) is None
+    assert sql.keys(condition) is None
 
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -138,4 +150,4 @@ def test_the_traps(predicate, values, holds):
     (condition,) = parse(text).check().conditions
     event = Event("Reading", 0, "s", {a.name: values.get(a.name) for a in TOPIC.attributes})
     assert scalar.predicate(condition.enter, TOPIC)(event) is holds
-    assert evaluated([event], [spark.predicate(condition.enter, TOPIC)]) == [(holds,)]
+    assert evaluated([event], [predicate(condition.enter)]) == [(holds,)]

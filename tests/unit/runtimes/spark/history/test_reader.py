@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,20 +24,22 @@ source = pytest.importorskip("holdfast.runtimes.spark.history.reader")
 notice = pytest.importorskip("holdfast.runtimes.spark.table")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
 history = pytest.importorskip("holdfast.runtimes.spark.history.shard")
+plan = pytest.importorskip("holdfast.runtimes.spark.plan")
+readings = pytest.importorskip("holdfast.runtimes.spark.reading")
 
 
 def by_readers(checked, files):
     """The notifications, and the readers' reports."""
     reading = Reading(checked.topics)
-    work = history.Work.on_history(checked)
+    work = plan.Work.on_history(checked)
     tasks = tuple(replay.tasks(files, reading, cores=1))
     job = source.Job(work, reading, tasks, shards=2)
     shards, reports = {}, []
-    for number, task in enumerate(tasks):
-        for row in source.run(job, task, number):
+    for number in range(len(tasks)):
+        for row in source.run(job, number):
             machine, shard, raw = (row.column(name)[0].as_py() for name in ("machine", "shard", "events"))
             if machine == pack.REPORT:
-                reports.append(msgspec.msgpack.decode(raw, type=source.Report))
+                reports.append(readings.reported(raw))
             else:
                 shards.setdefault((machine, shard), []).append(raw)
     tables = [history.step_shard(work, key[0], raw)[0] for key, raw in shards.items()]
@@ -105,7 +106,7 @@ def test_a_file_of_ticks_is_shared_and_reduced_by_several_readers(tmp_path):
     found, reports = by_readers(checked, inputs)
     assert repr(found) == repr(list(Replay(checked, inputs, Reading(checked.topics))))
     whole = sum(len(pack.to_ipc(batch)) for batch in table.to_batches())
-    assert sum(report.bytes for report in reports) < whole / 2
+    assert sum(report.packed for report in reports) < whole / 2
 
 
 def test_rows_of_a_file_in_no_order_are_divided_by_row_groups(tmp_path, monkeypatch):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 
 import pytest
-from holdfast.compilers.machine import groups
 from hypothesis import given
 
 from holdfast import App, Event, check, parse
+from holdfast.compilers.families import operators
 from holdfast.lang import ops
-from holdfast.machines.machine import transitions
 from holdfast.model.batch import from_events
 from holdfast.model.instant import BEGINNING, NEVER
 from support.histories import REGIONS, TOPIC, histories, subscriptions
@@ -20,14 +19,16 @@ notice = pytest.importorskip("holdfast.runtimes.spark.table")
 
 
 def agree(checked, batches):
-    for group in groups(checked.conditions):
-        state = group.machine.initial()
-        for until, batch in batches[group.topic.name]:
-            state, passed = group.machine.step(state, batch, until)
-            one_by_one = list(group.addressed(transitions(group.topic, passed)))
-            table = notice.table_of(group, checked.topics, passed)
+    for operator in operators(checked):
+        (topic,), machine = operator.topics, operator.machine
+        state = machine.initial()
+        for until, batch in batches[topic]:
+            state, told = machine.step(state, {topic: batch}, until)
+            one_by_one = operator.notifications(told)
+            table = notice.identified(notice.table_of(checked.topics, operator, told))
             table.validate(full=True)
-            assert table.equals(notice.to_table(checked.topics, one_by_one))
+            assert table.equals(notice.identified(notice.to_table(checked.topics, one_by_one)))
+            assert table.column("id").to_pylist() == [n.id for n in one_by_one]
             assert repr(list(notice.from_table(checked.topics, table))) == repr(one_by_one)
             yield from one_by_one
 

@@ -25,6 +25,8 @@ feeds = pytest.importorskip("holdfast.runtimes.spark.live.feed")
 checkpoints = pytest.importorskip("holdfast.runtimes.spark.live.checkpoint")
 log = pytest.importorskip("holdfast.runtimes.spark.live.log")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
+plan = pytest.importorskip("holdfast.runtimes.spark.plan")
+readings = pytest.importorskip("holdfast.runtimes.spark.reading")
 live = pytest.importorskip("support.live")
 
 TIMELY = "topic Door (open bool)\nstate Open on Door [open; !open] per source"
@@ -41,11 +43,10 @@ def here(tmp_path: Path):
 def feed(here, text: str = TIMELY, **settings):
     """A feed of the files that arrive at a site."""
     checked = check(parse(text))
-    query, _ = checkpoints.planned(None, checked, {}, 4)
     how = {"settle": 0.0, "batch_bytes": 1 << 20, "readers": 1, **settings}
     folders = (log.Folder(str(here.inbox)),)
     place = checkpoints.Checkpoint(here.checkpoint)
-    return feeds.Feed(place, query, checked, Reading(checked.topics), folders, **how)
+    return feeds.Feed(place, plan.Work(checked), 4, Reading(checked.topics), folders, **how)
 
 
 def reader(here, text: str = TIMELY, **settings):
@@ -71,11 +72,7 @@ def read_all(source, start: int = 0):
     parts = source.partitions({"files": start}, batch_of(source, start))
     rows = [row for part in parts for batch in source.read(part) for row in batch.to_pylist()]
     (topic,) = check(parse(TIMELY)).topics
-    said = [
-        msgspec.msgpack.decode(row["events"], type=feeds.Read)
-        for row in rows
-        if row["machine"] == pack.REPORT
-    ]
+    said = [readings.reported(row["events"]) for row in rows if row["machine"] == pack.REPORT]
     sent = [
         event.time
         for row in rows
@@ -341,7 +338,7 @@ def test_a_file_that_was_removed_is_missed(here):
     (here.inbox / "a.parquet").unlink()
     (part,) = source.partitions({"files": 0}, end)
     (row,) = [row for batch in source.read(part) for row in batch.to_pylist()]
-    said = msgspec.msgpack.decode(row["events"], type=feeds.Read)
+    said = readings.reported(row["events"])
     assert said.failed == (1, f"{here.inbox / 'a.parquet'}: removed before it could be read; put it back")
     (said,), sent = read_all(reader(here, quarantine=True))
     assert sent == [2]

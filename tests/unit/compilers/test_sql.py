@@ -52,7 +52,7 @@ def expr(text):
     return expr(text)
 
 
-def predicate(op):
+def satisfied(op):
     """Whether a row satisfies a core predicate, where null does not."""
     return expr(f"coalesce({sql.predicate(op, TOPIC)}, false)")
 
@@ -71,7 +71,7 @@ def evaluated(events, columns):
 def test_predicates_agree_with_the_closures(tests, events):
     subs = [ops.Subscribe(f"c{i}", TOPIC.name, *test) for i, test in enumerate(tests)]
     core = [op for c in conditions(subs) for op in (c.enter, c.exit)]
-    assert evaluated(events, [predicate(op) for op in core]) == [
+    assert evaluated(events, [satisfied(op) for op in core]) == [
         tuple(scalar.predicate(op, TOPIC)(event) for op in core) for event in events
     ]
 
@@ -150,4 +150,4 @@ def test_the_traps(predicate, values, holds):
     (condition,) = parse(text).check().conditions
     event = Event("Reading", 0, "s", {a.name: values.get(a.name) for a in TOPIC.attributes})
     assert scalar.predicate(condition.enter, TOPIC)(event) is holds
-    assert evaluated([event], [predicate(condition.enter)]) == [(holds,)]
+    assert evaluated([event], [satisfied(condition.enter)]) == [(holds,)]

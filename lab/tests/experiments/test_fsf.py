@@ -19,7 +19,6 @@ from holdfast.runtimes.spark import sweep as spark
 from holdfast_lab.experiments.data import locate
 from holdfast_lab.experiments.fsf import run as running
 from holdfast_lab.experiments.fsf.claim import RULES, claims
-from holdfast_lab.experiments.fsf.figure import figure
 from holdfast_lab.experiments.fsf.grid import Cell, Exhibit, Grid, Measured
 from holdfast_lab.experiments.fsf.measure import draw, measure
 from holdfast_lab.experiments.fsf.network import Layout
@@ -310,7 +309,7 @@ def test_a_run_prints_parameters_rows_and_claims_and_draws(tmp_path, monkeypatch
     assert [claim["id"] for claim in said["claims"]] == list(RULES)
     *_, dependence = tables(result)
     assert [line[0] for line in dependence.lines] == ["as above", "a station is a star"]
-    (path,) = figure(result, tmp_path)
+    path = load("fsf-medium").figure(result, tmp_path)
     assert path.name == "fsf-medium.png"
     assert path.stat().st_size > 10_000
 

@@ -369,7 +369,7 @@ def test_it_is_printed_and_drawn(result, tmp_path):
     text = console.export_text()
     assert "Table 5.21: communication" in text
     assert "Every day, as described" in text
-    (path,) = experiment.figure(result, tmp_path / "figures")
+    path = experiment.figure(result, tmp_path / "figures")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

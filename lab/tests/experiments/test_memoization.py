@@ -68,7 +68,7 @@ def test_tables_and_figure_can_be_looked_at(small, tmp_path):
     assert all(len(line) == len(first.columns) for line in first.lines)
     assert [written(line[0]) for line in second.lines] == list(AT_A_HUB)
     pytest.importorskip("matplotlib")
-    (path,) = load("memoization").figure(small, tmp_path)
+    path = load("memoization").figure(small, tmp_path)
     assert path.stat().st_size > 10_000
 
 

@@ -302,7 +302,7 @@ def test_the_experiment_gives_the_same_twice(result, data):
 
 def test_the_figure_is_drawn(result, tmp_path):
     pytest.importorskip("matplotlib")
-    (path,) = load("state-filter-table").figure(result, tmp_path / "figures")
+    path = load("state-filter-table").figure(result, tmp_path / "figures")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 

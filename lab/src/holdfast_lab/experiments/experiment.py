@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 Row = dict[str, Any]
+Drawing = Any
+"""A figure of matplotlib's, which need not be there."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +75,23 @@ class Table:
 class Experiment:
     """A table or figure of a document that can be run again.
 
-    ``run(data, full, progress)`` measures; ``tables(result)`` arranges the rows for reading;
-    ``figure(result, folder)`` draws and returns the files.
+    ``run(data, full, progress)`` measures; ``tables(result)`` arranges the rows for reading; ``draw(result)``
+    makes a picture of them.
     """
 
     name: str
     title: str
     run: Callable[[Path | None, bool, Progress], Result]
     tables: Callable[[Result], Sequence[Table]]
-    figure: Callable[[Result, Path], list[Path]]
+    draw: Callable[[Result], Drawing]
+
+    def figure(self, result: Result, folder: Path) -> Path:
+        """Draw a result into a file of that folder."""
+        drawing = self.draw(result)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.png"
+        drawing.savefig(path, dpi=100, metadata={"Software": None})
+        return path
 
 
 def show(experiment: Experiment, result: Result, console: Console) -> None:

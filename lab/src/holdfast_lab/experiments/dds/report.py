@@ -9,9 +9,9 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UsageError
+from holdfast.sim.report.style import new_figure
 
-from ..experiment import Claim, Experiment, Progress, Result, Row, Table
+from ..experiment import Claim, Drawing, Experiment, Progress, Result, Row, Table
 from .measure import Extra, Point, nothing
 from .study import Spread, Study, conduct, spread
 
@@ -60,7 +60,7 @@ class Design:
     """The columns of the table; none: all quantities."""
     extra: Extra = nothing
     more_tables: Callable[[Study], Sequence[Table]] = field(default=lambda study: ())
-    draw: Callable[[Study, Path], list[Path]] | None = None
+    draw: Callable[[Study], Drawing] | None = None
     """A figure of its own, in place of the panels."""
 
 
@@ -128,33 +128,17 @@ def plus_minus(row: Row, quantity: str) -> str:
     return f"{row[quantity]:.4g} ± {row[f'{quantity}, sd']:.2g}"
 
 
-def canvas(columns: int, rows: int, width: float = 4.6, height: float = 3.6) -> Any:
-    """An empty drawing."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
-    return Figure(figsize=(width * columns, height * rows), layout="constrained")
-
-
-def save(drawing: Any, folder: Path, name: str) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.png"
-    drawing.savefig(path, dpi=100, metadata={"Software": None})
-    return [path]
-
-
-def _figure(design: Design, result: Result, folder: Path) -> list[Path]:
+def _figure(design: Design, result: Result) -> Drawing:
     study: Study = result.exhibit
     if design.draw is not None:
-        return design.draw(study, folder)
+        return design.draw(study)
     panels = design.panels(study)
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
     rows = ceil(len(panels) / columns)
-    drawing = canvas(columns, rows)
+    drawing = new_figure(4.6 * columns, 3.6 * rows)
     for axes, panel in zip(drawing.subplots(rows, columns, squeeze=False).flat, panels, strict=False):
         _draw(axes, study, panel)
-    return save(drawing, folder, design.name)
+    return drawing
 
 
 MARKS = "osD^vx*P"

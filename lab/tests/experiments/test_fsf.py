@@ -238,9 +238,9 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path):
         return [Measured(cell.seed, 1, 1, 1, 1, 0, 0, 0, 0) for cell in cells]
 
     with pytest.raises(InputError, match="stopped"):
-        measured(one, WALK, path, spread, lambda _: None)
+        measured(one, WALK, path, lambda _: None, spread)
     assert [seed for (seed, *_), _ in json.loads(path.read_text())] == [0, 1]
-    runs = measured(one, WALK, path, spread, lambda _: None)
+    runs = measured(one, WALK, path, lambda _: None, spread)
     assert [cell.seed for cell in asked] == [0, 1, 2, 2, 3, 4]
     assert [run.subscription_load for run in runs.values()] == [0, 1, 2, 3, 4]
 

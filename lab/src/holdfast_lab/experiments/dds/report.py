@@ -12,11 +12,33 @@ from typing import Any
 from holdfast.sim.report.style import new_figure
 
 from ..experiment import Claim, Drawing, Experiment, Progress, Result, Row, Table
-from .measure import Extra, Point, nothing
-from .study import Spread, Study, conduct, spread
+from ..journal import place
+from ..study import Kept, Spread, conduct, on_spark
+from .measure import Extra, Point, measure, nothing
+from .study import Study, spread
 
-SEEDS = 10
-"""Runs per point.  [D66]"""
+CODE = (
+    "holdfast/compilers",
+    "holdfast_lab/experiments/dds",
+    "holdfast/lang",
+    "holdfast/machines",
+    "holdfast/model",
+    "holdfast/protocols/dds",
+    "holdfast/runtimes/sensornet",
+    "holdfast/sim",
+)
+"""The sources on which a run depends."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often each point is run, and how.  [D66]"""
+
+    seeds: int = 10
+    spread: Spread = on_spark
+
+
+EFFORT = Effort()
 
 
 @dataclass(frozen=True)
@@ -75,16 +97,9 @@ def experiment(design: Design) -> Experiment:
     )
 
 
-def run(
-    design: Design,
-    data: Path | None,
-    full: bool,
-    progress: Progress,
-    seeds: int = SEEDS,
-    apply: Spread | None = None,
-) -> Result:
+def run(design: Design, _: Path | None, full: bool, progress: Progress, effort: Effort = EFFORT) -> Result:
     """All points with all seeds; with ``full`` at the thesis' size."""
-    study = conduct(design.name, design.points(full), seeds, design.extra, full, progress, apply)
+    study, seeds = studied(design, full, progress, effort), effort.seeds
     return Result(
         design.name,
         {
@@ -95,6 +110,24 @@ def run(
         tuple(design.claims(study)),
         study,
     )
+
+
+def studied(design: Design, full: bool, progress: Progress, effort: Effort) -> Study:
+    """All points with all seeds; with ``full`` runs are kept and not made again."""
+    points, seeds = design.points(full), range(1, effort.seeds + 1)
+    found = conduct(
+        partial(measure, design.extra),
+        {
+            f"seed {seed} of {effort.seeds}, {len(points)} points": {
+                (point.signature, seed): (point, seed) for point in points
+            }
+            for seed in seeds
+        },
+        progress,
+        Kept(place(design.name, None, CODE), dict) if full else None,
+        effort.spread,
+    )
+    return Study({point.key: [found[point.signature, seed] for seed in seeds] for point in points})
 
 
 def _row(design: Design, study: Study, key: Mapping[str, Any]) -> Row:

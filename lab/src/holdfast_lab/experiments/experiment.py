@@ -1,7 +1,7 @@
 """What an experiment is: parameters, rows, and claims of a document that are judged.
 
 A claim's rule stands in its text before anything is measured.  ``holds`` is true, false, or ``None``
-where it cannot be judged; the note says why.
+where it cannot be judged.
 """
 
 from __future__ import annotations
@@ -29,7 +29,15 @@ class Claim:
     paper: Any
     ours: Any
     holds: bool | None
-    note: str
+    measured: str = ""
+    """What else was measured: true whatever the verdict."""
+    why: Mapping[bool | None, str] = field(default_factory=dict)
+    """The reason of each verdict that we have seen and explained."""
+
+    @property
+    def note(self) -> str:
+        """What is said beside the figures."""
+        return " ".join(filter(None, (self.measured, self.why.get(self.holds))))
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -81,7 +81,7 @@ class Design:
     shown: Sequence[str] | None = None
     """The columns of the table; none: all quantities."""
     extra: Extra = nothing
-    more_tables: Callable[[Study], Sequence[Table]] = field(default=lambda study: ())
+    more_tables: Callable[[Study], Sequence[Table]] = field(default=lambda _: ())
     draw: Callable[[Study], Drawing] | None = None
     """A figure of its own, in place of the panels."""
 

@@ -58,7 +58,7 @@ from holdfast_lab.experiments.journey_planner.roads import (
     read_traffic,
 )
 from holdfast_lab.experiments.journey_planner.run import MAIN, World, observed, reproduced
-from holdfast_lab.experiments.journey_planner.scene import Scene, scene
+from holdfast_lab.experiments.journey_planner.scene import Crowd, Scene, scene
 from holdfast_lab.experiments.journey_planner.users import drive, way
 from holdfast_lab.experiments.registry import load
 
@@ -407,7 +407,7 @@ def test_aarhus_has_136_junctions_and_449_roads(aarhus):
 
 def test_a_real_day_in_small_equals_pandas(aarhus):
     """Four of the roads with six users, on the Thursday."""
-    staged = scene(date(2014, 8, 7), aarhus.map, aarhus.roads[8:12], aarhus.traffic, 6, seed=1)
+    staged = scene(date(2014, 8, 7), aarhus.map, aarhus.roads[8:12], aarhus.traffic, Crowd(6, seed=1))
     limits = aarhus.limits(replace(MAIN, slow=67.0, fast=85.0))
     counts = measure(staged, limits, segments(staged.map, staged.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0

@@ -21,7 +21,7 @@ from .definition import Limits
 from .deployment import SEGMENTS, segments
 from .figure import Exhibit, figure
 from .roads import FILE, METADATA, Map, Traffic, busiest, days, density, fullest, read_map, read_traffic
-from .scene import Scene, scene
+from .scene import Crowd, Scene, scene
 from .table import THESIS, row, tables
 
 NAME = "journey-planner"
@@ -69,7 +69,7 @@ class World:
     def scene(self, setting: Setting, day: date) -> Scene:
         """A day on the roads of a setting."""
         roads = range(len(self.map.roads)) if setting.all_roads else self.roads
-        return scene(day, self.map, roads, self.traffic, self.users, SEED)
+        return scene(day, self.map, roads, self.traffic, Crowd(self.users, SEED))
 
     def counts(self, setting: Setting, day: date, in_process: bool) -> Counts:
         """What is counted on a day."""

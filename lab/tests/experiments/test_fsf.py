@@ -231,7 +231,7 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path):
     one = Setting("fsf-small", 16, 2, (3, 5), (4,), (FSF,))
     asked: list[Cell] = []
 
-    def spread(function, cells):
+    def spread(_, cells):
         asked.extend(cells)
         if cells[0].seed == 2 and len(asked) == 3:
             raise InputError("stopped")

@@ -332,13 +332,13 @@ def cache(tmp_path_factory) -> str:
 def result(cache) -> Result:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", cache)
-        return reproduced(small(), True, lambda what: None)
+        return reproduced(small(), True, lambda _: None)
 
 
 def test_days_that_are_kept_are_not_counted_again(result, cache, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", cache)
     monkeypatch.setattr(World, "counts", lambda *_, **__: pytest.fail("counted again"))
-    assert reproduced(small(), True, lambda what: None) == result
+    assert reproduced(small(), True, lambda _: None) == result
 
 
 def test_the_json_has_the_exact_form(result):
@@ -378,12 +378,12 @@ def test_it_is_printed_and_drawn(result, tmp_path):
 
 def test_missing_and_wrong_files_are_named(tmp_path):
     with pytest.raises(InputError, match=r"needs the data set .*trafficMetaData\.csv.*--data DIR"):
-        load("journey-planner").run(tmp_path, False, lambda what: None)
+        load("journey-planner").run(tmp_path, False, lambda _: None)
     (tmp_path / "aarhus-traffic").mkdir()
     (tmp_path / METADATA).write_text("a,b\n1,2\n")
     (tmp_path / FILE).write_text("no")
     with pytest.raises(InputError, match="is not the metadata of the road sensors"):
-        load("journey-planner").run(tmp_path, False, lambda what: None)
+        load("journey-planner").run(tmp_path, False, lambda _: None)
     (tmp_path / METADATA).write_text("REPORT_ID\n")
     with pytest.raises(InputError, match="it has no roads"):
         read_map(tmp_path / METADATA)
@@ -418,7 +418,7 @@ def test_a_real_day_in_small_equals_pandas(aarhus):
 @pytest.mark.soak
 def test_the_whole_run_gives_what_the_page_keeps(data):
     kept = json.loads((PAGES / "journey-planner.json").read_text(encoding="utf-8"))
-    found = load("journey-planner").run(data, False, lambda what: None)
+    found = load("journey-planner").run(data, False, lambda _: None)
     assert found.rows == kept["rows"]
     assert [claim.holds for claim in found.claims] == [claim["holds"] for claim in kept["claims"]]
 

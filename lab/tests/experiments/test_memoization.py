@@ -23,7 +23,7 @@ def small():
         patch.setattr(experiment, "REPEATED", 1)
         patch.setattr(experiment, "SENT", 50)
         patch.setattr(experiment, "AT_A_BRANCH", 20)
-        return load("memoization").run(None, False, lambda doing: None)
+        return load("memoization").run(None, False, lambda _: None)
 
 
 def test_every_message_passes_every_broker_and_is_timed_where_a_broker_sent_it():

@@ -72,7 +72,7 @@ def test_by_the_rule_the_thesis_itself_is_not_quite_linear():
 
 @pytest.mark.soak
 def test_all_claims_hold_on_the_whole_table(tmp_path):
-    result = run(None, False, lambda what: None)
+    result = run(None, False, lambda _: None)
     assert [(r["minutes"], r["seed"]) for r in result.rows] == [(m, 2) for m in MINUTES]
     assert {claim.id: claim.holds for claim in result.claims} == dict.fromkeys(RULES, True)
     path = load("oem-validation").figure(result, tmp_path)

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.compilers.detector import detection
+from holdfast.compilers.components.machine import detector
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector, State
 from holdfast.model.batch import TIME, concatenate, times
+from holdfast.model.event import Transition
 from holdfast.model.instant import NEVER, SECOND
 from holdfast.runtimes.local.replay import replay
 
@@ -94,17 +95,17 @@ def _readings(topic: str, rows: NDArray[np.int64], roads: int) -> pa.RecordBatch
 
 def _machine() -> Detector:
     checked = check(parse(CONGESTION))
-    return detection(checked.components, checked.topics).machine
+    return detector(checked.components, checked.topics)
 
 
 def _stepped(it: Detector, batches: Iterator[dict[str, pa.RecordBatch]]) -> tuple[State, Found]:
-    state, found = it.initial(), []
+    state, found = it.initial(), list[Transition]()
     for some in batches:
         until = min(int(times(batch)[-1]) for batch in some.values())
-        state, out = it.step(state, some, until)
-        found += out
-    state, out = it.advance(state, NEVER)
-    return state, [(t.scope or "", t.status, t.event.time) for t in found + out]
+        state, told = it.step(state, some, until)
+        found += told.single
+    state, last = it.advance(state, NEVER)
+    return state, [(t.scope or "", t.status, t.event.time) for t in found + last]
 
 
 # --- throughput --------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.compilers.correlation import Correlator, correlators
+from holdfast.compilers.correlations.machine import operators
+from holdfast.compilers.operator import Operator
 from holdfast.lang.condition import Correlated
-from holdfast.machines.correlation.entries import Words
-from holdfast.machines.correlation.machine import State
+from holdfast.machines.machine import CONDITION
 from holdfast.model.batch import TIME
 from holdfast.model.correlation import Correlation, Filter
 from holdfast.model.instant import MINUTE, NEVER, SECOND
@@ -123,23 +123,21 @@ class Correlating:
     """The machines of many subscriptions over batches, in columns."""
 
     def __init__(self, subscriptions: int) -> None:
-        self.groups: list[Correlator] = correlators(correlated(ranges(subscriptions)))
-        self.states: list[State] = [group.machine.initial() for group in self.groups]
+        self.operators = operators(correlated(ranges(subscriptions)))
+        self.states = [operator.machine.initial() for operator in self.operators]
 
-    def step(self, table: pa.Table, until: int) -> Iterator[tuple[Correlator, pa.RecordBatch, Words]]:
-        """What takes part by now: of each machine the events and the words of its subscriptions."""
+    def step(self, table: pa.Table, until: int) -> Iterator[tuple[Operator, pa.RecordBatch]]:
+        """What takes part by now: of each machine a row for each event and subscription."""
         batches = {name: _batch(table, name) for name in ATTRIBUTES}
-        for i, group in enumerate(self.groups):
-            state, _ = group.machine.take(self.states[i], batches)
-            self.states[i], told = group.machine.look(state, until)
-            for events, words in told.events.values():
-                yield group, events, words
+        for i, operator in enumerate(self.operators):
+            self.states[i], told = operator.machine.step(self.states[i], batches, until)
+            yield from ((operator, rows) for rows in told.rows.values())
 
     @property
     def size(self) -> int:
         """Bytes of what is remembered."""
-        pairs = zip(self.groups, self.states, strict=True)
-        return sum(len(group.machine.to_bytes(state)) for group, state in pairs)
+        pairs = zip(self.operators, self.states, strict=True)
+        return sum(len(operator.machine.to_bytes(state)) for operator, state in pairs)
 
 
 def _batch(table: pa.Table, name: str) -> pa.RecordBatch:
@@ -161,14 +159,12 @@ def ours(folder: Path, output: Path | None, subscriptions: int) -> int:
     for number in range(file.num_row_groups):
         table = file.read_row_group(number)
         until = int(table.column("micros")[-1].as_py())
-        for group, events, words in it.step(table, until if number + 1 < file.num_row_groups else NEVER):
-            bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-            found += int(np.count_nonzero(bits))
+        for operator, rows in it.step(table, until if number + 1 < file.num_row_groups else NEVER):
+            found += len(rows)
             if writer is not None:
-                rows, numbers = np.nonzero(bits)
-                names = np.array([int(mine[0][1:]) for mine in group.names])
-                sequence = events.column("sequence").to_numpy()[rows]
-                writer.write_table(pa.table([names[numbers], sequence], schema=schema))
+                names = np.array([int(mine[0][1:]) for mine in operator.names])
+                told = [names[rows.column(CONDITION).to_numpy()], rows.column("sequence")]
+                writer.write_table(pa.table(told, schema=schema))
     if writer is not None:
         writer.close()
     return found

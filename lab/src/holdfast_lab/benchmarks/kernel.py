@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.compilers.machine import machine
+from holdfast.compilers.filters.machine import filters
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
-from holdfast.machines.filter import Filters, State
+from holdfast.machines.filter import State
 from holdfast.machines.machine import Machine
 from holdfast.model.batch import TIME
 from holdfast.model.event import Event
@@ -31,6 +31,7 @@ PUSHED = 50_000
 SUBSCRIPTIONS = 10
 MANY = 1_000_000
 
+TOPIC = "Temperature"
 WARM = """
 topic Temperature (value float)
 state Warm on Temperature [value > 25; value < 22] per source
@@ -62,7 +63,7 @@ def readings(events: int, keys: int, seed: int = 1) -> pa.RecordBatch:
 def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
     progress(f"generating {EVENTS:,} events of {KEYS:,} keys")
     batch = readings(EVENTS, KEYS)
-    one = machine(check(parse(WARM)).conditions)
+    one = filters(check(parse(WARM)).conditions)
     few = batch.slice(0, LOOPED)
     progress("holdfast: step of the machine, predicates included, one core")
     _in_turn(one, [batch.slice(0, 100_000)])  # loads the compiled kernels
@@ -99,8 +100,8 @@ def _beside(name: str, timing: Timing, rate: float, it: Machine, data: pa.Record
 def _in_turn(it: Machine, batches: list[pa.RecordBatch]) -> int:
     state, passed = it.initial(), 0
     for batch in batches:
-        state, out = it.step(state, batch, BEGINNING)
-        passed += len(out)
+        state, told = it.step(state, {TOPIC: batch}, BEGINNING)
+        passed += len(told.rows[TOPIC])
     return passed
 
 
@@ -189,15 +190,14 @@ def memory(progress: Callable[[str], None]) -> Row:
 
 def grown_by_keys() -> tuple[int, int]:
     """How much the process grew by a million holding keys, and the bytes of the arrays."""
-    it = machine(check(parse(WARM)).conditions)
-    assert isinstance(it, Filters)
+    it = filters(check(parse(WARM)).conditions)
     state: State = it.initial()
-    state, _ = it.step(state, _all_warm(0, 100_000), BEGINNING)  # code, kernels, buffers
+    state, _ = it.step(state, {TOPIC: _all_warm(0, 100_000)}, BEGINNING)  # code, kernels, buffers
     state = it.initial()
     pa.default_memory_pool().release_unused()
     before = resident()
     for first in range(0, MANY, 100_000):
-        state, _ = it.step(state, _all_warm(first, 100_000), BEGINNING)
+        state, _ = it.step(state, {TOPIC: _all_warm(first, 100_000)}, BEGINNING)
     pa.default_memory_pool().release_unused()
     held = len(it.holding(state))
     assert held == MANY, held

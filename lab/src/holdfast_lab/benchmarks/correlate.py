@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from holdfast.compilers.correlations.machine import operators
 from holdfast.compilers.operator import Operator
 from holdfast.lang.condition import Correlated
-from holdfast.machines.machine import CONDITION
+from holdfast.machines.machine import CONDITIONS, concerned
 from holdfast.model.batch import TIME
 from holdfast.model.correlation import Correlation, Filter
 from holdfast.model.instant import MINUTE, NEVER, SECOND
@@ -127,7 +127,7 @@ class Correlating:
         self.states = [operator.machine.initial() for operator in self.operators]
 
     def step(self, table: pa.Table, until: int) -> Iterator[tuple[Operator, pa.RecordBatch]]:
-        """What takes part by now: of each machine a row for each event and subscription."""
+        """What takes part by now: of each machine the events, with the words of its subscriptions."""
         batches = {name: _batch(table, name) for name in ATTRIBUTES}
         for i, operator in enumerate(self.operators):
             self.states[i], told = operator.machine.step(self.states[i], batches, until)
@@ -160,11 +160,13 @@ def ours(folder: Path, output: Path | None, subscriptions: int) -> int:
         table = file.read_row_group(number)
         until = int(table.column("micros")[-1].as_py())
         for operator, rows in it.step(table, until if number + 1 < file.num_row_groups else NEVER):
-            found += len(rows)
+            words = rows.column(CONDITIONS).to_numpy()
+            found += int(np.count_nonzero(np.unpackbits(words.view(np.uint8))))
             if writer is not None:
+                which, numbers = concerned(words)
                 names = np.array([int(mine[0][1:]) for mine in operator.names])
-                told = [names[rows.column(CONDITION).to_numpy()], rows.column("sequence")]
-                writer.write_table(pa.table(told, schema=schema))
+                sequence = rows.column("sequence").to_numpy()[which]
+                writer.write_table(pa.table([names[numbers], sequence], schema=schema))
     if writer is not None:
         writer.close()
     return found

@@ -14,7 +14,7 @@ from ..errors import DefinitionError, Place, UsageError, did_you_mean
 from ..model.query import Function
 from ..model.space import Gazetteer
 from ..model.topic import KINDS, RESERVED, Topic
-from ..model.unit import UNITS
+from ..model.unit import UNITS, nearest
 from . import reason, scopes
 from .component.check import components
 from .component.infer import implicit_topics
@@ -151,8 +151,8 @@ def _topic(topic: Topic, at: Place | None) -> Topic:
         if attribute.kind not in KINDS:
             raise DefinitionError(f"{named} has the unknown kind '{attribute.kind}'", at)
         if attribute.unit is not None and attribute.unit not in UNITS:
-            hint = did_you_mean(attribute.unit, UNITS)
-            raise DefinitionError(f"{named} has the unknown unit '{attribute.unit}'", at, hint=hint)
+            message = f"{named} has the unknown unit '{attribute.unit}'"
+            raise DefinitionError(message, at, hint=nearest(attribute.unit))
         if attribute.unit is not None and attribute.kind in ("text", "bool"):
             raise DefinitionError(f"{named} is a {attribute.kind} and cannot have a unit", at)
         seen.add(attribute.name)

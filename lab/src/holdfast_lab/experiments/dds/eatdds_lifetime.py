@@ -144,7 +144,7 @@ def _packets(study: Study) -> Judged:
         f"At IPI 10 nodes report their energy in {reports:.0f} messages before the first death.",
         {
             False: "A packet costs what its hops cost, at every load. EATDDS adds reports of all nodes to "
-            "rendezvous nodes in every round, which weigh more, not less, when there are few samples. We "
+            "all rendezvous nodes in every round, which weigh more, not less, when there are few samples. We "
             "find no load at which rotation by itself makes packets cheaper than not passing a broker at all."
         },
     )

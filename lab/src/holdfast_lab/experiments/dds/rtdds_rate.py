@@ -82,7 +82,7 @@ WHY: Mapping[str, Mapping[bool | None, str]] = {
     "DMR": {True: "Writers retransmit without end, and rings do not fill."},
     "EED ms": {
         False: "At a message a minute the delay is the thesis': a few hops, and a timeout of 400 ms for "
-        "message that is lost on its way. At IPI 5 it is not 5 s, because there are not nine "
+        "every message that is lost on its way. At IPI 5 it is not 5 s, because there are not nine "
         "retransmissions: 25 messages in five seconds do not fill this channel, and the two rows are alike."
     },
     "ReTx/msg": {

@@ -73,7 +73,7 @@ def _zipf(grid: Grid) -> Judged:
         {
             True: "One wide range soon covers each of the popular dimensions, and swallows whatever mentions "
             "them; a subscription with two attributes has two chances. How much goes depends on how many "
-            "are for each dimension: while they are few, more attributes leave a little less, as the "
+            "there are for each dimension: while they are few, more attributes leave a little less, as the "
             "document says; in the end they leave a little more."
         },
     )

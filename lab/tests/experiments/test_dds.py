@@ -162,82 +162,97 @@ def judged(module, value, **more) -> dict[str, bool | None]:
     return {claim.id: claim.holds for claim in claims}
 
 
-def as_the_thesis_says(module):
-    """What it measured, as a function of the point; where it says nothing, anything."""
-    any_number = {
-        "PDR": 1.0, "DMR": 0.0, "EED ms": 100.0, "ReTx/msg": 1.0, "Rd/msg": 0.5, "ReTx": 1, "issued": 100,
-        "delivered": 100, "frames": 100.0, "discovery ms": 10.0, "discovery messages": 50, "NLT s": 100.0,
-        "PPJ": 10.0, "TEC mJ": 1.0, "WE mJ": 1.0,
-        **{f"{part}{rest}": 1.0 for rest in RESTS for part in ("mJ, ", "radio mJ, ", "MCU mJ, ")},
+# What the thesis measured, as a function of the point; where it says nothing, anything.
+
+ANYTHING = {
+    "PDR": 1.0, "DMR": 0.0, "EED ms": 100.0, "ReTx/msg": 1.0, "Rd/msg": 0.5, "ReTx": 1, "issued": 100,
+    "delivered": 100, "frames": 100.0, "discovery ms": 10.0, "discovery messages": 50, "NLT s": 100.0,
+    "PPJ": 10.0, "TEC mJ": 1.0, "WE mJ": 1.0,
+    **{f"{part}{rest}": 1.0 for rest in RESTS for part in ("mJ, ", "radio mJ, ", "MCU mJ, ")},
+}  # fmt: skip
+
+
+def rto(at):
+    return {"ReTx/msg": 3.0 if at["RTO ms"] == 200 else 2.0}
+
+
+def ipi(at):
+    return {"DMR": 0.6 if (at["publishers"], at["IPI s"]) == (25, 1) else 0.0}
+
+
+def rate(at):
+    return {quantity: column[at["IPI s"]] for quantity, column in rtdds_rate.TABLE.items()}
+
+
+def part(at):
+    share = 0 if at["FR %"] == "BEQoS" else at["FR %"]
+    return {"DMR": 0.12 * share / 100 if at["IPI s"] == 1 else 0.0, "PDR": 0.7 + 0.3 * share / 100}
+
+
+def scheduled(at):
+    better = {"PDR": 0.7, "ReTx/msg": 1.0, "EED ms": 100.0}
+    return better if at["IFS"] else {"PDR": 0.2, "ReTx/msg": 1.9, "EED ms": 240.0}
+
+
+def cost(at):
+    if at["arm"] == "baseline":
+        return {"PDR": 0.86, "EED ms": 100.0, "mJ, sleeping": 0.87}
+    return {"PDR": 0.76, "EED ms": 180.0 - 2.5 * (at["IPI s"] - 2), "mJ, sleeping": 1.24}
+
+
+def modes(at):
+    broker = at["mode"] == "DefTDDS"
+    return {
+        "discovery messages": {"DefTDDS": 50, "BLTDDS": 2450, "HyTDDS": 60}[at["mode"]],
+        "discovery ms": {"DefTDDS": 50, "BLTDDS": 80, "HyTDDS": 900}[at["mode"]],
+        "PDR": 0.9 if broker else 1.0,
+        "mJ, listening": 1.0 if broker else 0.67,
+        "MCU mJ, listening": 0.25,
+    }
+
+
+def spent(at):
+    return {f"full nodes, {how}": energy_map.THESIS[at["mode"]] for how in (*RESTS, "sending only")} | {
+        f"nodes, {rest}": [1.0] * 49 for rest in RESTS
+    }
+
+
+def lived(at):
+    best = (at["IPI s"] == 10) == (at["mode"] == "EATDDS")
+    return {
+        "NLT s": {"DefTDDS": 100.0, "EATDDS": 150.0}.get(at["mode"], 200.0),
+        "PPJ": 20.0 if best else 10.0, "hand-overs": 3, "energy reports": 147, "dead": [1],
     }  # fmt: skip
 
-    def rto(at):
-        return {"ReTx/msg": 3.0 if at["RTO ms"] == 200 else 2.0}
 
-    def ipi(at):
-        return {"DMR": 0.6 if (at["publishers"], at["IPI s"]) == (25, 1) else 0.0}
+def adapting(at):
+    arm = at["arm"]
+    return {
+        "PDR": 0.8 if arm == "BEQoS" else 1.0 if arm in ("FRQoS", "ARQoS 100 %") else 0.92,
+        "frames": {"BEQoS": 100.0, "FRQoS": 200.0}.get(arm, 105.0),
+        "SWITCH": 20 if arm == "one threshold" else 10,
+        "measured PDR": 0.88 if arm == "no assurance" else 0.92,
+        "rounds reliable": 0.5, "minutes below 90 %": 0.0,
+    }  # fmt: skip
 
-    def rate(at):
-        return {quantity: column[at["IPI s"]] for quantity, column in rtdds_rate.TABLE.items()}
 
-    def part(at):
-        share = 0 if at["FR %"] == "BEQoS" else at["FR %"]
-        return {"DMR": 0.12 * share / 100 if at["IPI s"] == 1 else 0.0, "PDR": 0.7 + 0.3 * share / 100}
+def states(at):
+    on_mote = at["arm"] == state_on_mote.STATES
+    return {
+        "frames": 5.0 if on_mote else 100.0, "wrong s/h": 0.1 if on_mote else 5.0, "transitions": 10,
+        "same": 1.0 if on_mote else None, "mJ, sleeping": 1.0 if on_mote else 3.0, "resting mJ": 0.5,
+    }  # fmt: skip
 
-    def scheduled(at):
-        better = {"PDR": 0.7, "ReTx/msg": 1.0, "EED ms": 100.0}
-        return better if at["IFS"] else {"PDR": 0.2, "ReTx/msg": 1.9, "EED ms": 240.0}
 
-    def cost(at):
-        if at["arm"] == "baseline":
-            return {"PDR": 0.86, "EED ms": 100.0, "mJ, sleeping": 0.87}
-        return {"PDR": 0.76, "EED ms": 180.0 - 2.5 * (at["IPI s"] - 2), "mJ, sleeping": 1.24}
+MEASURED = {
+    rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: scheduled,
+    arqos: adapting, middleware_cost: cost, tinydds_modes: modes, energy_map: spent,
+    eatdds_lifetime: lived, state_on_mote: states,
+}  # fmt: skip
 
-    def modes(at):
-        broker = at["mode"] == "DefTDDS"
-        return {
-            "discovery messages": {"DefTDDS": 50, "BLTDDS": 2450, "HyTDDS": 60}[at["mode"]],
-            "discovery ms": {"DefTDDS": 50, "BLTDDS": 80, "HyTDDS": 900}[at["mode"]],
-            "PDR": 0.9 if broker else 1.0,
-            "mJ, listening": 1.0 if broker else 0.67,
-            "MCU mJ, listening": 0.25,
-        }
 
-    def spent(at):
-        return {f"full nodes, {how}": energy_map.THESIS[at["mode"]] for how in (*RESTS, "sending only")} | {
-            f"nodes, {rest}": [1.0] * 49 for rest in RESTS
-        }
-
-    def lived(at):
-        best = (at["IPI s"] == 10) == (at["mode"] == "EATDDS")
-        return {
-            "NLT s": {"DefTDDS": 100.0, "EATDDS": 150.0}.get(at["mode"], 200.0),
-            "PPJ": 20.0 if best else 10.0, "hand-overs": 3, "energy reports": 147, "dead": [1],
-        }  # fmt: skip
-
-    def adapting(at):
-        arm = at["arm"]
-        return {
-            "PDR": 0.8 if arm == "BEQoS" else 1.0 if arm in ("FRQoS", "ARQoS 100 %") else 0.92,
-            "frames": {"BEQoS": 100.0, "FRQoS": 200.0}.get(arm, 105.0),
-            "SWITCH": 20 if arm == "one threshold" else 10,
-            "measured PDR": 0.88 if arm == "no assurance" else 0.92,
-            "rounds reliable": 0.5, "minutes below 90 %": 0.0,
-        }  # fmt: skip
-
-    def states(at):
-        on_mote = at["arm"] == state_on_mote.STATES
-        return {
-            "frames": 5.0 if on_mote else 100.0, "wrong s/h": 0.1 if on_mote else 5.0, "transitions": 10,
-            "same": 1.0 if on_mote else None, "mJ, sleeping": 1.0 if on_mote else 3.0, "resting mJ": 0.5,
-        }  # fmt: skip
-
-    own = {
-        rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: scheduled,
-        arqos: adapting, middleware_cost: cost, tinydds_modes: modes, energy_map: spent,
-        eatdds_lifetime: lived, state_on_mote: states,
-    }[module]  # fmt: skip
-    return lambda at: any_number | own(at)
+def as_the_thesis_says(module):
+    return lambda at: ANYTHING | MEASURED[module](at)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])

@@ -19,7 +19,7 @@ from ..model.instant import Duration
 from ..model.qos import Delivery, Late
 from ..model.space import Point, Shape
 from ..model.topic import KINDS, Attribute, Kind, Topic
-from ..model.unit import UNITS
+from ..model.unit import UNITS, nearest
 from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate, unplaced
 from .literal import QUERY_WORDS
 from .ops import (
@@ -254,7 +254,7 @@ def _attribute(name: str, kind: type | str) -> Attribute:
         hint = did_you_mean(word, KINDS) or ""
         raise UsageError(f"attribute '{name}' is float, int, text or bool, not '{word}'. {hint}".rstrip())
     if unit and unit not in UNITS:
-        hint = did_you_mean(unit, UNITS) or ""
+        hint = nearest(unit) or ""
         raise UsageError(f"attribute '{name}' has the unknown unit '{unit}'. {hint}".rstrip())
     return Attribute(name, word, unit or None)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import DefinitionError, Place, did_you_mean
-from ..model.unit import UNITS
+from ..model.unit import nearest
 from .correlation import fault as correlation
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ def _unknown_unit(fault: Fault) -> DefinitionError | None:
     after_number = re.search(r"(?<!\w)[\d.]+(?:[eE][+-]?\d+)?[ \t]*$", fault.before)
     if not word or not (after_number or "UNIT" in fault.expected) or re.match(r"[\d.]", word[0]):
         return None
-    near = did_you_mean(word[0], UNITS)
+    near = nearest(word[0])
     possible = [*CLAUSES, *(word for word in COMPONENT if f"_{word.upper()}" in fault.expected)]
     if word[0] in STATEMENTS or word[0] in possible or (near is None and did_you_mean(word[0], possible)):
         return None

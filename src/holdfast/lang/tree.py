@@ -217,8 +217,8 @@ def _case(parts: list[Any]) -> Case:
 def _given(node: Tree[Token]) -> Given:
     topic, *parts = [cast("Any", child) for child in node.children]
     options: dict[str, Any] = {}
-    for part in parts:
-        if part.data != "row" and part.data in options:
+    for part in (part for part in parts if part.data != "row"):
+        if part.data in options:
             raise DefinitionError(f"'{part.data}' is given twice", place(part))
         options[part.data] = part.children[0] if part.data != "at" else part.children
     rows = tuple(tuple(_value(value) for value in part.children) for part in parts if part.data == "row")

@@ -12,7 +12,7 @@ from typing import NoReturn, assert_never
 
 from ..errors import DefinitionError, Place, did_you_mean
 from ..model.topic import RESERVED, Attribute
-from ..model.unit import NONE, UNITS, Unit, conversion, product, quotient
+from ..model.unit import NONE, UNITS, Unit, conversion, nearest, product, quotient
 from . import rewrite, spacetime
 from .kinds import CALLED, ONE, Predicate, Quantity, Scope, Typed, Words
 from .literal import INT64, describe_unit
@@ -180,7 +180,7 @@ def unknown_attribute(name: str, scope: Scope, at: Place | None) -> DefinitionEr
 
 def _literal(op: Number) -> Quantity:
     if op.unit is not None and op.unit not in UNITS:
-        raise DefinitionError(f"unknown unit '{op.unit}'", op.at, hint=did_you_mean(op.unit, UNITS))
+        raise DefinitionError(f"unknown unit '{op.unit}'", op.at, hint=nearest(op.unit))
     unit = UNITS[op.unit] if op.unit is not None else None
     number = Number(op.value, at=op.at)
     found = Quantity(number, unit, bare=unit is None, whole=isinstance(op.value, int))

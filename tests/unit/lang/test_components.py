@@ -585,3 +585,34 @@ def test_whole_numbers_of_one_moment_and_place_meet_in_their_mean_which_may_be_n
     for collide, kind in (("", "float"), ("collide max\n", "int")):
         (component,) = check(parse(collide + text)).components
         assert {a.name: a.kind for a in component.topic.attributes} == {"n": kind, "road": "int"}
+
+
+EPISODES = """topic Level (value float)
+state Episode on Level each location enter value > 10 set open = 1 exit value < 5 set open = 0
+state EpisodeNow on Episode each location enter true exit true
+state City A = {query} enter A.open >= 2 exit A.open < 2
+"""
+
+
+def test_a_function_over_locations_of_starts_and_ends_is_doubtful():
+    (caution,) = check(parse(EPISODES.format(query="Episode sum location"))).warnings
+    assert "of its starts and of its ends apart" in caution.message
+    assert caution.place is not None
+    assert (caution.place.line, caution.place.column) == (4, 12)
+    assert "state EpisodeNow on Episode each location enter true exit true" in (caution.hint or "")
+    assert "then EpisodeNow sum location." in (caution.hint or "")
+    assert "ingress Episode sum location" in (caution.hint or "")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "EpisodeNow sum location",
+        "ingress Episode sum location",
+        "Episode sum location each status",
+        "Episode any location",
+        "Episode",
+    ],
+)
+def test_a_function_over_locations_of_what_has_one_status_is_not(query):
+    assert check(parse(EPISODES.format(query=query))).warnings == ()

@@ -6,10 +6,10 @@ where it cannot be judged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,14 +40,23 @@ class Claim:
         return " ".join(filter(None, (self.measured, self.why.get(self.holds))))
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "claim": self.claim,
-            "paper": self.paper,
-            "ours": self.ours,
-            "holds": self.holds,
-            "note": self.note,
-        }
+        return {name: getattr(self, name) for name in ("id", "claim", "paper", "ours", "holds", "note")}
+
+
+class Judged(NamedTuple):
+    """What a claim's rule gives: the last fields of a claim."""
+
+    paper: Any
+    ours: Any
+    holds: bool | None
+    measured: str = ""
+    why: Mapping[bool | None, str] = {}
+
+
+def judged(rules: Mapping[str, str], verdicts: Iterable[Judged]) -> tuple[Claim, ...]:
+    """Claims by their rules, with a verdict for each."""
+    found = zip(rules.items(), verdicts, strict=True)
+    return tuple(Claim(id, rule, *verdict) for (id, rule), verdict in found)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from holdfast.runtimes.sensornet import setups
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.runtimes.sensornet.scenario import Scenario
 
-from ..experiment import Claim
+from ..experiment import Judged
 from .air import printed, radio
 from .measure import RESTS, Measured, Moment, Point
 from .report import Design, Line, Panel, experiment
@@ -118,21 +118,19 @@ def _windows(run: Run) -> list[float]:
     return [c / d for c, d in zip(came, due, strict=True) if d]
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     return [_kept(study), _cheap(study), _calm(study), _assurance(study), _nack(study)]
 
 
 NEVER = "not evaluated"
 
 
-def _kept(study: Study) -> Claim:
+def _kept(study: Study) -> Judged:
     found = {air: study.mean("PDR", air=air, arm="ARQoS 90 %") for air in AIRS}
     bare = {air: study.mean("PDR", air=air, arm="BEQoS") for air in AIRS}
     reliable = study.mean("rounds reliable", air="noisy", arm="ARQoS 90 %")
     below = study.mean("minutes below 90 %", air="noisy", arm="ARQoS 90 %")
-    return Claim(
-        "agreement-kept",
-        RULES["agreement-kept"],
+    return Judged(
         NEVER,
         {f"{air} (BEQoS {bare[air]:.3f})": pdr for air, pdr in found.items()},
         all(pdr >= AGREED / 100 for pdr in found.values()),
@@ -147,13 +145,11 @@ def _kept(study: Study) -> Claim:
     )
 
 
-def _cheap(study: Study) -> Claim:
+def _cheap(study: Study) -> Judged:
     frames = {arm: study.mean("frames", air="quiet", arm=arm) for arm in ("BEQoS", "ARQoS 90 %", "FRQoS")}
     adaptive, bare = frames["ARQoS 90 %"], study.mean("PDR", air="quiet", arm="BEQoS")
     switched = study.mean("SWITCH", air="quiet", arm="ARQoS 90 %")
-    return Claim(
-        "cheap-when-quiet",
-        RULES["cheap-when-quiet"],
+    return Judged(
         NEVER,
         {f"frames, {arm}": value for arm, value in frames.items()},
         adaptive <= 1.1 * frames["BEQoS"] and adaptive <= 0.75 * frames["FRQoS"],
@@ -166,14 +162,12 @@ def _cheap(study: Study) -> Claim:
     )
 
 
-def _calm(study: Study) -> Claim:
+def _calm(study: Study) -> Judged:
     counts = {
         air: {arm: study.mean("SWITCH", air=air, arm=arm) for arm in ("ARQoS 90 %", "one threshold")}
         for air in AIRS
     }
-    return Claim(
-        "two-thresholds",
-        RULES["two-thresholds"],
+    return Judged(
         NEVER,
         counts,
         all(each["one threshold"] >= 1.5 * each["ARQoS 90 %"] for each in counts.values()),
@@ -192,14 +186,12 @@ def _times(counts: dict[str, float]) -> float:
     return counts["one threshold"] / max(counts["ARQoS 90 %"], 1)
 
 
-def _assurance(study: Study) -> Claim:
+def _assurance(study: Study) -> Judged:
     found = {
         air: {arm: study.mean("measured PDR", air=air, arm=arm) for arm in ("ARQoS 90 %", "no assurance")}
         for air in AIRS
     }
-    return Claim(
-        "assurance-interval",
-        RULES["assurance-interval"],
+    return Judged(
         NEVER,
         found,
         any(each["ARQoS 90 %"] - each["no assurance"] >= 0.01 for each in found.values()),
@@ -215,7 +207,7 @@ def _assurance(study: Study) -> Claim:
     )
 
 
-def _nack(study: Study) -> Claim:
+def _nack(study: Study) -> Judged:
     found = {
         air: {
             "PDR": study.mean("PDR", air=air, arm="ARQoS 100 %"),
@@ -225,9 +217,7 @@ def _nack(study: Study) -> Claim:
         for air in AIRS
     }
     delay = {arm: study.mean("EED ms", air="noisy", arm=arm) for arm in ("ARQoS 100 %", "FRQoS")}
-    return Claim(
-        "nack-100%",
-        RULES["nack-100%"],
+    return Judged(
         NEVER,
         found,
         all(each["PDR"] >= 0.999 and each["frames"] < each["frames, FRQoS"] for each in found.values()),
@@ -281,6 +271,7 @@ EXPERIMENT = experiment(
         "adaptive reliability, evaluated  [Energy-aware DDS, appendix B]",
         points,
         parameters,
+        RULES,
         claims,
         (
             "PDR",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from holdfast.model.instant import SECOND
@@ -12,11 +11,10 @@ from holdfast.protocols.dds.level import FULL
 from holdfast.runtimes.sensornet import setups
 from holdfast.runtimes.sensornet.run import Run
 
-from ..experiment import Claim
+from ..experiment import Judged
 from . import place
-from .air import CLEAR, NOISE, radio
 from .air import printed as printed_air
-from .measure import RESTS, Measured, Moment, Point
+from .measure import RESTS, Measured, Point, point
 from .place import BETWEEN, HASHED
 from .report import Design, Line, Panel, experiment
 from .study import Study
@@ -52,20 +50,9 @@ def points(full: bool) -> list[Point]:
 
 
 def _point(rest: str, where: str, mode: ModeName, ipi: int, more: dict[str, Any]) -> Point:
-    return Point(
-        (("rest", rest), ("rendezvous", where), ("mode", mode), ("IPI s", ipi)),
-        partial(
-            setups.lifetime,
-            mode,
-            ipi * SECOND,
-            FULL,
-            table=place.RENDEZVOUS[where],
-            rest=RESTS[rest],
-            **radio(STEP),
-            **more,
-        ),
-        (Moment(0, NOISE[CLEAR]),),
-    )
+    table = place.RENDEZVOUS[where]
+    given = {"table": table, "rest": RESTS[rest], "step": STEP, **more}
+    return point(_at(mode, ipi, where, rest), setups.lifetime, mode, ipi * SECOND, FULL, **given)
 
 
 def end(run: Run) -> Measured:
@@ -78,7 +65,7 @@ def end(run: Run) -> Measured:
     }
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     return [_longer(study), _longest(study), _packets(study)]
 
 
@@ -97,7 +84,7 @@ def _lifetimes(study: Study, where: str) -> dict[str, dict[str, float]]:
     }
 
 
-def _longer(study: Study) -> Claim:
+def _longer(study: Study) -> Judged:
     ratios = {
         (where, ipi): study.mean("NLT s", **_at("EATDDS", ipi, where))
         / study.mean("NLT s", **_at("DefTDDS", ipi, where))
@@ -106,9 +93,7 @@ def _longer(study: Study) -> Claim:
     }
     awake = study.mean("NLT s", **_at("EATDDS", 2, rest="listening"))
     moved = {ipi: study.mean("hand-overs", **_at("EATDDS", ipi)) for ipi in _ipis(study)}
-    return Claim(
-        "EA>Def",
-        RULES["EA>Def"],
+    return Judged(
         "significantly longer",
         {f"EA / Def, {where}, IPI {ipi}": ratio for (where, ipi), ratio in ratios.items()},
         all(ratio >= 1.1 for (where, _), ratio in ratios.items() if where == HASHED),
@@ -124,7 +109,7 @@ def _longer(study: Study) -> Claim:
     )
 
 
-def _longest(study: Study) -> Claim:
+def _longest(study: Study) -> Judged:
     def holds(where: str) -> bool:
         for found in _lifetimes(study, where).values():
             bl, hy = found["BLTDDS"], found["HyTDDS"]
@@ -132,9 +117,7 @@ def _longest(study: Study) -> Claim:
                 return False
         return True
 
-    return Claim(
-        "BL-Hy-longest",
-        RULES["BL-Hy-longest"],
+    return Judged(
         "BL ≈ Hy > EA > Def",
         _lifetimes(study, HASHED) | _lifetimes(study, BETWEEN),
         holds(HASHED),
@@ -146,7 +129,7 @@ def _longest(study: Study) -> Claim:
     )
 
 
-def _packets(study: Study) -> Claim:
+def _packets(study: Study) -> Judged:
     found = {
         f"{where}, IPI {ipi}": {mode: study.mean("PPJ", **_at(mode, ipi, where)) for mode in MODES}
         for where in (HASHED, BETWEEN)
@@ -154,16 +137,14 @@ def _packets(study: Study) -> Claim:
     }
     light, heavy = found[f"{HASHED}, IPI 10"], found[f"{HASHED}, IPI 2"]
     reports = study.mean("energy reports", **_at("EATDDS", 10))
-    return Claim(
-        "PPJ-light-heavy",
-        RULES["PPJ-light-heavy"],
+    return Judged(
         "EA best at light, worst at heavy load",
         found,
         max(light, key=light.__getitem__) == "EATDDS" and min(heavy, key=heavy.__getitem__) == "EATDDS",
         f"At IPI 10 nodes report their energy in {reports:.0f} messages before the first death.",
         {
             False: "A packet costs what its hops cost, at every load. EATDDS adds reports of all nodes to "
-            "rendezvous nodes in every round, which weigh more, not less, when there are few samples. We "
+            "all rendezvous nodes in every round, which weigh more, not less, when there are few samples. We "
             "find no load at which rotation by itself makes packets cheaper than not passing a broker at all."
         },
     )
@@ -200,6 +181,7 @@ EXPERIMENT = experiment(
         "network lifetime  [Energy-aware DDS, Figures 58 to 61]",
         points,
         parameters,
+        RULES,
         claims,
         ("NLT s", "PPJ", "TEC mJ", "WE mJ", "PDR", "hand-overs", "energy reports"),
         panels,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -15,11 +14,10 @@ from holdfast.sim.energy import TRANSMIT
 from holdfast.sim.metrics import relative
 from holdfast.sim.report.style import new_figure
 
-from ..experiment import Claim, Drawing
+from ..experiment import Drawing, Judged
 from . import place
-from .air import CLEAR, NOISE, radio
 from .air import printed as printed_air
-from .measure import RESTS, Measured, Moment, Point, by_node
+from .measure import RESTS, Measured, Point, by_node, point
 from .report import Design, experiment
 from .study import Study
 from .tinydds_modes import MODES, STEP
@@ -39,18 +37,15 @@ RULES = {
 
 def points(full: bool) -> list[Point]:
     return [
-        Point(
-            (("rendezvous", where), ("mode", mode)),
-            partial(
-                setups.modes,
-                mode,
-                2 * SECOND,
-                FULL,
-                table=table,
-                duration=(1000 if full else 500) * SECOND,
-                **radio(STEP),
-            ),
-            (Moment(0, NOISE[CLEAR]),),
+        point(
+            {"rendezvous": where, "mode": mode},
+            setups.modes,
+            mode,
+            2 * SECOND,
+            FULL,
+            table=table,
+            duration=(1000 if full else 500) * SECOND,
+            step=STEP,
         )
         for where, table in place.RENDEZVOUS.items()
         for mode in MODES
@@ -75,7 +70,7 @@ def _full(used: Sequence[float]) -> int:
     return sum(each < FULL_BELOW * max(used) for each in used)
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     ours = {
         f"{where}, {rest}": {
             mode: study.mean(f"full nodes, {rest}", rendezvous=where, mode=mode) for mode in MODES
@@ -91,9 +86,7 @@ def claims(study: Study) -> Sequence[Claim]:
     }
     hottest = {where: _hottest(study, where) for where in place.RENDEZVOUS}
     return [
-        Claim(
-            "full-nodes",
-            RULES["full-nodes"],
+        Judged(
             THESIS,
             ours | sending,
             any(all(abs(found[mode] - THESIS[mode]) <= CLOSE for mode in MODES) for found in ours.values()),
@@ -172,6 +165,7 @@ EXPERIMENT = experiment(
         "where energy is spent  [Energy-aware DDS, Figures 54 to 56]",
         points,
         parameters,
+        RULES,
         claims,
         (*(f"{what}, {rest}" for rest in RESTS for what in ("full nodes", "mJ")), "full nodes, sending only"),
         lambda _: (),

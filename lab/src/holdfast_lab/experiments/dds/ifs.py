@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL
 from holdfast.runtimes.sensornet import setups
 
-from ..experiment import Claim, Table
-from .air import CLEAR, NOISE, NOISY, printed, radio
-from .measure import Moment, Point
+from ..experiment import Judged, Table
+from .air import CLEAR, NOISY, printed
+from .measure import Point, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
 
@@ -32,18 +31,14 @@ RULES = {
 
 def points(full: bool) -> list[Point]:
     return [
-        Point(
-            (("air", air), ("level", name), ("IPI s", ipi), ("IFS", scheduled)),
-            partial(
-                setups.rtdds_load,
-                25,
-                ipi * SECOND,
-                level,
-                duration=(500 if full else 60) * SECOND,
-                ifs=scheduled,
-                **radio(setups.SPACING),
-            ),
-            (Moment(0, NOISE[air]),),
+        point(
+            {"air": air, "level": name, "IPI s": ipi, "IFS": scheduled},
+            setups.rtdds_load,
+            25,
+            ipi * SECOND,
+            level,
+            duration=(500 if full else 60) * SECOND,
+            ifs=scheduled,
         )
         for air in AIRS
         for name, level in LEVELS.items()
@@ -52,7 +47,7 @@ def points(full: bool) -> list[Point]:
     ]
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     def ratio(quantity: str, level: str, air: str, ipi: int, better: bool) -> float:
         """The value of the better schedule over that of the other, or the other way round."""
         means = [
@@ -78,9 +73,7 @@ def claims(study: Study) -> Sequence[Claim]:
         ("delay-2.4x", 2.4, "EED ms", "FRQoS", False, means("EED ms")),
     )
     return [
-        Claim(
-            id,
-            RULES[id],
+        Judged(
             paper,
             {f"{air}, IPI {ipi}": ratio(quantity, level, air, ipi, better) for air in AIRS for ipi in IPIS},
             abs(ratio(quantity, level, CLEAR, 5, better) / paper - 1) <= TOLERANCE,
@@ -122,12 +115,12 @@ def _ratios(study: Study) -> list[Table]:
             ("claim", "thesis", "clear", "noisy"),
             [
                 (
-                    claim.id,
+                    id,
                     claim.paper,
                     f"{claim.ours['clear, IPI 5']:.2f}",
                     f"{claim.ours['noisy, IPI 5']:.2f}",
                 )
-                for claim in claims(study)
+                for id, claim in zip(RULES, claims(study), strict=True)
             ],
         )
     ]
@@ -159,6 +152,7 @@ EXPERIMENT = experiment(
         "interference-free scheduling  [Energy-aware DDS, Figure 30]",
         points,
         parameters,
+        RULES,
         claims,
         ("PDR", "ReTx/msg", "EED ms", "DMR"),
         panels,

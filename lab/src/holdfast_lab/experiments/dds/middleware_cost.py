@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.sensornet import setups
 
-from ..experiment import Claim
-from .air import CLEAR, NOISE, NOISY, TINYOS, TINYOS_FOR_DYMO, printed, radio
-from .measure import RESTS, Moment, Point
+from ..experiment import Judged
+from .air import CLEAR, NOISY, TINYOS, TINYOS_FOR_DYMO, printed
+from .measure import RESTS, Point, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
 
@@ -38,16 +37,14 @@ RULES = {
 
 def points(full: bool) -> list[Point]:
     return [
-        Point(
-            (("air", air), ("links", links), ("arm", arm), ("IPI s", ipi)),
-            partial(
-                setups.middleware_cost,
-                arm == "TinyDDS",
-                ipi * SECOND,
-                duration=(5000 if full else 1000) * SECOND,
-                **radio(STEP, mac),
-            ),
-            (Moment(0, NOISE[air]),),
+        point(
+            {"air": air, "links": links, "arm": arm, "IPI s": ipi},
+            setups.middleware_cost,
+            arm == "TinyDDS",
+            ipi * SECOND,
+            duration=(5000 if full else 1000) * SECOND,
+            step=STEP,
+            mac=mac,
         )
         for air in AIRS
         for links, mac in LINKS.items()
@@ -56,7 +53,7 @@ def points(full: bool) -> list[Point]:
     ]
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     return [_pdr(study), _delay(study), _energy(study)]
 
 
@@ -64,7 +61,7 @@ def _at(air: str, arm: str, ipi: int, links: str = "acknowledge") -> dict[str, A
     return {"air": air, "links": links, "arm": arm, "IPI s": ipi}
 
 
-def _pdr(study: Study) -> Claim:
+def _pdr(study: Study) -> Judged:
     def lower(air: str, links: str) -> float:
         return fmean(
             study.mean("PDR", **_at(air, "baseline", ipi, links))
@@ -73,9 +70,7 @@ def _pdr(study: Study) -> Claim:
         )
 
     bare = {air: {arm: study.mean("PDR", **_at(air, arm, 6, "do not")) for arm in ARMS} for air in AIRS}
-    return Claim(
-        "pdr-10%-lower",
-        RULES["pdr-10%-lower"],
+    return Judged(
         0.1,
         {f"lower by, {air}, links {links}": lower(air, links) for air in AIRS for links in LINKS},
         0.05 <= lower(CLEAR, "acknowledge") <= 0.15,
@@ -94,7 +89,7 @@ def _pdr(study: Study) -> Claim:
     )
 
 
-def _delay(study: Study) -> Claim:
+def _delay(study: Study) -> Judged:
     added = {
         air: {
             ipi: study.mean("EED ms", **_at(air, "TinyDDS", ipi))
@@ -105,9 +100,7 @@ def _delay(study: Study) -> Claim:
     }
     clear = added[CLEAR]
     base = study.mean("EED ms", **_at(CLEAR, "baseline", 2))
-    return Claim(
-        "delay-60-80ms",
-        RULES["delay-60-80ms"],
+    return Judged(
         {"IPI 2": 80, "IPI 10": 60},
         {f"added ms, {air}, IPI {ipi}": added[air][ipi] for air in AIRS for ipi in (2, 10)},
         45 <= clear[10] <= 75 and 60 <= clear[2] <= 100,
@@ -122,7 +115,7 @@ def _delay(study: Study) -> Claim:
     )
 
 
-def _energy(study: Study) -> Claim:
+def _energy(study: Study) -> Judged:
     ratios = {
         f"{rest}, {air}, IPI {ipi}": study.mean(f"mJ, {rest}", **_at(air, "TinyDDS", ipi))
         / study.mean(f"mJ, {rest}", **_at(air, "baseline", ipi))
@@ -136,9 +129,7 @@ def _energy(study: Study) -> Claim:
         for air in AIRS
     }
     used = study.mean("mJ, listening", **_at(CLEAR, "TinyDDS", 2)) / INITIAL_MJ
-    return Claim(
-        "energy",
-        RULES["energy"],
+    return Judged(
         1.43,
         ratios,
         any(abs(ratios[f"{rest}, {CLEAR}, IPI 2"] - 1.43) <= 0.15 for rest in RESTS),
@@ -190,6 +181,7 @@ EXPERIMENT = experiment(
         "what a middleware costs  [Energy-aware DDS, Figures 22, 23 and 25]",
         points,
         parameters,
+        RULES,
         claims,
         ("PDR", "EED ms", "frames", "mJ, sleeping", "mJ, listening"),
         panels,

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.sim.report.style import new_figure
 
-from ..experiment import Claim, Drawing, Experiment, Progress, Result, Row, Table
+from ..experiment import Claim, Drawing, Experiment, Judged, Progress, Result, Row, Table, judged
 from ..journal import place
 from ..study import Kept, Spread, conduct, on_spark
 from .measure import Extra, Point, measure, nothing
@@ -74,7 +74,9 @@ class Design:
     points: Callable[[bool], Sequence[Point]]
     """Which, in the default and in the full run."""
     parameters: Callable[[bool], Mapping[str, Any]]
-    claims: Callable[[Study], Sequence[Claim]]
+    rules: Mapping[str, str]
+    """What is claimed, and how it is judged, by the claim's name."""
+    verdicts: Callable[[Study], Sequence[Judged]]
     quantities: Sequence[str]
     """What the rows hold."""
     panels: Callable[[Study], Sequence[Panel]]
@@ -84,6 +86,9 @@ class Design:
     more_tables: Callable[[Study], Sequence[Table]] = field(default=lambda _: ())
     draw: Callable[[Study], Drawing] | None = None
     """A figure of its own, in place of the panels."""
+
+    def claims(self, study: Study) -> tuple[Claim, ...]:
+        return judged(self.rules, self.verdicts(study))
 
 
 def experiment(design: Design) -> Experiment:
@@ -107,7 +112,7 @@ def run(design: Design, _: Path | None, full: bool, progress: Progress, effort: 
             "runs for each point": f"{seeds}, seeds 1 to {seeds}; ± is the standard deviation",
         },
         [_row(design, study, dict(key)) for key in study.runs],
-        tuple(design.claims(study)),
+        design.claims(study),
         study,
     )
 

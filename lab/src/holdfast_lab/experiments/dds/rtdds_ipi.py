@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import FULL
 from holdfast.runtimes.sensornet import setups
 
-from ..experiment import Claim
-from .air import CLEAR, NOISE, NOISY, printed, radio
-from .measure import Moment, Point
+from ..experiment import Judged
+from .air import CLEAR, NOISY, printed
+from .measure import Point, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
 
@@ -37,36 +36,30 @@ def points(full: bool) -> list[Point]:
         if full or air == CLEAR or publishers == 25
     ]
     return [
-        Point(
-            (("air", air), ("publishers", publishers), ("IPI s", ipi)),
-            partial(
-                setups.rtdds_load,
-                publishers,
-                ipi * SECOND,
-                FULL,
-                duration=(500 if full else 200) * SECOND,
-                **radio(setups.SPACING),
-            ),
-            (Moment(0, NOISE[air]),),
+        point(
+            {"air": air, "publishers": publishers, "IPI s": ipi},
+            setups.rtdds_load,
+            publishers,
+            ipi * SECOND,
+            FULL,
+            duration=(500 if full else 200) * SECOND,
         )
         for air, publishers, ipi in wanted
     ]
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     return [_five(study), _one(study)]
 
 
-def _five(study: Study) -> Claim:
+def _five(study: Study) -> Judged:
     def slow(at: Mapping[str, Any]) -> bool:
         return bool(at["IPI s"] == 5)
 
     dropped, delivered = max(study.every("DMR", slow)), min(study.every("PDR", slow))
     delay = {air: study.mean("EED ms", **{"air": air, "publishers": 25, "IPI s": 5}) for air in AIRS}
     redundant = {air: study.mean("Rd/msg", **{"air": air, "publishers": 25, "IPI s": 5}) for air in AIRS}
-    return Claim(
-        "ipi5-zero-drops",
-        RULES["ipi5-zero-drops"],
+    return Judged(
         {"DMR": 0, "PDR": 1},
         {"largest DMR": dropped, "least PDR": delivered},
         dropped == 0 and delivered == 1,
@@ -77,7 +70,7 @@ def _five(study: Study) -> Claim:
     )
 
 
-def _one(study: Study) -> Claim:
+def _one(study: Study) -> Judged:
     found = {
         air: {
             name: study.mean(name, **{"air": air, "publishers": 25, "IPI s": 1})
@@ -85,9 +78,7 @@ def _one(study: Study) -> Claim:
         }
         for air in AIRS
     }
-    return Claim(
-        "ipi1-60%-drops",
-        RULES["ipi1-60%-drops"],
+    return Judged(
         {"DMR": 0.6, "ReTx/msg": 8},
         found,
         0.5 <= found[CLEAR]["DMR"] <= 0.7,
@@ -128,6 +119,7 @@ EXPERIMENT = experiment(
         "full reliability under load  [Energy-aware DDS, Figure 32]",
         points,
         parameters,
+        RULES,
         claims,
         ("PDR", "Rd/msg", "EED ms", "DMR", "ReTx/msg"),
         panels,

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.level import BEST_EFFORT
+from holdfast.protocols.dds.level import BEST_EFFORT, Level
 from holdfast.protocols.dds.level import partial as above
 from holdfast.runtimes.sensornet import setups
-from holdfast.runtimes.sensornet.scenario import Scenario
 
-from ..experiment import Claim
-from .air import CLEAR, NOISE, NOISY, printed, radio
-from .measure import Moment, Point
+from ..experiment import Judged
+from .air import CLEAR, NOISY, printed
+from .measure import Point, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
 
@@ -40,46 +37,31 @@ RULES = {
 
 
 def points(full: bool) -> list[Point]:
-    seconds = 500 if full else 100
     five = [(air, 5, share, ipi) for air in AIRS for ipi in IPIS for share in SHARES]
     crowd = [(NOISY, CROWD, share, 1) for share in (SHARES[1:] if full else (20, 60, 80, 100))]
-    levels = [_point(air, publishers, share, ipi, seconds) for air, publishers, share, ipi in five + crowd]
-    plain = [
-        Point(
-            (("air", air), ("publishers", 5), ("IPI s", ipi), ("FR %", BEQOS)),
-            partial(
-                setups.rtdds_load,
-                5,
-                ipi * SECOND,
-                BEST_EFFORT,
-                duration=seconds * SECOND,
-                **radio(setups.SPACING),
-            ),
-            (Moment(0, NOISE[air]),),
+    plain = [(air, 5, BEQOS, ipi) for air in AIRS for ipi in IPIS]
+    cells: list[tuple[str, int, int | str, int]] = [*five, *crowd, *plain]
+    return [
+        point(
+            {"air": air, "publishers": publishers, "IPI s": ipi, "FR %": share},
+            setups.rtdds_load,
+            publishers,
+            ipi * SECOND,
+            _level(share),
+            duration=(500 if full else 100) * SECOND,
         )
-        for air in AIRS
-        for ipi in IPIS
+        for air, publishers, share, ipi in cells
     ]
-    return [*levels, *plain]
 
 
-def _point(air: str, publishers: int, share: int, ipi: int, seconds: int) -> Point:
-    return Point(
-        (("air", air), ("publishers", publishers), ("IPI s", ipi), ("FR %", share)),
-        partial(
-            shared, publishers, share / 100, ipi * SECOND, duration=seconds * SECOND, **radio(setups.SPACING)
-        ),
-        (Moment(0, NOISE[air]),),
-    )
+def _level(share: int | str) -> Level:
+    """Of readings from 0 to 1 a share exceeds the threshold of the subscription."""
+    if isinstance(share, str):
+        return BEST_EFFORT
+    return above(1 - share / 100 if share < 100 else -1)
 
 
-def shared(publishers: int, share: float, ipi: int, seed: int, **more: Any) -> Scenario:
-    """Readings from 0 to 1, of which a share exceeds the threshold of the subscription."""
-    threshold = above(1 - share if share < 1 else -1)
-    return setups.rtdds_load(publishers, ipi, threshold, seed, **more)
-
-
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     return [_drops(study), _linear(study), _best_effort(study)]
 
 
@@ -87,7 +69,7 @@ def _dmr(study: Study, air: str, share: int, ipi: int = 1, publishers: int = 5) 
     return study.mean("DMR", **{"air": air, "publishers": publishers, "IPI s": ipi, "FR %": share})
 
 
-def _drops(study: Study) -> Claim:
+def _drops(study: Study) -> Judged:
     ours = {
         air: {
             "100 %": _dmr(study, air, 100),
@@ -101,9 +83,7 @@ def _drops(study: Study) -> Claim:
     retx = {
         air: study.mean("ReTx/msg", **{"air": air, "publishers": 5, "IPI s": 1, "FR %": 100}) for air in AIRS
     }
-    return Claim(
-        "drops-12-to-2%",
-        RULES["drops-12-to-2%"],
+    return Judged(
         {"100 %": 0.12, "20 %": 0.02, "100 %, IPI 5": 0},
         {**ours, f"{CROWD} publishers, noisy": crowd},
         0.08 <= clear["100 %"] <= 0.16 and clear["20 %"] <= 0.04 and clear["100 %, IPI 5"] == 0,
@@ -114,7 +94,7 @@ def _drops(study: Study) -> Claim:
     )
 
 
-def _linear(study: Study) -> Claim:
+def _linear(study: Study) -> Judged:
     few = {share: _dmr(study, NOISY, share) for share in SHARES[1:]}
     many = {
         share: _dmr(study, NOISY, share, publishers=CROWD)
@@ -123,9 +103,7 @@ def _linear(study: Study) -> Claim:
     }
     judged = few if any(few.values()) else many
     fit = _explained(list(judged.items())) if any(judged.values()) else None
-    return Claim(
-        "near-linear",
-        RULES["near-linear"],
+    return Judged(
         "almost linear",
         {"DMR by share": judged, "variance explained": fit},
         None if fit is None else fit >= 0.9,
@@ -146,7 +124,7 @@ def _explained(points: Sequence[tuple[float, float]]) -> float:
     return float(corrcoef([x for x, _ in points], [y for _, y in points])[0, 1] ** 2)
 
 
-def _best_effort(study: Study) -> Claim:
+def _best_effort(study: Study) -> Judged:
     def delivered(air: str, ipi: int, share: int | str) -> list[float]:
         return study.values("delivered", **{"air": air, "publishers": 5, "IPI s": ipi, "FR %": share})
 
@@ -155,9 +133,7 @@ def _best_effort(study: Study) -> Claim:
 
     apart = {air: abs(pdr(air, 1) - pdr(air, 5)) for air in AIRS}
     same = all(delivered(air, ipi, 0) == delivered(air, ipi, BEQOS) for air in AIRS for ipi in IPIS)
-    return Claim(
-        "0%-equals-BE",
-        RULES["0%-equals-BE"],
+    return Judged(
         "the same",
         {
             "the same messages": same,
@@ -201,6 +177,7 @@ EXPERIMENT = experiment(
         "partial reliability  [Energy-aware DDS, Figure 33]",
         points,
         parameters,
+        RULES,
         claims,
         ("PDR", "ReTx", "EED ms", "DMR"),
         panels,

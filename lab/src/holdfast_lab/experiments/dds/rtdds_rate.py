@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import FULL
 from holdfast.runtimes.sensornet import setups
 
-from ..experiment import Claim
-from .air import CLEAR, NOISE, NOISY, printed, radio
-from .measure import Moment, Point
+from ..experiment import Judged
+from .air import CLEAR, NOISY, printed
+from .measure import Point, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
 
@@ -47,29 +46,28 @@ RULES = {
 
 def points(_: bool) -> list[Point]:
     return [
-        Point(
-            (("air", air), ("IPI s", ipi)),
-            partial(
-                setups.rtdds_load, 25, ipi * SECOND, FULL, duration=seconds * SECOND, **radio(setups.SPACING)
-            ),
-            (Moment(0, NOISE[air]),),
+        point(
+            {"air": air, "IPI s": ipi},
+            setups.rtdds_load,
+            25,
+            ipi * SECOND,
+            FULL,
+            duration=seconds * SECOND,
         )
         for air in AIRS
         for ipi, seconds in SECONDS.items()
     ]
 
 
-def claims(study: Study) -> Sequence[Claim]:
-    return [_column(study, id, quantity) for id, (quantity, _) in COLUMNS.items()]
+def claims(study: Study) -> Sequence[Judged]:
+    return [_column(study, quantity) for quantity, _ in COLUMNS.values()]
 
 
-def _column(study: Study, id: str, quantity: str) -> Claim:
+def _column(study: Study, quantity: str) -> Judged:
     printed_values = TABLE[quantity]
     ours = {air: {ipi: study.mean(quantity, **{"air": air, "IPI s": ipi}) for ipi in SECONDS} for air in AIRS}
     close = 0.0 if quantity in EXACT else CLOSE
-    return Claim(
-        id,
-        RULES[id],
+    return Judged(
         {f"IPI {ipi}": value for ipi, value in printed_values.items()},
         {f"{air}, IPI {ipi}": value for air in AIRS for ipi, value in ours[air].items()},
         all(abs(ours[CLEAR][ipi] - value) <= close * value for ipi, value in printed_values.items()),
@@ -84,7 +82,7 @@ WHY: Mapping[str, Mapping[bool | None, str]] = {
     "DMR": {True: "Writers retransmit without end, and rings do not fill."},
     "EED ms": {
         False: "At a message a minute the delay is the thesis': a few hops, and a timeout of 400 ms for "
-        "message that is lost on its way. At IPI 5 it is not 5 s, because there are not nine "
+        "every message that is lost on its way. At IPI 5 it is not 5 s, because there are not nine "
         "retransmissions: 25 messages in five seconds do not fill this channel, and the two rows are alike."
     },
     "ReTx/msg": {
@@ -128,6 +126,7 @@ EXPERIMENT = experiment(
         "high and low rates  [Energy-aware DDS, Table 6]",
         points,
         parameters,
+        RULES,
         claims,
         ("issued", "PDR", "EED ms", "ReTx/msg", "DMR", "Rd/msg"),
         panels,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from holdfast.model.instant import MILLISECOND, SECOND
 from holdfast.runtimes.sensornet import setups
 
-from ..experiment import Claim
-from .air import CLEAR, NOISE, NOISY, printed, radio
-from .measure import Moment, Point
+from ..experiment import Judged
+from .air import CLEAR, NOISY, printed
+from .measure import Point, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
 
@@ -32,16 +31,12 @@ RULES = {
 
 def points(full: bool) -> list[Point]:
     return [
-        Point(
-            (("air", air), ("hops", hops), ("RTO ms", rto)),
-            partial(
-                setups.rtdds_rto,
-                rto * MILLISECOND,
-                hops // 2,
-                duration=(500 if full else 150) * SECOND,
-                **radio(setups.SPACING),
-            ),
-            (Moment(0, NOISE[air]),),
+        point(
+            {"air": air, "hops": hops, "RTO ms": rto},
+            setups.rtdds_rto,
+            rto * MILLISECOND,
+            hops // 2,
+            duration=(500 if full else 150) * SECOND,
         )
         for air in AIRS
         for hops in (HOPS if full else HOPS[::2])
@@ -49,19 +44,17 @@ def points(full: bool) -> list[Point]:
     ]
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     return [_no_drops(study), _six_hops(study), _fewer(study)]
 
 
-def _no_drops(study: Study) -> Claim:
+def _no_drops(study: Study) -> Judged:
     def largest(air: str) -> float:
         return max(study.every("DMR", lambda at: at["air"] == air and at["RTO ms"] <= 400))
 
     worst = {air: largest(air) for air in AIRS}
     slow = {air: study.mean("DMR", **{"air": air, "hops": 10, "RTO ms": 1000}) for air in AIRS}
-    return Claim(
-        "no-drops-200-400",
-        RULES["no-drops-200-400"],
+    return Judged(
         0,
         {f"largest DMR, {air}": dmr for air, dmr in worst.items()},
         not any(worst.values()),
@@ -74,7 +67,7 @@ def _no_drops(study: Study) -> Claim:
     )
 
 
-def _six_hops(study: Study) -> Claim:
+def _six_hops(study: Study) -> Judged:
     def near(air: str, quantity: str) -> list[float]:
         return study.every(quantity, lambda at: at["air"] == air and at["hops"] <= 6)
 
@@ -86,9 +79,7 @@ def _six_hops(study: Study) -> Claim:
         for air in AIRS
     }
     at_400 = study.mean("EED ms", **{"air": NOISY, "hops": 6, "RTO ms": 400})
-    return Claim(
-        "six-hops-100%",
-        RULES["six-hops-100%"],
+    return Judged(
         {"PDR": 1, "DMR": 0, "delay": "ms"},
         {f"{air}, worst": worst for air, worst in found.items()},
         all(each["PDR"] == 1 and each["DMR"] == 0 and each["delay ms"] < 1000 for each in found.values()),
@@ -98,7 +89,7 @@ def _six_hops(study: Study) -> Claim:
     )
 
 
-def _fewer(study: Study) -> Claim:
+def _fewer(study: Study) -> Judged:
     def at(air: str, rto: int, quantity: str) -> tuple[float, float]:
         where = {"air": air, "hops": 10, "RTO ms": rto}
         return study.mean(quantity, **where), study.deviation(quantity, **where)
@@ -108,9 +99,7 @@ def _fewer(study: Study) -> Claim:
         return short - long > s + t and abs(at(air, 200, "PDR")[0] - at(air, 400, "PDR")[0]) < 0.01
 
     trip = study.mean("EED ms", **{"air": CLEAR, "hops": 10, "RTO ms": 400})
-    return Claim(
-        "400-fewer-retx",
-        RULES["400-fewer-retx"],
+    return Judged(
         "400 ms lower than 200 ms",
         {f"{air}, {rto} ms": at(air, rto, "ReTx/msg")[0] for air in AIRS for rto in (200, 400)},
         any(map(fewer, AIRS)),
@@ -153,6 +142,7 @@ EXPERIMENT = experiment(
         "retransmission timeout and hops  [Energy-aware DDS, Figure 31]",
         points,
         parameters,
+        RULES,
         claims,
         ("PDR", "ReTx/msg", "EED ms", "DMR"),
         panels,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,9 @@ from holdfast.runtimes.sensornet.conditions import on_motes
 from holdfast.runtimes.sensornet.scenario import Scenario, Subscription
 
 from ..data import locate
-from ..experiment import Claim, Progress, Result
-from .air import CLEAR, NOISE, NOISY, printed, radio
-from .measure import RESTS, Moment, Point
+from ..experiment import Judged, Progress, Result
+from .air import CLEAR, NOISY, printed
+from .measure import RESTS, Point, point
 from .report import Design, Line, Panel, experiment, run
 from .rooms import (
     BEGIN,
@@ -95,18 +94,10 @@ def monitored(arm: str, trace: Trace, seed: int, **more: Any) -> Scenario:
 
 
 def points(trace: Trace) -> list[Point]:
-    return [
-        Point(
-            (("air", air), ("arm", arm)),
-            partial(monitored, arm, trace, **radio(STEP)),
-            (Moment(0, NOISE[air]),),
-        )
-        for air in AIRS
-        for arm in ARMS
-    ]
+    return [point({"air": air, "arm": arm}, monitored, arm, trace, step=STEP) for air in AIRS for arm in ARMS]
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     def mean(quantity: str, air: str, arm: str = STATES) -> float:
         return study.mean(quantity, air=air, arm=arm)
 
@@ -125,9 +116,7 @@ def claims(study: Study) -> Sequence[Claim]:
     traffic = (mean("mJ, sleeping", CLEAR) - resting) / (mean("mJ, sleeping", CLEAR, reliable) - resting)
     own = "our own design; the thesis leaves it to future work (L1389)"
     return [
-        Claim(
-            "same-answer",
-            RULES["same-answer"],
+        Judged(
             own,
             {"runs in which they are the same": exact == 1.0, "transitions": mean("transitions", CLEAR)},
             exact == 1.0,
@@ -137,9 +126,7 @@ def claims(study: Study) -> Sequence[Claim]:
                 "reading; its transitions then travel with FRQoS, whatever the level of the topic is."
             },
         ),
-        Claim(
-            "messages-saved",
-            RULES["messages-saved"],
+        Judged(
             own,
             {f"frames, share, {air}": value for air, value in share.items()},
             all(value <= 0.1 for value in share.values()),
@@ -150,9 +137,7 @@ def claims(study: Study) -> Sequence[Claim]:
                 "every publisher each time."
             },
         ),
-        Claim(
-            "joules-saved",
-            RULES["joules-saved"],
+        Judged(
             own,
             {f"{rest}, {air}, share": value for (rest, air), value in energy.items()},
             all(energy["sleeping", air] <= 0.5 for air in AIRS),
@@ -164,9 +149,7 @@ def claims(study: Study) -> Sequence[Claim]:
                 "radios may sleep."
             },
         ),
-        Claim(
-            "better-than-best-effort",
-            RULES["better-than-best-effort"],
+        Judged(
             own,
             {
                 air: {
@@ -205,6 +188,7 @@ def design(trace: Trace, hours: int) -> Design:
             "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items()),
             **printed(STEP),
         },
+        RULES,
         claims,
         (
             "frames",

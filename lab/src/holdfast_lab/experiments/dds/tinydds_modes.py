@@ -14,11 +14,11 @@ from holdfast.runtimes.sensornet import setups
 from holdfast.runtimes.sensornet.scenario import Scenario
 from holdfast.sim.chance import stream
 
-from ..experiment import Claim
+from ..experiment import Judged
 from . import place
-from .air import CLEAR, NOISE, NOISY, radio
+from .air import CLEAR, NOISY
 from .air import printed as printed_air
-from .measure import RESTS, Moment, Point
+from .measure import RESTS, Point, point
 from .place import BETWEEN, HASHED
 from .report import Design, Line, Panel, experiment
 from .study import Study
@@ -57,15 +57,16 @@ def points(full: bool) -> list[Point]:
 
 
 def _point(at: tuple[str, str], mode: ModeName, level: str, ipi: int, seconds: int) -> Point:
-    where, air = at
-    if level == JOINING:
-        make, seconds = partial(joining, mode, ipi * SECOND), 60
-    else:
-        make = partial(setups.modes, mode, ipi * SECOND, LEVELS[level])
-    return Point(
-        (("rendezvous", where), ("air", air), ("mode", mode), ("level", level), ("IPI s", ipi)),
-        partial(make, table=place.RENDEZVOUS[where], duration=seconds * SECOND, **radio(STEP)),
-        (Moment(0, NOISE[air]),),
+    joins = level == JOINING
+    make = joining if joins else partial(setups.modes, level=LEVELS[level])
+    return point(
+        _at(mode, ipi, level, at),
+        make,
+        mode,
+        ipi * SECOND,
+        table=place.RENDEZVOUS[at[0]],
+        duration=(60 if joins else seconds) * SECOND,
+        step=STEP,
     )
 
 
@@ -82,7 +83,7 @@ def joining(mode: ModeName, ipi: int, seed: int, **more: Any) -> Scenario:
     )
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     return [_messages(study), _time(study), _no_loss(study), _third(study), _quarter(study)]
 
 
@@ -91,16 +92,14 @@ def _at(mode: str, ipi: int, level: str, at: tuple[str, str] = PLACES[0]) -> dic
     return {"rendezvous": where, "air": air, "mode": mode, "level": level, "IPI s": ipi}
 
 
-def _messages(study: Study) -> Claim:
+def _messages(study: Study) -> Judged:
     found = {
         (at, ipi): [study.mean("discovery messages", **_at(mode, ipi, JOINING, at)) for mode in MODES]
         for at in PLACES
         for ipi in IPIS
     }
     brokered, _, hybrid = found[PLACES[0], 2]
-    return Claim(
-        "discovery-messages-order",
-        RULES["discovery-messages-order"],
+    return Judged(
         "BL ≫ Hy > Def",
         {f"{mode}, IPI 2": value for mode, value in zip(MODES, found[PLACES[0], 2], strict=True)},
         all(bl > 5 * hy and hy > de for de, bl, hy in found.values()),
@@ -112,7 +111,7 @@ def _messages(study: Study) -> Claim:
     )
 
 
-def _time(study: Study) -> Claim:
+def _time(study: Study) -> Judged:
     found = {
         at: {
             ipi: [study.mean("discovery ms", **_at(mode, ipi, JOINING, at)) for mode in MODES] for ipi in IPIS
@@ -121,9 +120,7 @@ def _time(study: Study) -> Claim:
     }
     judged = found[PLACES[0]]
     deviation = {mode: study.deviation("discovery ms", **_at(mode, 10, JOINING)) for mode in MODES}
-    return Claim(
-        "discovery-time-order",
-        RULES["discovery-time-order"],
+    return Judged(
         "Def < BL < Hy",
         {
             f"{', '.join(at)}, IPI {ipi}, ms": dict(zip(MODES, found[at][ipi], strict=True))
@@ -143,12 +140,10 @@ def _time(study: Study) -> Claim:
     )
 
 
-def _no_loss(study: Study) -> Claim:
+def _no_loss(study: Study) -> Judged:
     found = {at: {mode: study.mean("PDR", **_at(mode, 2, "reliable", at)) for mode in MODES} for at in PLACES}
     bare = {mode: study.mean("PDR", **_at(mode, 2, "best effort")) for mode in MODES}
-    return Claim(
-        "no-loss-BL-Hy",
-        RULES["no-loss-BL-Hy"],
+    return Judged(
         "Def < 1, BL = Hy = 1",
         {", ".join(at): pdr for at, pdr in found.items()},
         any(pdr["DefTDDS"] < 0.99 and min(pdr["BLTDDS"], pdr["HyTDDS"]) >= 0.999 for pdr in found.values()),
@@ -160,7 +155,7 @@ def _no_loss(study: Study) -> Claim:
     )
 
 
-def _third(study: Study) -> Claim:
+def _third(study: Study) -> Judged:
     def saved(mode: str, rest: str, at: tuple[str, str], ipi: int = 2) -> float:
         ours, brokered = (
             study.mean(f"mJ, {rest}", **_at(each, ipi, "reliable", at)) for each in (mode, "DefTDDS")
@@ -173,9 +168,7 @@ def _third(study: Study) -> Claim:
         for rest in RESTS
     }
     judged = [ours[f"{', '.join(PLACES[0])}, {rest}"] for rest in RESTS]
-    return Claim(
-        "energy-third",
-        RULES["energy-third"],
+    return Judged(
         "nearly a third saved",
         ours,
         any(all(0.2 <= share <= 0.45 for share in each.values()) for each in judged),
@@ -191,7 +184,7 @@ def _third(study: Study) -> Claim:
     )
 
 
-def _quarter(study: Study) -> Claim:
+def _quarter(study: Study) -> Judged:
     ipis = sorted({dict(key)["IPI s"] for key in study.where(level="reliable")})
 
     def mcu(mode: str, ipi: int, rest: str) -> float:
@@ -205,9 +198,7 @@ def _quarter(study: Study) -> Claim:
         rest: max(abs(mcu(mode, 2, rest) / mcu(mode, 10, rest) - 1) for mode in MODES) for rest in RESTS
     }
     on = ratios["listening"]
-    return Claim(
-        "mcu-quarter",
-        RULES["mcu-quarter"],
+    return Judged(
         0.25,
         {
             **{f"ratio, {rest}": [min(each), max(each)] for rest, each in ratios.items()},
@@ -262,6 +253,7 @@ EXPERIMENT = experiment(
         "with, without and half a broker  [Energy-aware DDS, Figures 43 to 53]",
         points,
         parameters,
+        RULES,
         claims,
         (
             *("PDR", "EED ms", "ReTx/msg", "discovery ms", "discovery messages"),

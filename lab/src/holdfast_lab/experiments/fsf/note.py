@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from statistics import fmean
 
-from .grid import Exhibit, Grid, Measured, covered, publication_load, recall, subscription_load
+from .grid import (
+    Exhibit,
+    Grid,
+    between_routers,
+    covered,
+    in_stations,
+    publication_load,
+    recall,
+    subscription_load,
+)
 from .setting import CENTRALIZED, FSF, MULTI_JOIN, NAIVE, PLACEMENT
 
 
@@ -84,14 +93,6 @@ WHY: Mapping[str, Mapping[bool | None, str]] = {
         "subscription that wants it from the first link on."
     },
 }
-
-
-def between_routers(run: Measured) -> float:
-    return run.between_routers
-
-
-def in_stations(run: Measured) -> float:
-    return run.subscription_load - run.between_routers
 
 
 def _varied(exhibit: Exhibit, about: str, said: Callable[[Grid], str]) -> str:

@@ -28,7 +28,7 @@ def run(_: Path | None, full: bool, progress: Progress) -> Result:
 
     measured = conduct(measured_in, singly(NETWORKS, shown), progress)
     rows = [_row(network, found) for network, found in measured.items()]
-    return Result(NAME, _parameters(full), rows, tuple(claims(measured)))
+    return Result(NAME, _parameters(full), rows, claims(measured))
 
 
 def publishers(network: FanOuts) -> list[tuple[int, ...]]:

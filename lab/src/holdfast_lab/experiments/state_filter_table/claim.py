@@ -179,7 +179,7 @@ WHY: Mapping[str, Mapping[bool | None, str]] = {
     "accounting": {
         True: "The table says more than it spells out. 10 scoping filters for 10 subscriptions, 11 covered "
         "publishers and 27 source-side filters leave one field only: regions of 3, 3, 3 and 2 sensors, with "
-        "and 3 subscribers. Then 22 = 11·2, 8 = 4·2 and 20 = 10·2 fit one condition for each subscriber, "
+        "7 and 3 subscribers. Then 22 = 11·2, 8 = 4·2 and 20 = 10·2 fit one condition for each subscriber, "
         "with all thresholds of a region crossed at one reading; our plateau shows it."
     },
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..experiment import Claim
+from ..experiment import Claim, Judged, judged
 from .workload import SERIES
 
 
@@ -48,14 +48,12 @@ def share(grid: Grid, cell: Cell) -> float:
     return grid[cell].merged / cell.subscriptions
 
 
-def claims(grid: Grid) -> Iterator[Claim]:
+def claims(grid: Grid) -> tuple[Claim, ...]:
     """The claims, judged."""
-    yield _zipf(grid)
-    yield _uniform(grid)
-    yield _dimensions(grid)
+    return judged(RULES, [_zipf(grid), _uniform(grid), _dimensions(grid)])
 
 
-def _zipf(grid: Grid) -> Claim:
+def _zipf(grid: Grid) -> Judged:
     series = SERIES[0]
     shares = {
         k: [share(grid, Cell(series.name, d, k, series.most)) for d in series.dimensions]
@@ -66,9 +64,7 @@ def _zipf(grid: Grid) -> Claim:
         abs(a - b) <= 0.1 for some in shares.values() for a, b in zip(some, one, strict=True)
     )
     small = [share(grid, Cell(series.name, series.dimensions[-1], k, 512)) for k in series.attributes]
-    return Claim(
-        "zipf-reduces",
-        RULES["zipf-reduces"],
+    return Judged(
         "strong; about the same; slightly more",
         {f"up to {k}" if k > 1 else "one": f"{min(s):.2%} to {max(s):.2%}" for k, s in shares.items()},
         holds,
@@ -77,13 +73,13 @@ def _zipf(grid: Grid) -> Claim:
         {
             True: "One wide range soon covers each of the popular dimensions, and swallows whatever mentions "
             "them; a subscription with two attributes has two chances. How much goes depends on how many "
-            "are for each dimension: while they are few, more attributes leave a little less, as the "
+            "there are for each dimension: while they are few, more attributes leave a little less, as the "
             "document says; in the end they leave a little more."
         },
     )
 
 
-def _uniform(grid: Grid) -> Claim:
+def _uniform(grid: Grid) -> Judged:
     series = SERIES[1]
     shares = {cell: share(grid, cell) for cell in grid if cell.series == series.name}
     enough = [cell for cell, part in shares.items() if part >= 0.8]
@@ -92,9 +88,7 @@ def _uniform(grid: Grid) -> Claim:
     crowded = Cell(series.name, series.dimensions[0], 1, series.most)
     same = [Cell(series.name, d, 1, d) for d in series.dimensions]
     beside = [share(grid, cell._replace(series=SERIES[0].name)) for cell in same if cell.dimensions <= 512]
-    return Claim(
-        "uniform-little",
-        RULES["uniform-little"],
+    return Judged(
         "little overlap",
         {
             "at least four fifths left": f"at {len(enough)} of {len(shares)} points",
@@ -115,16 +109,14 @@ def _uniform(grid: Grid) -> Claim:
     )
 
 
-def _dimensions(grid: Grid) -> Claim:
+def _dimensions(grid: Grid) -> Judged:
     lines = {
         (series.name, k): [grid[Cell(series.name, d, k, series.most)].merged for d in series.dimensions]
         for series in SERIES
         for k in series.attributes
     }
     grows = {line: all(a < b for a, b in pairwise(left)) for line, left in lines.items()}
-    return Claim(
-        "dimensions",
-        RULES["dimensions"],
+    return Judged(
         "fewer reductions",
         {
             f"{name}, {f'up to {k}' if k > 1 else 'one'}": [round(n, 1) for n in left]

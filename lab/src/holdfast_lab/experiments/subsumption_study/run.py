@@ -29,9 +29,7 @@ def run(_: Path | None, full: bool, progress: Progress) -> Result:
     }
     parts = conduct(lambda cell: measure(*cell, range(seeds)), rounds, progress)
     grid = {cell: left for part in parts.values() for cell, left in part.items()}
-    return Result(
-        NAME, _parameters(seeds), [_row(*point) for point in grid.items()], tuple(claims(grid)), grid
-    )
+    return Result(NAME, _parameters(seeds), [_row(*point) for point in grid.items()], claims(grid), grid)
 
 
 def measure(series: Series, dimensions: int, attributes: int, seeds: range) -> Grid:

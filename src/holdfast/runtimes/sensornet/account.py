@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
-from ...lang.condition import Condition
-from ...model.event import Event, Notification, Status, Transition
+from ...model.event import Event, Notification, Status
 from ...model.instant import MILLISECOND, Instant
-from ...model.topic import Topic
 from ...sim.frame import NodeId
 from ...sim.statistics import percentile, ratio
 from .conditions import Watch
 
 Row = dict[str, Any]
+Key = tuple[str | None, str, Instant, Status]
+"""What tells deliveries of a subscription apart: scope, source, time, status."""
 
 WAITING, ON_THE_WAY, LOST = "waiting at its publisher", "on the way", "lost on the way"
 IN_FLIGHT = (WAITING, ON_THE_WAY)
@@ -25,12 +25,13 @@ IN_FLIGHT = (WAITING, ON_THE_WAY)
 
 @dataclass(frozen=True, eq=False)
 class Wish:
-    """A node's wish to know of a condition or, without one, of every event of a topic."""
+    """A node's wish to know: a subscription or, if it is ``plain``, every event of a topic."""
 
     name: str
     node: NodeId
-    topic: Topic
-    condition: Condition | None = None
+    topics: tuple[str, ...]
+    """Whose events it is about."""
+    plain: bool = False
     start: Instant = 0
     stop: Instant | None = None
 
@@ -49,34 +50,51 @@ class Delivery:
 
 @dataclass(slots=True)
 class Expected:
-    """What a wish should be told: its condition over all that was published, at once, without a network."""
+    """What a wish should be told of what was published: at once, and without a network."""
 
     watch: Watch | None
-    deliveries: dict[tuple[str, Instant, Status], Delivery] = field(default_factory=dict)
+    deliveries: dict[Key, Delivery] = field(default_factory=dict)
     unexpected: list[Notification] = field(default_factory=list)
     """What was told and is not so."""
 
     def publish(self, event: Event) -> None:
         """An event of its topic was published."""
-        passed = [Transition(event, "atomic", None)] if self.watch is None else self.watch.react(event)
-        for told in passed:
-            self.deliveries[told.event.source, told.event.time, told.status] = Delivery(told.event)
+        if self.watch is None:
+            self._expect([Notification("", event, "atomic", None, None)])
+        else:
+            self._expect(self.watch.react(event))
+            self._expect(self.watch.advance(event.time))
+
+    def end(self, now: Instant) -> None:
+        """Nothing more will be published."""
+        if self.watch is not None:
+            self._expect(self.watch.advance(now))
+
+    def _expect(self, told: Iterable[Notification]) -> None:
+        for each in told:
+            self.deliveries[_key(each)] = Delivery(each.event)
 
     def told(self, what: Notification, now: Instant) -> None:
         """The subscriber was told something."""
-        delivery = self.deliveries.get((what.event.source, what.event.time, what.status))
+        delivery = self.deliveries.get(_key(what))
         if delivery is None:
             self.unexpected.append(what)
         elif delivery.came is None:
             delivery.came = now
 
 
+def _key(told: Notification) -> Key:
+    return told.scope, told.event.source, told.event.time, told.status
+
+
 class Account:
     """All of it; what was published or sent before ``since`` is left out of what subscriptions cost."""
 
-    def __init__(self, wishes: Iterable[Wish], now: Callable[[], Instant], since: Instant) -> None:
+    def __init__(
+        self, wishes: Mapping[Wish, Watch | None], now: Callable[[], Instant], since: Instant
+    ) -> None:
         self._now, self._since = now, since
-        self.expected = {wish: Expected(Watch.of(wish.condition)) for wish in wishes}
+        self.expected = {wish: Expected(watch) for wish, watch in wishes.items()}
         self.told: list[tuple[Instant, Wish, Notification]] = []
         self.published: list[Event] = []
         self.messages: Counter[str] = Counter()
@@ -90,14 +108,12 @@ class Account:
         """An application has published an event."""
         self.published.append(event)
         for wish, expected in self.expected.items():
-            if wish.topic.name == event.topic and wish.at(event.time):
+            if event.topic in wish.topics and wish.at(event.time):
                 expected.publish(event)
 
     def tell(self, wish: Wish, what: Notification) -> None:
         """A subscriber was told something."""
         self.told.append((self._now(), wish, what))
-        if wish.at(what.event.time):
-            self.expected[wish].told(what, self._now())
 
     def charge(self, names: Iterable[str], kind: str, word: str) -> str:
         """A message of a kind leaves a node for these subscriptions: the cause that it is accounted under."""
@@ -109,6 +125,14 @@ class Account:
         return cause
 
     # What came of it.
+
+    def close(self) -> None:
+        """Nothing more will happen: see what came of what was expected."""
+        for expected in self.expected.values():
+            expected.end(self._now())
+        for time, wish, what in self.told:
+            if wish.at(what.event.time):
+                self.expected[wish].told(what, time)
 
     def rows(self, fate: Callable[[Wish, Event], str], millijoules: Mapping[str, float]) -> list[Row]:
         """A row for each subscription; what serves several is charged to them in equal parts."""
@@ -146,7 +170,7 @@ class Account:
     def _readings(self, wish: Wish) -> int:
         """How many events it is about."""
         return sum(
-            event.topic == wish.topic.name and wish.at(event.time) and event.time >= self._since
+            event.topic in wish.topics and wish.at(event.time) and event.time >= self._since
             for event in self.published
         )
 

@@ -196,23 +196,18 @@ def _wishes(case: Case, placed: Topology) -> list[Wish]:
 
 
 def _wished(definition: Definition, subscriber: Subscriber, where: NodeId) -> list[Wish]:
-    """A condition by its name or, by a topic's, all its events."""
-    topics, conditions = definition.topics, definition.conditions
+    """A subscription by its name or, by a topic's, all its events."""
+    heard = {name: each.listening()[name] for name, each in definition.operators().items()}
     named = (subscriber.to,) if isinstance(subscriber.to, str) else subscriber.to
-    found = []
-    for name in named or conditions:
-        condition = conditions.get(name)
-        if name in conditions and condition is None:
-            raise Fault(f"'{name}' looks at several sensors; states and filters run in a network", ("to",))
-        if condition is None and name not in topics:
-            known = [*conditions, *topics]
+    for name in named:
+        if name not in heard and name not in definition.topics:
+            known = [*heard, *definition.topics]
             hint = did_you_mean(name, known) or (f"There is {', '.join(known)}." if known else None)
             raise Fault(f"the definition has no '{name}'", ("to",), hint=hint)
-        topic = topics[name] if condition is None else condition.topic
-        found.append(Wish(name, where, topic, condition, subscriber.start, subscriber.stop))
-    if not found:
+    if not named and not heard:
         raise Fault("the definition has no subscription", hint="Say with 'to' which topic is wanted.")
-    return found
+    times = subscriber.start, subscriber.stop
+    return [Wish(name, where, heard.get(name, (name,)), name not in heard, *times) for name in named or heard]
 
 
 def _actions(scenario: Scenario, placed: Topology) -> list[tuple[Instant, Callable[[Network], None]]]:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ...model.event import Event, Notification, Value
+from ...model.event import Event, Value
 from ...model.instant import Duration, Instant
 from ...protocols.cbps.broker import Broker
 from ...protocols.cbps.bundle import is_losable, kind_of
 from ...protocols.cbps.client import (
     Client,
     Heard,
+    Submit,
     Told,
     Unknown,
     Unsent,
@@ -42,6 +43,7 @@ from .family import Charged, Scene, when_wished
 from .fault import Fault, at
 from .mote import BROKER, PUBLISHER, SUBSCRIBER, Mote, State
 from .nodes import Named, Some, node, several
+from .sink import Sinks
 from .spanning import Pair, best_ways, nearest, require_tree
 
 UNSENT = "its publisher had no connection"
@@ -90,11 +92,13 @@ class Overlay:
         )
         self._texts: dict[str, str] = {}
         self._conditions: dict[str, Condition] = {}
-        for wish in scene.wishes:
-            if wish.condition is not None:
-                text, condition = travelling(scene.definition, wish.condition)
-                self._texts[wish.name], self._conditions[text] = text, condition
-        self._wishes = {(wish.node, wish.name): wish for wish in scene.wishes}
+        wanted = {wish.name for wish in scene.wishes if not wish.plain}
+        for name, condition in scene.definition.filters.items():
+            if name in wanted and (found := travelling(scene.definition, condition)) is not None:
+                self._texts[name], self._conditions[found[0]] = found
+        elsewhere = [wish for wish in scene.wishes if wish.plain or wish.name not in self._texts]
+        self._sinks = Sinks(scene.definition, elsewhere, scene.account, scene.allowance)
+        self._wishes = {(w.node, submit.name): w for w in scene.wishes for submit in self._wanted(w)}
         self._routers: dict[NodeId, Router] = {}
         self.hosts: dict[NodeId, NodeHost] = {}
         self._stored: dict[Key, list[str]] = {}
@@ -109,6 +113,7 @@ class Overlay:
 
     def boot(self, node: Node, router: Router) -> None:
         self._routers[node.id] = router
+        self._sinks.boot(node)
         machines: dict[str, Broker | Client] = {}
         if node.id in self._brokers:
             machines[BROKER] = Broker(self._conditions.__getitem__)
@@ -142,15 +147,20 @@ class Overlay:
         self._publishing = event
         self.hosts[node.id].ask((PUBLISHER, publish(to_content(event))))
 
+    def _wanted(self, wish: Wish) -> list[Submit]:
+        """What a subscriber asks for: a condition, or every event of some topics."""
+        if wish.name in self._texts and not wish.plain:
+            return [watch(wish.name, self._texts[wish.name])]
+        about = {topic: Filter((Constraint("topic", "text", "=", topic),)) for topic in wish.topics}
+        return [subscribe(f"{wish.name} {topic}", filter_) for topic, filter_ in about.items()]
+
     def _subscribe(self, wish: Wish) -> None:
-        if wish.condition is None:
-            wanted = subscribe(wish.name, Filter((Constraint("topic", "text", "=", wish.topic.name),)))
-        else:
-            wanted = watch(wish.name, self._texts[wish.name])
-        self.hosts[wish.node].ask((SUBSCRIBER, wanted))
+        for wanted in self._wanted(wish):
+            self.hosts[wish.node].ask((SUBSCRIBER, wanted))
 
     def _unsubscribe(self, wish: Wish) -> None:
-        self.hosts[wish.node].ask((SUBSCRIBER, Withdraw(wish.name)))
+        for wanted in self._wanted(wish):
+            self.hosts[wish.node].ask((SUBSCRIBER, Withdraw(wanted.name)))
 
     # The books.
 
@@ -159,9 +169,9 @@ class Overlay:
             case Told(name, notification):
                 self._scene.account.tell(self._wishes[node.id, name], notification)
             case Heard(name, _, content):
-                wish = self._wishes[node.id, name]
-                if (event := to_event(wish.topic, content)) is not None:
-                    self._scene.account.tell(wish, Notification(name, event, "atomic", None, None))
+                topic = self._scene.definition.topics[str(content["topic"])]
+                if (event := to_event(topic, content)) is not None:
+                    self._sinks.came(node, event, [self._wishes[node.id, name]])
             case Unsent():
                 self._unsent.add((self._publishing.source, self._publishing.time))
             case Unknown():
@@ -197,7 +207,8 @@ class Overlay:
             yield from self._scene.about(str(pins(promise.filter)["topic"]))
         for wanted in bundle.subscriptions:
             if wanted.state is None:
-                yield str(pins(wanted.filter)["topic"])
+                topic = str(pins(wanted.filter)["topic"])
+                yield from (wish.name for wish in self._sinks.wishes if topic in wish.topics)
             else:
                 yield self._conditions[wanted.state.definition].name
 

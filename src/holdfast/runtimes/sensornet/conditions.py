@@ -10,17 +10,19 @@ from pathlib import Path
 import numpy as np
 
 from ...compilers import scalar
+from ...compilers.families import operators
+from ...compilers.filters.machine import filters, state_filter
 from ...compilers.keys import shown
-from ...compilers.machine import machine, state_filter
+from ...compilers.operator import Operator
 from ...errors import Unsupported
 from ...lang.app import App
 from ...lang.condition import Checked, Condition
-from ...lang.ops import DeclareRegion, DeclareTopic, Let, Subscribe
+from ...lang.ops import DeclareRegion, DeclareTopic, Let, Subscribe, UseGazetteer
 from ...lang.parse import load, parse
 from ...lang.show import show
 from ...machines.filter import Filters, State
 from ...machines.machine import Machine
-from ...model.event import Event, Transition
+from ...model.event import Event, Notification, Transition
 from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
 from ...protocols.cbps import condition as cbps
@@ -43,15 +45,13 @@ class Definition:
         return {topic.name: topic for topic in self.checked.topics}
 
     @property
-    def conditions(self) -> dict[str, Condition | None]:
-        """What can be subscribed to, by name; none for what does not run here."""
-        beyond = _beyond(self.checked)
-        return {c.name: c for c in self.checked.conditions} | dict.fromkeys(beyond)
+    def filters(self) -> dict[str, Condition]:
+        """The subscriptions that look at one event at a time, by name."""
+        return {condition.name: condition for condition in self.checked.conditions}
 
-
-def _beyond(checked: Checked) -> list[str]:
-    """Those that look at several sensors."""
-    return [c.name for c in checked.components] + [c.name for c in checked.correlations]
+    def operators(self) -> dict[str, Operator]:
+        """For each subscription the operator that serves it."""
+        return {name: each for each in operators(self.checked) for name in each.subscriptions}
 
 
 def defined(text: str, folder: Path) -> Definition:
@@ -61,25 +61,35 @@ def defined(text: str, folder: Path) -> Definition:
 
 
 class Watch:
-    """A condition at work: what starts and ends as events come."""
+    """A subscription at work: what is told as events come, and as time does."""
 
-    @classmethod
-    def of(cls, condition: Condition | None) -> Watch | None:
-        """None where there is none: everything is told."""
-        return None if condition is None else cls(condition)
+    def __init__(self, operator: Operator, name: str) -> None:
+        self._operator, self._name = operator, name
+        self._state = operator.machine.initial()
 
-    def __init__(self, condition: Condition) -> None:
-        self._machine, self._wait = machine([condition]), condition.delivery.wait
-        self._state, self._reached = self._machine.initial(), BEGINNING
-
-    def react(self, event: Event) -> list[Transition]:
+    def react(self, event: Event) -> list[Notification]:
         """Take an event."""
-        self._state, passed = self._machine.react(self._state, event)
-        if self._wait is None:
-            return passed
-        self._reached = max(self._reached, event.time)
-        self._state, more = self._machine.advance(self._state, self._reached - self._wait)
-        return [told for told in passed + more if told.status != "late"]
+        self._state, said = self._operator.machine.react(self._state, event)
+        return self._told(said)
+
+    def advance(self, until: Instant) -> list[Notification]:
+        """Let event time come so far."""
+        if not self._operator.machine.is_timed:
+            return []
+        self._state, said = self._operator.machine.advance(self._state, until)
+        return self._told(said)
+
+    @property
+    def due(self) -> Instant | None:
+        """Beyond which instant time must come before it says something by itself."""
+        return self._operator.machine.due(self._state)
+
+    def _told(self, said: list[Transition]) -> list[Notification]:
+        told = self._operator.addressed(said)
+        return [each for each in told if each.subscription == self._name and each.status != "late"]
+
+
+# On publishers' nodes.
 
 
 def on_motes(definition: Checked) -> dict[str, Machine]:
@@ -90,53 +100,49 @@ def on_motes(definition: Checked) -> dict[str, Machine]:
     >>> list(on_motes(parse(text).check()))
     ['Warm']
     """
-    for name in _beyond(definition):
-        raise Unsupported(f"'{name}' looks at several sensors; a mote sees only its own samples")
-    return {condition.name: machine([_alone(condition)]) for condition in definition.conditions}
+    found: dict[str, Machine] = {}
+    for condition in definition.conditions:
+        if (why := why_not_alone(condition)) is not None:
+            raise Unsupported(f"'{condition.name}' {why}")
+        found[condition.name] = filters([condition])
+    for operator in operators(definition):
+        for name in set(operator.subscriptions) - found.keys():
+            raise Unsupported(f"'{name}' looks at several sensors; a mote sees only its own samples")
+    return found
 
 
-def _alone(condition: Condition) -> Condition:
-    """A condition that every sensor has for itself."""
+def why_not_alone(condition: Condition) -> str | None:
+    """Why not every sensor can evaluate a condition for itself, if it cannot."""
     alone = condition.keys and "source" in condition.keys[-1]
     if condition.forest is not None or not (alone or condition.momentary):
-        raise Unsupported(
-            f"'{condition.name}' has one state for several sensors; on motes each sensor has its own: "
-            "write 'per source'"
-        )
+        return "has one state for several sensors; on motes each sensor has its own: write 'per source'"
     if condition.delivery.wait is not None:
-        raise Unsupported(f"'{condition.name}' puts samples in order; a mote's own samples are: leave it out")
-    return condition
+        return "puts samples in order; a mote's own samples are: leave it out"
+    return None
 
 
 def scope(condition: Condition, event: Event) -> str | None:
     """The outermost scope of a condition that contains an event."""
     keys = [key for key in scalar.chain(condition)(event) or () if key is not None]
-    return shown(keys[-1]) if keys and (condition.keys or condition.forest) else None
+    return shown(keys[-1]) if keys and condition.keys else None
 
 
-# For brokers.
+# On brokers.
 
 
-def travelling(definition: Definition, condition: Condition) -> tuple[str, cbps.Condition]:
-    """A subscription as the text that goes to brokers with it, and what they make of that."""
-    about = [s for s in definition.app.statements if isinstance(s, Let | DeclareRegion)]
-    (named,) = [s for s in definition.app.statements if isinstance(s, Subscribe) and s.name == condition.name]
+def travelling(definition: Definition, condition: Condition) -> tuple[str, cbps.Condition] | None:
+    """A subscription as the text that goes to brokers, and what they make of it; nothing if it cannot."""
+    statements = definition.app.statements
+    if condition.delivery.wait is not None or any(isinstance(s, UseGazetteer) for s in statements):
+        return None
+    about = [s for s in statements if isinstance(s, Let | DeclareRegion)]
+    (named,) = [s for s in statements if isinstance(s, Subscribe) and s.name == condition.name]
     text = show(App([DeclareTopic(condition.topic), *about, replace(named, topic=condition.topic.name)]))
-    if condition.delivery.wait is not None:
-        raise Unsupported(
-            f"'{condition.name}' puts events in order, which brokers on motes do not: leave it out"
-        )
-    if condition.forest is not None and not any(isinstance(s, DeclareRegion) for s in about):
-        raise Unsupported(
-            f"'{condition.name}' needs a gazetteer, which brokers do not have; declare the regions"
-        )
     return text, _for_brokers(condition)
 
 
 def _for_brokers(condition: Condition) -> cbps.Condition:
     predicates, chain = state_filter(condition), scalar.chain(condition)
-    filters = machine([condition])
-    assert isinstance(filters, Filters)
     return cbps.Condition(
         name=condition.name,
         content=Filter((Constraint("topic", "text", "=", condition.topic.name),)),
@@ -147,7 +153,7 @@ def _for_brokers(condition: Condition) -> cbps.Condition:
         leave=predicates.leave,
         momentary=condition.momentary,
         filterable=True,
-        machine=Timely(filters),
+        machine=Timely(filters([condition])),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
 
-from ...lang.condition import Checked
+from ...lang.condition import Checked, Condition
 from ...model import topic as model
 from ...model.event import Event, Notification
 from ...model.instant import MILLISECOND, Duration, Instant
@@ -47,10 +47,11 @@ from ...sim.routing.datagram import Datagram, Destination
 from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from .account import LOST, ON_THE_WAY, WAITING, Row, Wish
-from .conditions import on_motes, scope
+from .conditions import on_motes, scope, why_not_alone
 from .family import Charged, Scene, when_wished
 from .fault import Fault, at
 from .nodes import Named, several
+from .sink import Sinks
 
 OVERFLOWED, GIVEN_UP = "overflowed", "given up"
 LOST_WITH_ITS_NODE = "lost with its node"
@@ -91,8 +92,7 @@ class Dds:
         topics = Topics(
             tuple(_topic(i, each, self.level) for i, each in enumerate(scene.definition.topics.values()))
         )
-        wished = {wish.name: wish.condition for wish in scene.wishes if wish.condition is not None}
-        definition = Checked(scene.definition.checked.topics, tuple(wished.values()))
+        definition = Checked(scene.definition.checked.topics, tuple(_on_motes(scene).values()))
         return Deployment(
             topics=topics,
             table=tuple(map(str, _rendezvous(self, placed))),
@@ -108,6 +108,13 @@ class Dds:
             conditions=on_motes(definition),
             positions={str(node): place for node, place in enumerate(placed.positions)},
         )
+
+
+def _on_motes(scene: Scene) -> dict[str, Condition]:
+    """The conditions that publishers' nodes run; others are evaluated where they are wanted."""
+    wanted = {wish.name for wish in scene.wishes if not wish.plain}
+    known = scene.definition.filters
+    return {name: c for name, c in known.items() if name in wanted and why_not_alone(c) is None}
 
 
 def _topic(id: TopicId, topic: model.Topic, level: str | float) -> Topic:
@@ -146,7 +153,10 @@ class Motes:
             self.deployment = dds.deployment(scene)
         self.hosts: dict[NodeId, NodeHost] = {}
         self._routers: dict[NodeId, Router] = {}
-        self._wishes = {(wish.node, wish.name): wish for wish in scene.wishes}
+        self._placed = _on_motes(scene)
+        elsewhere = [wish for wish in scene.wishes if wish.plain or wish.name not in self._placed]
+        self._sinks = Sinks(scene.definition, elsewhere, scene.account, scene.allowance)
+        self._readers = {(w.node, name): w for w in scene.wishes for name in self._interests(w)}
         self._counted: Counter[str] = Counter()
         """What nodes that are no more had done."""
         self.accepted: dict[Sample, Name] = {}
@@ -165,8 +175,15 @@ class Motes:
     def destinations(self) -> Iterable[Destination]:
         return [int(peer) for peer in self.deployment.positions]
 
+    def _interests(self, wish: Wish) -> dict[str, Interest]:
+        """What a subscriber asks for, by the name that its readers have."""
+        if wish.name in self._placed and not wish.plain:
+            return {wish.name: Interest(topic=wish.topics[0], condition=wish.name)}
+        return {f"{wish.name} {topic}": Interest(topic=topic) for topic in wish.topics}
+
     def boot(self, node: Node, router: Router) -> None:
         self._routers[node.id] = router
+        self._sinks.boot(node)
         router.register_handler(KIND, True, self._passes)
         machine = Participant(self.deployment, str(node.id))
         charged = Charged(router, self._cause)
@@ -205,15 +222,17 @@ class Motes:
         self.hosts[node.id].ask(request.Publish(event.topic, event.attributes))
 
     def _subscribe(self, wish: Wish) -> None:
-        self._subscribed.setdefault((wish.node, wish.topic.name), self._scene.network.now)
-        condition = None if wish.condition is None else wish.name
         host = self.hosts[wish.node]
-        host.ask(request.Subscribe(wish.name, Interest(topic=wish.topic.name, condition=condition)))
-        if self._dds.percent is not None and condition is None:
-            host.ask(request.Assure(wish.topic.name, self._dds.percent))
+        for topic in wish.topics:
+            self._subscribed.setdefault((wish.node, topic), self._scene.network.now)
+        for name, interest in self._interests(wish).items():
+            host.ask(request.Subscribe(name, interest))
+            if self._dds.percent is not None and interest.condition is None:
+                host.ask(request.Assure(str(interest.topic), self._dds.percent))
 
     def _unsubscribe(self, wish: Wish) -> None:
-        self.hosts[wish.node].ask(request.Unsubscribe(wish.name))
+        for name in self._interests(wish):
+            self.hosts[wish.node].ask(request.Unsubscribe(name))
 
     # The books.
 
@@ -221,7 +240,9 @@ class Motes:
         """A message leaves a node."""
         topic, condition = _about(message)
         name = self.deployment.topics.by_id[topic].name
-        names = self._scene.about(name) if condition is None else [condition or name]
+        names = [condition] if condition else self._scene.about(name)
+        if condition == PLAIN:
+            names = [wish.name for wish in self._sinks.wishes if name in wish.topics]
         return self._scene.account.charge(names, type(message).__name__, cause_of(message))
 
     def _passes(self, datagram: Datagram) -> Any:
@@ -233,7 +254,7 @@ class Motes:
     def _told(self, node: Node, what: request.Told) -> None:
         match what:
             case request.Notify():
-                self._notified(self._wishes[node.id, what.subscription], what)
+                self._notified(node, self._readers[node.id, what.subscription], what)
             case request.Accepted(name, _, time):
                 self.accepted[name.origin, name.stream, time] = name
             case request.Refused(stream, _, time):
@@ -246,18 +267,26 @@ class Motes:
                 known = self._registered.setdefault((int(subscriber), topic), {})
                 known.setdefault(node.id, self._scene.network.now)
 
-    def _notified(self, wish: Wish, what: request.Notify) -> None:
-        source = self._scene.placed.names[int(what.origin)]
-        event = Event(what.topic, what.time, source, what.values, what.name.sequence)
-        where = None if wish.condition is None else scope(wish.condition, event)
-        self._scene.account.tell(wish, Notification(wish.name, event, what.status, where, what.since))
+    def _notified(self, node: Node, wish: Wish, what: request.Notify) -> None:
+        """Where a mote stands is known to whoever hears it."""
+        placed, origin = self._scene.placed, int(what.origin)
+        place = tuple(placed.positions[origin])
+        event = Event(what.topic, what.time, placed.names[origin], what.values, what.name.sequence, place)
+        if wish in self._sinks.wishes:
+            self._sinks.came(node, event, [wish])
+        else:
+            where = scope(self._placed[wish.name], event)
+            self._scene.account.tell(wish, Notification(wish.name, event, what.status, where, what.since))
 
     # What came of it.
 
     def fate(self, wish: Wish, event: Event) -> str:
+        if event.topic not in wish.topics:
+            return LOST
         topic = self.deployment.topics.named(event.topic).id
         origin = str(self._scene.placed.names.index(event.source))
-        sample = origin, Stream(topic, PLAIN if wish.condition is None else wish.name), event.time
+        condition = PLAIN if wish in self._sinks.wishes else wish.name
+        sample = origin, Stream(topic, condition), event.time
         plain = origin, Stream(topic), event.time
         ringed, slotted = self._waiting
         if (name := self.accepted.get(sample)) is not None:

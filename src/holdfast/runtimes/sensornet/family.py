@@ -11,6 +11,7 @@ from ...model.instant import Duration
 from ...sim.frame import NodeId
 from ...sim.network import Network
 from ...sim.node import Node
+from ...sim.routing import tempo
 from ...sim.routing.datagram import Datagram, Destination
 from ...sim.routing.router import Router
 from ...sim.topology import Topology
@@ -35,12 +36,17 @@ class Scene:
     account: Account
 
     @property
+    def allowance(self) -> Duration:
+        """How long something may be on its way."""
+        return tempo.answer(self.airing)
+
+    @property
     def wishes(self) -> tuple[Wish, ...]:
         return tuple(self.account.expected)
 
     def about(self, topic: str) -> list[str]:
         """The subscriptions to a topic, by name."""
-        return [wish.name for wish in self.wishes if wish.topic.name == topic]
+        return [wish.name for wish in self.wishes if topic in wish.topics]
 
 
 class Family(Protocol):

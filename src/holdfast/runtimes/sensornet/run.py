@@ -19,8 +19,9 @@ from ...sim.routing import tempo
 from ...sim.routing.ledger import Ledger
 from ...sim.routing.router import Router
 from ...sim.trace import Trace
-from .account import Account
+from .account import Account, Wish
 from .case import Case, Plan, Source, planned, resolved
+from .conditions import Definition, Watch
 from .family import Family, Scene
 from .fault import Fault, at
 from .outcome import STEPS, Outcome, Samples, by_node, measured
@@ -59,6 +60,12 @@ def _routing(case: Case, plan: Plan, airing: Duration) -> Any:
     return found
 
 
+def _minds_places(definition: Definition, wish: Wish) -> bool:
+    """Whether it may matter to a wish where its events come from."""
+    condition = definition.filters.get(wish.name)
+    return not wish.plain and (condition is None or condition.forest is not None)
+
+
 class Run:
     """A network with its applications, and the books that are kept."""
 
@@ -69,7 +76,9 @@ class Run:
         airing = tempo.airing(network.setup.mac, network.setup.radio, network.hearers())
         self._routing = _routing(case, plan, airing)
         self.ledger = Ledger(len(plan.placed))
-        self.account = Account(plan.wishes, lambda: network.now, case.scenario.warm_up)
+        served = case.definition.operators()
+        watched = {w: None if w.plain else Watch(served[w.name], w.name) for w in plan.wishes}
+        self.account = Account(watched, lambda: network.now, case.scenario.warm_up)
         publishers: dict[str, tuple[NodeId, ...]] = {}
         for source in plan.sources:
             publishers[source.topic.name] = publishers.get(source.topic.name, ()) + source.nodes
@@ -81,7 +90,7 @@ class Run:
             if why := self._routing[0].refuses(end):
                 raise Fault(why, ("routing", "kind"))
         self._numbers: Counter[tuple[NodeId, str]] = Counter()
-        self._located = any(wish.condition and wish.condition.forest for wish in plan.wishes)
+        self._located = any(_minds_places(case.definition, wish) for wish in plan.wishes)
 
     def finish(self) -> Outcome:
         """Let it happen, and read the books."""
@@ -96,6 +105,7 @@ class Run:
         network.on_death(self._died)
         network.boot(self._boot)
         network.run(scenario.duration)
+        self.account.close()
         measures = measured(network, self.ledger, samples, scenario.warm_up)
         return Outcome(
             measures,

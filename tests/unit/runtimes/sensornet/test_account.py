@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.compilers.families import operators
 from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification
 from holdfast.runtimes.sensornet.account import LOST, ON_THE_WAY, Account, Wish
+from holdfast.runtimes.sensornet.conditions import Watch
 
 CHECKED = parse("topic T (value float)\nstate Warm on T [value > 25; value < 22] per source").check()
-(TOPIC,), (WARM,) = CHECKED.topics, CHECKED.conditions
+(OPERATOR,) = operators(CHECKED)
 MS = 1_000
+
+
+def samples(name: str, node: int, **more: int) -> Wish:
+    return Wish(name, node, ("T",), plain=True, **more)
 
 
 def event(time: int, value: float, source: str = "a") -> Event:
@@ -22,7 +28,8 @@ class Books:
 
     def __init__(self, *wishes: Wish, since: int = 0) -> None:
         self.now = 0
-        self.account = Account(wishes, lambda: self.now, since * MS)
+        watched = {wish: None if wish.plain else Watch(OPERATOR, wish.name) for wish in wishes}
+        self.account = Account(watched, lambda: self.now, since * MS)
 
     def publish(self, *events: Event) -> None:
         for each in events:
@@ -30,23 +37,25 @@ class Books:
 
     def tell(self, wish: Wish, what: Event, at: int, status: str = "atomic") -> None:
         self.now = at * MS
-        self.account.tell(wish, Notification(wish.name, what, status, None, None))
+        scope = None if wish.plain else what.source
+        self.account.tell(wish, Notification(wish.name, what, status, scope, None))
 
     def rows(self, fate=lambda wish, event: LOST, **millijoules: float) -> list[dict]:
+        self.account.close()
         return self.account.rows(fate, millijoules)
 
 
 def test_of_a_topic_every_reading_is_expected_and_of_a_condition_its_starts_and_ends():
-    samples, states = Wish("T", 0, TOPIC), Wish("Warm", 0, TOPIC, WARM)
-    books = Books(samples, states)
+    plain, states = samples("T", 0), Wish("Warm", 0, ("T",))
+    books = Books(plain, states)
     books.publish(*(event(i, value) for i, value in enumerate((20, 26, 27, 21, 20))), event(9, 30, "b"))
-    plain, warm = books.rows()
-    assert (plain["readings"], plain["expected"], plain["lost"]) == (6, 6, {LOST: 6})
+    whole, warm = books.rows()
+    assert (whole["readings"], whole["expected"], whole["lost"]) == (6, 6, {LOST: 6})
     assert (warm["readings"], warm["expected"], warm["loss"]) == (6, 3, 1.0)
 
 
 def test_what_was_told_is_delivered_with_its_delay_and_only_once():
-    wish = Wish("Warm", 0, TOPIC, WARM)
+    wish = Wish("Warm", 0, ("T",))
     books = Books(wish)
     starts, ends = event(1, 26), event(2, 21)
     books.publish(starts, ends)
@@ -58,7 +67,7 @@ def test_what_was_told_is_delivered_with_its_delay_and_only_once():
 
 
 def test_what_is_not_so_is_unexpected():
-    wish = Wish("Warm", 0, TOPIC, WARM)
+    wish = Wish("Warm", 0, ("T",))
     books = Books(wish)
     books.publish(event(1, 26))
     books.tell(wish, event(1, 26), 5, "egress")
@@ -67,14 +76,14 @@ def test_what_is_not_so_is_unexpected():
 
 
 def test_what_is_on_its_way_is_not_lost():
-    books = Books(Wish("T", 0, TOPIC))
+    books = Books(samples("T", 0))
     books.publish(event(1, 20), event(2, 20))
     (row,) = books.rows(lambda wish, what: ON_THE_WAY if what.time == 2 * MS else LOST)
     assert (row["in_flight"], row["lost"], row["loss"]) == (1, {LOST: 1}, 0.5)
 
 
 def test_a_wish_counts_from_its_start_to_its_stop():
-    wish = Wish("T", 0, TOPIC, start=2 * MS, stop=4 * MS)
+    wish = samples("T", 0, start=2 * MS, stop=4 * MS)
     books = Books(wish)
     books.publish(*(event(i, 20) for i in range(6)))
     books.tell(wish, event(1, 20), 3)
@@ -83,7 +92,7 @@ def test_a_wish_counts_from_its_start_to_its_stop():
 
 
 def test_the_warm_up_is_left_out_but_remembered():
-    wish = Wish("Warm", 0, TOPIC, WARM)
+    wish = Wish("Warm", 0, ("T",))
     books = Books(wish, since=5)
     books.publish(event(1, 26), event(6, 27), event(7, 20))
     books.tell(wish, event(7, 20), 8, "egress")
@@ -92,7 +101,7 @@ def test_the_warm_up_is_left_out_but_remembered():
 
 
 def test_what_serves_several_is_charged_in_equal_parts():
-    books = Books(Wish("A", 0, TOPIC), Wish("B", 0, TOPIC), Wish("B", 1, TOPIC), since=1)
+    books = Books(samples("A", 0), samples("B", 0), samples("B", 1), since=1)
     books.now = 5 * MS
     assert books.account.charge(["A"], "Data", "data") == "A data"
     assert books.account.charge(["A", "B", "B"], "Data", "data") == "A+B data"
@@ -107,4 +116,4 @@ def test_what_serves_several_is_charged_in_equal_parts():
 
 @pytest.mark.parametrize("names", [[], ["all"]])
 def test_a_message_for_nobody_in_particular_is_for_all(names):
-    assert Books(Wish("A", 0, TOPIC)).account.charge(names, "Role", "role") == "all role"
+    assert Books(samples("A", 0)).account.charge(names, "Role", "role") == "all role"

@@ -100,7 +100,7 @@ def believed(run: Run) -> Measured:
     trace, end = publisher.readings["value"], publisher.stop
     assert isinstance(trace, Trace) and end is not None
     ((wish, expected),) = run.account.expected.items()
-    states = wish.condition is not None
+    states = not wish.plain
     phases = {int(event.source): (event.time - trace.start) % MINUTE for event in run.account.published}
     came: dict[NodeId, list[tuple[Instant, Instant]]] = {node: [] for node in trace.readings}
     for each in expected.deliveries.values():

@@ -41,6 +41,20 @@ region West = rectangle (-1, -1) (15, 100)
 region East = rectangle (15, -1) (100, 100)
 state Where on T [value > 22; value < 20] scope West, East
 """
+MANY = """\
+topic U (value float)
+state Stuffy
+  A = avg T over 20 s each room
+  enter A.value > 21.5    set level = A.value
+  exit  A.value < 20.5    set level = A.value
+state Lasting
+  A = avg T over 20 s each room
+  enter A.value > 21.2 for 3 s
+  exit  A.value < 20.8 for 3 s
+correlate Both within 6 s, 25 m
+  T >= 21
+  U >= 21
+"""
 ROOMS = {0: "a", 1: "a", 2: "b", 3: "b", 5: "a", 7: "b", 8: "b"}
 SINK = 4
 START, END = 30 * SECOND, 190 * SECOND
@@ -114,6 +128,23 @@ def test_conditions_on_brokers_and_at_the_subscriber(brokers):
     together = TOGETHER.replace("state Late on T [value > 22; value < 20] per room ordered 5 s\n", "")
     run = compare(scenario(ALONE + together, BROKERS[brokers]), 1)
     assert len(run.account.told) > 25
+
+
+@pytest.mark.parametrize("protocol", [Direct(), Dds(mode="HyTDDS", level="full"), Cbps()])
+def test_conditions_that_look_at_many_sensors(protocol):
+    """Wherever they come by, they are evaluated at the subscriber, by events and by its clock."""
+    given_ = scenario(MANY, protocol)
+    also = Publisher(
+        topic="U",
+        from_=6,
+        every=7 * SECOND,
+        readings={"value": Walk(start=21, step=1.5, low=17, high=25)},
+        phase="together",
+        start=START + 500 * MILLISECOND,
+        stop=END,
+    )
+    run = compare(replace(given_, publishers=(*given_.publishers, also)), 1, not isinstance(protocol, Dds))
+    assert {what.subscription for _, _, what in run.account.told} == {"Stuffy", "Lasting", "Both"}
 
 
 def test_conditions_at_the_subscriber():

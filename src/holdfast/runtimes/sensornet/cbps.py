@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from ...model.event import Event, Value
@@ -17,7 +18,6 @@ from ...protocols.cbps.client import (
     Submit,
     Told,
     Unknown,
-    Unsent,
     Withdraw,
     advertise,
     publish,
@@ -99,7 +99,6 @@ class Overlay:
         elsewhere = [wish for wish in scene.wishes if wish.plain or wish.name not in self._texts]
         self._sinks = Sinks(scene.definition, elsewhere, scene.account, scene.allowance)
         self._wishes = {(w.node, submit.name): w for w in scene.wishes for submit in self._wanted(w)}
-        self._routers: dict[NodeId, Router] = {}
         self.hosts: dict[NodeId, NodeHost] = {}
         self._stored: dict[Key, list[str]] = {}
         """For whom a bundle is that brokers have stored."""
@@ -112,7 +111,6 @@ class Overlay:
         return [end for pair in self._connections for end in pair]
 
     def boot(self, node: Node, router: Router) -> None:
-        self._routers[node.id] = router
         self._sinks.boot(node)
         machines: dict[str, Broker | Client] = {}
         if node.id in self._brokers:
@@ -144,8 +142,10 @@ class Overlay:
         return None
 
     def publish(self, node: Node, event: Event) -> None:
-        self._publishing = event
-        self.hosts[node.id].ask((PUBLISHER, publish(to_content(event))))
+        host = self.hosts[node.id]
+        if host.state.machines[PUBLISHER].broker is None:
+            self._unsent.add((event.source, event.time))
+        host.ask((PUBLISHER, publish(to_content(event))))
 
     def _wanted(self, wish: Wish) -> list[Submit]:
         """What a subscriber asks for: a condition, or every event of some topics."""
@@ -172,8 +172,6 @@ class Overlay:
                 topic = self._scene.definition.topics[str(content["topic"])]
                 if (event := to_event(topic, content)) is not None:
                     self._sinks.came(node, event, [self._wishes[node.id, name]])
-            case Unsent():
-                self._unsent.add((self._publishing.source, self._publishing.time))
             case Unknown():
                 self._counted["conditions unknown"] += 1
 
@@ -216,10 +214,11 @@ class Overlay:
 
     def fate(self, _wish: Wish, event: Event) -> str:
         sample = event.source, event.time
-        return UNSENT if sample in self._unsent else ON_THE_WAY if sample in self._carried() else LOST
+        return UNSENT if sample in self._unsent else ON_THE_WAY if sample in self._carried else LOST
 
+    @cached_property
     def _carried(self) -> set[tuple[Value, Value]]:
-        """The events that wait at an end of a connection, or are in the hands of routing."""
+        """The events that wait at an end of a connection, or are not acknowledged, in the end."""
         ends = [end for host in self.hosts.values() for end in host.state.ends.values()]
         messages = [message for end in ends for message, _ in end.waiting]
         messages += [end.sent.message for end in ends if end.sent is not None]

@@ -152,7 +152,6 @@ class Motes:
         with at("protocol"):
             self.deployment = dds.deployment(scene)
         self.hosts: dict[NodeId, NodeHost] = {}
-        self._routers: dict[NodeId, Router] = {}
         self._placed = _on_motes(scene)
         elsewhere = [wish for wish in scene.wishes if wish.plain or wish.name not in self._placed]
         self._sinks = Sinks(scene.definition, elsewhere, scene.account, scene.allowance)
@@ -182,7 +181,6 @@ class Motes:
         return {f"{wish.name} {topic}": Interest(topic=topic) for topic in wish.topics}
 
     def boot(self, node: Node, router: Router) -> None:
-        self._routers[node.id] = router
         self._sinks.boot(node)
         router.register_handler(KIND, True, self._passes)
         machine = Participant(self.deployment, str(node.id))
@@ -310,8 +308,7 @@ class Motes:
     @cached_property
     def _carried(self) -> set[Name]:
         """In the hands of routing, at the end."""
-        routers = [router for router in self._routers.values() if router.alive]
-        messages = (datagram.message for router in routers for datagram in router.held())
+        messages = (datagram.message for datagram in self._scene.ledger.held())
         return {message.name for message in messages if isinstance(message, Data)}
 
     def measures(self) -> Row:

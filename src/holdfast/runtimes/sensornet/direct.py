@@ -63,8 +63,7 @@ class Straight:
             self._routers[node.id].send(subscriber, KIND, event, bytes_of(data), cause)
 
     def fate(self, _wish: Wish, event: Event) -> str:
-        routers = [router for router in self._routers.values() if router.alive]
-        held = (datagram.message for router in routers for datagram in router.held())
+        held = (datagram.message for datagram in self._scene.ledger.held())
         return ON_THE_WAY if event in held else LOST
 
     def measures(self) -> Row:

@@ -16,39 +16,43 @@ from .nodes import Named, several
 
 
 @dataclass(frozen=True)
-class Kill:
+class _ToNodes:
+    """Something happens to nodes."""
+
+    at: Duration
+    nodes: tuple[Named, ...]
+
+
+@dataclass(frozen=True)
+class _ToLinks:
+    """Something happens between pairs of nodes."""
+
+    at: Duration
+    links: tuple[tuple[Named, Named], ...]
+
+
+class Kill(_ToNodes):
     """Nodes go down."""
 
     kind: ClassVar = "kill"
-    at: Duration
-    nodes: tuple[Named, ...]
 
 
-@dataclass(frozen=True)
-class Restart:
+class Restart(_ToNodes):
     """Nodes come up again and remember nothing."""
 
     kind: ClassVar = "restart"
-    at: Duration
-    nodes: tuple[Named, ...]
 
 
-@dataclass(frozen=True)
-class Cut:
-    """Pairs of nodes no longer hear each other."""
+class Cut(_ToLinks):
+    """They no longer hear each other."""
 
     kind: ClassVar = "cut"
-    at: Duration
-    links: tuple[tuple[Named, Named], ...]
 
 
-@dataclass(frozen=True)
-class Mend:
-    """Pairs of nodes hear each other again."""
+class Mend(_ToLinks):
+    """They hear each other again."""
 
     kind: ClassVar = "mend"
-    at: Duration
-    links: tuple[tuple[Named, Named], ...]
 
 
 @dataclass(frozen=True)
@@ -69,12 +73,10 @@ class Heal:
 
 
 @dataclass(frozen=True)
-class Drift:
+class Drift(_ToNodes):
     """Clocks of nodes run fast, or slow, by so much."""
 
     kind: ClassVar = "drift"
-    at: Duration
-    nodes: tuple[Named, ...]
     by: Ppm
 
 

@@ -13,6 +13,7 @@ from ...sim.network import Network
 from ...sim.node import Node
 from ...sim.routing import tempo
 from ...sim.routing.datagram import Datagram, Destination
+from ...sim.routing.ledger import Ledger
 from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from .account import Account, Row, Wish
@@ -34,6 +35,7 @@ class Scene:
     publishers: Mapping[str, tuple[NodeId, ...]]
     """By topic."""
     account: Account
+    ledger: Ledger
 
     @property
     def allowance(self) -> Duration:

@@ -83,7 +83,15 @@ class Run:
         for source in plan.sources:
             publishers[source.topic.name] = publishers.get(source.topic.name, ()) + source.nodes
         scene = Scene(
-            network, plan.placed, seed, airing, plan.room, case.definition, publishers, self.account
+            network,
+            plan.placed,
+            seed,
+            airing,
+            plan.room,
+            case.definition,
+            publishers,
+            self.account,
+            self.ledger,
         )
         self.family: Family = case.scenario.protocol.on(scene)
         for end in self.family.destinations():

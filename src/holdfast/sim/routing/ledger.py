@@ -116,12 +116,10 @@ class Ledger:
 
         A message to everybody counts once for each node.
         """
-        held: set[Key] = set()
         for holder in self._holders.values():
-            if holder.alive:
-                held.update(datagram.key for datagram in holder.held())
-            else:
+            if not holder.alive:
                 self._lose(holder)
+        held = {datagram.key for datagram in self.held()}
         found: Counter[str] = Counter()
         for key, entry in self.entries.items():
             if entry.sent >= since:
@@ -129,6 +127,10 @@ class Ledger:
                 missing = entry.expected - len(entry.arrivals)
                 found[IN_FLIGHT if key in held else entry.ended] += missing
         return +found
+
+    def held(self) -> Iterator[Datagram]:
+        """The datagrams that somebody who runs holds."""
+        return (datagram for holder in self._holders.values() if holder.alive for datagram in holder.held())
 
     def since(self, since: Instant) -> Iterator[Entry]:
         """The messages sent since then."""

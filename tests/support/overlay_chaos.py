@@ -37,7 +37,7 @@ from holdfast.runtimes.overlay.conditions import condition
 from holdfast.runtimes.overlay.control import Bye, Hello
 from holdfast.runtimes.overlay.frame import PREAMBLE
 from holdfast.runtimes.overlay.identity import Identity
-from holdfast.runtimes.overlay.tcp import Node
+from holdfast.runtimes.overlay.tcp import TcpHost
 
 QUICK = Backoff(first=10_000, most=200_000)
 
@@ -248,7 +248,7 @@ class Party:
 
     def __init__(self, name: str, broker: BrokerProcess) -> None:
         self.name, self.at = name, broker.name
-        self.node = Node(
+        self.node = TcpHost(
             Identity(name), Client(name, condition), losable=losable, deliver=self.hear, backoff=QUICK
         )
         self.node.start()

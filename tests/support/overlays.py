@@ -18,7 +18,7 @@ from holdfast.protocols.cbps.client import Heard, Submit, Withdraw, advertise, p
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.context import within
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory import Overlay
+from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support import naive_match
 
 often = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 60))

@@ -24,11 +24,11 @@ from holdfast.protocols.dds.level import BEST_EFFORT, FULL
 from holdfast.protocols.dds.message import UNIT, Message
 from holdfast.protocols.dds.participant import Participant
 from holdfast.protocols.dds.topic import Topic, Topics
+from holdfast.runtimes.overlay.udp import UdpHost, Weather, listen
 from holdfast.runtimes.sensornet import setups
 from holdfast.runtimes.sensornet.conditions import on_motes
 from holdfast.runtimes.sensornet.run import Run, run
 from holdfast.runtimes.sensornet.scenario import Failure, Subscription
-from holdfast.runtimes.udp import UdpHost, Weather, listen
 from holdfast.sim.propagation import LogDistance
 from support.chaos import PATIENCE
 

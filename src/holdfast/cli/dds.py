@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..protocols.dds.deployment import Deployment
     from ..protocols.dds.request import Notify
     from ..protocols.dds.state import State
-    from ..runtimes.udp import UdpHost
+    from ..runtimes.overlay.udp import UdpHost
 
 dds = typer.Typer(
     name="dds",
@@ -209,8 +209,8 @@ def _run(
     from ..protocols.dds.message import Message
     from ..protocols.dds.participant import Participant
     from ..runtimes.overlay.address import parse_address
-    from ..runtimes.udp import UdpHost, Weather
-    from ..runtimes.udp import listen as bind
+    from ..runtimes.overlay.udp import UdpHost, Weather
+    from ..runtimes.overlay.udp import listen as bind
 
     loss, twice, late, seed = weather
     host = UdpHost(

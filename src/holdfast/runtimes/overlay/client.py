@@ -18,7 +18,7 @@ from .address import Address
 from .conditions import condition
 from .identity import Identity
 from .limits import Limits
-from .tcp import DEFAULTS, Node
+from .tcp import DEFAULTS, TcpHost
 
 
 def losable(message: Any) -> bool:
@@ -40,11 +40,11 @@ async def connected(
     deliver: Callable[[Any], None],
     limits: Limits = DEFAULTS,
     patient: bool = False,
-) -> AsyncIterator[Node]:
+) -> AsyncIterator[TcpHost]:
     """A client whose connection is there, and comes back when it is lost; at the end, everything that
     was submitted has reached the broker.  Unless patient it fails if nobody answers the first call."""
     client = Client(identity.name, condition)
-    node = Node(identity, client, limits=limits, losable=losable, deliver=deliver)
+    node = TcpHost(identity, client, limits=limits, losable=losable, deliver=deliver)
     node.start()
     node.call(address, patient=patient)
     try:
@@ -60,7 +60,7 @@ async def connected(
 class Publisher:
     """Sends events, and advertises each source of a topic before its first."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: TcpHost) -> None:
         self._node = node
         self._known: set[tuple[str, str]] = set()
 

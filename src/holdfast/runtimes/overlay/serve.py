@@ -18,7 +18,7 @@ from .conditions import condition
 from .identity import Identity
 from .limits import Limits
 from .link import log
-from .tcp import BACKOFF, DEFAULTS, Node
+from .tcp import BACKOFF, DEFAULTS, TcpHost
 
 T = TypeVar("T")
 
@@ -47,10 +47,10 @@ async def listening(
     *,
     limits: Limits = DEFAULTS,
     backoff: Backoff = BACKOFF,
-) -> AsyncIterator[tuple[Node, Address]]:
+) -> AsyncIterator[tuple[TcpHost, Address]]:
     """A broker that takes calls and calls others, and where it listens."""
     machine = Broker(condition)
-    node = Node(
+    node = TcpHost(
         identity,
         machine,
         limits=limits,

@@ -18,7 +18,7 @@ from ...protocols.dds.state import State
 from ...sim import metrics
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
-from ...sim.host import KIND, Host
+from ...sim.host import KIND, NodeHost
 from ...sim.network import Network
 from ...sim.node import Node
 from ...sim.routing.datagram import Datagram
@@ -53,7 +53,7 @@ class Run:
     account: Account = field(init=False)
     ledger: Ledger = field(init=False)
     routers: dict[NodeId, Router] = field(default_factory=dict)
-    hosts: dict[NodeId, Host] = field(default_factory=dict)
+    hosts: dict[NodeId, NodeHost] = field(default_factory=dict)
     messages: Counter[str] = field(default_factory=Counter)
     rebroadcasts: int = 0
     counted: Counter[str] = field(default_factory=Counter)
@@ -91,7 +91,7 @@ class Run:
             return
         router.register_handler(KIND, True, self._passes)
         machine = Participant(self.deployment, str(node.id))
-        host = self.hosts[node.id] = Host(node, machine, router, size=self._leaves, deliver=self._told)
+        host = self.hosts[node.id] = NodeHost(node, machine, router, size=self._leaves, deliver=self._told)
         for topic, publishers in self.scenario.publishers.items():
             if node.id in publishers:
                 host.ask(request.Advertise(topic))
@@ -123,7 +123,7 @@ class Run:
         node.at(first + late * scenario.ipi, sense)
 
     @staticmethod
-    def _publish(host: Host, topic: str, values: Any) -> None:
+    def _publish(host: NodeHost, topic: str, values: Any) -> None:
         host.ask(request.Publish(topic, values))
 
     def _subscribe(self, which: Any) -> None:
@@ -137,7 +137,7 @@ class Run:
         if each.stop is not None:
             self.network.nodes[each.node].at(each.stop, lambda _: host.ask(request.Unsubscribe(each.name)))
 
-    def _report_from(self, node: Node, host: Host) -> None:
+    def _report_from(self, node: Node, host: NodeHost) -> None:
         """The node's meter tells the middleware what is left.  [D47]"""
         period = self.scenario.rotation.reports
         spread = stream(self.scenario.seed, "report", node.id).uniform(LATE_IN_ROUND, 0.99)

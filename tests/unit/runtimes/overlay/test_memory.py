@@ -13,7 +13,7 @@ from holdfast.model.instant import SECOND
 from holdfast.protocols.cbps.client import Client, Heard, Unsent, advertise, publish, subscribe
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory import Overlay
+from holdfast.runtimes.overlay.memory.brokers import Overlay
 
 X = Filter((Constraint("x", "long", "any"),))
 
@@ -140,7 +140,7 @@ def test_mistakes_are_named(mistake, why):
 SCRIPT = """
 from holdfast.protocols.cbps.client import advertise, publish, subscribe
 from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.runtimes.overlay.memory import Overlay
+from holdfast.runtimes.overlay.memory.brokers import Overlay
 
 log = []
 net = Overlay(seed=5, tap=lambda sender, to, message: log.append((sender, to, repr(message))))

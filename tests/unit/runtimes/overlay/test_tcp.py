@@ -548,7 +548,7 @@ def test_where_a_token_is_needed_a_greeting_is_too():
 def test_an_error_of_the_user_s_own_is_the_node_s_failure():
     async def story():
         async with broker() as hub, node("a") as a:
-            a._deliver = lambda what: 1 / 0
+            a.deliver = lambda what: 1 / 0
             a.call(hub.address)
             with pytest.raises(ZeroDivisionError):
                 await a.failed

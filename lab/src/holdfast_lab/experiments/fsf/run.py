@@ -26,7 +26,7 @@ CODE = (
     "holdfast/kernels/member.py",
     "holdfast/model/correlation.py",
     "holdfast/protocols/fsf",
-    "holdfast/runtimes/overlay/correlating.py",
+    "holdfast/runtimes/overlay/memory",
 )
 """The sources on which a run depends."""
 

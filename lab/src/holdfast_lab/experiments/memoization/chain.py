@@ -28,7 +28,7 @@ from holdfast.protocols.cbps.message import (
 from holdfast.runtimes.overlay.address import Address
 from holdfast.runtimes.overlay.conditions import condition
 from holdfast.runtimes.overlay.identity import Identity
-from holdfast.runtimes.overlay.tcp import Node
+from holdfast.runtimes.overlay.tcp import TcpHost
 
 Sort = Literal["advertisement", "subscription", "notification"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -131,7 +131,7 @@ class Chain:
     """Three brokers on loopback, and a client at each end."""
 
     brokers: list[Timed]
-    clients: dict[str, tuple[Node, Scripted]]
+    clients: dict[str, tuple[TcpHost, Scripted]]
 
     async def say(self, bundles: dict[str, list[Bundle]]) -> None:
         """Both clients say all of theirs, taking turns."""
@@ -179,7 +179,7 @@ async def _chain(stack: AsyncExitStack, memoize: bool) -> Chain:
         if i:
             node.call(addresses[i - 1])
             await node.linked.wait()
-    clients: dict[str, tuple[Node, Scripted]] = {}
+    clients: dict[str, tuple[TcpHost, Scripted]] = {}
     for name, address in ((PING, addresses[0]), (PONG, addresses[2])):
         script = Scripted()
         node = _node(stack, Identity(name), script)
@@ -189,8 +189,8 @@ async def _chain(stack: AsyncExitStack, memoize: bool) -> Chain:
     return Chain(brokers, clients)
 
 
-def _node(stack: AsyncExitStack, identity: Identity, machine: Any) -> Node:
-    node = Node(identity, machine)
+def _node(stack: AsyncExitStack, identity: Identity, machine: Any) -> TcpHost:
+    node = TcpHost(identity, machine)
     node.start()
     stack.push_async_callback(node.stop)
     return node

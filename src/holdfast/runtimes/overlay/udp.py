@@ -7,33 +7,19 @@ is known by its name and address from then on.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import InitVar, dataclass, field
 from random import Random
 from typing import Any, cast
 
 import msgspec
 
-from ..errors import InputError, UsageError
-from ..model.instant import SECOND, Duration, Instant
-from ..model.protocol import (
-    EVERYBODY,
-    Asked,
-    CancelTimer,
-    Deliver,
-    Drop,
-    Effect,
-    Fired,
-    Input,
-    Peer,
-    ProtocolMachine,
-    Received,
-    Send,
-    SetTimer,
-    Started,
-)
+from ...errors import InputError, UsageError
+from ...model.host import Actions, Host
+from ...model.instant import SECOND, Duration
+from ...model.protocol import EVERYBODY, Deliver, Drop, Peer, ProtocolMachine, Received, Send, Started
+from .clock import LoopClock
 
 Address = tuple[str, int]
 
@@ -61,29 +47,37 @@ class Weather:
 FAIR = Weather()
 
 
+@dataclass(eq=False)
 class UdpHost(asyncio.DatagramProtocol):
-    """Runs a machine under a name; ``deliver`` gets what is for its user."""
+    """Runs a machine under a name; ``deliver`` gets what is for its user.  Whom it drops it does not hear."""
 
-    def __init__(
-        self,
-        name: Peer,
-        machine: ProtocolMachine,
-        wire: Any,
-        peers: Mapping[Peer, Address],
-        deliver: Callable[[Any], None],
-        weather: Weather = FAIR,
-    ) -> None:
-        self._name, self._machine, self._deliver, self._weather = name, machine, deliver, weather
-        self._random = Random(weather.seed)
+    name: Peer
+    machine: ProtocolMachine
+    wire: InitVar[Any]
+    """The type of its messages."""
+    peers: dict[Peer, Address]
+    deliver: Callable[[Any], None]
+    weather: Weather = FAIR
+    counted: Counter[str] = field(default_factory=Counter, init=False)
+    """Datagrams that were sent, lost on purpose, received, not understood."""
+
+    def __post_init__(self, wire: Any) -> None:
+        self._random = Random(self.weather.seed)
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(tuple[str, wire]).decode
-        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._shunned: set[Peer] = set()
-        self.peers: dict[Peer, Address] = dict(peers)
-        self.state = machine.initial()
-        self.counted: Counter[str] = Counter()
-        """Datagrams that were sent, lost on purpose, received, not understood."""
         self._transport: asyncio.DatagramTransport | None = None
+        actions: Actions = {
+            Send: self._send,
+            Deliver: lambda effect: self.deliver(effect.what),
+            Drop: lambda effect: self._shunned.add(effect.peer),
+        }
+        self._host = Host(self.machine, self.machine.initial(), LoopClock(), actions)
+
+    @property
+    def state(self) -> Any:
+        """What the machine knows."""
+        return self._host.state
 
     @property
     def address(self) -> Address:
@@ -94,13 +88,11 @@ class UdpHost(asyncio.DatagramProtocol):
 
     def ask(self, request: Any) -> None:
         """The user wants something."""
-        self._handle(Asked(_now(), request))
+        self._host.ask(request)
 
     def close(self) -> None:
         """Send and hear nothing more."""
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
+        self._host.stop()
         if self._transport is not None:
             self._transport.close()
 
@@ -108,7 +100,7 @@ class UdpHost(asyncio.DatagramProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
-        self._handle(Started(_now(), self._weather.seed))
+        self._host.tell(Started, self.weather.seed)
 
     def datagram_received(self, data: bytes, addr: Any) -> None:
         try:
@@ -117,55 +109,30 @@ class UdpHost(asyncio.DatagramProtocol):
             self.counted["not understood"] += 1
             return
         self.counted["received"] += 1
-        if sender not in self._shunned and sender != self._name:
+        if sender not in self._shunned and sender != self.name:
             self.peers[sender] = (addr[0], addr[1])
-            self._handle(Received(_now(), sender, message))
+            self._host.tell(Received, sender, message)
 
-    def error_received(self, exc: Exception) -> None:
+    def error_received(self, _exc: Exception) -> None:
         self.counted["refused by the network"] += 1  # nobody listens there yet, or any more
 
-    # The machine.
+    # What the machine wants.
 
-    def _handle(self, given: Input) -> None:
-        self.state, effects = self._machine.handle(self.state, given)
-        for effect in effects:
-            self._do(effect)
+    def _send(self, effect: Send) -> None:
+        datagram = self._encode((self.name, effect.message))
+        for peer in [*self.peers] if effect.to == EVERYBODY else [effect.to]:
+            self._send_to(peer, datagram)
 
-    def _do(self, effect: Effect) -> None:
-        match effect:
-            case Send(to, message):
-                datagram = self._encode((self._name, message))
-                for peer in [*self.peers] if to == EVERYBODY else [to]:
-                    self._send(peer, datagram)
-            case SetTimer(timer, at):
-                self._cancel(timer)
-                loop = asyncio.get_running_loop()
-                self._timers[timer] = loop.call_later(max(0, at - _now()) / SECOND, self._fired, timer)
-            case CancelTimer(timer):
-                self._cancel(timer)
-            case Deliver(what):
-                self._deliver(what)
-            case Drop(peer):
-                self._shunned.add(peer)
-
-    def _fired(self, timer: str) -> None:
-        del self._timers[timer]
-        self._handle(Fired(_now(), timer))
-
-    def _cancel(self, timer: str) -> None:
-        if (running := self._timers.pop(timer, None)) is not None:
-            running.cancel()
-
-    def _send(self, peer: Peer, datagram: bytes) -> None:
+    def _send_to(self, peer: Peer, datagram: bytes) -> None:
         if peer not in self.peers:
             self.counted["to nobody"] += 1
             return
-        for _ in range(2 if self._random.random() < self._weather.twice else 1):
-            if self._random.random() < self._weather.loss:
+        for _ in range(2 if self._random.random() < self.weather.twice else 1):
+            if self._random.random() < self.weather.loss:
                 self.counted["lost on purpose"] += 1
                 continue
             self.counted["sent"] += 1
-            late = self._random.uniform(0, self._weather.late) / SECOND
+            late = self._random.uniform(0, self.weather.late) / SECOND
             if late:
                 asyncio.get_running_loop().call_later(late, self._put, datagram, self.peers[peer])
             else:
@@ -182,7 +149,3 @@ async def listen(host: UdpHost, address: Address) -> None:
         await asyncio.get_running_loop().create_datagram_endpoint(lambda: host, local_addr=address)
     except OSError as error:
         raise InputError(f"cannot listen on {address[0]}:{address[1]}: {error.strerror or error}") from None
-
-
-def _now() -> Instant:
-    return time.time_ns() // 1_000

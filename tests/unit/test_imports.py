@@ -47,6 +47,13 @@ FREE = {
 KERNELS_BUILD_ON = {"numpy", "numba"}
 SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "lab/")
 
+CIRCLES = [
+    {"lab.benchmarks.components", "lab.benchmarks.components_spark"},
+    {"lang.app", "lang.check", "lang.expr", "lang.parse"},
+    {"lang.component.show", "lang.component.table", "lang.correlation.show", "lang.show"},
+]
+"""Modules that need one another, also by imports inside functions.  To be broken up; none may be added."""
+
 HEAVY = {"pyspark", "numba", "pandas", "matplotlib", "shapely", "polars", "duckdb"}
 SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
 
@@ -138,6 +145,88 @@ def test_imports_follow_the_table():
     assert {"__init__.py", "errors.py", "model/__init__.py", "lab/experiments/registry.py"} <= sources.keys()
     found = [line for path, code in sorted(sources.items()) for line in violations(path, code)]
     assert not found, "imports against the table:\n" + "\n".join(found)
+
+
+# --- circles ---------------------------------------------------------------------------------------
+
+
+class _AtWork(ast.NodeTransformer):
+    """A module without the imports that only a type checker makes."""
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        match node.test:
+            case ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"):
+                return ast.If(node.test, [ast.Pass()], node.orelse)
+        return self.generic_visit(node)
+
+
+def circles(sources: dict[str, str]) -> list[set[str]]:
+    """The largest sets of modules of which each leads to each by imports, at the top or inside functions.
+
+    A name that a package's ``__init__`` passes on is an import of that ``__init__``; to import a module
+    inside a package is not.
+    """
+    packages = {
+        ".".join(path.removesuffix(".py").split("/")).removesuffix("__init__").strip("."): path
+        for path in sources
+    }
+    known = {name: reached(packages, path, sources[path]) - {name} for name, path in packages.items()}
+    leads_to = {name: closure(known, name) for name in known}
+    found = {frozenset(other for other in leads_to[name] if name in leads_to[other]) for name in known}
+    return sorted((set(circle) for circle in found if circle), key=sorted)
+
+
+def reached(packages: Iterable[str], path: str, code: str) -> set[str]:
+    """The modules of ours that a module imports."""
+    package = PACKAGES["lab/" if path.startswith("lab/") else ""][0]
+    inside = ".".join([package, *path.removeprefix("lab/").split("/")[:-1]])
+    found = set()
+    for imported in imports(ast.unparse(_AtWork().visit(ast.parse(code))), inside):
+        top, *parts = imported.name.split(".")
+        own = {"holdfast": [], "holdfast_lab": ["lab"]}.get(top)
+        if own is not None:
+            whole = own + parts
+            names = (".".join(whole[:size]) for size in range(len(whole), -1, -1))
+            found.add(next(name for name in names if name in packages))
+    return found
+
+
+def closure(known: dict[str, set[str]], start: str) -> set[str]:
+    """What a module leads to, step by step."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = known[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def test_modules_do_not_need_one_another_in_a_circle():
+    assert circles(modules()) == CIRCLES
+
+
+@pytest.mark.parametrize(
+    ("sources", "found"),
+    [
+        ({"a.py": "from . import b", "b.py": "def f():\n    from .a import x"}, [{"a", "b"}]),
+        ({"a.py": "import holdfast.b", "b.py": "from .c import x", "c.py": "from holdfast.a import y"},
+         [{"a", "b", "c"}]),
+        ({"a.py": "from .b import x", "b.py": "if TYPE_CHECKING:\n    from .a import A"}, []),
+        ({"p/__init__.py": "from .a import x", "p/a.py": "from .b import y", "p/b.py": ""}, []),
+        ({"p/__init__.py": "from .a import x", "p/a.py": "from .b import y", "p/b.py": "from . import x"},
+         [{"p", "p.a", "p.b"}]),
+        ({"lab/a.py": "from .b import x", "lab/b.py": "import_module('holdfast_lab.a')", "a.py": ""},
+         [{"lab.a", "lab.b"}]),
+        ({"a.py": "from . import b, d", "b.py": "from . import a", "c.py": "from . import a", "d.py": ""},
+         [{"a", "b"}]),
+    ],
+)  # fmt: skip
+def test_the_check_of_circles_finds(sources, found):
+    assert circles({"__init__.py": "", "lab/__init__.py": "", **sources}) == found
+
+
+# --- names and weight ------------------------------------------------------------------------------
 
 
 def test_module_names_say_what_is_inside():

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from ...compilers.operator import Operator
 from ...files.table import EVENT_COLUMNS, ColumnKind, attribute_columns
 from ...files.write import location_text
-from ...machines.machine import CONDITION, SCOPE, SINCE, STATUS, Told
+from ...machines.machine import CONDITIONS, SCOPE, SINCE, STATUS, Told, concerned
 from ...model.batch import AXES, TIME, TYPES, plain
 from ...model.event import Event, Notification, Value, notification_id
 from ...model.topic import Kind, Topic
@@ -97,7 +97,7 @@ def table_of(topics: Sequence[Topic], operator: Operator, told: Told) -> pa.Tabl
 
 def _by_columns(topics: Sequence[Topic], operator: Operator, topic: str, passed: pa.RecordBatch) -> pa.Table:
     """A row for each notification of events of a topic that passed."""
-    rows, names = _addressed(operator, passed.column(CONDITION).to_numpy())
+    rows, names = _addressed(operator, passed.column(CONDITIONS).to_numpy())
     passed = passed if len(rows) == len(passed) else passed.take(pa.array(rows))
     columns = {
         "subscription": names,
@@ -120,15 +120,15 @@ def _by_columns(topics: Sequence[Topic], operator: Operator, topic: str, passed:
     return pa.Table.from_arrays(whole, schema=schema)
 
 
-def _addressed(operator: Operator, conditions: NDArray[np.int8]) -> tuple[NDArray[np.intp], pa.Array]:
+def _addressed(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], pa.Array]:
     """For each notification the row that it is of, and the subscription that it goes to."""
-    recipients = (*operator.names, operator.subscriptions)  # the last serves condition -1
-    counts = np.array([len(names) for names in recipients])
-    starts = np.cumsum(counts) - counts
+    counts = np.array([len(names) for names in operator.names])
+    found, conditions = concerned(words & np.uint64((1 << len(counts)) - 1))
     each = counts[conditions]
-    rows = np.repeat(np.arange(len(conditions)), each)
+    rows = np.repeat(found, each)
     among = np.arange(len(rows)) - np.repeat(np.cumsum(each) - each, each)
-    names = pa.array([name for names in recipients for name in names], pa.string())
+    starts = np.cumsum(counts) - counts
+    names = pa.array(operator.subscriptions, pa.string())
     return rows, names.take(pa.array(np.repeat(starts[conditions], each) + among))
 
 

@@ -194,12 +194,16 @@ class Coverage:
     events: Counter[str] = field(default_factory=Counter)
     outside: Counter[str] = field(default_factory=Counter)
 
-    def survey(self, topic: str, batch: pa.RecordBatch, listening: Iterable[Operator]) -> list[Mask]:
-        """Count a batch of a topic; for each operator that listens, which events matter to it."""
+    def survey(
+        self, topic: str, batch: pa.RecordBatch, listening: Iterable[Operator], *, closed: bool = False
+    ) -> list[Mask]:
+        """Count a batch of a topic; for each operator that listens, which events matter to it, or of a
+        closed part can change what it says."""
         self.events[topic] += len(batch)
         masks = []
         for operator in listening:
-            matters, outside = operator.machine.survey(topic, batch)
+            alone = closed and len(operator.topics) == 1  # else events of other topics come between
+            matters, outside = operator.machine.survey(topic, batch, closed=alone)
             for names, count in zip(operator.names, outside.tolist(), strict=True):
                 self.outside.update(dict.fromkeys(names, count) if count else {})
             masks.append(matters)

@@ -69,7 +69,7 @@ MOST_HOPS = 64
 
 
 @dataclass(slots=True)
-class State:
+class BrokerState:
     """All that a broker remembers.  ``counted`` says what it has done, for accounts."""
 
     routing: Routing = field(default_factory=Routing)
@@ -90,10 +90,10 @@ class Broker:
     most: int = 100_000
     memoize: bool = True
 
-    def initial(self) -> State:
-        return State()
+    def initial(self) -> BrokerState:
+        return BrokerState()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
         turn = _Turn(self, state, given.now)
         match given:
             case Started():
@@ -118,7 +118,7 @@ class Broker:
 class _Turn(Spreading):
     """The work that one input makes."""
 
-    def __init__(self, broker: Broker, state: State, now: Instant) -> None:
+    def __init__(self, broker: Broker, state: BrokerState, now: Instant) -> None:
         super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
         self.state, self.most = state, broker.most
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from ...model.instant import Instant
 from ...model.protocol import Effect, Peer, Send
 from . import rendezvous
+from .member import Member
 from .message import Ack, Data, Notification, Role, Subscribe, Unsubscribe, cause_of
-from .node import Node
 from .publisher import entered
 from .registry import Registry, digest
 from .rendezvous import Rendezvous
 from .state import State
 
 
-class Broker(Node):
+class Broker(Member):
     """The RN's side of DefTDDS, HyTDDS and EATDDS; in BLTDDS nobody is one.  [D41]"""
 
     __slots__ = ()

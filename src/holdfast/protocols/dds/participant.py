@@ -13,15 +13,15 @@ from ...model.protocol import Asked, Effect, Fired, Input, Peer, Received, Send,
 from . import message, request
 from .adapting import Originator, Receiver
 from .broker import Broker
+from .member import Member
 from .message import MESSAGES, Data, Message, Stream
-from .node import Node
 from .publisher import Publisher
 from .rtdds import answer
 from .state import State
 from .topic import Topic
 
 
-class Participant(Node):
+class Participant(Member):
     """The middleware of one node."""
 
     __slots__ = ()

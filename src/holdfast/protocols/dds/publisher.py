@@ -10,15 +10,15 @@ from ...model.instant import Instant
 from ...model.protocol import Deliver, Effect, Peer, SetTimer
 from . import rtdds
 from .level import is_reliable
+from .member import Member
 from .message import PLAIN, Ack, Data, Demand, Name, Stream, Subscribe, Unsubscribe
-from .node import Node
 from .registry import Registry, digest, usual
 from .request import Accepted, Refused, Registered
 from .state import State
 from .topic import Topic
 
 
-class Publisher(Node):
+class Publisher(Member):
     """``advertise()`` and ``publish()``.  [D1]"""
 
     __slots__ = ()

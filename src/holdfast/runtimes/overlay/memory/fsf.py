@@ -30,7 +30,7 @@ from ....protocols.fsf.message import (
     Want,
     Withdraw,
 )
-from ....protocols.fsf.node import Node
+from ....protocols.fsf.node import FsfNode
 from ....protocols.fsf.policy import Policy
 from .network import Kind, Link, Network
 from .tree import centre, tree, ways
@@ -65,7 +65,7 @@ class FsfNetwork(Network):
         self._sensors: dict[str, tuple[str, Advertise]] = {}
         towards = ways(neighbours, centre(neighbours)) if policy.central else {}
         for number, name in enumerate(neighbours):
-            machine = Node(policy, towards.get(name), validity)
+            machine = FsfNode(policy, towards.get(name), validity)
             self.start(name, machine, seed=seed * len(neighbours) + number)
         for link in links:
             super().connect(*link)

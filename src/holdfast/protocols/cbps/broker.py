@@ -8,7 +8,7 @@ subscriptions and connections come and go makes no difference [B10].
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -66,6 +66,14 @@ from .watching import Watch, Watching
 
 MOST_HOPS = 64
 """What has come by so many brokers goes in circles, and ends here."""
+
+
+_ABOUT_STATES: Mapping[type, Callable[..., None]] = {
+    Placement: Watching.placed,
+    Ask: Watching.asked,
+    Answer: Watching.answered,
+    Interruption: Watching.interrupted,
+}
 
 
 @dataclass(slots=True)
@@ -166,23 +174,20 @@ class _Turn(Spreading):
             case Registration():
                 self.register(sender, message)
             case Unadvertise(key):
-                if stored := self.kept(sender, key):
-                    self.withdraw(sender, [(stored, without_interest(stored.bundle))])
+                self.recall(sender, key, without_interest)
             case Unsubscribe(key):
-                if stored := self.kept(sender, key):
-                    self.withdraw(sender, [(stored, without_advertisements(stored.bundle))])
+                self.recall(sender, key, without_advertisements)
             case Renewal(keys):
                 self.renew(sender, keys)
             case Refusal():
                 self.refused(sender, message)
-            case Placement():
-                self.watching.placed(sender, message, self.say)
-            case Ask():
-                self.watching.asked(sender, message, self.say)
-            case Answer():
-                self.watching.answered(sender, message, self.say)
-            case Interruption():
-                self.watching.interrupted(sender, message, self.say)
+            case Placement() | Ask() | Answer() | Interruption():
+                _ABOUT_STATES[type(message)](self.watching, sender, message, self.say)
+
+    def recall(self, sender: Peer, key: Key, part: Callable[[Bundle], Bundle]) -> None:
+        """A peer withdraws a part of what it has stored here."""
+        if stored := self.kept(sender, key):
+            self.withdraw(sender, [(stored, part(stored.bundle))])
 
     # --- bundles ---
 

@@ -83,6 +83,10 @@ class FsfNode:
                 return state, list(self._lost(state, peer))
             case Received(now, sender, message) if sender in state.peers:
                 return state, list(self._told(state, now, sender, message))
+            case Asked(_, Want(name, subscription, pending)):
+                return state, list(self._wanted(state, whole(name, subscription), pending))
+            case Asked(_, Cancel(name)):
+                return state, list(self._cancelled(state, name))
             case Asked(now, request):
                 return state, list(self._told(state, now, HERE, request))
             case _:
@@ -106,12 +110,6 @@ class FsfNode:
                 yield from self._advertised(state, link, message)
             case Withdraw(sensor):
                 yield from self._withdrawn(state, link, sensor)
-            case Want(name, subscription, pending):
-                yield from self._wanted(state, whole(name, subscription), pending)
-            case Cancel(name):
-                operator = state.own.pop(name)
-                state.missing.pop(name, None)
-                yield from self._dropped(state, HERE, operator)
             case _:
                 raise AssertionError(f"a node was told {message!r}")
 
@@ -155,6 +153,12 @@ class FsfNode:
         state.own[operator.name] = operator
         yield _answered(state, operator.name, missing)
         yield from self._asked(state, HERE, operator)
+
+    def _cancelled(self, state: FsfState, name: str) -> Iterator[Effect]:
+        """A user wants it no more."""
+        operator = state.own.pop(name)
+        state.missing.pop(name, None)
+        yield from self._dropped(state, HERE, operator)
 
     def _asked(self, state: FsfState, link: Peer, operator: Operator) -> Iterator[Effect]:
         state.events.untell(*state.wants.setdefault(link, Wants()).add(operator))

@@ -54,18 +54,9 @@ def bundle_element(bundle: Bundle) -> Element:
     for direction, filters in (("incoming", bundle.incoming), ("outgoing", bundle.outgoing)):
         for filter_ in filters:
             add_constraints(SubElement(root, "MessageContextFilter", type=direction), filter_)
-    for slip in bundle.slips:
-        _add_slip(root, slip)
-    for advertisement in bundle.advertisements:
-        _add_advertisement(root, advertisement)
-    for subscription in bundle.subscriptions:
-        _add_subscription(root, subscription)
-    for notification in bundle.notifications:
-        _add_notification(root, notification)
-    for active in bundle.active:
-        _add_active(root, active)
-    for payload in bundle.payloads:
-        _add_payload(root, payload)
+    for field, add in _WRITERS.items():
+        for part in getattr(bundle, field):
+            add(root, part)
     return root
 
 
@@ -323,3 +314,12 @@ _READERS: Mapping[str, tuple[str, Callable[[Element], Any]]] = {
     "Payload": ("payloads", _payload),
 }
 """Which field of a bundle a component belongs to (a context filter says it itself), and how it is read."""
+
+_WRITERS: Mapping[str, Callable[[Element, Any], None]] = {
+    "slips": _add_slip,
+    "advertisements": _add_advertisement,
+    "subscriptions": _add_subscription,
+    "notifications": _add_notification,
+    "active": _add_active,
+    "payloads": _add_payload,
+}

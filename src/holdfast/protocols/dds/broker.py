@@ -28,7 +28,7 @@ class Broker(Member):
                     state.rendezvous[topic.id] = Rendezvous(Registry(topic))
         return []
 
-    def wished(self, state: State, now: Instant, wish: Subscribe | Unsubscribe) -> list[Effect]:
+    def wished(self, state: State, wish: Subscribe | Unsubscribe) -> list[Effect]:
         """HyTDDS: a NOTIFICATION for each publisher.  DefTDDS, EATDDS: the table."""
         publishers = self.deployment.publishers_of(wish.topic)
         if not self.mode.brokered:

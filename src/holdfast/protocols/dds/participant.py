@@ -20,6 +20,9 @@ from .rtdds import answer
 from .state import State
 from .topic import Topic
 
+Adaptation = message.LevelRequest | message.Switch | message.Have | message.Nack | message.Heartbeat
+Rotation = message.Energy | message.Role | message.Handover | message.Taken
+
 
 class Participant(Member):
     """The middleware of one node."""
@@ -103,11 +106,15 @@ class Participant(Member):
             case message.Subscribe() | message.Unsubscribe():
                 if self.mode.asks == "everybody":
                     return self.publisher.registered(state, given)
-                return self.broker.wished(state, now, given)
+                return self.broker.wished(state, given)
             case message.Notification(wish):
                 return self.publisher.registered(state, wish)
             case message.Demand():
                 return self.publisher.demanded(state, given)
+        return self._adapts(state, now, sender, given)
+
+    def _adapts(self, state: State, now: Instant, sender: Peer, given: Adaptation | Rotation) -> list[Effect]:
+        match given:
             case message.LevelRequest():
                 return self.originator.leveled(state, sender, given)
             case message.Switch():
@@ -120,13 +127,7 @@ class Participant(Member):
                 return self.receiver.heartbeat(state, now, given)
         return self._rotates(state, now, sender, given)
 
-    def _rotates(
-        self,
-        state: State,
-        now: Instant,
-        sender: Peer,
-        given: message.Energy | message.Role | message.Handover | message.Taken,
-    ) -> list[Effect]:
+    def _rotates(self, state: State, now: Instant, sender: Peer, given: Rotation) -> list[Effect]:
         if not self.mode.rotates:
             state.counted["not understood"] += 1
             return []

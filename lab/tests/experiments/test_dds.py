@@ -32,11 +32,12 @@ from holdfast_lab.experiments.dds import (
 )
 from holdfast_lab.experiments.dds.air import CLEAR, NOISY, TINYOS, disturb, path_loss, radio
 from holdfast_lab.experiments.dds.measure import RESTS, Point, energies, measure, nothing
-from holdfast_lab.experiments.dds.report import run
-from holdfast_lab.experiments.dds.study import Study, conduct, one_after_the_other
+from holdfast_lab.experiments.dds.report import Effort, run, studied
+from holdfast_lab.experiments.dds.study import Study
 from holdfast_lab.experiments.registry import load
+from holdfast_lab.experiments.study import in_turn
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "dds.md"
+PAGES = Path(__file__).resolve().parents[3] / "docs" / "experiments"
 MODULES = (
     arqos, eatdds_lifetime, energy_map, ifs, middleware_cost, rtdds_ipi, rtdds_partial, rtdds_rate, rtdds_rto,
     state_on_mote, tinydds_modes,
@@ -120,23 +121,24 @@ def test_a_study_gives_means_and_deviations_of_the_point_that_is_named():
 def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     points = [shortened(point, 12) for point in rtdds_rto.points(False)[:2]]
+    design = replace(rtdds_rto.EXPERIMENT.run.args[0], points=lambda _: points)
     ran: list[str] = []
 
     def apply(function, cells):
         ran.extend(str(cell) for cell in cells)
         if len(ran) > 3:
             raise KeyboardInterrupt
-        return one_after_the_other(function, cells)
+        return in_turn(function, cells)
 
     with pytest.raises(KeyboardInterrupt):
-        conduct("rtdds-rto", points, 2, nothing, True, quiet, apply)
+        studied(design, True, quiet, Effort(2, apply))
     assert len(ran) == 4
-    resumed = conduct("rtdds-rto", points, 2, nothing, True, quiet, one_after_the_other)
-    assert resumed == conduct("rtdds-rto", points, 2, nothing, False, quiet, one_after_the_other)
+    resumed = studied(design, True, quiet, Effort(2, in_turn))
+    assert resumed == studied(design, False, quiet, Effort(2, in_turn))
     (kept,) = (tmp_path / "holdfast" / "reproduce").iterdir()
     kept.write_text("no JSON", encoding="utf-8")
     with pytest.raises(InputError, match="remove it"):
-        conduct("rtdds-rto", points, 2, nothing, True, quiet, one_after_the_other)
+        studied(design, True, quiet, Effort(2, in_turn))
 
 
 # Claims: by the thesis' own figures they hold, and each can fail.
@@ -334,7 +336,7 @@ def test_a_base_station_is_told_what_starts_and_ends_and_nothing_else():
         },
         15 * SECOND,
     )
-    result = run(state_on_mote.design(trace, 1), None, False, quiet, seeds=1, apply=one_after_the_other)
+    result = run(state_on_mote.design(trace, 1), None, False, quiet, Effort(1, in_turn))
     study = result.exhibit
     for air in (CLEAR, NOISY):
         on_mote = {"air": air, "arm": state_on_mote.STATES}
@@ -360,12 +362,12 @@ def test_real_rooms_are_read_minute_by_minute():
 # The pages.
 
 
-def test_all_eleven_are_registered_and_their_claims_are_on_the_page():
-    page = PAGE.read_text("utf-8")
+def test_all_eleven_are_registered_and_their_claims_are_on_their_pages():
     for module in MODULES:
         name = module.EXPERIMENT.name
         assert load(name) is module.EXPERIMENT
-        assert f"## {name}" in page
+        page = (PAGES / f"{name}.md").read_text("utf-8")
+        assert page.startswith(f"# {name}\n")
         assert all(f"`{claim}`" in page for claim in module.RULES)
 
 
@@ -374,12 +376,12 @@ def test_a_result_is_tabled_and_drawn(tmp_path):
         rtdds_rate.EXPERIMENT.run.args[0],
         points=lambda full: [shortened(point, 12) for point in rtdds_rate.points(full)],
     )
-    result = run(design, None, False, quiet, seeds=1, apply=one_after_the_other)
+    result = run(design, None, False, quiet, Effort(1, in_turn))
     assert [row["PDR, sd"] for row in result.rows] == [0.0] * 4
     (table,) = rtdds_rate.EXPERIMENT.tables(result)
     assert table.columns[:3] == ("air", "IPI s", "issued")
     assert [line[:2] for line in table.lines] == [(CLEAR, 5), (CLEAR, 60), (NOISY, 5), (NOISY, 60)]
-    (picture,) = rtdds_rate.EXPERIMENT.figure(result, tmp_path)
+    picture = rtdds_rate.EXPERIMENT.figure(result, tmp_path)
     assert picture.stat().st_size > 10_000
 
 

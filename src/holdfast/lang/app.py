@@ -21,6 +21,7 @@ from ..model.space import Point, Shape
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from ..model.unit import UNITS
 from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate, unplaced
+from .literal import QUERY_WORDS
 from .ops import (
     Correlate,
     DeclareRegion,
@@ -161,7 +162,7 @@ class App:
         self._statements.append(
             Detect(
                 name,
-                tuple((checked_name(own, "query"), parse_query(text)) for own, text in queries.items()),
+                tuple((_query_name(own), parse_query(text)) for own, text in queries.items()),
                 entrance,
                 Turn(Not(entrance.when)) if exit is None else _turn(exit, exit_for, exit_set),
                 here,
@@ -196,6 +197,12 @@ class App:
                 Delivery(_duration(ordered), _late(late)),
             )
         )
+
+
+def _query_name(name: str) -> str:
+    if name in QUERY_WORDS:
+        raise UsageError(f"'{name}' has a meaning of its own in a component; name the query otherwise")
+    return checked_name(name, "query")
 
 
 def _match(text: str) -> Match:

@@ -139,3 +139,18 @@ def test_the_caret_stands_in_the_right_line():
         "    \tfilter F on T where v = 5",
         "    \t                      ^",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("state First A # = Second\n any location enter A.valid", "expected 'on' and a topic before 'A'"),
+        ("state First A = T B # = mean U\n  C = V", "expected '=', found 'C'"),
+        ("correlate C within 10 s  Temp < 0  Wind # > 8", "expected a range after 'Wind'"),
+        ("stat # Warm", "unknown word 'stat' at the start of a statement"),
+    ],
+)
+def test_a_comment_is_no_part_of_what_was_read(text, message):
+    with pytest.raises(DefinitionError) as caught:
+        parse(text)
+    assert message in caught.value.message

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,6 +25,7 @@ from holdfast.model.instant import NEVER, SECOND
 from holdfast.runtimes.local.replay import replay
 
 from . import Row, Timing, timed
+from .process import apart
 
 EVENTS = 6_000_000
 LOOKED_AT = 20_000  # the reference machine is measured on fewer
@@ -205,7 +204,7 @@ def _in_polars(whole: dict[str, pa.RecordBatch]) -> Found:
 def growth(progress: Callable[[str], None]) -> Iterator[Row]:
     """What is kept of a road, and what a history of twice the length adds to it."""
     progress("state and memory after one length of history and after two")
-    short, long = (_kept(events) for events in (EVENTS // 2, EVENTS))
+    short, long = (apart(kept, events, ROADS) for events in (EVENTS // 2, EVENTS))
     content = SENSORS * (30 + 60) * SECOND // PERIOD
     detail = {"roads": ROADS, "readings_in_windows": content, "bytes_a_reading": long[0] / ROADS / content}
     yield Row("state of one road, as bytes", long[0] / ROADS, "bytes", detail=detail)
@@ -213,14 +212,6 @@ def growth(progress: Callable[[str], None]) -> Iterator[Row]:
         ratio = long[at] / short[at]
         both = {"events": [EVENTS // 2, EVENTS], unit: [short[at], long[at]]}
         yield Row(f"{what} after twice the history", ratio, "times", "≤ 1.1 times", ratio <= 1.1, both)
-
-
-def _kept(events: int) -> tuple[int, int]:
-    """Bytes of state and the most memory taken, in a process of its own."""
-    code = f"from {__name__} import kept; print(*kept({events}, {ROADS}))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    state, memory = map(int, out.stdout.split())
-    return state, memory
 
 
 def kept(events: int, roads: int) -> tuple[int, int]:

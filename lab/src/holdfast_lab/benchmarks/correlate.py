@@ -6,13 +6,9 @@ find the same.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +31,8 @@ from holdfast.model.instant import MINUTE, NEVER, SECOND
 from holdfast.model.qos import TIMELY
 from holdfast.model.topic import Attribute, Topic
 
-from . import Row
+from . import Row, times
+from .process import Measured, measured
 
 SCALE = float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1)
 EVENTS = 1_000_000
@@ -190,35 +187,11 @@ def pairs(output: Path) -> pa.Table:
     return table.sort_by([("subscription", "ascending"), ("sequence", "ascending")])
 
 
-def measure(name: str, folder: str, output: str, subscriptions: int, repeat: int) -> None:
-    """In a process of its own: do a job some times, and say how long each took and what it found."""
-    spark = None
+def job(name: str, spark: Any, folder: Path, output: Path, subscriptions: int) -> int:
+    """Do a job once; how many pairs it has found."""
     if name in PEERS:
-        from holdfast.runtimes.spark.session import session
-
-        spark = session()
-    seconds, found = [], 0
-    for i in range(repeat):
-        target = Path(f"{output}.{i}")
-        start = time.perf_counter()
-        if spark is not None:
-            found = theirs(name, Path(folder), target, spark)
-        else:
-            found = ours(Path(folder), target if name == "ours" else None, subscriptions)
-        seconds.append(time.perf_counter() - start)
-    print(json.dumps([seconds, found]))
-
-
-def measured(name: str, folder: Path, subscriptions: int, repeat: int = 2) -> tuple[float, int]:
-    """Seconds of a job, warm where it is done twice, and how many pairs it has found."""
-    code = f"from {__name__} import measure; measure({name!r}, {str(folder)!r}, {str(folder / name)!r}, "
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{code}{subscriptions}, {repeat})"], capture_output=True, text=True
-    )
-    if ran.returncode:
-        raise RuntimeError(f"{name}: {ran.stderr[-2000:]}")
-    seconds, found = json.loads(ran.stdout.splitlines()[-1])
-    return min(seconds), found
+        return theirs(name, folder, output, spark)
+    return ours(folder, output if name == "ours" else None, subscriptions)
 
 
 # --- the measurements ------------------------------------------------------------------------------
@@ -237,45 +210,32 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     write(folder / "all", events, few)
     write(folder / "some", some, few)
 
-    def timed(name: str, where: str, size: int) -> tuple[float, int]:
-        progress(f"{NAMES[name]}: {size:,} events, {few:,} subscriptions")
-        seconds, found = measured(name, folder / where, few)
-        progress(f"  {seconds:.2f} s")
-        return seconds, found
+    def timed(name: str, where: str, subscriptions: int = few, repeat: int = 2) -> tuple[Measured, Row]:
+        size = {"all": events, "some": some}[where]
+        what = f"{NAMES[name]}: {size:,} events, {subscriptions:,} subscriptions"
+        progress(what)
+        it = measured(job, name, folder / where, subscriptions, times=repeat, on_spark=name in PEERS)
+        progress(f"  {it.best:.2f} s")
+        detail = {"events_per_s": size / it.best, "notifications": it.found}
+        return it, Row(what, it.best, "s", detail=detail)
 
-    whole, found = timed("ours", "all", events)
-    yield _seconds("ours", events, few, whole, found)
-    small, known = timed("ours", "some", some)
-    yield _seconds("ours", some, few, small, known)
-    for name, where, size, expected, seconds in (
-        ("interval_join", "some", some, known, small),
-        ("range_window", "all", events, found, whole),
-    ):
-        took, same = timed(name, where, size)
-        assert same == expected, f"{name} found {same}, not {expected}"
-        if where == "some":
-            assert pairs(folder / "some" / f"{name}.0").equals(pairs(folder / "some" / "ours.0"))
-        yield _seconds(name, size, few, took, same)
-        ratio = took / seconds
-        if name == "range_window":
-            yield Row(f"beside {NAMES[name]}, {size:,} events", ratio, "×")
-            continue
-        yield Row(f"beside {NAMES[name]}, {size:,} events", ratio, "×", "≥ 10 ×", ratio >= 10)
-        rate = took / some * events / whole
-        detail = {"extrapolated": f"measured on {some:,} events and taken as linear in them"}
-        yield Row(f"beside {NAMES[name]}, {events:,} events", rate, "×", "≥ 10 ×", rate >= 10, detail)
-    shutil.rmtree(folder / "some")
-
-    progress(f"{NAMES['counted']}: {events:,} events, {many:,} subscriptions")
-    seconds, found = measured("counted", folder / "all", many, repeat=1)
-    yield _seconds("counted", events, many, seconds, found)
-    progress(f"  {seconds:.1f} s")
+    whole, row = timed("ours", "all")
+    yield row
+    small, row = timed("ours", "some")
+    yield row
+    joined, row = timed("interval_join", "some")
+    assert pairs(joined.output).equals(pairs(small.output)), "the joins found something else"
+    yield row
+    beside = f"beside {NAMES['interval_join']}"
+    yield times(f"{beside}, {some:,} events", joined.best / small.best, least=10)
+    scaled = times(f"{beside}, {events:,} events", joined.best / some * events / whole.best, least=10)
+    yield replace(scaled, detail={"extrapolated": f"measured on {some:,} events and taken as linear in them"})
+    windows, row = timed("range_window", "all")
+    assert windows.found == whole.found, f"windows found {windows.found}, not {whole.found}"
+    yield row
+    yield times(f"beside {NAMES['range_window']}, {events:,} events", windows.best / whole.best)
+    yield timed("counted", "all", many, repeat=1)[1]
     yield from _memory(folder / "all", few)
-
-
-def _seconds(name: str, events: int, subscriptions: int, seconds: float, found: int) -> Row:
-    what = f"{NAMES[name]}: {events:,} events, {subscriptions:,} subscriptions"
-    return Row(what, seconds, "s", detail={"events_per_s": events / seconds, "notifications": found})
 
 
 def _memory(folder: Path, subscriptions: int) -> Iterator[Row]:

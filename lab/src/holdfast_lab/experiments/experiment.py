@@ -1,7 +1,7 @@
 """What an experiment is: parameters, rows, and claims of a document that are judged.
 
 A claim's rule stands in its text before anything is measured.  ``holds`` is true, false, or ``None``
-where it cannot be judged; the note says why.
+where it cannot be judged.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 Row = dict[str, Any]
+Drawing = Any
+"""A figure of matplotlib's, which need not be there."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,15 @@ class Claim:
     paper: Any
     ours: Any
     holds: bool | None
-    note: str
+    measured: str = ""
+    """What else was measured: true whatever the verdict."""
+    why: Mapping[bool | None, str] = field(default_factory=dict)
+    """The reason of each verdict that we have seen and explained."""
+
+    @property
+    def note(self) -> str:
+        """What is said beside the figures."""
+        return " ".join(filter(None, (self.measured, self.why.get(self.holds))))
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -73,15 +83,23 @@ class Table:
 class Experiment:
     """A table or figure of a document that can be run again.
 
-    ``run(data, full, progress)`` measures; ``tables(result)`` arranges the rows for reading;
-    ``figure(result, folder)`` draws and returns the files.
+    ``run(data, full, progress)`` measures; ``tables(result)`` arranges the rows for reading; ``draw(result)``
+    makes a picture of them.
     """
 
     name: str
     title: str
     run: Callable[[Path | None, bool, Progress], Result]
     tables: Callable[[Result], Sequence[Table]]
-    figure: Callable[[Result, Path], list[Path]]
+    draw: Callable[[Result], Drawing]
+
+    def figure(self, result: Result, folder: Path) -> Path:
+        """Draw a result into a file of that folder."""
+        drawing = self.draw(result)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.png"
+        drawing.savefig(path, dpi=100, metadata={"Software": None})
+        return path
 
 
 def show(experiment: Experiment, result: Result, console: Console) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -14,13 +13,14 @@ from holdfast.runtimes.sensornet import setups
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.sim.energy import TRANSMIT
 from holdfast.sim.metrics import relative
+from holdfast.sim.report.style import new_figure
 
-from ..experiment import Claim
+from ..experiment import Claim, Drawing
 from . import place
 from .air import CLEAR, NOISE, radio
 from .air import printed as printed_air
 from .measure import RESTS, Measured, Moment, Point, by_node
-from .report import Design, canvas, experiment, save
+from .report import Design, experiment
 from .study import Study
 from .tinydds_modes import MODES, STEP
 
@@ -97,13 +97,16 @@ def claims(study: Study) -> Sequence[Claim]:
             THESIS,
             ours | sending,
             any(all(abs(found[mode] - THESIS[mode]) <= CLOSE for mode in MODES) for found in ours.values()),
-            "Listening at rest all nodes use nearly the same and none is full, so the thesis' figures "
-            "belong to nodes that sleep, unlike its quarter for the processor. Sleeping, a node pays for "
-            "what it hears as well as for what it carries, and on this grid nearly every node hears "
-            "somebody. If sending alone is counted the numbers are of the thesis' size: its model seems "
-            "not to have charged nodes for frames to others. Hottest nodes of DefTDDS: "
+            "Hottest nodes of DefTDDS: "
             + "; ".join(f"{where} {', '.join(map(str, nodes))}" for where, nodes in hottest.items())
             + ".",
+            {
+                False: "Listening at rest all nodes use nearly the same and none is full, so the thesis' "
+                "figures belong to nodes that sleep, unlike its quarter for the processor. Sleeping, a node "
+                "pays for what it hears as well as for what it carries, and on this grid nearly every node "
+                "hears somebody. If sending alone is counted the numbers are of the thesis' size: its model "
+                "seems not to have charged nodes for frames to others."
+            },
         )
     ]
 
@@ -129,9 +132,9 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def draw(study: Study, folder: Path) -> list[Path]:
+def draw(study: Study) -> Drawing:
     """Relative consumption, sleeping at rest: a row for each placement, a column for each mode."""
-    drawing = canvas(3, 2, 4.2, 4.0)
+    drawing = new_figure(12.6, 8.0)
     axes = drawing.subplots(2, 3)
     for row, (where, table) in enumerate(place.RENDEZVOUS.items()):
         for column, mode in enumerate(MODES):
@@ -140,7 +143,7 @@ def draw(study: Study, folder: Path) -> list[Path]:
             count = study.mean("full nodes, sleeping", rendezvous=where, mode=mode)
             title = f"{mode}, RN {where}: {count:.1f} full (thesis {THESIS[mode]})"
             axes[row][column].set_title(title, fontsize=9)
-    return save(drawing, folder, "energy-map")
+    return drawing
 
 
 ROLES: Mapping[str, tuple[int, ...]] = {
@@ -171,7 +174,7 @@ EXPERIMENT = experiment(
         parameters,
         claims,
         (*(f"{what}, {rest}" for rest in RESTS for what in ("full nodes", "mJ")), "full nodes, sending only"),
-        lambda study: (),
+        lambda _: (),
         extra=full_nodes,
         draw=draw,
     )

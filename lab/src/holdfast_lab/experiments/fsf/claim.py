@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ..experiment import Claim
 from .grid import Exhibit, Grid, Quantity, cost, publication_load, recall, subscription_load
-from .note import NOTES
+from .note import MEASURED, WHY
 from .setting import CENTRALIZED, EXACT, FSF, MULTI_JOIN, NAIVE, PLACEMENT
 
 
@@ -90,7 +90,8 @@ def claims(name: str, exhibit: Exhibit) -> Iterator[Claim]:
     if CENTRALIZED in grid.approaches:
         judged.insert(3, ("centralized", _centralized(grid)))
     for claim, verdict in judged:
-        yield Claim(claim, RULES[claim], *verdict, NOTES[claim](exhibit) if claim in NOTES else "")
+        said = MEASURED[claim](exhibit) if claim in MEASURED else ""
+        yield Claim(claim, RULES[claim], *verdict, said, WHY.get(claim, {}))
 
 
 def savings(grid: Grid, quantity: Quantity, others: Iterable[str]) -> dict[int, float]:

@@ -30,7 +30,7 @@ REPEATED = 3
 AT_A_BRANCH = 200
 
 
-def run(data: Path | None, full: bool, progress: Progress) -> Result:
+def run(_: Path | None, full: bool, progress: Progress) -> Result:
     """Some n with and without memoization; with ``full`` all of the document's."""
     rows = [_row(number, progress) for number in (PAPER if full else QUICK)]
     times = _at_a_hub(progress)

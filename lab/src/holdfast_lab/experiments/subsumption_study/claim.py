@@ -72,11 +72,14 @@ def _zipf(grid: Grid) -> Claim:
         "strong; about the same; slightly more",
         {f"up to {k}" if k > 1 else "one": f"{min(s):.2%} to {max(s):.2%}" for k, s in shares.items()},
         holds,
-        "One wide range soon covers each of the popular dimensions, and swallows whatever mentions them; a "
-        "subscription with two attributes has two chances. How much goes depends on how many there are for "
-        f"each dimension: of 512 subscriptions over 512 dimensions {small[0]:.0%} are left with one "
-        f"attribute and {small[3]:.0%} with up to four. While they are as few as that, more attributes leave "
-        "a little less, as the document says; in the end they leave a little more.",
+        f"Of 512 subscriptions over 512 dimensions {small[0]:.0%} are left with one attribute and "
+        f"{small[3]:.0%} with up to four.",
+        {
+            True: "One wide range soon covers each of the popular dimensions, and swallows whatever mentions "
+            "them; a subscription with two attributes has two chances. How much goes depends on how many "
+            "are for each dimension: while they are few, more attributes leave a little less, as the "
+            "document says; in the end they leave a little more."
+        },
     )
 
 
@@ -100,13 +103,15 @@ def _uniform(grid: Grid) -> Claim:
             "with as many": f"{min(shares[c] for c in same):.0%} to {max(shares[c] for c in same):.0%}",
         },
         len(enough) == len(shares),
-        "Two ranges of uniform start and length in one dimension overlap in two of three cases, so what is "
-        "left depends on how many share a dimension. Below a quarter of a subscription for each dimension "
-        f"the claim holds; with {crowded.subscriptions} over {crowded.dimensions} dimensions "
-        f"{grid[crowded].merged:.0f} are left. With as many subscriptions as dimensions Zipf's law leaves "
-        f"{min(beside):.0%} to {max(beside):.0%}, less than the uniform choice, because it crowds them. The "
-        "conclusion is right for interests of one's own (one subscriber for each identity), which are few "
-        "for each dimension; it is not the uniformity that makes them so.",
+        f"Of {crowded.subscriptions} over {crowded.dimensions} dimensions {grid[crowded].merged:.0f} are "
+        "left. With as many subscriptions as dimensions Zipf's law leaves "
+        f"{min(beside):.0%} to {max(beside):.0%}.",
+        {
+            False: "Two ranges of uniform start and length in one dimension overlap in two of three cases, "
+            "so what is left depends on how many share a dimension; Zipf's law leaves less, because it "
+            "crowds them. The conclusion is right for interests of one's own (one subscriber for each "
+            "identity), which are few for each dimension; it is not the uniformity that makes them so."
+        },
     )
 
 
@@ -126,6 +131,10 @@ def _dimensions(grid: Grid) -> Claim:
             for (name, k), left in lines.items()
         },
         all(grows.values()),
-        "At the end about one range is left for each dimension, as wide as the contents; only the dimensions "
-        "that Zipf's law hardly ever picks, and those that few uniform subscriptions have met, hold more.",
+        f"So it is in {sum(grows.values())} of {len(grows)} lines.",
+        {
+            True: "At the end about one range is left for each dimension, as wide as the contents; only the "
+            "dimensions that Zipf's law hardly ever picks, and those that few uniform subscriptions have "
+            "met, hold more."
+        },
     )

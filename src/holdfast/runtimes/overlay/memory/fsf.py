@@ -32,11 +32,11 @@ from ....protocols.fsf.message import (
 )
 from ....protocols.fsf.node import FsfNode
 from ....protocols.fsf.policy import Policy
-from .network import Kind, Link, Network
+from .network import Kind, Link, QueueNetwork
 from .tree import centre, tree, ways
 
 
-class FsfNetwork(Network):
+class FsfNetwork(QueueNetwork):
     """Nodes joined to a tree (or several), all of one policy.
 
     ``subscriptions`` counts the operators that crossed each link, ``publications`` the events, those of

@@ -1,4 +1,4 @@
-"""A bundle as the thesis writes it: ``<ISCAMsg>`` and its components.  [§6.4.2.2]"""
+"""A bundle as the thesis writes it: ``<ISCAMsg>`` and its parts.  [§6.4.2.2]"""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _set_flag(element: Element, name: str, value: bool, default: bool) -> None:
         element.set(name, "true" if value else "false")
 
 
-# --- components ---
+# --- parts ---
 
 
 def _add_advertisement(root: Element, it: Advertisement) -> None:
@@ -313,7 +313,7 @@ _READERS: Mapping[str, tuple[str, Callable[[Element], Any]]] = {
     "ActiveSubscription": ("active", _active),
     "Payload": ("payloads", _payload),
 }
-"""Which field of a bundle a component belongs to (a context filter says it itself), and how it is read."""
+"""Which field of a bundle a part belongs to (a context filter says it itself), and how it is read."""
 
 _WRITERS: Mapping[str, Callable[[Element, Any], None]] = {
     "slips": _add_slip,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Event, check, parse
-from holdfast.compilers.detector import detection
+from holdfast.compilers.components.stages import operators
 from holdfast.model.batch import from_events, times
 from holdfast.model.instant import BEGINNING, NEVER, show_instant
 from support.fused import SECOND, definitions, histories
@@ -96,7 +96,7 @@ def at_moments(batches):
 def one_machine(app, batches):
     """What one machine says of the same batches, and what is late for it."""
     checked = check(app)
-    it = detection(checked.components, checked.topics)
+    (it,) = operators(checked.components, checked.topics)
     state, said, reached = it.machine.initial(), [], BEGINNING
     for events in batches:
         mine = {
@@ -105,13 +105,12 @@ def one_machine(app, batches):
         }
         reached = max([reached, *(int(times(batch).max()) for batch in mine.values() if len(batch))])
         if any(map(len, mine.values())):
-            state, some = it.machine.step(state, mine, reached)
-            said += some
-    said += it.machine.advance(state, NEVER)[1]
-    told = list(it.addressed(said))
-    late = [(n.subscription, n.event.topic, show_instant(n.event.time), n.event.source) for n in told
+            state, told = it.machine.step(state, mine, reached)
+            said += it.notifications(told)
+    said += it.addressed(it.machine.advance(state, NEVER)[1])
+    late = [(n.subscription, n.event.topic, show_instant(n.event.time), n.event.source) for n in said
             if n.status == "late"]  # fmt: skip
-    return output([n for n in told if n.status != "late"]), sorted(late)
+    return output([n for n in said if n.status != "late"]), sorted(late)
 
 
 @fewer

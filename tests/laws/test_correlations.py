@@ -14,7 +14,7 @@ from holdfast.lang.parse import parse
 from holdfast.lang.show import show
 from holdfast.model.batch import reached, stood_for, to_events
 from holdfast.model.instant import NEVER
-from support.correlated import SECOND, batches, checked, definitions, expected, groups, heard, histories
+from support.correlated import SECOND, batches, checked, definitions, expected, heard, histories, running
 from support.definitions import deliveries, numbers, shapes
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 20))
@@ -60,20 +60,20 @@ def test_correlations_that_are_shown_parse_to_themselves(statements):
 # --- the machine -------------------------------------------------------------------------------
 
 
-def stepped(group, events, until, state=None):
-    it = group.machine
+def stepped(operator, events, until, state=None):
+    it = operator.machine
     state, out = it.step(it.initial() if state is None else state, batches(it.topics, events), until)
-    return state, list(group.addressed(out))
+    return state, operator.notifications(out)
 
 
-def pushed(group, events, state=None):
+def pushed(operator, events, state=None):
     """One event at a time, as an engine does it."""
-    it, out = group.machine, []
+    it, out = operator.machine, []
     state = it.initial() if state is None else state
     for event in events:
         state, late = it.react(state, event)
         state, some = it.advance(state, state.reached)
-        out += group.addressed(late + some)
+        out += operator.addressed(late + some)
     return state, out
 
 
@@ -83,7 +83,7 @@ def rows(notifications):
 
 @given(definitions(), histories)
 def test_what_is_told_is_what_trying_every_combination_finds(text, events):
-    told = [n for group in groups(text) for n in stepped(group, events, NEVER)[1]]
+    told = [n for operator in running(text) for n in stepped(operator, events, NEVER)[1]]
     assert heard(text, events, told) == expected(text, events)
     assert {(n.status, n.scope, n.since) for n in told} <= {("atomic", None, None)}
 
@@ -91,13 +91,13 @@ def test_what_is_told_is_what_trying_every_combination_finds(text, events):
 @few
 @given(definitions(), histories, st.integers(0, 16), st.integers(0, 16))
 def test_law_0_one_event_at_a_time_tells_what_batches_tell(text, events, first, second):
-    for group in groups(text):
-        expected = rows(stepped(group, events, NEVER)[1])
-        assert rows(pushed(group, events)[1]) == expected
+    for operator in running(text):
+        expected = rows(stepped(operator, events, NEVER)[1])
+        assert rows(pushed(operator, events)[1]) == expected
         some, then, rest = events[:first], events[first : first + second], events[first + second :]
-        state, a = stepped(group, some, some[-1].time if some else 0)
-        state, b = pushed(group, then, state)
-        assert rows(a + b + stepped(group, rest, NEVER, state)[1]) == expected
+        state, a = stepped(operator, some, some[-1].time if some else 0)
+        state, b = pushed(operator, then, state)
+        assert rows(a + b + stepped(operator, rest, NEVER, state)[1]) == expected
 
 
 @few
@@ -105,10 +105,10 @@ def test_law_0_one_event_at_a_time_tells_what_batches_tell(text, events, first, 
 def test_law_1_a_history_can_be_cut_anywhere_and_may_arrive_in_any_order(text, events, at, data):
     before = [event for event in events if event.time < at * SECOND]
     after = [event for event in events if event.time >= at * SECOND]
-    for group in groups(text):
-        state, a = stepped(group, data.draw(st.permutations(before)), at * SECOND)
-        _, b = stepped(group, data.draw(st.permutations(after)), NEVER, state)
-        assert rows(a + b) == rows(stepped(group, events, NEVER)[1])
+    for operator in running(text):
+        state, a = stepped(operator, data.draw(st.permutations(before)), at * SECOND)
+        _, b = stepped(operator, data.draw(st.permutations(after)), NEVER, state)
+        assert rows(a + b) == rows(stepped(operator, events, NEVER)[1])
 
 
 @few
@@ -120,22 +120,22 @@ def test_a_disorder_of_less_than_a_window_changes_nothing(text, events, data):
         e
         for _, _, e in sorted((e.time + d, i, e) for i, (e, d) in enumerate(zip(events, jitter, strict=True)))
     ]
-    for group in groups(text):
-        assert rows(pushed(group, arrival)[1]) == rows(stepped(group, events, NEVER)[1])
+    for operator in running(text):
+        assert rows(pushed(operator, arrival)[1]) == rows(stepped(operator, events, NEVER)[1])
 
 
 @few
 @given(definitions(), histories)
 def test_law_2_what_matches_nothing_can_be_dropped(text, events):
-    for group in groups(text):
-        it = group.machine
+    for operator in running(text):
+        it = operator.machine
         whole = batches(it.topics, events)
         reduced = it.reduce(it.reduce(whole))
         assert {t: (stood_for(b), reached(b)) for t, b in reduced.items()} == {
             t: (len(b), reached(b)) for t, b in whole.items()
         }
         _, out = it.step(it.initial(), reduced, NEVER)
-        assert rows(group.addressed(out)) == rows(stepped(group, events, NEVER)[1])
+        assert rows(operator.notifications(out)) == rows(stepped(operator, events, NEVER)[1])
         for topic, batch in whole.items():
             singly = [bool(it.match_one(event)) for event in to_events(it.topics[topic], batch)]
             assert it.matters(topic, batch).tolist() == singly
@@ -144,12 +144,12 @@ def test_law_2_what_matches_nothing_can_be_dropped(text, events):
 @few
 @given(definitions(), histories)
 def test_law_3_correlations_are_independent(text, events):
-    together = [n for group in groups(text) for n in stepped(group, events, NEVER)[1]]
+    together = [n for operator in running(text) for n in stepped(operator, events, NEVER)[1]]
     for name in checked(text):
         alone = "\n".join(
             line for line in text.splitlines() if not line.startswith("correlate") or f" {name} " in line
         )
-        apart = [n for group in groups(alone) for n in stepped(group, events, NEVER)[1]]
+        apart = [n for operator in running(alone) for n in stepped(operator, events, NEVER)[1]]
         assert rows(apart) == rows(n for n in together if n.subscription == name)
 
 
@@ -158,13 +158,15 @@ def test_law_3_correlations_are_independent(text, events):
 def test_a_kept_state_goes_on_as_if_nothing_had_happened(text, events, at):
     before = [event for event in events if event.time < at * SECOND]
     after = [event for event in events if event.time >= at * SECOND]
-    for group in groups(text):
-        it = group.machine
-        state, _ = stepped(group, before, at * SECOND)
+    for operator in running(text):
+        it = operator.machine
+        state, _ = stepped(operator, before, at * SECOND)
         raw = it.to_bytes(state)
         restored = it.from_bytes(raw)
         assert it.due(restored) == it.due(state)
-        assert rows(stepped(group, after, NEVER, restored)[1]) == rows(stepped(group, after, NEVER, state)[1])
+        assert rows(stepped(operator, after, NEVER, restored)[1]) == rows(
+            stepped(operator, after, NEVER, state)[1]
+        )
 
 
 # --- ordered delivery --------------------------------------------------------------------------
@@ -178,21 +180,21 @@ def test_ordered_correlations_tell_the_same_whatever_the_disorder_up_to_the_wait
         e
         for _, _, e in sorted((e.time + d, i, e) for i, (e, d) in enumerate(zip(events, jitter, strict=True)))
     ]
-    for group in groups(text):
+    for operator in running(text):
         with patch("holdfast.machines.correlation.machine.FEW", data.draw(st.sampled_from((0, 2, 16)))):
-            state, told = pushed(group, arrival)
-            _, rest = group.machine.advance(state, NEVER)
-        assert rows([*told, *group.addressed(rest)]) == rows(stepped(group, events, NEVER)[1])
+            state, told = pushed(operator, arrival)
+            _, rest = operator.machine.advance(state, NEVER)
+        assert rows([*told, *operator.addressed(rest)]) == rows(stepped(operator, events, NEVER)[1])
 
 
 @few
 @given(definitions(deliveries=ORDERED), histories, histories, st.integers(3, 11))
 def test_what_comes_later_than_the_wait_is_told_as_late_or_taken_as_it_comes(text, events, more, at):
-    for group in groups(text):
-        it = group.machine
-        state, _ = stepped(group, [e for e in events if e.time < at * SECOND], at * SECOND)
+    for operator in running(text):
+        it = operator.machine
+        state, _ = stepped(operator, [e for e in events if e.time < at * SECOND], at * SECOND)
         late = [e for e in more if e.time < (at - 2) * SECOND]
-        _, out = stepped(group, late, at * SECOND, state)
+        _, out = stepped(operator, late, at * SECOND, state)
         matching = {(e.topic, e.order) for e in late if e.topic in it.topics and it.match_one(e)}
         reported = {(n.event.topic, n.event.order) for n in out if n.status == "late"}
         assert reported == (matching if it.late == "drop" else set())
@@ -201,9 +203,9 @@ def test_what_comes_later_than_the_wait_is_told_as_late_or_taken_as_it_comes(tex
 @few
 @given(definitions(), histories)
 def test_memory_is_bounded_by_the_window(text, events):
-    for group in groups(text):
-        it = group.machine
-        state, _ = stepped(group, events, 10 * SECOND)
+    for operator in running(text):
+        it = operator.machine
+        state, _ = stepped(operator, events, 10 * SECOND)
         kept = [
             int(t) for one in state.kept.values() for t in one.events.column("time").cast("int64").to_pylist()
         ]

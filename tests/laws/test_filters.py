@@ -7,14 +7,22 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.compilers.machine import machine
-from holdfast.machines.machine import CONDITION, SCOPE, SINCE, STATUS
+from holdfast.compilers.filters.machine import delivered, filters
+from holdfast.machines.machine import transitions
 from holdfast.model.batch import from_events, reached, stood_for, to_events
-from holdfast.model.event import Transition
 from holdfast.model.instant import BEGINNING, NEVER
 from holdfast.model.qos import TIMELY
 from support import naive
 from support.histories import TOPIC, chain, conditions, histories, label, ordered, subscriptions
+
+
+def machine(conditions):
+    return delivered(filters(conditions), conditions[0].delivery)
+
+
+def at_once(conditions):
+    """An ordered machine that is told up to when events are to be processed: it need not wait."""
+    return replace(machine(conditions), wait=0)
 
 
 def folded(it, events, state=None):
@@ -28,24 +36,18 @@ def folded(it, events, state=None):
 
 
 def stepped(it, batch, state=None, until=0):
-    state, passed = it.step(it.initial() if state is None else state, batch, until)
-    return state, rows(passed)
+    state, told = it.step(it.initial() if state is None else state, {TOPIC.name: batch}, until)
+    return state, seen(transitions(it.topics, told))
 
 
-def rows(passed):
-    since = passed.column(SINCE).cast("int64").to_pylist()
-    columns = [passed.column(name).to_pylist() for name in (STATUS, SCOPE, CONDITION)]
-    events = to_events(TOPIC, passed.drop_columns([STATUS, SCOPE, CONDITION, SINCE]))
-    return seen(
-        Transition(event, status, scope, began, condition)
-        for event, began, status, scope, condition in zip(events, since, *columns, strict=True)
-    )
+def reduced(it, batch, **how):
+    return it.reduce({TOPIC.name: batch}, **how)[TOPIC.name]
 
 
-def seen(transitions):
+def seen(said):
     """What can be seen of transitions, condition by condition."""
     return sorted(
-        ((t.condition, t.status, t.scope, t.since, t.event.order) for t in transitions),
+        ((t.condition, t.status, t.scope, t.since, t.event.order) for t in said),
         key=lambda t: t[0],
     )
 
@@ -55,9 +57,8 @@ def batch_of(events):
 
 
 def orders(batch):
-    """Which events a batch has, and what a summary says of them."""
-    labels = [batch.column(name).to_pylist() for name in ("@low", "@high") if name in batch.schema.names]
-    return list(zip((event.order for event in to_events(TOPIC, batch)), *labels, strict=True))
+    """Which events a batch has."""
+    return [event.order for event in to_events(TOPIC, batch)]
 
 
 def same_state(it, a, b):
@@ -97,12 +98,12 @@ def test_law_1_a_history_can_be_cut_anywhere(subs, first, second):
 @given(subscriptions(most=10), histories(), histories(), histories())
 def test_law_2_a_closed_part_can_be_reduced_whatever_came_before(subs, before, part, after):
     it = machine(conditions(subs))
-    reduced = it.reduce(batch_of(part))
-    again = it.reduce(it.reduce(reduced))
-    assert orders(again) == orders(reduced)
+    thin = reduced(it, batch_of(part))
+    again = reduced(it, reduced(it, thin))
+    assert orders(again) == orders(thin)
     assert (stood_for(again), reached(again)) == (len(part), max((e.time for e in part), default=None))
     state, a = stepped(it, batch_of(before))
-    state, b = stepped(it, reduced, state)
+    state, b = stepped(it, thin, state)
     state, c = stepped(it, batch_of(after), state)
     assert sorted(a + b + c, key=lambda t: t[0]) == stepped(it, batch_of(before + part + after))[1]
 
@@ -111,7 +112,7 @@ def test_law_2_a_closed_part_can_be_reduced_whatever_came_before(subs, before, p
 def test_law_2_a_part_that_is_not_closed_keeps_all_that_satisfies_a_predicate(subs, events, here):
     it = machine(conditions(subs))
     part = batch_of([e for e, mine in zip(events, here, strict=False) if mine])
-    kept = {e.order for e in to_events(TOPIC, it.reduce(part, closed=False))}
+    kept = {e.order for e in to_events(TOPIC, reduced(it, part, closed=False))}
     thinned = [e for e, mine in zip(events, here, strict=False) if not mine or e.order in kept]
     assert folded(it, thinned)[1] == folded(it, events)[1]
 
@@ -150,27 +151,6 @@ def _transitions(it, events):
     return out
 
 
-@given(subscriptions(most=10), histories(), histories(), histories(), histories())
-def test_summaries_merge_in_any_grouping_and_finish_to_a_step(subs, before, a, b, c):
-    it = machine(conditions(subs))
-    x, y, z = (it.summarise(batch_of(part)) for part in (a, b, c))
-    left = it.merge(it.merge(x, y), z)
-    right = it.merge(x, it.merge(y, z))
-    assert orders(left.rows) == orders(right.rows)
-    assert sorted(left.actions.to_pylist(), key=repr) == sorted(right.actions.to_pylist(), key=repr)
-    assert stood_for(left.rows) == len(a + b + c)
-    whole = it.summarise(batch_of(a + b + c))
-    assert orders(left.rows) == orders(whole.rows)
-    state, _ = stepped(it, batch_of(before))
-    end, out = it.finish(state, left)
-    again, _ = stepped(it, batch_of(before))
-    expected, stepped_out = stepped(it, batch_of(a + b + c), again)
-    assert rows(out) == stepped_out
-    assert same_state(it, end, expected)
-    follow = batch_of(before + a)
-    assert stepped(it, follow, end)[1] == stepped(it, follow, expected)[1]
-
-
 @given(subscriptions(most=10), histories(), histories())
 def test_a_kept_state_goes_on_as_if_nothing_had_happened(subs, first, second):
     it = machine(conditions(subs))
@@ -185,7 +165,7 @@ def test_a_kept_state_goes_on_as_if_nothing_had_happened(subs, first, second):
 
 @given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), st.integers(0, 8))
 def test_law_0_an_ordered_step_is_a_fold_and_then_time(subs, events, until):
-    it = machine(conditions(subs))
+    it = at_once(conditions(subs))
     one, early = folded(it, events)
     one, passed = it.advance(one, until)
     other, out = stepped(it, batch_of(events), until=until)
@@ -206,10 +186,10 @@ def test_disorder_within_the_wait_changes_nothing(subs, events, data):
         size = data.draw(st.integers(1, len(arriving)))
         part, arriving = arriving[:size], arriving[size:]
         latest = max([latest, *(e.time for e in part)])
-        state, passed = it.step(state, batch_of(part), latest - wait)
-        out += rows(passed)
-    state, passed = it.step(state, batch_of([]), NEVER)
-    out += rows(passed)
+        state, passed = stepped(it, batch_of(part), state, latest)
+        out += passed
+    state, passed = stepped(it, batch_of([]), state, NEVER)
+    out += passed
     timely = machine(conditions([replace(sub, delivery=TIMELY) for sub in subs]))
     assert sorted(out, key=lambda t: t[0]) == folded(timely, naive.in_order(taken))[1]
 
@@ -225,12 +205,12 @@ def arrivals(events, wait):
 
 @given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), histories(), histories())
 def test_law_2_reducing_what_arrives_changes_nothing_not_even_what_is_late(subs, first, second, third):
-    it = machine(conditions(subs))
+    it = at_once(conditions(subs))
     ways = (
         lambda batch, before: batch,
-        lambda batch, before: it.reduce(it.reduce(batch)),
-        lambda batch, before: it.reduce(batch, safe=before),  # what is not older cannot be late
-        lambda batch, before: it.reduce(it.reduce(batch, safe=before + 1), safe=before),
+        lambda batch, before: reduced(it, reduced(it, batch)),
+        lambda batch, before: reduced(it, batch, latest=before),  # what is not older cannot be late
+        lambda batch, before: reduced(it, reduced(it, batch, latest=before + 1), latest=before),
     )
     told = []
     for way in ways:
@@ -244,7 +224,7 @@ def test_law_2_reducing_what_arrives_changes_nothing_not_even_what_is_late(subs,
 
 @given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), histories())
 def test_law_1_between_two_times_arrivals_can_be_cut_anywhere(subs, first, second):
-    it = machine(conditions(subs))
+    it = at_once(conditions(subs))
     start, _ = stepped(it, batch_of([]), until=2)
     again, _ = stepped(it, batch_of([]), until=2)
     middle, a = stepped(it, batch_of(first), start, until=2)
@@ -256,7 +236,7 @@ def test_law_1_between_two_times_arrivals_can_be_cut_anywhere(subs, first, secon
 
 @given(ordered.flatmap(lambda d: subscriptions(delivery=d)), histories(), histories())
 def test_an_ordered_state_can_be_kept_with_what_it_holds_back(subs, first, second):
-    it = machine(conditions(subs))
+    it = at_once(conditions(subs))
     state, _ = stepped(it, batch_of(first), until=3)
     restored = it.from_bytes(it.to_bytes(state))
     a = stepped(it, batch_of(second), restored, until=9)[1]
@@ -267,7 +247,7 @@ def test_an_ordered_state_can_be_kept_with_what_it_holds_back(subs, first, secon
 def test_nothing_is_dropped_silently(subs, first, second):
     """Every event is processed or late: late ones are those older than an earlier until."""
     subs = [replace(sub, delivery=replace(sub.delivery, late="drop")) for sub in subs]
-    it = machine(conditions(subs))
+    it = at_once(conditions(subs))
     state, a = stepped(it, batch_of(first), until=3)
     state, b = stepped(it, batch_of(second), state, until=5)
     state, c = stepped(it, batch_of([]), state, until=NEVER)

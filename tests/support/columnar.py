@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from holdfast.compilers.detector import detection
+from holdfast.compilers.components.machine import detector
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
+from holdfast.machines.machine import transitions
 from holdfast.model.event import Event
 from support.fused import SECOND, batches, seen
 
@@ -133,7 +134,7 @@ histories = st.lists(events, max_size=18) | st.lists(events, min_size=8, max_siz
 def both(text):
     """The machine as it runs, in columns where it can, and the reference machine."""
     checked = check(parse(text))
-    it = detection(checked.components, checked.topics).machine
+    it = detector(checked.components, checked.topics)
     return it, replace(it, plans=())
 
 
@@ -141,7 +142,7 @@ def stepped(it, state, some, until, *, reduced=False):
     """The state after a batch of some events, and what can be seen of what it said."""
     whole = batches(it, some)
     state, out = it.step(state, it.reduce(whole) if reduced else whole, until)
-    return state, seen(out)
+    return state, seen(transitions(it.topics, out))
 
 
 def instances(it, state):

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from hypothesis import strategies as st
 
-from holdfast.compilers.correlation import correlators
+from holdfast.compilers.correlations.machine import operators
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.batch import from_events
@@ -91,8 +91,9 @@ def checked(text):
 
 
 @lru_cache(maxsize=16)
-def groups(text):
-    return correlators(checked(text).values())
+def running(text):
+    """The operators of a definition."""
+    return operators(checked(text).values())
 
 
 def batches(topics, events):

@@ -7,7 +7,8 @@ from collections import defaultdict
 
 from hypothesis import strategies as st
 
-from holdfast.compilers.detector import detection
+from holdfast.compilers.components.machine import detector
+from holdfast.compilers.components.stages import operators
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.batch import from_events
@@ -106,7 +107,7 @@ histories = st.lists(events, max_size=14) | st.lists(events, min_size=6, max_siz
 
 def machine(text):
     checked = check(parse(text))
-    return detection(checked.components, checked.topics).machine
+    return detector(checked.components, checked.topics)
 
 
 def batches(machine, some):
@@ -178,7 +179,7 @@ def reading(seconds, topic, where=None, value=None, source="s", **attributes):
 def told(text, readings, until=NEVER):
     """What the components of a definition say of readings: (name, scope, status, seconds)."""
     checked = check(parse(text))
-    it = detection(checked.components, checked.topics)
+    (it,) = operators(checked.components, checked.topics)
     state = it.machine.initial()
     for event in readings:
         state, _ = it.machine.react(state, event)

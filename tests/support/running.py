@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.compilers.machine import groups
+from holdfast.compilers.filters.machine import operators
 from holdfast.lang.parse import parse
 from holdfast.machines.machine import transitions
 from holdfast.model.event import Event
 
 
-def grouped(text):
-    """The one group of machine and topic that a definition makes."""
-    (group,) = groups(parse(text).check().conditions)
-    return group
-
-
 def machine_of(text):
-    return grouped(text).machine
+    """The one machine that the filters of a definition make."""
+    (operator,) = operators(parse(text).check().conditions)
+    return operator.machine
 
 
 def said(passed):
@@ -34,10 +30,16 @@ def folded(machine, events, state=None):
     return state, said(out)
 
 
-def stepped(machine, topic, batch, state=None, until=0):
+def stepped(machine, batch, state=None, until=0):
     """The state after a batch, and what was said."""
-    state, passed = machine.step(machine.initial() if state is None else state, batch, until)
-    return state, said(transitions(topic, passed))
+    state = machine.initial() if state is None else state
+    state, told = machine.step(state, {machine.topic.name: batch}, until)
+    return state, said(transitions(machine.topics, told))
+
+
+def reduced(machine, batch, **how):
+    """What is left of a batch of the machine's one topic."""
+    return machine.reduce({machine.topic.name: batch}, **how)[machine.topic.name]
 
 
 def readings(*values, source="s", start=0, name="v", topic="T", place=None):

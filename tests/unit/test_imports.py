@@ -45,7 +45,7 @@ FREE = {
     "lab/__init__",
 }  # what is at the top and imports anything
 KERNELS_BUILD_ON = {"numpy", "numba"}
-SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "lab/")
+SPARK_LIVES_IN = ("runtimes/spark/", "runtimes/spark.py", "lab/")
 
 CIRCLES = [
     {"lab.benchmarks.components", "lab.benchmarks.components_spark"},
@@ -289,7 +289,7 @@ def test_the_check_finds(path, code, imported):
         ("model/event.py", "from .topic import Topic\nfrom ..errors import UsageError\nimport pyarrow"),
         ("lang/check.py", "from . import ops\nfrom ..model.topic import Topic\nfrom .. import errors"),
         ("kernels/toggle.py", "import math, numpy as np\nfrom numba import njit\nfrom .match import match"),
-        ("compilers/spark.py", "from pyspark.sql import Column\nfrom ..lang import ops"),
+        ("runtimes/spark/frames/rows.py", "from pyspark.sql import Column\nfrom ....lang import ops"),
         (
             "runtimes/local/engine.py",
             "from .late import Late\nfrom ...lang import ops\nfrom ...files import read",

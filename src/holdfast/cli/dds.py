@@ -208,7 +208,7 @@ def _run(
     """A node at work until its work is done."""
     from ..protocols.dds.message import Message
     from ..protocols.dds.participant import Participant
-    from ..runtimes.overlay.address import parse_address
+    from ..runtimes.overlay.connection.address import parse_address
     from ..runtimes.overlay.udp import UdpHost, Weather
     from ..runtimes.overlay.udp import listen as bind
 
@@ -234,7 +234,7 @@ def _run(
 
 
 def _peer(text: str) -> tuple[str, tuple[str, int]]:
-    from ..runtimes.overlay.address import parse_address
+    from ..runtimes.overlay.connection.address import parse_address
 
     name, equals, address = text.partition("=")
     if not equals or not name:

@@ -1,101 +1,81 @@
-"""What a machine whose state was kept still serves when the definition may have changed.
+"""Operators whose states were kept, when the definition may have changed.
 
-Subscriptions may come and go: those that stay go on where they were, new ones start afresh on
-machines of their own.  One that has the same name but another meaning is refused.
+Subscriptions may come and go: those that stay go on where they were, new ones start afresh.  One that has
+the same name but another meaning is refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from hashlib import blake2b
-from itertools import chain
-
-import msgspec
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ..errors import UsageError
-from ..lang.condition import Condition
-from ..lang.rewrite import names as names_in
-from ..model.space import Forest
-from .machine import Group, groups
+from ..lang.condition import Checked
+from .families import FAMILIES, Family, meanings
+from .operator import Kept, Operator
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """The conditions of a machine when its state was kept: what each meant, and whom it served."""
+class Resumed(NamedTuple):
+    """An operator that goes on, or one that starts now."""
 
-    fingerprints: tuple[str, ...]
-    names: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
-class Resumed:
-    """A machine that goes on: which of the kept ones it was, and which conditions are left of it."""
-
-    was: int
-    group: Group
-    conditions: tuple[Condition, ...]
-    picked: tuple[int, ...]
-    """Condition ``i`` had the number ``picked[i]``."""
+    operator: Operator
+    before: int | None = None
+    """Which of the kept ones it was, if it was there."""
+    was: tuple[int | None, ...] = ()
+    """Condition ``i`` had the number ``was[i]`` there; ``None`` if it starts now."""
 
 
-def fingerprint(condition: Condition) -> str:
-    """Equal for conditions that mean the same, whatever their names."""
-    used = [*names_in(condition.enter), *names_in(condition.exit), *chain.from_iterable(condition.keys)]
-    meaning = (
-        condition.topic.name,
-        [condition.topic.by_name[name] for name in used],
-        condition.enter,
-        condition.exit,
-        condition.keys,
-        _within(condition.forest),
-        condition.delivery,
-    )
-    return blake2b(repr(meaning).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+def resumed(kept: Sequence[Kept], checked: Checked, *, sharded: bool = False) -> list[Resumed]:
+    """The operators of a definition, given those whose states were kept."""
+    _require_same_meaning(kept, meanings(checked))
+    found: list[Resumed] = []
+    for family in FAMILIES:
+        mine = [(i, one) for i, one in enumerate(kept) if one.family == family.name]
+        go_on = _joined if family.builds_on_others else _apart
+        found += go_on(family, mine, checked, sharded)
+    return found
 
 
-def _within(forest: Forest | None) -> Forest | None:
-    """The forest without names of places that lie in none of its regions."""
-    if forest is None:
-        return None
-    return replace(
-        forest,
-        places=tuple((name, at) for name, at in forest.places if at >= 0),
-        sources=tuple((name, at) for name, at in forest.sources if at >= 0),
-    )
+def _joined(
+    family: Family, kept: Sequence[tuple[int, Kept]], checked: Checked, sharded: bool
+) -> Iterator[Resumed]:
+    """Those of a place go on in the machine that was there, and new ones join them."""
+    places = {(one.stage, one.key): (i, one) for i, one in kept}
+    for operator in family.compiled(family.of(checked), checked.topics, sharded=sharded):
+        if (at := (operator.stage, operator.key)) not in places:
+            yield Resumed(operator)
+            continue
+        before, there = places[at]
+        numbers = {meaning: i for i, meaning in enumerate(there.meanings)}
+        yield Resumed(operator, before, tuple(map(numbers.get, operator.meanings)))
 
 
-def kept(group: Group, conditions: Iterable[Condition]) -> Kept:
-    """What must be remembered beside the state of a group; ``conditions[i]`` is its condition ``i``."""
-    return Kept(tuple(map(fingerprint, conditions)), group.conditions)
+def _apart(
+    family: Family, kept: Sequence[tuple[int, Kept]], checked: Checked, sharded: bool
+) -> Iterator[Resumed]:
+    """Kept machines serve those who stay; new ones start on machines of their own."""
+    missing = {one.name: one for one in family.of(checked)}
+    for before, there in kept:
+        staying: dict[int, list[Any]] = {}
+        for number, names in enumerate(there.names):
+            if some := [missing.pop(name) for name in names if name in missing]:
+                staying[number] = some
+        if staying:
+            first = [some[0] for some in staying.values()]
+            (operator,) = family.compiled(first, checked.topics, sharded=sharded)
+            operator = replace(operator, key=there.key)
+            served = ((one.name for one in some) for some in staying.values())
+            yield Resumed(operator.serving(served), before, tuple(staying))
+    yield from map(Resumed, family.compiled(tuple(missing.values()), checked.topics, sharded=sharded))
 
 
-def started(conditions: Iterable[Condition]) -> Iterator[tuple[Group, tuple[Condition, ...]]]:
-    """Machines for conditions that begin now, with the meaning of each of their conditions."""
-    by_name = {condition.name: condition for condition in conditions}
-    for group in groups(by_name.values()):
-        yield group, tuple(by_name[names[0]] for names in group.conditions)
-
-
-def resumed(parts: Sequence[Kept], conditions: Iterable[Condition]) -> tuple[list[Resumed], list[Condition]]:
-    """The kept machines that still serve somebody, and the conditions that none of them knows."""
-    missing = {condition.name: condition for condition in conditions}
-    found = []
-    for was, part in enumerate(parts):
-        picked, staying, names = [], [], []
-        for i, print_of in enumerate(part.fingerprints):
-            known = [missing.pop(name) for name in part.names[i] if name in missing]
-            for condition in known:
-                if fingerprint(condition) != print_of:
+def _require_same_meaning(kept: Iterable[Kept], now: dict[str, str]) -> None:
+    for one in kept:
+        for names, meaning in zip(one.names, one.meanings, strict=True):
+            for name in names:
+                if now.get(name, meaning) != meaning:
                     raise UsageError(
-                        f"'{condition.name}' means something else than when its state was kept. "
+                        f"'{name}' means something else than when its state was kept. "
                         "Give the new condition a name of its own, or start without the old state."
                     )
-            if known:
-                picked.append(i)
-                staying.append(known[0])
-                names.append(tuple(condition.name for condition in known))
-        if staying:
-            (group,) = groups(staying)
-            group = replace(group, conditions=tuple(names))
-            found.append(Resumed(was, group, tuple(staying), tuple(picked)))
-    return found, list(missing.values())

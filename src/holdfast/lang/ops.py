@@ -303,6 +303,9 @@ class Case:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
+Defined = Subscribe | Detect | Correlate
+"""What defines a condition that can be subscribed to."""
+
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
 )  # fmt: skip

@@ -19,11 +19,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ..kernels.toggle import both_ways, pair, toggle
-from ..model.batch import TIME, concatenate, from_ipc, reached, stood_for, times, to_ipc, with_progress
+from ..model.batch import TIME, from_ipc, reached, stood_for, times, to_ipc, with_progress
 from ..model.event import STATUSES, Event, Transition
-from ..model.instant import BEGINNING, Instant
+from ..model.instant import BEGINNING, NEVER, Instant
+from ..model.topic import Topic
 from .keys import Keys, grown
-from .machine import CONDITION, SCOPE, SINCE, STATUS
+from .machine import CONDITIONS, SCOPE, SINCE, STATUS, Batches, Mask, Survey, Told, with_columns
 
 Words = NDArray[Any]  # one unsigned integer for each scope or row; bit f belongs to filter f
 Rows = NDArray[np.intp]
@@ -33,7 +34,7 @@ MOST = 64
 """How many filters one machine can hold."""
 
 _CHUNK = 1 << 16  # rows whose masks stay in the cache between predicate and toggle
-_LOW, _HIGH, _KEY, _WORD = "@low", "@high", "@key", "@word"
+_KEY, _WORD = "@key", "@word"
 
 
 @dataclass(frozen=True)
@@ -65,18 +66,6 @@ class State(NamedTuple):
     since: NDArray[np.int64]
 
 
-class Summary(NamedTuple):
-    """A stretch of history, computed alone: the events that may pass and what it does to each bit.
-
-    ``rows`` are a reduced batch with two further columns, the filters that each event passes if
-    its innermost scope began with all bits 0 (``@low``) or all bits 1 (``@high``).  ``actions`` says
-    for each innermost scope (``@key``) where those two beginnings lead.
-    """
-
-    rows: pa.RecordBatch
-    actions: pa.RecordBatch
-
-
 @dataclass(frozen=True)
 class Filters:
     """The machine.  ``enters`` and ``leaves`` tell for each event of a batch which filters' predicates
@@ -84,6 +73,7 @@ class Filters:
     scopes of an event and of a batch, innermost first; ``shown`` turns an outermost key into the
     scope that people read."""
 
+    topic: Topic
     filters: tuple[StateFilter, ...]
     enters: Callable[[pa.RecordBatch], Words]
     leaves: Callable[[pa.RecordBatch], Words]
@@ -91,6 +81,15 @@ class Filters:
     chain: Callable[[Event], Chain | None]
     scoping: Callable[[pa.RecordBatch], tuple[tuple[NDArray[np.int32], pa.StringArray], ...]]
     shown: Callable[[str], str | None]
+
+    strictest = None
+    is_timed = False
+    margin = None
+    compacts = True
+
+    @cached_property
+    def topics(self) -> dict[str, Topic]:
+        return {self.topic.name: self.topic}
 
     @cached_property
     def word(self) -> Any:
@@ -159,7 +158,13 @@ class Filters:
 
     # --- a batch ---
 
-    def step(self, state: State, batch: pa.RecordBatch, until: Instant) -> tuple[State, pa.RecordBatch]:
+    def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
+        if (batch := batches.get(self.topic.name)) is None:
+            return state, Told({})
+        state, passed = self._stepped(state, batch)
+        return state, Told({self.topic.name: passed})
+
+    def _stepped(self, state: State, batch: pa.RecordBatch) -> tuple[State, pa.RecordBatch]:
         found = self.scoping(batch)
         state, tables = self._known(state, found)
         (codes, _), words = found[0], state.levels[0].words
@@ -247,105 +252,64 @@ class Filters:
             statuses.append(status)
         which = np.concatenate(picks)
         since = np.concatenate(sinces)
-        conditions = np.repeat(np.arange(len(picks), dtype=np.int8), [len(p) for p in picks])
+        own = np.uint64(1) << np.arange(len(picks), dtype=np.uint64)
         named, scopes = np.unique(outermost[which], return_inverse=True)
         names = [self.shown(key) for key in state.levels[-1].keys.take(named).to_pylist()]
         added = {
-            CONDITION: pa.array(conditions),
+            CONDITIONS: pa.array(np.repeat(own, [len(p) for p in picks])),
             STATUS: pa.DictionaryArray.from_arrays(np.concatenate(statuses), list(STATUSES)),
             SCOPE: pa.array(names, pa.string()).take(pa.array(scopes)),
             SINCE: pa.array(since, pa.int64(), mask=since == BEGINNING).cast(TIME),
         }
-        events = batch.take(pa.array(rows[which]))
-        return pa.RecordBatch.from_arrays(
-            [*events.columns, *added.values()], names=[*events.schema.names, *added]
-        )
+        return with_columns(batch.take(pa.array(rows[which])), added)
 
     # --- a stretch of history alone ---
 
-    def reduce(self, batch: pa.RecordBatch, *, closed: bool = True) -> pa.RecordBatch:
+    def reduce(
+        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
+    ) -> dict[str, pa.RecordBatch]:
         """Drop what passes neither from bit 0 nor from bit 1; where the part is not closed, only
         what satisfies neither predicate."""
-        if closed:
-            return self.summarise(batch).rows.select(batch.schema.names)
-        return _thinned(batch, [np.flatnonzero(self.matters(batch))])
-
-    def matters(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
-        outermost = self.scoping(batch)[-1][0]
-        return _concatenated(
-            [(enter | leave) != 0 for _, enter, leave in self._masks(batch, outermost)], np.bool_
+        name = self.topic.name
+        if name not in batches:
+            return {}
+        batch = batches[name]
+        rows = (
+            self._able_to_pass(batch, self.scoping(batch))
+            if closed
+            else [np.flatnonzero(self.matters(name, batch))]
         )
+        return {name: _thinned(batch, rows)}
 
-    def outside(self, batch: pa.RecordBatch) -> int:
-        return int(np.count_nonzero(self.scoping(batch)[-1][0] < 0))
+    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
+        return self._mattering(batch, self.scoping(batch)[-1][0])
 
-    def summarise(self, batch: pa.RecordBatch) -> Summary:
-        """The summary of a closed part; ``rows`` still say how many events they stood for."""
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
         found = self.scoping(batch)
+        outermost = found[-1][0]
+        if closed:
+            matters = np.zeros(len(batch), np.bool_)
+            matters[_concatenated(self._able_to_pass(batch, found), np.intp)] = True
+        else:
+            matters = self._mattering(batch, outermost)
+        return Survey(matters, np.full(len(self.filters), np.count_nonzero(outermost < 0), np.int64))
+
+    def _mattering(self, batch: pa.RecordBatch, outermost: NDArray[np.int32]) -> Mask:
+        masks = self._masks(batch, outermost)
+        return _concatenated([(enter | leave) != 0 for _, enter, leave in masks], np.bool_)
+
+    def _able_to_pass(self, batch: pa.RecordBatch, found: Any) -> list[Rows]:
+        """The rows of a closed part that pass if their innermost scope began with all bits 0 or all 1."""
         codes, keys = found[0]
         low = np.zeros(len(keys), self.word)
         high = np.full(len(keys), ~self.word(0), self.word)
         kept: list[Rows] = []
-        lows: list[Words] = []
-        highs: list[Words] = []
         for at, enter, leave in self._masks(batch, found[-1][0]):
             hits_low, hits_high = np.empty_like(enter), np.empty_like(enter)
             part = codes[at : at + len(enter)]
             both_ways(part, enter, leave, low, high, self.moving, hits_low, hits_high)
-            pick = np.flatnonzero((hits_low | hits_high) != 0)
-            kept.append(at + pick)
-            lows.append(hits_low[pick])
-            highs.append(hits_high[pick])
-        rows = _thinned(batch, kept)
-        rows = _relabelled(rows, (_concatenated(lows, self.word), _concatenated(highs, self.word)))
-        return Summary(rows, _action_table(keys, low, high))
-
-    def merge(self, first: Summary, second: Summary) -> Summary:
-        """The summary of two adjacent stretches.  Associative."""
-        keys = Keys()
-        before = keys.codes(first.actions.column(_KEY))
-        after = keys.codes(second.actions.column(_KEY))
-        low, high = self._actions(first, before, len(keys))
-        rows_low, rows_high = _words(second.rows, _LOW), _words(second.rows, _HIGH)
-        at = self._innermost(second.rows, keys)
-        rows = concatenate(
-            [first.rows, _relabelled(second.rows, _led(rows_low, rows_high, low[at], high[at]))]
-        )
-        rows = _thinned(rows, [np.flatnonzero(_words(rows, _LOW) | _words(rows, _HIGH))])
-        low, high = _led(*self._actions(second, after, len(keys)), low, high)
-        return Summary(rows, _action_table(keys.all(), low[:-1], high[:-1]))
-
-    def finish(self, state: State, summary: Summary) -> tuple[State, pa.RecordBatch]:
-        """What a stretch does to a state, and what it lets pass: equal to stepping through it."""
-        keys = state.levels[0].keys
-        scopes = keys.codes(summary.actions.column(_KEY))
-        at = self._innermost(summary.rows, keys)
-        found = self.scoping(summary.rows)
-        state, tables = self._known(state, found)
-        words = state.levels[0].words
-        low, high = _words(summary.rows, _LOW), _words(summary.rows, _HIGH)
-        hits = _chosen(low, high, words[at])
-        words[scopes] = _chosen(_words(summary.actions, _LOW), _words(summary.actions, _HIGH), words[scopes])
-        masks = list(self._masks(summary.rows, found[-1][0]))
-        enter = _concatenated([enter for _, enter, _ in masks], self.word)
-        leave = _concatenated([leave for _, _, leave in masks], self.word)
-        rows = np.flatnonzero(hits)
-        enter, leave = enter[rows] & hits[rows], leave[rows] & hits[rows]
-        return self._outward(
-            state, summary.rows.select(_events_of(summary.rows)), rows, enter, leave, found, tables
-        )
-
-    def _actions(self, summary: Summary, codes: NDArray[np.int32], size: int) -> tuple[Words, Words]:
-        """The summary's actions by code; scopes that it does not know keep their bits.  The last
-        entry is for events that have no innermost scope."""
-        low = np.zeros(size + 1, self.word)
-        high = np.full(size + 1, ~self.word(0), self.word)
-        low[codes], high[codes] = _words(summary.actions, _LOW), _words(summary.actions, _HIGH)
-        return low, high
-
-    def _innermost(self, rows: pa.RecordBatch, keys: Keys) -> NDArray[np.int32]:
-        codes, local = self.scoping(rows)[0]
-        return _mapped(codes, _translation(keys, local))
+            kept.append(at + np.flatnonzero((hits_low | hits_high) != 0))
+        return kept
 
     # --- what holds, and keeping it ---
 
@@ -355,6 +319,12 @@ class Filters:
             (int(f), self.shown(keys.key(int(c))), int(state.since[f, c]))
             for f, c in np.argwhere(state.since[:, : len(keys)] != BEGINNING)
         ]
+
+    def last(self, state: State, condition: int) -> list[Transition]:
+        return []
+
+    def inform(self, state: State, condition: int, latest: Sequence[Event]) -> State:
+        return state
 
     def is_fresh(self, state: State, condition: int) -> bool:
         bit = self.word(1 << condition)
@@ -371,8 +341,9 @@ class Filters:
             tables.append(to_ipc(pa.RecordBatch.from_pydict(columns)))
         return msgspec.msgpack.encode(tables)
 
-    def from_bytes(self, raw: bytes, picked: Sequence[int] | None = None) -> State:
-        picked = range(len(self.filters)) if picked is None else picked
+    def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
+        numbers = range(len(self.filters)) if was is None else was
+        staying = [(f, old) for f, old in enumerate(numbers) if old is not None]
         state = self.initial()
         tables = [from_ipc(table) for table in msgspec.msgpack.decode(raw, type=list[bytes])]
         codes = [
@@ -381,11 +352,11 @@ class Filters:
         state = self._widened(state)
         for level, table, at in zip(state.levels, tables, codes, strict=True):
             words = _words(table, _WORD)
-            for f, old in enumerate(picked):
+            for f, old in staying:
                 level.words[at] |= (((words >> np.uint64(old)) & np.uint64(1)) << np.uint64(f)).astype(
                     self.word
                 )
-        for f, old in enumerate(picked):
+        for f, old in staying:
             state.since[f][codes[-1]] = np.asarray(tables[-1].column(f"{SINCE}{old}"))
         return state
 
@@ -403,30 +374,8 @@ def _passes(bits: list[int], f: int, spec: StateFilter, event: Event) -> bool:
 # --- words and rows --------------------------------------------------------------------------------
 
 
-def _chosen(low: Words, high: Words, begin: Words) -> Words:
-    """Where a stretch leads from ``begin``, given where it leads from 0 and from 1."""
-    return (low & ~begin) | (high & begin)
-
-
-def _led(low: Words, high: Words, begin_low: Words, begin_high: Words) -> tuple[Words, Words]:
-    return _chosen(low, high, begin_low), _chosen(low, high, begin_high)
-
-
 def _words(batch: pa.RecordBatch, name: str) -> Words:
     return batch.column(batch.schema.get_field_index(name)).to_numpy()
-
-
-def _events_of(rows: pa.RecordBatch) -> list[str]:
-    return [name for name in rows.schema.names if name not in (_LOW, _HIGH)]
-
-
-def _relabelled(rows: pa.RecordBatch, labels: tuple[Words, Words]) -> pa.RecordBatch:
-    events = rows.select(_events_of(rows))
-    return events.append_column(_LOW, pa.array(labels[0])).append_column(_HIGH, pa.array(labels[1]))
-
-
-def _action_table(keys: pa.StringArray, low: Words, high: Words) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({_KEY: keys, _LOW: pa.array(low), _HIGH: pa.array(high)})
 
 
 def _translation(keys: Keys, local: pa.StringArray) -> NDArray[np.int32] | None:

@@ -1,47 +1,34 @@
 """Ordered delivery: hold events back until event time has passed them, then take them in order.
 
-Wraps any machine.  An event is processed once ``until`` is beyond its time; it is late if it is
-older than the ``until`` of an earlier step [F13].  Late events leave as transitions with status
+Wraps any machine of one topic.  An event is processed once time is more than ``wait`` beyond it; it is
+late if time was so already when it came [F13].  Late events leave as transitions with status
 ``late``, or, with ``late apply``, go to the machine as they come.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from ..model.batch import (
-    TIME,
-    TYPES,
-    concatenate,
-    from_events,
-    from_ipc,
-    in_order,
-    reached,
-    stood_for,
-    times,
-    to_events,
-    to_ipc,
-    with_progress,
-)
-from ..model.event import STATUSES, Event, Transition
-from ..model.instant import BEGINNING, NEVER, Instant
+from ..model.batch import TYPES, concatenate, from_events, from_ipc, in_order, times, to_events, to_ipc
+from ..model.event import Event, Transition
+from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.qos import Late
 from ..model.topic import Topic
-from .machine import CONDITION, SCOPE, SINCE, STATUS, Machine
+from .machine import EVERY, Batches, Machine, Mask, Survey, Told, marked, mattering
 
 Held = tuple[tuple[Instant, str, int], int, Event]
 
 
 class State(NamedTuple):
-    """``held`` is a heap of single events, ``batches`` what came in batches; never both."""
+    """``held`` is a heap of single events, ``batches`` what came in batches; never both.  What is older
+    than ``until`` has been processed."""
 
     inner: Any
     until: Instant
@@ -56,7 +43,20 @@ class Ordered:
 
     inner: Machine
     topic: Topic
+    wait: Duration
     late: Late
+
+    is_timed = True
+    margin = None
+    compacts = False
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        return self.inner.topics
+
+    @property
+    def strictest(self) -> Duration | None:
+        return self.wait if self.late == "drop" else None
 
     def initial(self) -> State:
         return State(self.inner.initial(), BEGINNING, 0, [], [])
@@ -83,36 +83,48 @@ class Ordered:
         return state
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
-        state = self._singly(state)
+        state, until = self._singly(state), self._behind(until)
         inner, out = state.inner, []
         while state.held and state.held[0][2].time < until:
             inner, passed = self.inner.react(inner, heapq.heappop(state.held)[2])
             out += passed
         return state._replace(inner=inner, until=max(state.until, until)), out
 
-    def step(self, state: State, batch: pa.RecordBatch, until: Instant) -> tuple[State, pa.RecordBatch]:
-        state = self._in_batches(state)
-        inner = state.inner
-        out: list[pa.RecordBatch] = []
-        late = times(batch) < state.until
-        if late.any():
-            missed, batch = batch.filter(pa.array(late)), batch.filter(pa.array(~late))
-            if self.late == "drop":
-                out.append(_marked(missed))
-            else:
-                inner, passed = self.inner.step(inner, missed, BEGINNING)
-                out.append(passed)
-        batches = [*state.batches, batch] if len(batch) else state.batches
-        ready = batch.slice(0, 0)
-        if _earliest(batches) < until:
-            pool = concatenate(batches)
+    def _behind(self, until: Instant) -> Instant:
+        """Up to when events are processed once time has come as far as ``until``."""
+        return until if until in (BEGINNING, NEVER) else until - self.wait
+
+    def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
+        state, until = self._in_batches(state), self._behind(until)
+        inner, name = state.inner, self.topic.name
+        held, out = state.batches, list[pa.RecordBatch]()
+        if name in batches:
+            inner, batch = self._in_time(state._replace(inner=inner), batches[name], out)
+            held = [*held, batch] if len(batch) else held
+        if _earliest(held) < until:
+            pool = concatenate(held)
             due = times(pool) < until
             ready, rest = in_order(pool.filter(pa.array(due))), pool.filter(pa.array(~due))
-            batches = [rest] if len(rest) else []
-        inner, passed = self.inner.step(inner, ready, until)
-        out.append(passed)
-        state = State(inner, max(state.until, until), state.arrived, [], batches)
-        return state, concatenate(out) if len(out) > 1 else passed
+            held = [rest] if len(rest) else []
+            inner, told = self.inner.step(inner, {name: ready}, until)
+            out.append(told.rows[name])
+        state = State(inner, max(state.until, until), state.arrived, [], held)
+        return state, Told({name: concatenate(out) if len(out) > 1 else out[0]} if out else {})
+
+    def _in_time(
+        self, state: State, batch: pa.RecordBatch, out: list[pa.RecordBatch]
+    ) -> tuple[Any, pa.RecordBatch]:
+        """The events that are not late; of those that are, what is said goes to ``out``."""
+        late = times(batch) < state.until
+        if not late.any():
+            return state.inner, batch
+        missed, batch = batch.filter(pa.array(late)), batch.filter(pa.array(~late))
+        if self.late == "drop":
+            out.append(marked(missed, np.full(len(missed), EVERY), "late"))
+            return state.inner, batch
+        inner, told = self.inner.step(state.inner, {self.topic.name: missed}, BEGINNING)
+        out.append(told.rows[self.topic.name])
+        return inner, batch
 
     def _in_batches(self, state: State) -> State:
         """The state with single events held as a batch."""
@@ -121,27 +133,31 @@ class Ordered:
         events = [event for _, _, event in sorted(state.held, key=lambda held: held[1])]
         return state._replace(held=[], batches=[from_events(self.topic, events)])
 
-    def reduce(self, batch: pa.RecordBatch, *, closed: bool = True, safe: Instant = NEVER) -> pa.RecordBatch:
-        """What arrives is not in order yet, so no part of it is closed; and where late events are to
-        be told, any event older than ``safe`` may be one."""
-        kept = batch.filter(pa.array(self.matters(batch, safe)))
-        return with_progress(kept, stood_for(batch), reached(batch))
+    def reduce(
+        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
+    ) -> dict[str, pa.RecordBatch]:
+        """What arrives is not in order yet, so no part of it is closed."""
+        return mattering(self, batches, latest)
 
-    def matters(self, batch: pa.RecordBatch, safe: Instant = NEVER) -> NDArray[np.bool_]:
-        """Nothing at or after ``safe`` can be late: ``until`` has not passed it when the batch comes."""
-        mattering = self.inner.matters(batch)
-        return mattering if self.late == "apply" else mattering | (times(batch) < safe)
+    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
+        return self.inner.matters(topic, batch)
 
-    def outside(self, batch: pa.RecordBatch) -> int:
-        return self.inner.outside(batch)
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        return self.inner.survey(topic, batch)
 
     def due(self, state: State) -> Instant | None:
         if state.held:
-            return state.held[0][2].time
-        return _earliest(state.batches) if state.batches else None
+            return state.held[0][2].time + self.wait
+        return _earliest(state.batches) + self.wait if state.batches else None
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         return self.inner.holding(state.inner)
+
+    def last(self, state: State, condition: int) -> list[Transition]:
+        return self.inner.last(state.inner, condition)
+
+    def inform(self, state: State, condition: int, latest: Sequence[Event]) -> State:
+        return state._replace(inner=self.inner.inform(state.inner, condition, latest))
 
     def is_fresh(self, state: State, condition: int) -> bool:
         return not state.held and not state.batches and self.inner.is_fresh(state.inner, condition)
@@ -151,11 +167,11 @@ class Ordered:
         held = to_ipc(concatenate(state.batches)) if state.batches else None
         return msgspec.msgpack.encode((self.inner.to_bytes(state.inner), state.until, state.arrived, held))
 
-    def from_bytes(self, raw: bytes, picked: Sequence[int] | None = None) -> State:
+    def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         kept = msgspec.msgpack.decode(raw, type=tuple[bytes, int, int, bytes | None])
         inner, until, arrived, held = kept
         batches = [] if held is None else [_known(self.topic, from_ipc(held))]
-        return State(self.inner.from_bytes(inner, picked), until, arrived, [], batches)
+        return State(self.inner.from_bytes(inner, was), until, arrived, [], batches)
 
 
 def _known(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -166,16 +182,3 @@ def _known(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 def _earliest(batches: list[pa.RecordBatch]) -> Instant:
     return min((int(times(batch).min()) for batch in batches), default=NEVER)
-
-
-def _marked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Late events as transitions that concern every condition of the machine."""
-    size = len(batch)
-    late = np.full(size, STATUSES.index("late"), np.int8)
-    added = {
-        CONDITION: pa.array(np.full(size, -1, np.int8)),
-        STATUS: pa.DictionaryArray.from_arrays(late, list(STATUSES)),
-        SCOPE: pa.nulls(size, pa.string()),
-        SINCE: pa.nulls(size, TIME),
-    }
-    return pa.RecordBatch.from_arrays([*batch.columns, *added.values()], names=[*batch.schema.names, *added])

@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from holdfast.compilers.machine import groups
+from holdfast.compilers.filters.machine import operators
 from holdfast.lang.app import App, within
 from holdfast.machines import filter as module
 from holdfast.model.batch import from_events, reached, stood_for, to_events
 from holdfast.model.event import Event
 from holdfast.model.topic import Attribute, Topic
-from support.running import dictionary_encoded, folded, grouped, machine_of, readings, stepped
+from support.running import dictionary_encoded, folded, machine_of, readings, reduced, stepped
 
 TOPIC = Topic("T", (Attribute("v", "float"), Attribute("k", "text")))
 HEAD = "topic T (v float, k text)\n"
@@ -58,7 +58,7 @@ def test_as_many_filters_as_bits_step_as_they_react(count, word):
     assert (len(it.filters), it.word) == (count, word)
     events = walk(400)
     state, expected = folded(it, events)
-    other, out = stepped(it, TOPIC, from_events(TOPIC, events))
+    other, out = stepped(it, from_events(TOPIC, events))
     assert out == expected
     assert {condition for condition, *_ in out} == set(range(count))
     assert it.holding(state) == it.holding(other)
@@ -79,17 +79,16 @@ def test_a_batch_of_several_chunks_is_a_fold(size, count, monkeypatch):
     events = walk(size, seed=size)
     batch = from_events(TOPIC, events)
     state, expected = folded(it, events)
-    other, out = stepped(it, TOPIC, batch)
+    other, out = stepped(it, batch)
     assert out == expected
     assert it.holding(state) == it.holding(other)
-    reduced = it.reduce(batch)
-    assert stepped(it, TOPIC, reduced)[1] == expected
-    assert it.matters(batch).tolist() == [
+    assert stepped(it, reduced(it, batch))[1] == expected
+    assert it.matters("T", batch).tolist() == [
         event.attributes["k"] is not None
         and any(f.enter(event) or (not f.momentary and f.leave(event)) for f in it.filters)
         for event in events
     ]
-    assert stepped(it, TOPIC, batch.filter(pa.array(it.matters(batch))))[1] == expected
+    assert stepped(it, batch.filter(pa.array(it.matters("T", batch))))[1] == expected
 
 
 def test_three_real_chunks_and_a_bit_are_the_loop_that_people_write():
@@ -117,15 +116,15 @@ def test_three_real_chunks_and_a_bit_are_the_loop_that_people_write():
         schema=batch.schema,
     )
     it = machine_of(WARM)
-    state, out = stepped(it, TOPIC, batch)
+    state, out = stepped(it, batch)
     assert out == expected
     assert {(scope, since) for _, scope, since in it.holding(state)} == {
         (f"s{key}", since) for key, since in holding.items()
     }
-    reduced = it.reduce(batch)
-    assert (stood_for(reduced), reached(reduced)) == (size, size - 1)
-    assert len(expected) <= len(reduced) < size
-    assert stepped(it, TOPIC, reduced)[1] == expected
+    thin = reduced(it, batch)
+    assert (stood_for(thin), reached(thin)) == (size, size - 1)
+    assert len(expected) <= len(thin) < size
+    assert stepped(it, thin)[1] == expected
 
 
 def test_chunks_without_and_with_uncovered_rows_agree(monkeypatch):
@@ -138,7 +137,7 @@ def test_chunks_without_and_with_uncovered_rows_agree(monkeypatch):
         Event("T", i, "s", {"v": float(v), "k": k}, i)
         for i, (v, k) in enumerate(zip(values, keys, strict=True))
     ]
-    _, out = stepped(it, TOPIC, from_events(TOPIC, events))
+    _, out = stepped(it, from_events(TOPIC, events))
     assert [(status, order[0]) for _, status, _, _, order in out] == [
         ("ingress", 0), ("egress", 1), ("ingress", 2), ("egress", 3), ("ingress", 8),
     ]  # fmt: skip
@@ -154,21 +153,19 @@ def test_dictionaries_and_plain_texts_are_the_same(names, per):
     it = machine_of(thresholds(3, per))
     batch = from_events(TOPIC, walk(200))
     encoded = dictionary_encoded(batch, *names)
-    state, out = stepped(it, TOPIC, encoded)
-    expected_state, expected = stepped(it, TOPIC, batch)
+    state, out = stepped(it, encoded)
+    expected_state, expected = stepped(it, batch)
     assert out == expected
     assert sorted(it.holding(state)) == sorted(it.holding(expected_state))
-    assert stepped(it, TOPIC, it.reduce(encoded))[1] == expected
-    summary = it.merge(it.summarise(encoded.slice(0, 90)), it.summarise(encoded.slice(90)))
-    assert it.finish(it.initial(), summary)[1].num_rows == len(expected)
+    assert stepped(it, reduced(it, encoded))[1] == expected
 
 
 def test_batches_may_number_their_keys_differently():
     it = machine_of(WARM)
     one = from_events(TOPIC, readings(26.0, source="a") + readings(26.0, source="b"))
     two = from_events(TOPIC, readings(21.0, source="b", start=1) + readings(23.0, 21.0, source="a", start=1))
-    state, _ = stepped(it, TOPIC, one)
-    state, out = stepped(it, TOPIC, two, state)
+    state, _ = stepped(it, one)
+    state, out = stepped(it, two, state)
     assert [(scope, order[0]) for _, _, scope, _, order in out] == [("b", 1), ("a", 2)]
     assert it.holding(state) == []
 
@@ -177,14 +174,14 @@ def test_an_absent_column_is_missing_in_every_row():
     batch = from_events(TOPIC, walk(50))
     without = batch.drop_columns(["k"])
     per_source = machine_of(WARM)
-    assert stepped(per_source, TOPIC, without)[1] == stepped(per_source, TOPIC, batch)[1]
+    assert stepped(per_source, without)[1] == stepped(per_source, batch)[1]
     per_key = machine_of(HEAD + "state Warm on T [v > 25; v < 22] per k")
-    state, out = stepped(per_key, TOPIC, without)
+    state, out = stepped(per_key, without)
     assert out == []
     assert per_key.is_fresh(state, 0)
-    assert len(per_key.reduce(without)) == 0
-    assert not per_key.matters(without).any()
-    assert stepped(per_source, TOPIC, batch.drop_columns(["v"]))[1] == []
+    assert len(reduced(per_key, without)) == 0
+    assert not per_key.matters("T", without).any()
+    assert stepped(per_source, batch.drop_columns(["v"]))[1] == []
 
 
 @pytest.mark.parametrize("count", [1, 9])
@@ -193,16 +190,16 @@ def test_an_empty_batch_does_nothing(count):
     events = walk(60)
     state, _ = folded(it, events)
     before = sorted(it.holding(state))
-    state, out = stepped(it, TOPIC, from_events(TOPIC, []), state)
+    state, out = stepped(it, from_events(TOPIC, []), state)
     assert (out, sorted(it.holding(state))) == ([], before)
-    empty = it.reduce(from_events(TOPIC, []))
+    empty = reduced(it, from_events(TOPIC, []))
     assert (len(empty), stood_for(empty), reached(empty)) == (0, 0, None)
-    assert it.matters(from_events(TOPIC, [])).tolist() == []
+    assert it.matters("T", from_events(TOPIC, [])).tolist() == []
 
 
 def test_a_batch_with_no_event_in_any_scope_leaves_the_state_fresh():
     it = machine_of(HEAD + "state Warm on T [v > 25; v < 22] per k")
-    state, out = stepped(it, TOPIC, from_events(TOPIC, readings(30.0, 31.0)))
+    state, out = stepped(it, from_events(TOPIC, readings(30.0, 31.0)))
     assert out == []
     assert it.is_fresh(state, 0)
     assert it.holding(state) == []
@@ -224,8 +221,8 @@ def building():
         exit=topic.v <= 23,
         scope=within(["x", "u", "w"], ["f", "g"], "b"),
     )
-    (group,) = groups(app.check().conditions)
-    return group
+    (operator,) = operators(app.check().conditions)
+    return operator.machine
 
 
 def story(text):
@@ -251,23 +248,20 @@ STORIES = [
 
 @pytest.mark.parametrize(("text", "expected"), STORIES)
 def test_what_passes_the_inner_filter_feeds_the_outer(text, expected):
-    group = building()
-    it, events = group.machine, story(text)
+    it, events = building(), story(text)
     words, signs = text.split(), {"ingress": "+", "egress": "-"}
     state, out = folded(it, events)
     assert [f"{words[order[0]]}{signs[status]}" for _, status, _, _, order in out] == expected.split()
     assert {scope for _, _, scope, _, _ in out} <= {"b"}
-    batch = from_events(group.topic, events)
-    other, by_step = stepped(it, group.topic, batch)
+    batch = from_events(it.topic, events)
+    other, by_step = stepped(it, batch)
     assert by_step == out
     assert it.holding(state) == it.holding(other)
-    assert stepped(it, group.topic, it.reduce(batch))[1] == out
-    summary = it.merge(it.summarise(batch.slice(0, 2)), it.summarise(batch.slice(2)))
-    assert it.finish(it.initial(), summary)[1].num_rows == len(out)
+    assert stepped(it, reduced(it, batch))[1] == out
 
 
 def test_the_building_holds_since_the_reading_that_reached_it():
-    it = building().machine
+    it = building()
     state, _ = folded(it, story("x25 x27 w28 u27"))
     assert it.holding(state) == [(0, "b", 1)]
     state, out = folded(it, story("w20"), state)
@@ -282,35 +276,31 @@ def test_the_building_holds_since_the_reading_that_reached_it():
 def test_reduce_keeps_how_far_time_has_come_and_how_many_there_were():
     it = machine_of(WARM)
     batch = from_events(TOPIC, readings(20.0, 26.0, 27.0, 23.0, 24.0))
-    reduced = it.reduce(batch)
-    assert [e.time for e in to_events(TOPIC, reduced)] == [0, 1]  # may end, may start
-    assert (stood_for(reduced), reached(reduced)) == (5, 4)
-    again = it.reduce(reduced)
+    tight = reduced(it, batch)
+    assert [e.time for e in to_events(TOPIC, tight)] == [0, 1]  # may end, may start
+    assert (stood_for(tight), reached(tight)) == (5, 4)
+    again = reduced(it, tight)
     assert (len(again), stood_for(again), reached(again)) == (2, 5, 4)
-    thin = it.reduce(reduced, closed=False)
+    thin = reduced(it, tight, closed=False)
     assert (stood_for(thin), reached(thin)) == (5, 4)
-    loose = it.reduce(batch, closed=False)
+    loose = reduced(it, batch, closed=False)
     assert [e.time for e in to_events(TOPIC, loose)] == [0, 1, 2]
     assert (stood_for(loose), reached(loose)) == (5, 4)
-    assert loose.schema.names == reduced.schema.names == batch.schema.names
+    assert loose.schema.names == tight.schema.names == batch.schema.names
+
+
+@pytest.mark.parametrize("count", [1, 9])
+def test_a_survey_of_a_closed_part_tells_what_reduce_leaves(count):
+    it, batch = machine_of(thresholds(count)), from_events(TOPIC, walk(500))
+    for closed in (True, False):
+        stays, outside = it.survey(TOPIC.name, batch, closed=closed)
+        assert batch.filter(pa.array(stays)).equals(reduced(it, batch, closed=closed))
+        assert outside.tolist() == [sum(k is None for k in batch.column("k").to_pylist())] * count
 
 
 def test_a_stretch_of_which_nothing_matters_still_says_how_far_time_has_come():
-    reduced = machine_of(WARM).reduce(from_events(TOPIC, readings(23.0, 24.0, None, start=7)))
-    assert (len(reduced), stood_for(reduced), reached(reduced)) == (0, 3, 9)
-
-
-def test_a_merged_summary_stands_for_both_parts():
-    it = machine_of(WARM)
-    first = it.summarise(from_events(TOPIC, readings(26.0, 27.0)))
-    second = it.summarise(from_events(TOPIC, readings(28.0, 23.0, start=2)))
-    merged = it.merge(first, second)
-    assert [e.time for e in to_events(TOPIC, merged.rows)] == [0]
-    assert (stood_for(merged.rows), reached(merged.rows)) == (4, 3)
-    nothing = it.summarise(from_events(TOPIC, []))
-    for same in (it.merge(nothing, first), it.merge(first, nothing)):
-        assert same.actions.to_pylist() == first.actions.to_pylist()
-        assert (stood_for(same.rows), reached(same.rows)) == (2, 1)
+    thin = reduced(machine_of(WARM), from_events(TOPIC, readings(23.0, 24.0, None, start=7)))
+    assert (len(thin), stood_for(thin), reached(thin)) == (0, 3, 9)
 
 
 # --- what holds, and keeping it ---
@@ -338,7 +328,7 @@ def test_a_momentary_filter_holds_nothing_and_stays_fresh():
     ]
     assert it.holding(state) == []
     assert it.is_fresh(state, 0)
-    assert stepped(it, TOPIC, from_events(TOPIC, readings(41.0, 42.0, 39.0, 43.0)))[1] == out
+    assert stepped(it, from_events(TOPIC, readings(41.0, 42.0, 39.0, 43.0)))[1] == out
 
 
 def test_a_filter_waits_for_no_time():
@@ -367,8 +357,7 @@ def test_a_kept_state_serves_any_of_its_filters_in_any_order(count, picked):
 
 
 def test_a_nested_state_can_be_kept_level_by_level():
-    group = building()
-    it = group.machine
+    it = building()
     state, _ = folded(it, story("x27 u28 w28"))
     restored = it.from_bytes(it.to_bytes(state))
     assert it.holding(restored) == [(0, "b", 0)]
@@ -391,8 +380,8 @@ def test_a_fresh_state_can_be_kept():
 
 
 def test_one_bit_for_everything_has_no_scope_name():
-    group = grouped(HEAD + "state Any on T [v > 25; v < 22]")
-    state, out = folded(group.machine, readings(26.0, source="a") + readings(27.0, 21.0, source="b", start=1))
+    it = machine_of(HEAD + "state Any on T [v > 25; v < 22]")
+    state, out = folded(it, readings(26.0, source="a") + readings(27.0, 21.0, source="b", start=1))
     assert [(status, scope) for _, status, scope, _, _ in out] == [("ingress", None), ("egress", None)]
-    state, _ = folded(group.machine, readings(26.0), state)
-    assert group.machine.holding(state) == [(0, None, 0)]
+    state, _ = folded(it, readings(26.0), state)
+    assert it.holding(state) == [(0, None, 0)]

@@ -1,16 +1,18 @@
 """Ordered delivery, told as stories: what waits, what is taken when, what is late."""
 
+from dataclasses import replace
+
 import pytest
 
-from holdfast.machines.machine import transitions
+from holdfast.machines.machine import may_be_late, transitions
 from holdfast.machines.ordered import Ordered
 from holdfast.model.batch import from_events, stood_for
 from holdfast.model.event import Event
 from holdfast.model.instant import BEGINNING, NEVER
-from support.running import dictionary_encoded, grouped, readings
+from support.running import dictionary_encoded, machine_of, readings, reduced
 
-DROP = grouped("topic T (v float)\nstate Warm on T [v > 25; v < 22] per source ordered 10 us")
-APPLY = grouped("topic T (v float)\nstate Warm on T [v > 25; v < 22] per source ordered 10 us late apply")
+DROP = machine_of("topic T (v float)\nstate Warm on T [v > 25; v < 22] per source ordered 10 us")
+APPLY = machine_of("topic T (v float)\nstate Warm on T [v > 25; v < 22] per source ordered 10 us late apply")
 TOPIC = DROP.topic
 
 
@@ -19,10 +21,12 @@ def event(time, value, source="s", sequence=0):
 
 
 class Told:
-    """A machine with its state, fed line by line; what it says is (status, time) in order."""
+    """A machine that need not wait, with its state, fed line by line; what it says is (status, time) in
+    order."""
 
-    def __init__(self, group=DROP):
-        self.machine, self.state = group.machine, group.machine.initial()
+    def __init__(self, machine=DROP):
+        self.machine = replace(machine, wait=0)
+        self.state = self.machine.initial()
 
     def react(self, *events):
         out = []
@@ -35,8 +39,8 @@ class Told:
         return self.step_batch(from_events(TOPIC, events), until)
 
     def step_batch(self, batch, until):
-        self.state, passed = self.machine.step(self.state, batch, until)
-        return plain(transitions(TOPIC, passed))
+        self.state, told = self.machine.step(self.state, {"T": batch}, until)
+        return plain(transitions(self.machine.topics, told))
 
     def advance(self, until):
         self.state, passed = self.machine.advance(self.state, until)
@@ -69,8 +73,18 @@ def feed(request):
 
 
 def test_it_wraps_the_machine_of_the_condition():
-    assert isinstance(DROP.machine, Ordered)
-    assert (DROP.machine.late, APPLY.machine.late, DROP.wait) == ("drop", "apply", 10)
+    assert isinstance(DROP, Ordered)
+    assert (DROP.late, APPLY.late, DROP.wait) == ("drop", "apply", 10)
+
+
+def test_it_stays_behind_time_by_its_wait(feed):
+    told = Told()
+    told.machine = DROP
+    assert feed(told, [event(5, 26.0)], 15) == []
+    assert told.due == 15
+    assert feed(told, [event(5, 21.0)], 16) == [("ingress", 5), ("egress", 5)]
+    assert feed(told, [event(5, 26.0), event(6, 24.0)], 16) == [("late", 5)]
+    assert told.due == 16
 
 
 def test_an_event_waits_until_time_has_passed_it(feed):
@@ -94,8 +108,7 @@ def test_events_are_taken_in_order_of_time_whatever_the_order_of_arrival(feed):
 
 
 def test_ties_in_time_are_taken_by_source_then_sequence_then_arrival(feed):
-    group = grouped("topic T (v float)\nstate Warm on T [v > 25; v < 22] ordered 10 us")
-    told = Told(group)
+    told = Told(machine_of("topic T (v float)\nstate Warm on T [v > 25; v < 22] ordered 10 us"))
     told_events = [
         event(1, 21.0, "b"),
         event(1, 26.0, "a", 2),
@@ -210,16 +223,18 @@ def test_it_is_fresh_only_while_it_holds_nothing_back():
 
 def test_what_arrives_is_never_a_closed_part():
     batch = from_events(TOPIC, readings(26.0, 27.0, 24.0, 28.0))
-    reduced = APPLY.machine.reduce(batch)
-    assert reduced.column("v").to_pylist() == [26.0, 27.0, 28.0]
-    assert stood_for(reduced) == 4
-    assert APPLY.machine.matters(batch).tolist() == [True, True, False, True]
+    thin = reduced(APPLY, batch)
+    assert thin.column("v").to_pylist() == [26.0, 27.0, 28.0]
+    assert stood_for(thin) == 4
+    assert APPLY.matters("T", batch).tolist() == [True, True, False, True]
 
 
 def test_any_event_may_be_late_and_is_to_be_told():
     batch = from_events(TOPIC, readings(26.0, 27.0, 24.0, 28.0))
-    assert len(DROP.machine.reduce(batch)) == 4
-    assert DROP.machine.matters(batch).all()
+    assert len(reduced(DROP, batch)) == 4
+    assert may_be_late(DROP, batch, NEVER).all()
+    assert may_be_late(DROP, batch, 12).tolist() == [True, True, False, False]
+    assert len(reduced(DROP, batch, latest=10)) == 3  # 24 does not matter, and cannot be late
 
 
 def test_batches_with_different_columns_wait_together():

@@ -21,17 +21,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...model.batch import from_ipc, reached, stood_for, times, to_events, to_ipc, with_progress
+from ...model.batch import from_ipc, reached, times, to_events, to_ipc
 from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
 from ...model.qos import Late
 from ...model.topic import Topic
+from ..machine import Batches, Mask, Survey, Told, in_time, marked, mattering, transitions
 from .arrivals import Arrival, arrive, in_columns, older, singly, taking_part
 from .combination import combined
 from .entries import Entries, Kept, Words, bits, chosen, joined, keep, known, of_rows, only, renumbered
 from .joint import Joint, Slot, participants
-
-Batches = Mapping[str, pa.RecordBatch]
 
 MOST = 64
 """How many correlations one machine can hold."""
@@ -50,14 +49,6 @@ class State(NamedTuple):
     reached: Instant = BEGINNING
 
 
-class Told(NamedTuple):
-    """What a look has found: of each topic the events that take part, with the correlations in which
-    they do; and complex events."""
-
-    events: dict[str, tuple[pa.RecordBatch, Words]]
-    complex: list[Transition]
-
-
 @dataclass(frozen=True)
 class Correlations:
     """The machine.  ``match`` and ``match_one`` find what events match, ``within_reach`` in which
@@ -72,6 +63,17 @@ class Correlations:
     match: Callable[[str, pa.RecordBatch], Entries]
     match_one: Callable[[Event], list[tuple[int, int]]]
     within_reach: Callable[[str, pa.RecordBatch], Words]
+
+    is_timed = True
+    compacts = False
+
+    @property
+    def margin(self) -> Duration:
+        return self.within
+
+    @property
+    def strictest(self) -> Duration | None:
+        return self.wait if self.late == "drop" else None
 
     @cached_property
     def needs(self) -> Words:
@@ -104,7 +106,7 @@ class Correlations:
     def memory(self) -> Duration:
         """How long an event is kept: while a partner can come.  Where events may come out of order, twice
         as long, so that a disorder of up to a window changes nothing."""
-        return self.within if self.wait is not None and self.late == "drop" else 2 * self.within
+        return self.within if self.strictest is not None else 2 * self.within
 
     def initial(self) -> State:
         return State({}, [])
@@ -117,18 +119,18 @@ class Correlations:
         matches = self.match_one(event) if event.topic in self.topics else []
         if matches:
             one = Arrival(event.time, event, matches)
-            if self.wait is not None and self.late == "drop" and event.time < state.passed:
+            if self.strictest is not None and event.time < state.passed:
                 return state, [Transition(event, "late", None, None, i) for i in bits(one.word)]
             arrive(state.single, one)
         return state, []
 
-    def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, list[Transition]]:
+    def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         """Take a batch of each topic, after which event time has come as far as ``until``."""
-        state, late = self.take(state, batches)
-        state, out = self.advance(state, until)
-        return state, late + out
+        state, late = self._taken(state, batches)
+        state, told = self._advanced(state, until)
+        return state, told._replace(single=[*late, *told.single])
 
-    def take(self, state: State, batches: Batches) -> tuple[State, list[Transition]]:
+    def _taken(self, state: State, batches: Batches) -> tuple[State, list[Transition]]:
         """Take a batch of each topic; those that are late are told."""
         late: list[Transition] = []
         latest = state.reached
@@ -136,7 +138,7 @@ class Correlations:
             until = reached(batch)
             latest = latest if until is None else max(latest, until)
             entries = self.match(topic, batch)
-            if self.wait is not None and self.late == "drop":
+            if self.strictest is not None:
                 missed = times(batch) < state.passed
                 if missed.any():
                     late += self._late(topic, batch, entries, missed)
@@ -159,6 +161,10 @@ class Correlations:
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
         """Let event time come as far as ``until``, or if nothing more will come to the last event, and tell
         what takes part by now."""
+        state, told = self._advanced(state, until)
+        return state, transitions(self.topics, told)
+
+    def _advanced(self, state: State, until: Instant) -> tuple[State, Told]:
         if self._is_plain and state.single and not any(kept.fresh.any() for kept in state.kept.values()):
             state = self._singly(state)
             now = self._now(state, until)
@@ -170,21 +176,14 @@ class Correlations:
                     for one, new in taking_part(ready, fresh, self.needs.tolist(), self.within)
                     for i in bits(new)
                 ]
-                return self._forget(state._replace(passed=now)), sorted(out, key=_order)
-        state, told = self.look(state, until)
-        out = [
-            Transition(event, "atomic", None, None, i)
-            for topic, (batch, words) in told.events.items()
-            for event, word in zip(to_events(self.topics[topic], batch), words.tolist(), strict=True)
-            for i in bits(word)
-        ]
-        return state, sorted(out + told.complex, key=_order)
+                return self._forget(state._replace(passed=now)), Told({}, sorted(out, key=in_time))
+        return self._look(state, until)
 
-    def look(self, state: State, until: Instant) -> tuple[State, Told]:
+    def _look(self, state: State, until: Instant) -> tuple[State, Told]:
         """Let event time come as far as ``until``; what takes part by now, in columns."""
         state = self._in_columns(state)
         now = self._now(state, until)
-        told = Told({}, [])
+        told = Told({})
         if any((kept.fresh & self._ready(kept, now)).any() for kept in state.kept.values()):
             told = self._told(state, now)
         return self._forget(state._replace(passed=now)), told
@@ -219,19 +218,21 @@ class Correlations:
         """Look at what is ready."""
         ready = {topic: self._ready(kept, now) for topic, kept in state.kept.items()}
         found = participants(state.kept, ready, self.joints, self.needs, self.within)
-        told = Told({}, [])
+        rows: dict[str, pa.RecordBatch] = {}
         for topic, kept in state.kept.items():
             words = of_rows(found[topic], len(kept.told)) & self.simply & ~kept.told
-            if (rows := np.flatnonzero(words)).size:
-                told.events[topic] = kept.events.take(pa.array(rows)), words[rows]
-                kept.told[rows] |= words[rows]
-        for i, joint in enumerate(self.joints):
-            if joint.tell != "events":
-                events = combined(state.kept, found, joint, i, self.slots, self.topics, self.within)
-                told.complex.extend(Transition(event, "atomic", None, None, i) for event in events)
+            if (new := np.flatnonzero(words)).size:
+                rows[topic] = marked(kept.events.take(pa.array(new)), words[new], "atomic")
+                kept.told[new] |= words[new]
+        complex_events = [
+            Transition(event, "atomic", None, None, i)
+            for i, joint in enumerate(self.joints)
+            if joint.tell != "events"
+            for event in combined(state.kept, found, joint, i, self.slots, self.topics, self.within)
+        ]
         for topic, kept in state.kept.items():
             kept.fresh[ready[topic]] = False
-        return told
+        return Told(rows, sorted(complex_events, key=in_time))
 
     def _forget(self, state: State) -> State:
         """Forget what no window can reach any more."""
@@ -246,38 +247,48 @@ class Correlations:
 
     # --- a stretch of history alone ---
 
-    def reduce(self, batches: Batches, *, closed: bool = True) -> dict[str, pa.RecordBatch]:
-        """Drop what matches no filter; batches still say how far time has come."""
-        kept = {t: b.filter(pa.array(self.matters(t, b))) for t, b in batches.items() if t in self.topics}
-        return {t: with_progress(b, stood_for(batches[t]), reached(batches[t])) for t, b in kept.items()}
+    def reduce(
+        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
+    ) -> dict[str, pa.RecordBatch]:
+        """Drop what matches no filter."""
+        return mattering(self, batches, latest)
 
-    def matters(self, topic: str, batch: pa.RecordBatch) -> NDArray[np.bool_]:
+    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         """Which events match a filter."""
         found = np.zeros(len(batch), np.bool_)
         found[self.match(topic, batch).rows] = True
         return found
 
-    def outside(self, topic: str, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """For each correlation how many events of a topic cannot concern it, for where they come from."""
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        """A correlation has no scope for events that cannot concern it for where they come from."""
         words = self.within_reach(topic, batch)
-        return np.array([
+        outside = [
             np.count_nonzero(~words & np.uint64(1 << i)) if self.listening[topic] >> i & 1 else 0
             for i in range(len(self.joints))
-        ])  # fmt: skip
+        ]
+        return Survey(self.matters(topic, batch), np.array(outside, np.int64))
 
     # --- state ---
 
     def due(self, state: State) -> Instant | None:
-        """The earliest event that still waits to be passed by time."""
+        """The earliest event that still waits to be passed by time; where none waits, at once."""
         waiting = [one.time for one in state.single if one.fresh]
         waiting += [
             int(times(kept.events)[kept.fresh].min()) for kept in state.kept.values() if kept.fresh.any()
         ]
-        return min(waiting) + (self.wait or 0) if waiting else None
+        if not waiting:
+            return None
+        return BEGINNING if self.wait is None else min(waiting) + self.wait
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         """Nothing: complex events are moments."""
         return []
+
+    def last(self, state: State, condition: int) -> list[Transition]:
+        return []
+
+    def inform(self, state: State, condition: int, latest: Sequence[Event]) -> State:
+        return state
 
     def is_fresh(self, state: State, condition: int) -> bool:
         bit = 1 << condition
@@ -298,7 +309,7 @@ class Correlations:
         }
         return msgspec.msgpack.encode((self.slots, kept, state.passed, state.reached))
 
-    def from_bytes(self, raw: bytes, picked: Sequence[int] | None = None) -> State:
+    def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         slots, kept, passed, latest = msgspec.msgpack.decode(raw, type=_Kept)
         state = State({}, [], passed, latest)
         number = np.array([self.slots.index(slot) if slot in self.slots else -1 for slot in slots], np.int64)
@@ -311,12 +322,8 @@ class Correlations:
                     np.array(fresh, np.bool_),
                     chosen(entries, entries.slots >= 0),
                 )
-        return state if picked is None else self.adopted(state, picked)
-
-    def adopted(self, state: State, was: Sequence[int | None]) -> State:
-        """The state of a machine whose correlation ``i`` had the number ``was[i]``; one that had none
-        starts afresh."""
-        state = self._in_columns(state)
+        if was is None:
+            return state
         for topic, kept in list(state.kept.items()):
             entries = kept.entries._replace(words=renumbered(kept.entries.words, was))
             kept = kept._replace(told=renumbered(kept.told, was), entries=chosen(entries, entries.words != 0))
@@ -330,8 +337,3 @@ _Kept = tuple[
     Instant,
     Instant,
 ]
-
-
-def _order(told: Transition) -> tuple[object, ...]:
-    event = told.event
-    return (event.time, told.condition, event.source, event.sequence, event.topic)

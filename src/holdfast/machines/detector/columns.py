@@ -18,7 +18,7 @@ from ...model.batch import concatenate, from_events, times, trimmed
 from ...model.instant import BEGINNING, NEVER, Instant
 from ...model.topic import Topic
 from . import component
-from .component import Id, Instance, Told
+from .component import Id, Instance, Published
 from .knowledge import Knowledge, Where
 from .plan import Plan
 from .rows import Ints, Rows, bare, of_knowledge, to_knowledge
@@ -112,9 +112,9 @@ def is_fresh(state: State) -> bool:
     return not state.instances and not any(map(len, _batches(state)))
 
 
-def advance(fused: Fused, state: State, until: Instant) -> list[Told]:
+def advance(fused: Fused, state: State, until: Instant) -> list[Published]:
     """Let InfoS time come as far as ``until``, which it does not reach.  It never goes back.  [F76]"""
-    told: list[Told] = []
+    told: list[Published] = []
     while (next := due(fused, state)) is not None and next < until:
         told += _evaluated(fused, state, min(until, _reach(fused.smc, state, next)))
     state.until = max(state.until, until)
@@ -132,7 +132,7 @@ def _batches(state: State) -> list[pa.RecordBatch]:
     return [*state.content.values(), *(batch for held in state.held.values() for batch in held)]
 
 
-def _evaluated(fused: Fused, state: State, until: Instant) -> list[Told]:
+def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published]:
     """Evaluate a stretch of time, up to before ``until``."""
     keys: dict[str, int] = {}
     ready = _ready(state, until)

@@ -56,7 +56,7 @@ class State(msgspec.Struct, tag="points"):
     tick: Instant | None = None
 
 
-class Told(NamedTuple):
+class Published(NamedTuple):
     """An event of a component, whose it is, and since when the condition held, if it ends."""
 
     event: Knowledge
@@ -88,9 +88,9 @@ def due(state: State) -> Instant | None:
     return min(instants, default=None)
 
 
-def advance(smc: Smc, state: State, until: Instant) -> list[Told]:
+def advance(smc: Smc, state: State, until: Instant) -> list[Published]:
     """Let InfoS time come as far as ``until``, which it does not reach.  It never goes back.  [F76]"""
-    told: list[Told] = []
+    told: list[Published] = []
     while (now := due(state)) is not None and now < until:
         concerns = set(_awaken(smc, state, now))
         told += (said for id in _concerned(smc, state, concerns) for said in _evaluate(smc, state, id, now))
@@ -178,7 +178,7 @@ def _keys(smc: Smc, state: State) -> set[Key]:
     return known | {key for (_, key), one in state.instances.items() if one.since is not None}
 
 
-def _evaluate(smc: Smc, state: State, id: Id, now: Instant) -> Iterator[Told]:
+def _evaluate(smc: Smc, state: State, id: Id, now: Instant) -> Iterator[Published]:
     """Test the entrance predicate, or the exit predicate while the condition holds.  [F65]"""
     host, key = id
     here: Where = state.hosts[host][1] if isinstance(smc.here, str) else smc.here
@@ -197,7 +197,7 @@ def _evaluate(smc: Smc, state: State, id: Id, now: Instant) -> Iterator[Told]:
     if found is not None and began is not None and now - began >= rule.hold:
         status: Status = "atomic" if smc.exit is None else "ingress" if instance.since is None else "egress"
         event = transform(smc, rule, status, found, signature(smc, id))
-        yield Told(event, id, instance.since)
+        yield Published(event, id, instance.since)
         state.instances[id] = Instance(event.time if status == "ingress" else None, event)
     elif began != instance.pending:
         state.instances[id] = msgspec.structs.replace(instance, pending=began)

@@ -7,29 +7,27 @@ and rows come: only how far time has come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from ...model.batch import from_ipc, reached, stood_for, times, to_events, to_ipc, with_progress
+from ...model.batch import from_ipc, reached, times, to_events, to_ipc
 from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
 from ...model.topic import Topic
+from ..machine import Batches, Mask, Survey, Told, mattering
 from . import columns, component
 from .columns import Fused
-from .component import Id, Told
+from .component import Id, Published
 from .dag import levels
 from .knowledge import Knowledge, of_event, to_event
 from .plan import Plan
-from .rows import Mask, Rows, to_knowledge
+from .rows import Rows, to_knowledge
 from .smc import Input, Smc
-
-Batches = Mapping[str, pa.RecordBatch]
 
 FEW = 64
 """Fewer readings than these are taken one by one, unless the component is at work in columns."""
@@ -56,6 +54,15 @@ class Detector:
     topics: Mapping[str, Topic]
     shown: Callable[[Id], str | None] = scope
     plans: tuple[Plan | None, ...] = ()
+
+    is_timed = True
+    margin = None
+    compacts = False
+
+    @cached_property
+    def strictest(self) -> Duration | None:
+        dropping = (wait for smc, wait in zip(self.smcs, self.waits, strict=True) if smc.late == "drop")
+        return min(dropping, default=None)
 
     @cached_property
     def fused(self) -> tuple[Fused | None, ...]:
@@ -88,22 +95,6 @@ class Detector:
 
     def initial(self) -> State:
         return State([component.State() for _ in self.smcs])
-
-    def adopted(self, state: State, was: Sequence[int | None], latest: Sequence[Knowledge] = ()) -> State:
-        """The state of a machine whose component ``i`` had the number ``was[i]``; one that had none
-        starts afresh, with the latest event of every publisher that it listens to.  [F53, F75]"""
-        until = max((one.until for one in state.components), default=BEGINNING)
-        found = State([], state.reached)
-        for smc, number in zip(self.smcs, was, strict=True):
-            if number is not None:
-                found.components.append(state.components[number])
-                continue
-            fresh = component.State(until)
-            for known in latest:
-                if known.topic in smc.topics:
-                    component.take(smc, fresh, known)
-            found.components.append(fresh)
-        return found
 
     # --- events ---
 
@@ -146,18 +137,18 @@ class Detector:
             out += (self._transition(i, said) for said in told)
         return state, sorted(out, key=lambda t: (t.event.time, t.condition, t.scope or ""))
 
-    def _advanced(self, state: State, i: int, until: Instant) -> list[Told]:
+    def _advanced(self, state: State, i: int, until: Instant) -> list[Published]:
         own, fused = state.components[i], self.fused[i]
         if isinstance(own, columns.State):
             assert fused is not None
             return columns.advance(fused, own, until)
         return component.advance(self.smcs[i], own, until)
 
-    def _transition(self, condition: int, said: Told) -> Transition:
+    def _transition(self, condition: int, said: Published) -> Transition:
         known = said.event
         return Transition(to_event(known), known.status, self.shown(said.id), said.since, condition)
 
-    def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, list[Transition]]:
+    def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         """Take a batch of each topic, after which event time has come as far as ``until``."""
         late: list[Transition] = []
         in_columns = [self._in_columns(state, i, batches) for i in range(len(self.smcs))]
@@ -171,7 +162,7 @@ class Detector:
             latest = reached(batch)
             state.reached = state.reached if latest is None else max(state.reached, latest)
         state, out = self.advance(state, until)
-        return state, late + out
+        return state, Told({}, late + out)
 
     def _in_columns(self, state: State, i: int, batches: Batches) -> bool:
         """Whether a component takes batches as columns; if so, its state is made ready for it."""
@@ -210,23 +201,22 @@ class Detector:
 
     # --- a stretch of history alone ---
 
-    def reduce(self, batches: Batches, *, closed: bool = True) -> dict[str, pa.RecordBatch]:
-        """Drop what no component looks at; batches still say how far time has come."""
-        kept = {t: b.filter(pa.array(self.matters(t, b))) for t, b in batches.items() if t in self.topics}
-        return {t: with_progress(b, stood_for(batches[t]), reached(batches[t])) for t, b in kept.items()}
+    def reduce(
+        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
+    ) -> dict[str, pa.RecordBatch]:
+        """Drop what no component looks at."""
+        return mattering(self, batches, latest)
 
     def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         """Which events some component looks at: of its topics, in the locations of a query."""
-        return np.logical_or.reduce([np.zeros(len(batch), np.bool_), *self.looked_at(topic, batch).values()])
+        return self.survey(topic, batch).matters
 
-    def outside(self, topic: str, batch: pa.RecordBatch) -> NDArray[np.int64]:
-        """For each component, how many events of a topic lie in no scope or location of it."""
-        looked_at = self.looked_at(topic, batch)
-        return np.array(
-            [np.count_nonzero(~looked_at[i]) if i in looked_at else 0 for i in range(len(self.smcs))]
-        )
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        looked_at, whole = self._looked_at(topic, batch), np.ones(len(batch), np.bool_)
+        outside = [np.count_nonzero(~looked_at.get(i, whole)) for i in range(len(self.smcs))]
+        return Survey(np.logical_or.reduce([~whole, *looked_at.values()]), np.array(outside, np.int64))
 
-    def looked_at(self, topic: str, batch: pa.RecordBatch) -> dict[int, Mask]:
+    def _looked_at(self, topic: str, batch: pa.RecordBatch) -> dict[int, Mask]:
         """Which events each component that listens to a topic looks at."""
         rows = Rows(self.topics[topic], batch)
         return {i: _looked_at(smc, rows) for i, smc in enumerate(self.smcs) if topic in smc.topics}
@@ -234,8 +224,8 @@ class Detector:
     # --- state ---
 
     def due(self, state: State) -> Instant | None:
-        instants = (self._due(state, i) for i in range(len(self.smcs)))
-        return min((at for at in instants if at is not None), default=None)
+        instants = zip((self._due(state, i) for i in range(len(self.smcs))), self.waits, strict=True)
+        return min((at + wait for at, wait in instants if at is not None), default=None)
 
     def _due(self, state: State, i: int) -> Instant | None:
         own, fused = state.components[i], self.fused[i]
@@ -254,13 +244,17 @@ class Detector:
 
     def last(self, state: State, condition: int) -> list[Transition]:
         """The last event of a component, of each of its scopes.  [F75]"""
-        instances = state.components[condition].instances.items()
-        return [self._transition(condition, Told(one.last, id, None)) for id, one in instances if one.last]
+        known = ((id, one.last) for id, one in state.components[condition].instances.items())
+        return [self._transition(condition, Published(last, id, None)) for id, last in known if last]
 
-    def latest(self, state: State) -> Iterator[Knowledge]:
-        """The last event of every component."""
-        for own in state.components:
-            yield from (one.last for one in own.instances.values() if one.last is not None)
+    def inform(self, state: State, condition: int, latest: Sequence[Event]) -> State:
+        """Let a component know the latest event of every publisher that it listens to.  [F53, F75]"""
+        smc, own = self.smcs[condition], self._points(state, condition)
+        others = (one.last for other in state.components for one in other.instances.values())
+        for known in [*map(of_event, latest), *(last for last in others if last is not None)]:
+            if known.topic in smc.topics:
+                component.take(smc, own, known)
+        return state
 
     def is_fresh(self, state: State, condition: int) -> bool:
         own = state.components[condition]
@@ -271,9 +265,13 @@ class Detector:
     def to_bytes(self, state: State) -> bytes:
         return msgspec.msgpack.encode(state, enc_hook=to_ipc)
 
-    def from_bytes(self, raw: bytes, picked: Sequence[int] | None = None) -> State:
+    def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         kept = msgspec.msgpack.decode(raw, type=State, dec_hook=lambda _, batch: from_ipc(batch))
-        return kept if picked is None else State([kept.components[i] for i in picked], kept.reached)
+        if was is None:
+            return kept
+        until = max((one.until for one in kept.components), default=BEGINNING)
+        found = (component.State(until) if old is None else kept.components[old] for old in was)
+        return State(list(found), kept.reached)
 
 
 def _looked_at(smc: Smc, rows: Rows) -> Mask:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ...model.event import Status
 from ...model.instant import Instant
-from .component import Id, Instance, Told, signature
+from .component import Id, Instance, Published, signature
 from .knowledge import Where
 from .query import Table
 from .rows import Ints
@@ -73,13 +73,13 @@ class Turning:
     screened: Screened
     visible: Visible
 
-    def told(self, instances: dict[Id, Instance]) -> list[Told]:
+    def told(self, instances: dict[Id, Instance]) -> list[Published]:
         """What is told in a step, by instant and key; ``instances`` become what they are after it."""
         concerned = [(key, ("", self.keys[key])) for key in self._concerned(instances)]
         self.visible.prepare(
             [(key, now) for key, id in concerned for now in self._likely(key, instances.get(id, Instance()))]
         )
-        told: list[tuple[Instant, Id, Told]] = []
+        told: list[tuple[Instant, Id, Published]] = []
         for key, id in concerned:
             one, said = self._turns(key, instances.get(id, Instance()))
             told += ((now, id, event) for now, event in said)
@@ -115,9 +115,9 @@ class Turning:
             i += 1
         return found
 
-    def _turns(self, key: int, one: Instance) -> tuple[Instance, list[tuple[Instant, Told]]]:
+    def _turns(self, key: int, one: Instance) -> tuple[Instance, list[tuple[Instant, Published]]]:
         """What becomes of an instance, and what is told of it at which instants."""
-        told: list[tuple[Instant, Told]] = []
+        told: list[tuple[Instant, Published]] = []
         i = int(self.screened.found.ends[key])
         while True:
             active = self._active(holds=one.since is not None)
@@ -150,9 +150,9 @@ class Turning:
             return Moment(int(at[i]), i + 1, None)
         return Moment(ripe, bisect_right(at, ripe, i, end), None) if ripe < self.until else None
 
-    def _said(self, key: int, rule: Rule, one: Instance, context: Context) -> Told:
+    def _said(self, key: int, rule: Rule, one: Instance, context: Context) -> Published:
         id = ("", self.keys[key])
         momentary = self.screened.leave is None
         status: Status = "atomic" if momentary else "ingress" if one.since is None else "egress"
         event = transform(self.smc, rule, status, context, signature(self.smc, id))
-        return Told(event, id, one.since)
+        return Published(event, id, one.since)

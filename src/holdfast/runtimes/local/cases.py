@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from ...compilers.correlation import correlators
-from ...compilers.detector import detection
-from ...compilers.machine import groups
+from ...compilers.families import on_history, operators
 from ...lang.condition import Checked
 from ...lang.ops import Case, Expect, Given
 from ...model.event import Event, Notification, Value
 from ...model.instant import NEVER, Duration, show_duration
-from ...model.qos import TIMELY
 from ...model.topic import Topic
 
 _SOURCE = "test"
@@ -56,36 +53,16 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
     history = [replace(event, sequence=i) for i, event in enumerate(events)]
     history.sort(key=lambda event: event.order)
     out: list[Notification] = []
-    for group in groups(replace(condition, delivery=TIMELY) for condition in checked.conditions):
-        state = group.machine.initial()
+    for operator in operators(on_history(checked)):
+        machine = operator.machine
+        state = machine.initial()
         for event in history:
-            if event.topic == group.topic.name:
-                state, passed = group.machine.react(state, event)
-                out += group.addressed(passed)
-    out += _detected(checked, history)
-    out += _correlated(checked, history)
+            if event.topic in operator.topics:
+                state, told = machine.react(state, event)
+                out += operator.addressed(told)
+        _, told = machine.advance(state, NEVER)  # its time ends with its last reading
+        out += operator.addressed(told)
     return sorted(out, key=lambda n: n.order)
-
-
-def _detected(checked: Checked, history: list[Event]) -> Iterator[Notification]:
-    """What components say of a history; its time ends with its last reading."""
-    timely = [replace(component, delivery=TIMELY) for component in checked.components]
-    group = detection(timely, checked.topics)
-    state = group.machine.initial()
-    for event in history:
-        state, _ = group.machine.react(state, event)
-    _, said = group.machine.advance(state, NEVER)
-    return group.addressed(said)
-
-
-def _correlated(checked: Checked, history: list[Event]) -> Iterator[Notification]:
-    """What correlations say of a history."""
-    for group in correlators(replace(one, delivery=TIMELY) for one in checked.correlations):
-        state = group.machine.initial()
-        for event in history:
-            state, _ = group.machine.react(state, event)
-        _, said = group.machine.advance(state, NEVER)
-        yield from group.addressed(said)
 
 
 def _events(topic: Topic, given: Given) -> Iterator[Event]:

@@ -18,23 +18,19 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.machine import Group
-from ...compilers.resume import Kept, fingerprint, kept, resumed, started
+from ...compilers.families import builds_on, meanings
+from ...compilers.operator import Kept, Operator, until
+from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
-from ...lang.condition import Checked, Component, Condition, Correlated
-from ...lang.ops import Case, Correlate, Detect, Subscribe
+from ...lang.condition import Checked
+from ...lang.ops import Case, Defined, Subscribe
 from ...lang.parse import parse
-from ...machines.machine import transitions
-from ...model.batch import conform, reached
+from ...model.batch import conform, plain, reached, to_events
 from ...model.event import UNNUMBERED, Event, Notification, Value
 from ...model.instant import BEGINNING, EARLIEST, LATEST, NEVER, Instant
 from ...model.topic import Attribute, Topic
-from .correlating import Correlating
-from .correlating import Kept as KeptCorrelations
-from .detecting import Detecting
-from .detecting import Kept as KeptComponents
 
 Callback = Callable[[Notification], Any]
 
@@ -52,17 +48,40 @@ class Holding(NamedTuple):
 
 @dataclass
 class _Running:
-    """A machine at work; ``conditions[i]`` is the meaning of its condition ``i``."""
+    """An operator at work."""
 
-    group: Group
-    conditions: list[Condition]
+    operator: Operator
     state: Any
 
-    def rename(self, i: int, names: Iterable[str]) -> None:
-        """Serve these subscriptions with condition ``i``."""
-        served = list(self.group.conditions)
-        served[i] = tuple(names)
-        self.group = replace(self.group, conditions=tuple(served))
+    def now(self, reached: Mapping[str, Instant]) -> Instant:
+        """How far time has come: as far as the latest event of any of its topics."""
+        return until(reached, self.operator.topics, BEGINNING)
+
+    def take(self, event: Event, reached: Mapping[str, Instant]) -> Iterator[Notification]:
+        """Take one event, with which the time of each topic has come so far."""
+        machine = self.operator.machine
+        self.state, said = machine.react(self.state, event)
+        if machine.is_timed:
+            self.state, more = machine.advance(self.state, self.now(reached))
+            said += more
+        return self.operator.addressed(said)
+
+    def step(self, topic: str, batch: pa.RecordBatch, reached: Mapping[str, Instant]) -> list[Notification]:
+        """Take a batch, with which the time of each topic has come so far."""
+        self.state, told = self.operator.machine.step(self.state, {topic: batch}, self.now(reached))
+        return self.operator.notifications(told)
+
+    def advance(self, now: Instant) -> Iterator[Notification]:
+        """Let time come so far."""
+        self.state, said = self.operator.machine.advance(self.state, now)
+        return self.operator.addressed(said)
+
+    def last(self, name: str) -> Iterator[Notification]:
+        """The last thing said to a subscription, of each scope."""
+        for i, names in enumerate(self.operator.names):
+            if name in names:
+                for said in self.operator.addressed(self.operator.machine.last(self.state, i)):
+                    yield said._replace(subscription=name)
 
 
 class Subscription:
@@ -102,19 +121,17 @@ class Engine:
     def __init__(self, app: App | str | None = None, *, base: Path | None = None) -> None:
         self._app = _as_app(app)
         self._base = base
-        checked = check(self._app, base)
-        self._topics = {topic.name: topic for topic in checked.topics}
+        self._topics: dict[str, Topic] = {}
         self._running: list[_Running] = []
+        self._listening: dict[str, list[_Running]] = {}
         self._listeners: dict[str, list[Subscription]] = {}
         self._reached: dict[str, Instant] = {}
+        self._latest: dict[str, dict[str, Event]] = {}
+        """The latest reading of every source, of every topic, for conditions that join others.  [F75]"""
         self._sequence = 0
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
-        self._start(checked.conditions)
-        self._detecting = Detecting()
-        self._detect(checked)
-        self._correlating = Correlating(checked.correlations)
-        self._listeners.update({name: [] for name in self._correlating.names})
+        self._run(check(self._app, base), [], lambda one: None)
 
     # --- who wants to know ---
 
@@ -144,7 +161,7 @@ class Engine:
             name = self._define(what)
         subscription = Subscription(self, name, callback)
         self._listeners[name].append(subscription)
-        for notification in self._detecting.latest(name) if name in self._detecting.names else ():
+        for notification in [n for running in self._running for n in running.last(name)]:
             subscription._callback(notification)
         return subscription
 
@@ -153,75 +170,79 @@ class Engine:
         if text.lstrip().startswith(("[", "{")):  # nameless, as in the papers: any free name will do
             free = next(name for i in count(1) if (name := f"state_{i}") not in self._listeners)
             added = App([replace(s, name=free) if isinstance(s, Subscribe) else s for s in added.statements])
-        replaced = {s.name for s in added.statements if isinstance(s, Detect)} & set(self._detecting.names)
-        staying = [s for s in self._app.statements if not (isinstance(s, Detect) and s.name in replaced)]
+        joined = {name for one in self._running if one.operator.joins for name in one.operator.subscriptions}
+        replaced = {s.name for s in added.statements if isinstance(s, Defined)} & joined
+        staying = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name in replaced)]
         whole = App((*staying, *added.statements), file=self._app.file)
         checked = check(whole, self._base)
-        every: list[Condition | Component | Correlated] = [
-            *checked.conditions,
-            *checked.components,
-            *checked.correlations,
-        ]
-        fresh = [one for one in every if one.name not in self._listeners or one.name in replaced]
+        meant = meanings(checked)
+        fresh = [name for name in meant if name not in self._listeners or name in replaced]
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
         self._app = whole
-        self._topics = {topic.name: topic for topic in checked.topics}
-        match fresh[0]:
-            case Component(name=name):
-                self._detect(checked, replacing=name)
-            case Correlated(name=name):
-                self._correlating.add(fresh[0])
-                self._listeners[name] = []
-            case condition:
-                self._join(condition)
-        return fresh[0].name
+        self._share(fresh[0], meant[fresh[0]])
+        self._go_on(checked, replaced)
+        return fresh[0]
 
-    def _detect(self, checked: Checked, replacing: str = "") -> None:
-        """Run the components of a definition; those that ran already go on."""
-        self._detecting.run(checked.components, checked.topics, replacing=replacing)
-        for name in self._detecting.names:
-            self._listeners.setdefault(name, [])
-
-    def _join(self, condition: Condition) -> None:
-        """Start a condition, on an equal one's machine where that makes no difference."""
+    def _share(self, name: str, meaning: str) -> None:
+        """Serve a new subscription with an equal condition, where that makes no difference."""
         for running in self._running:
-            for i, other in enumerate(running.conditions):
-                if fingerprint(other) == fingerprint(condition) and running.group.machine.is_fresh(
-                    running.state, i
-                ):
-                    running.rename(i, [*running.group.conditions[i], condition.name])
-                    self._listeners[condition.name] = []
+            operator = running.operator
+            for i, other in enumerate(operator.meanings):
+                if other == meaning and operator.machine.is_fresh(running.state, i):
+                    served = [(*names, name) if i == k else names for k, names in enumerate(operator.names)]
+                    running.operator = operator.serving(served)
                     return
-        self._start([condition])
 
-    def _start(self, conditions: Iterable[Condition]) -> None:
-        for group, distinct in started(conditions):
-            state = group.machine.initial()
-            if group.wait is not None and group.topic.name in self._reached:  # time has come so far for all
-                state, _ = group.machine.advance(state, self._reached[group.topic.name] - group.wait)
-            self._run(group, distinct, state)
+    def _go_on(self, checked: Checked, ended: Iterable[str] = ()) -> None:
+        """Run a changed definition: what ran already goes on, but for what was ended."""
+        before = self._running
+        kept = [_without(one.operator.kept, set(ended)) for one in before]
 
-    def _run(self, group: Group, conditions: Iterable[Condition], state: Any) -> None:
-        self._running.append(_Running(group, list(conditions), state))
-        self._listeners.update({name: [] for names in group.conditions for name in names})
+        def state_of(one: Resumed) -> Any:
+            if one.before is None:
+                return None
+            old, machine = before[one.before], one.operator.machine
+            if kept[one.before] == one.operator.kept:
+                return old.state
+            return machine.from_bytes(old.operator.machine.to_bytes(old.state), one.was)
+
+        self._run(checked, kept, state_of)
+
+    def _run(self, checked: Checked, kept: Sequence[Kept], state_of: Callable[[Resumed], Any]) -> None:
+        """Run a definition, given what is known of operators that ran before."""
+        self._topics = {topic.name: topic for topic in checked.topics}
+        self._running = [self._started(one, state_of(one)) for one in resumed(kept, checked)]
+        self._listening = {
+            topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
+        }
+        self._remembers = any(one.operator.joins for one in self._running)
+        names = [name for one in self._running for name in one.operator.subscriptions]
+        self._listeners = {name: self._listeners.get(name, []) for name in names}
+
+    def _started(self, one: Resumed, state: Any) -> _Running:
+        """An operator with the state that it had; what starts now starts where time has come to."""
+        operator, machine = one.operator, one.operator.machine
+        new = [i for i in range(len(operator.names)) if one.before is None or one.was[i] is None]
+        if one.before is None:
+            state = machine.initial()
+            if machine.is_timed and (now := until(self._reached, operator.topics, BEGINNING)) > BEGINNING:
+                state, _ = machine.advance(state, now)
+        if operator.joins:
+            latest = [event for events in self._latest.values() for event in events.values()]
+            for i in new:
+                state = machine.inform(state, i, latest)
+        return _Running(operator, state)
 
     def unsubscribe(self, name: str) -> None:
         """End a condition and everybody's interest in it."""
         if name not in self._listeners:
             raise UsageError(f"no condition named '{name}' runs. {did_you_mean(name, self._listeners) or ''}")
-        self._detecting.require_leaf(name)
-        self._correlating.remove(name)
-        del self._listeners[name]
-        for running in self._running:
-            for i, names in enumerate(running.group.conditions):
-                running.rename(i, [other for other in names if other != name])
-        self._running = [running for running in self._running if any(running.group.conditions)]
-        named = (Subscribe, Detect, Correlate)
-        kept = [s for s in self._app.statements if not (isinstance(s, named) and s.name == name)]
+        if above := builds_on(check(self._app, self._base), name):
+            raise UsageError(f"'{above[0]}' builds on '{name}'; end it first")
+        kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
         self._app = App(kept, file=self._app.file)
-        if name in self._detecting.names:
-            self._detecting.run(check(self._app, self._base).components, self._topics.values())
+        self._go_on(check(self._app, self._base))
 
     def _silence(self, subscription: Subscription) -> None:
         listeners = self._listeners.get(subscription.name, [])
@@ -235,15 +256,13 @@ class Engine:
         topic = self._topic(event.topic)
         event = self._admitted(topic, event)
         self._sequence = max(self._sequence, event.sequence + 1)
-        latest = self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), event.time)
+        self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), event.time)
+        if self._remembers:
+            self._remember(topic.name, [event])
         out: list[Notification] = []
-        for running in self._running:
-            group = running.group
-            if group.topic.name == topic.name:
-                running.state, passed = group.machine.react(running.state, event)
-                out += group.addressed(passed)
-                out += self._advance(running, latest - (group.wait or 0))
-        return self._deliver(out + self._detecting.push(event) + self._correlating.push(event))
+        for running in self._listening[topic.name]:
+            out += running.take(event, self._reached)
+        return self._deliver(out)
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
         """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
@@ -252,15 +271,20 @@ class Engine:
         latest = reached(batch)
         if latest is not None:
             self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
+            if self._remembers:
+                self._remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
         out: list[Notification] = []
-        for running in self._running:
-            group = running.group
-            if group.topic.name == topic:
-                until = self._reached.get(topic, BEGINNING) - (group.wait or 0)
-                running.state, passed = group.machine.step(running.state, batch, until)
-                out += group.addressed(transitions(known, passed))
-        out += self._detecting.push_batch(known, batch)
-        return self._deliver(out + self._correlating.push_batch(known, batch))
+        for running in self._listening[topic]:
+            out += running.step(topic, batch, self._reached)
+        return self._deliver(out)
+
+    def _remember(self, topic: str, events: Iterable[Event]) -> None:
+        """Keep the latest reading of every source."""
+        known = self._latest.setdefault(topic, {})
+        for event in events:
+            before = known.get(event.source)
+            if before is None or before.time <= event.time:
+                known[event.source] = event
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
         """Push every event, let time run out, and yield the notifications as they come."""
@@ -270,24 +294,22 @@ class Engine:
 
     def advance(self, until: Instant) -> list[Notification]:
         """Tell the engine that event time has come this far, though no event says so."""
-        out: list[Notification] = []
-        for running in self._running:
-            name = running.group.topic.name
-            self._reached[name] = max(self._reached.get(name, BEGINNING), until)
-            out += self._advance(running, self._reached[name] - (running.group.wait or 0))
-        return self._deliver(out + self._detecting.advance(until) + self._correlating.advance(until))
+        self._reached = {name: max(self._reached.get(name, BEGINNING), until) for name in self._topics}
+        timed = [one for one in self._running if one.operator.machine.is_timed]
+        return self._deliver([n for one in timed for n in one.advance(one.now(self._reached))])
 
     def finish(self) -> list[Notification]:
-        """Nothing more will come: process what ordered conditions still hold back, and let components
-        come as far as the last event."""
-        out = [n for running in self._running for n in self._advance(running, NEVER)]
-        return self._deliver(out + self._detecting.finish() + self._correlating.finish())
+        """Nothing more will come: process what is still held back, and let time come as far as the last
+        event."""
+        timed = [one for one in self._running if one.operator.machine.is_timed]
+        return self._deliver([n for one in timed for n in one.advance(NEVER)])
 
-    def _advance(self, running: _Running, until: Instant) -> list[Notification]:
-        if running.group.wait is None:
-            return []
-        running.state, passed = running.group.machine.advance(running.state, until)
-        return list(running.group.addressed(passed))
+    @property
+    def due(self) -> Instant | None:
+        """The instant beyond which time must come before the engine says something by itself: whoever has
+        a clock calls ``advance`` then.  ``None`` if only events can make it speak."""
+        wanted = (one.operator.machine.due(one.state) for one in self._running)
+        return min((at for at in wanted if at is not None), default=None)
 
     def _topic(self, name: str) -> Topic:
         topic = self._topics.get(name)
@@ -365,8 +387,7 @@ class Engine:
 
     def holding(self) -> list[Holding]:
         """The conditions that hold now, by subscription and scope."""
-        found = [Holding(*row) for running in self._running for row in running.group.holding(running.state)]
-        found += [Holding(*row) for row in self._detecting.holding()]
+        found = [Holding(*row) for one in self._running for row in one.operator.holding(one.state)]
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
 
     # --- keeping ---
@@ -374,14 +395,13 @@ class Engine:
     def snapshot(self) -> bytes:
         """Everything the engine remembers, as bytes.  Subscribers are not part of it."""
         whole = _Snapshot(
-            [kept(running.group, running.conditions) for running in self._running],
-            [running.group.machine.to_bytes(running.state) for running in self._running],
+            [one.operator.kept for one in self._running],
+            [one.operator.machine.to_bytes(one.state) for one in self._running],
             self._reached,
             self._sequence,
             dict(self._late_counts),
             list(self._late),
-            self._detecting.kept(),
-            *self._correlating.kept(),
+            self._latest,
         )
         raw = msgspec.msgpack.encode(whole)
         return _seal(raw) + raw
@@ -396,45 +416,72 @@ class Engine:
         engine = cls(base=base)
         engine._app = _as_app(app)
         checked = check(engine._app, base)
-        engine._topics = {topic.name: topic for topic in checked.topics}
-        seal, raw = snapshot[:_SEALED], snapshot[_SEALED:]
-        if seal != _seal(raw):
-            raise UsageError("this is not a snapshot of an engine, or it is damaged")
-        whole = msgspec.msgpack.decode(raw, type=_Snapshot)
-        engine._reached, engine._sequence = dict(whole.reached), whole.sequence
-        staying, new = resumed(whole.parts, checked.conditions)
-        for part in staying:
-            state = part.group.machine.from_bytes(whole.states[part.was], part.picked)
-            engine._run(part.group, part.conditions, state)
-        engine._start(new)
-        if whole.components is not None:
-            engine._detecting.resume(whole.components, checked.components, checked.topics)
-        engine._detect(checked)
-        engine._correlating.resume(whole.correlations, whole.correlated, checked.correlations)
-        engine._listeners.update({name: [] for name in engine._correlating.names})
+        whole = _opened(snapshot)
+        engine._reached, engine._sequence, engine._latest = whole.reached, whole.sequence, whole.latest
         engine._late_counts.update(whole.late_counts)
         engine._late.extend(whole.late)
+
+        def state_of(one: Resumed) -> Any:
+            if one.before is None:
+                return None
+            return one.operator.machine.from_bytes(whole.states[one.before], one.was)
+
+        engine._run(checked, whole.kept, state_of)
         return engine
 
 
-def _seal(raw: bytes) -> bytes:
-    """What a snapshot begins with: its form, and a digest that tells whether it is whole."""
-    return b"holdfast snapshot 2\n" + blake2b(raw, digest_size=16).digest()
+def _without(kept: Kept, ended: set[str]) -> Kept:
+    """What is kept of an operator when some of those whom it serves alone have ended."""
+    gone = [bool(names) and ended.issuperset(names) for names in kept.names]
+    return msgspec.structs.replace(
+        kept,
+        names=tuple(() if end else names for names, end in zip(kept.names, gone, strict=True)),
+        meanings=tuple("" if end else meaning for meaning, end in zip(kept.meanings, gone, strict=True)),
+    )
 
 
-_SEALED = len(_seal(b""))
+def _last_rows(batch: pa.RecordBatch) -> list[int]:
+    """The last row of each source."""
+    codes = plain(batch.column("source")).dictionary_encode().indices
+    last = np.full(len(batch), -1)
+    last[np.asarray(codes)] = np.arange(len(batch))
+    return [int(row) for row in last if row >= 0]
+
+
+# --- snapshots ---------------------------------------------------------------------------------------
+
+_SNAPSHOT = b"holdfast snapshot "
+_FORM = b"3\n"
 
 
 class _Snapshot(msgspec.Struct):
-    parts: list[Kept]
+    kept: list[Kept]
     states: list[bytes]
     reached: dict[str, Instant]
     sequence: int
     late_counts: dict[str, int]
     late: list[Notification]
-    components: KeptComponents | None = None
-    correlations: list[KeptCorrelations] = []
-    correlated: dict[str, Instant] = {}
+    latest: dict[str, dict[str, Event]]
+
+
+def _seal(raw: bytes) -> bytes:
+    """What a snapshot begins with: its form, and a digest that tells whether it is whole."""
+    return _SNAPSHOT + _FORM + blake2b(raw, digest_size=16).digest()
+
+
+_SEALED = len(_seal(b""))
+
+
+def _opened(snapshot: bytes) -> _Snapshot:
+    if snapshot.startswith(_SNAPSHOT) and not snapshot.startswith(_SNAPSHOT + _FORM):
+        raise UsageError(
+            "this snapshot was taken by another version of Holdfast: restore it with that version, or start "
+            "without it and push the history again"
+        )
+    seal, raw = snapshot[:_SEALED], snapshot[_SEALED:]
+    if seal != _seal(raw):
+        raise UsageError("this is not a snapshot of an engine, or it is damaged")
+    return msgspec.msgpack.decode(raw, type=_Snapshot)
 
 
 _ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool": bool, "int": None}

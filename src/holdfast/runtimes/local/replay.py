@@ -7,11 +7,9 @@ and the rest is sorted, on disk where it is more than memory should hold.
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -19,9 +17,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.machine import Coverage, groups
+from ...compilers.families import on_history, operators
+from ...compilers.operator import Coverage, Operator
 from ...errors import InputError
 from ...files.find import InputFile, find
+from ...files.merge import merged
 from ...files.plan import Part, closed_parts
 from ...files.read import inspect, read
 from ...files.reading import Reading, TimeUnit, parse_zone
@@ -31,14 +31,10 @@ from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.parse import parse
-from ...machines.machine import transitions
-from ...model.batch import times
+from ...machines.machine import Batches
+from ...model.batch import from_events, times, with_progress
 from ...model.event import Notification
 from ...model.instant import BEGINNING, NEVER, Instant
-from ...model.qos import TIMELY
-from ...model.topic import Topic
-from .conjunction import Conjunction
-from .fusion import Fusion
 
 MEMORY = 128 << 20
 """How many bytes of events may wait in memory to be sorted."""
@@ -71,104 +67,85 @@ class Replay:
         for file in files:
             inspect(file, reading)
         self.parts = closed_parts(files, reading)
-        timely = [replace(condition, delivery=TIMELY) for condition in checked.conditions]
-        self._groups = groups(timely)
-        self._states: list[Any] = [group.machine.initial() for group in self._groups]
-        self._topics = [
-            topic for topic in checked.topics if any(group.topic == topic for group in self._groups)
-        ]
-        self._fusion = Fusion(checked)
-        self._conjunction = Conjunction(checked)
+        self._operators = operators(on_history(checked))
+        self._states: list[Any] = [operator.machine.initial() for operator in self._operators]
+        self._listening: dict[str, list[Operator]] = {
+            topic.name: mine
+            for topic in checked.topics
+            if (mine := [operator for operator in self._operators if topic.name in operator.topics])
+        }
+        self._reached: dict[str, Instant] = {}
+        self._waiting: list[Notification] = []
 
     def __iter__(self) -> Iterator[Notification]:
-        waiting: list[Notification] = []
         for part in self.parts:
             with ExitStack() as stack:
-                kinds = [topic.name for topic in self._topics], self._fusion.topics, self._conjunction.topics
-                share = self._memory // max(sum(map(len, kinds)), 1)
-                sorters, fused, joined = (
-                    {name: stack.enter_context(Sorter(share, self._scratch)) for name in names}
-                    for names in kinds
-                )
-                self._load(part, sorters, fused, joined)
-                is_last = part is self.parts[-1]
-                end = NEVER if is_last else part.end
-                streams = [self._notifications(topic, sorters[topic.name]) for topic in self._topics]
-                streams.append(self._fusion.notifications(fused, part, is_last=is_last))
-                streams.append(self._conjunction.notifications(joined, end))
-                merged = heapq.merge(waiting, *streams, key=attrgetter("order"))
-                waiting, known = [], self._conjunction.settled(end)
-                for notification in merged:
-                    if notification.event.time > known:  # a correlation may still have something to say
-                        waiting.append(notification)
-                        continue
-                    self.passed[notification.subscription] += 1
-                    yield notification
+                share = self._memory // max(len(self._listening), 1)
+                sorters = {
+                    topic: stack.enter_context(Sorter(share, self._scratch)) for topic in self._listening
+                }
+                self._load(part, sorters)
+                for topic, batch, until in merged({t: sorter.drain() for t, sorter in sorters.items()}):
+                    self._step({topic: batch}, until)
+                    yield from self._settled(until)
+        self._finish()
+        yield from self._settled(NEVER)
         if self.tally.rejected and not self.tally.used:
             raise InputError(
                 f"not one row can be used ({self.tally.rows:,} read).  The first:\n  {self._rejects.first}\n"
                 "  Map columns with --map; say how times are written with --time-format, --time-unit, --zone."
             )
 
-    def _load(
-        self, part: Part, sorters: dict[str, Sorter], fused: dict[str, Sorter], joined: dict[str, Sorter]
-    ) -> None:
+    def _load(self, part: Part, sorters: Mapping[str, Sorter]) -> None:
         """Read a part, keeping only what can matter.  [law 2]"""
         for piece in part.pieces:
             batches = read(piece.file, self._reading, self.tally, self._rejects, row_groups=piece.row_groups)
             for topic, batch in batches:
-                name = topic.name
-                if len(batch) and (name in sorters or name in fused or name in joined):
-                    mine = [group for group in self._groups if group.topic == topic]
-                    self.coverage.count(name, batch, mine)
-                    rows = np.zeros(len(batch), np.bool_)
-                    if name in sorters:
-                        rows = np.logical_or.reduce([group.machine.matters(batch) for group in mine])
-                        sorters[name].add(batch.filter(pa.array(rows)))
-                    if name in fused:
-                        looked_at = self._fusion.matters(name, batch, self.coverage)
-                        fused[name].add(batch.filter(pa.array(looked_at)))
-                        rows = rows | looked_at
-                    if name in joined:
-                        matching = self._conjunction.matters(name, batch, self.coverage)
-                        joined[name].add(batch.filter(pa.array(matching)))
-                        rows = rows | matching
-                    self.kept += int(np.count_nonzero(rows))
+                if len(batch) and topic.name in sorters:
+                    listening = self._listening[topic.name]
+                    matters = np.logical_or.reduce(self.coverage.survey(topic.name, batch, listening))
+                    self.kept += int(np.count_nonzero(matters))
+                    sorters[topic.name].add(batch.filter(pa.array(matters)))
+                    latest = int(times(batch).max())
+                    self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), latest)
                 self._progress(self.tally)
+
+    def _step(self, batches: Batches, until: Instant) -> None:
+        """Step every operator that listens; what it says waits to be put in order."""
+        for i, operator in enumerate(self._operators):
+            if not operator.topics.keys().isdisjoint(batches):
+                self._states[i], told = operator.machine.step(self._states[i], batches, until)
+                self._waiting += operator.notifications(told)
+
+    def _finish(self) -> None:
+        """Time ends with the last reading, whether it mattered or not."""
+        for i, operator in enumerate(self._operators):
+            if operator.machine.is_timed:
+                topic = next(iter(operator.topics.values()))
+                ends = [self._reached[name] for name in operator.topics if name in self._reached]
+                end = with_progress(from_events(topic, []), 0, max(ends, default=None))
+                self._states[i], told = operator.machine.step(self._states[i], {topic.name: end}, NEVER)
+                self._waiting += operator.notifications(told)
+
+    def _settled(self, until: Instant) -> list[Notification]:
+        """What nothing that is still to be said stands before, once time has come so far."""
+        margin = max((operator.machine.margin or 0 for operator in self._operators), default=0)
+        self._waiting.sort(key=attrgetter("order"))
+        known = until if until == NEVER else until - margin
+        settled = next((i for i, n in enumerate(self._waiting) if n.event.time >= known), len(self._waiting))
+        told, self._waiting = self._waiting[:settled], self._waiting[settled:]
+        self.passed.update(notification.subscription for notification in told)
+        return told
 
     def misplaced(self) -> list[str]:
         """The subscriptions that not one event could concern."""
-        others = self._fusion.misplaced(self.coverage) + self._conjunction.misplaced(self.coverage)
-        return self.coverage.misplaced(self._groups) + others
-
-    def _notifications(self, topic: Topic, sorter: Sorter) -> Iterator[Notification]:
-        """What one topic's conditions say, in the order of an output.
-
-        Events of one moment may be cut by a batch: what was said of the last moment waits for
-        the next batch.
-        """
-        waiting: list[Notification] = []
-        for batch in sorter.drain():
-            moment = int(times(batch)[-1])
-            waiting += self._stepped(topic, batch)
-            waiting.sort(key=attrgetter("order"))
-            settled = next((i for i, n in enumerate(waiting) if n.event.time >= moment), len(waiting))
-            yield from waiting[:settled]
-            del waiting[:settled]
-        yield from waiting
-
-    def _stepped(self, topic: Topic, batch: pa.RecordBatch) -> list[Notification]:
-        out: list[Notification] = []
-        for i, group in enumerate(self._groups):
-            if group.topic == topic:
-                self._states[i], passed = group.machine.step(self._states[i], batch, BEGINNING)
-                out += group.addressed(transitions(topic, passed))
-        return out
+        return self.coverage.misplaced(self._operators)
 
     def holding(self) -> list[tuple[str, str | None, Instant]]:
         """The conditions that hold at the end: (subscription, scope, since)."""
-        found = [row for g, state in zip(self._groups, self._states, strict=True) for row in g.holding(state)]
-        return sorted(found + self._fusion.holding(), key=lambda row: (row[0], row[1] or ""))
+        pairs = zip(self._operators, self._states, strict=True)
+        found = [row for operator, state in pairs for row in operator.holding(state)]
+        return sorted(found, key=lambda row: (row[0], row[1] or ""))
 
 
 def replay(

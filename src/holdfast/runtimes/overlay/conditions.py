@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 
 from ...compilers import scalar
-from ...compilers.machine import machine, state_filter
+from ...compilers.filters.machine import delivered, filters, state_filter
 from ...errors import Unsupported, UsageError
 from ...lang.app import App
 from ...lang.check import check
@@ -21,7 +21,7 @@ from ...machines import filter, ordered
 from ...machines.filter import Filters
 from ...machines.ordered import Ordered
 from ...model.event import Event, Transition
-from ...model.instant import BEGINNING, Duration, Instant
+from ...model.instant import BEGINNING, Instant
 from ...protocols.cbps.condition import Chain, Condition
 from ...protocols.cbps.content import Constraint, Filter
 from ...protocols.cbps.event import to_event
@@ -149,7 +149,6 @@ class InOrder:
 
     machine: Ordered
     timely: Timely
-    wait: Duration
 
     def initial(self) -> Progress:
         return self.machine.initial(), BEGINNING
@@ -157,7 +156,7 @@ class InOrder:
     def react(self, state: Progress, event: Event) -> tuple[Progress, list[Transition]]:
         held, reached = state[0], max(state[1], event.time)
         held, passed = self.machine.react(held, event)
-        held, more = self.machine.advance(held, reached - self.wait)
+        held, more = self.machine.advance(held, reached)
         return (held, reached), passed + more
 
     def bits(self, state: Progress) -> list[str]:
@@ -169,9 +168,6 @@ class InOrder:
 
 
 def _runner(checked: Checked) -> Timely | InOrder:
-    made = machine([checked])
-    if isinstance(made, Ordered):
-        assert isinstance(made.inner, Filters) and checked.delivery.wait is not None
-        return InOrder(made, Timely(made.inner), checked.delivery.wait)
-    assert isinstance(made, Filters)
-    return Timely(made)
+    run = filters([checked])
+    fed = delivered(run, checked.delivery)
+    return InOrder(fed, Timely(run)) if isinstance(fed, Ordered) else Timely(run)

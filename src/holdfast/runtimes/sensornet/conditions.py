@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...compilers.machine import machine
+from ...compilers.filters.machine import filters
 from ...errors import Unsupported
 from ...lang.condition import Checked, Condition
 from ...machines.machine import Machine
@@ -19,7 +19,7 @@ def on_motes(definition: Checked) -> dict[str, Machine]:
     beyond = [c.name for c in definition.components] + [c.name for c in definition.correlations]
     if beyond:
         raise Unsupported(f"'{beyond[0]}' looks at several sensors; a mote sees only its own samples")
-    return {condition.name: machine([_checked(condition)]) for condition in definition.conditions}
+    return {condition.name: filters([_checked(condition)]) for condition in definition.conditions}
 
 
 def _checked(condition: Condition) -> Condition:

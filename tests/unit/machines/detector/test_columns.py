@@ -50,7 +50,7 @@ def test_few_readings_are_taken_one_by_one_and_many_as_columns():
     later = [event for event in many if event.time >= 60 * SECOND]
     state, out = it.step(state, batches(it, later), NEVER)
     assert isinstance(state.components[0], columns.State)
-    assert [(t.scope, t.status, t.event.time // SECOND) for t in out][:4] == [
+    assert [(t.scope, t.status, t.event.time // SECOND) for t in out.single][:4] == [
         ("A5", "ingress", 105),
         ("A7", "ingress", 105),
         ("A5", "egress", 145),
@@ -84,10 +84,10 @@ def test_what_is_too_late_is_told_for_each_component_in_the_order_in_which_it_ca
     for it in both(text):
         state, _ = it.step(it.initial(), batches(it, events[:80]), 30 * SECOND)
         state, out = it.step(state, batches(it, events[80:]), 32 * SECOND)
-        late = [(t.event.time // SECOND, t.condition) for t in out if t.status == "late"]
+        late = [(t.event.time // SECOND, t.condition) for t in out.single if t.status == "late"]
         assert late == []
         state, out = it.step(state, batches(it, events[:40]), 32 * SECOND)
-        late = [(t.event.time // SECOND, t.condition) for t in out if t.status == "late"]
+        late = [(t.event.time // SECOND, t.condition) for t in out.single if t.status == "late"]
         assert late == [(t, i) for t in range(31) for i in ((0, 1) if t < 30 else (0,))]
 
 
@@ -101,7 +101,7 @@ def test_readings_of_one_moment_and_place_are_one_reading():
     text = "topic T (value float) state S A = T each location enter A.value >= 10 exit false"
     for it in both(text):
         _, out = it.step(it.initial(), batches(it, events), NEVER)
-        assert [(t.event.time // SECOND, t.event.attributes, t.event.source) for t in out] == [
+        assert [(t.event.time // SECOND, t.event.attributes, t.event.source) for t in out.single] == [
             (16, {"value": 10.0}, "s0")
         ]
 
@@ -222,4 +222,4 @@ def test_what_matters_is_what_a_query_looks_at_and_has_a_key(text, events):
         ]
         batch = from_events(topic, mine)
         assert it.matters(name, batch).tolist() == expected
-        assert it.outside(name, batch).tolist() == [np.count_nonzero(~np.array(expected, bool))]
+        assert it.survey(name, batch).outside.tolist() == [np.count_nonzero(~np.array(expected, bool))]

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.compilers.detector import detection
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
 from holdfast.model.instant import BEGINNING, NEVER
-from support.fused import SECOND, marks, reading, told
+from support.fused import SECOND, machine, marks, reading, told
 
 T = "topic T (value float, name text)\n"
-
-
-def machine(text):
-    checked = check(parse(text))
-    return detection(checked.components, checked.topics).machine
 
 
 # --- instants ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.compilers.detector import smc
+from holdfast.compilers.components.machine import smc
 from holdfast.errors import UsageError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.compilers.detector import detection, smc
+from holdfast.compilers.components.machine import smc
 from holdfast.errors import UsageError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.dag import levels
 from holdfast.machines.detector.detector import Detector
-from holdfast.machines.detector.knowledge import of_event
 from holdfast.machines.detector.smc import Input, Rule, Smc
 from holdfast.model.instant import NEVER
 from holdfast.model.query import Closest, Index, Query
-from support.fused import SECOND, batches, reading, told
+from support.fused import SECOND, batches, machine, reading, told
 
 T = "topic T (value float)\n"
 
@@ -58,13 +57,7 @@ def test_one_that_builds_on_another_waits_at_least_as_long():
     text = (
         T + "state A_ X = T enter X.value > 1 exit true ordered 5 s\nstate B_ X = A_ enter X.valid exit true"
     )
-    checked = check(parse(text))
-    assert detection(checked.components, checked.topics).machine.waits == (5 * SECOND, 5 * SECOND)
-
-
-def machine(text):
-    checked = check(parse(text))
-    return detection(checked.components, checked.topics).machine
+    assert machine(text).waits == (5 * SECOND, 5 * SECOND)
 
 
 def test_a_component_that_is_inserted_later_knows_the_latest_events():
@@ -78,8 +71,8 @@ def test_a_component_that_is_inserted_later_knows_the_latest_events():
         + first
         + "state Second A = First B = T enter A.valid && A.status == ingress && B.value > 5 exit true"
     )
-    latest = [of_event(reading(1, "T", 1, 9.0)), *old.latest(state)]
-    state = new.adopted(state, [0, None], latest)
+    state = new.from_bytes(old.to_bytes(state), [0, None])
+    state = new.inform(state, 1, [reading(1, "T", 1, 9.0)])
     state, _ = new.react(state, reading(3, "T", 1, 8.0))
     state, out = new.advance(state, NEVER)
     assert [(t.condition, t.status) for t in out] == [(1, "atomic")]
@@ -110,8 +103,9 @@ def test_a_picked_state_goes_on_in_a_machine_with_fewer_components():
 def test_events_in_no_scope_are_counted_and_do_not_matter():
     it = machine(T + "state S A = T each location within [0, 5] enter A.value > 1 exit true")
     some = batches(it, [reading(0, "T", 1, 1.0), reading(1, "T", 9, 1.0), reading(2, "T", None, 1.0)])
-    assert list(it.outside("T", some["T"])) == [2]
-    assert list(it.matters("T", some["T"])) == [True, False, False]
+    matters, outside = it.survey("T", some["T"])
+    assert list(outside) == [2]
+    assert list(it.matters("T", some["T"])) == list(matters) == [True, False, False]
 
 
 def test_parts_of_one_topic_stand_beside_one_another():

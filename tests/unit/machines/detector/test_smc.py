@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.compilers.detector import detection
-from holdfast.lang.check import check
-from holdfast.lang.parse import parse
 from holdfast.model.instant import NEVER
-from support.fused import SECOND, marks, reading, told
+from support.fused import SECOND, machine, marks, reading, told
 
 T = "topic T (value float, name text)\n"
 
 
 def events(text, readings):
     """The events of the components of a definition."""
-    checked = check(parse(text))
-    it = detection(checked.components, checked.topics).machine
+    it = machine(text)
     state = it.initial()
     for one in readings:
         state, _ = it.react(state, one)

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.compilers.detector import scope, smc
-from holdfast.machines.detector.component import Told
+from holdfast.compilers.components.machine import scope, smc
+from holdfast.machines.detector.component import Published
 from holdfast.machines.detector.knowledge import of_event
 from holdfast.model.event import Event, Value
 from holdfast.runtimes.local.engine import Engine
@@ -192,7 +192,7 @@ def differing(ours: Iterable[Said], theirs: Iterable[Said]) -> int:
     return ((a - b) + (b - a)).total()
 
 
-def _told(told: Told) -> Said:
+def _told(told: Published) -> Said:
     known = told.event
     value = _value(known.attributes)
     return Said(known.topic, scope(told.id), known.status, known.time, told.since, value)

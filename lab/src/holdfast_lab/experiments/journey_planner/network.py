@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from holdfast.machines.detector import component
-from holdfast.machines.detector.component import State, Told
+from holdfast.machines.detector.component import Published, State
 from holdfast.machines.detector.dag import levels
 from holdfast.machines.detector.knowledge import Knowledge
 from holdfast.machines.detector.smc import Context, Inputs, Rule, Smc, Tables
@@ -51,7 +51,7 @@ class Account:
     spawned: Most = field(default_factory=Most)
     detecting: Counter[str] = field(default_factory=Counter)
     """How many hosts of each component have published something."""
-    told: list[Told] = field(default_factory=list)
+    told: list[Published] = field(default_factory=list)
 
 
 def run(hosts: Sequence[Host], readings: Iterable[Knowledge], until: Instant) -> Account:
@@ -103,7 +103,7 @@ class _Network:
 # --- evaluation, with instruments --------------------------------------------------------------
 
 
-def _evaluated(smc: Smc, inbox: Sequence[Knowledge], until: Instant, account: Account) -> Iterator[Told]:
+def _evaluated(smc: Smc, inbox: Sequence[Knowledge], until: Instant, account: Account) -> Iterator[Published]:
     """What a host publishes, instant by instant, and the most that it ever kept and examined."""
     state = State()
     coming: dict[Instant, set[str]] = defaultdict(set)

@@ -1,0 +1,142 @@
+"""The plan of a component in words: what it looks at, when it is evaluated, what it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...lang.component.show import show_query
+from ...lang.condition import Checked, Component, Rule
+from ...lang.ops import Truth
+from ...lang.show import show
+from ...model.instant import show_duration
+from ...model.query import NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
+from . import explain_stages
+from .screens import screened
+
+
+def explained(components: Iterable[Component]) -> Iterator[str]:
+    """The plan of every component."""
+    return ("\n".join(_component(component)) for component in components)
+
+
+def explained_on_spark(checked: Checked) -> Iterator[Iterator[str]]:
+    """The plan of every component and of every operator on Spark, line by line."""
+    yield from map(_component, checked.components)
+    yield from explain_stages.explained(checked)
+
+
+def _component(component: Component) -> Iterator[str]:
+    topics = ", ".join(topic.name for topic in component.listens)
+    yield f"component {component.name}, level {component.level}, from {topics}"
+    for name, query in component.inputs:
+        yield f"  {name or 'looks at':<9} {show_query(query)}"
+    yield f"  starts    {_rule(component.enter)}"
+    yield f"  ends      {_end(component)}"
+    yield f"  scopes    {_scopes(component)}"
+    yield f"  evaluated {'; '.join(_instants(component))}"
+    yield f"  delivery  {_delivery(component)}"
+    yield f"  drops     {_drops(component)}"
+    yield f"  keeps     {'; '.join(_keeps(component))}"
+    yield f"  plan      {_plan(component)}"
+
+
+def _plan(component: Component) -> str:
+    """How it is evaluated in this process."""
+    made = screened(component)
+    if isinstance(made, str):
+        return f"reference machine, because {made}"
+    columns = [f"{c.name.removeprefix('.')}, " for of in made.plan.columns.values() for c in of]
+    then = f"; then, where they pass, {', '.join(map(show, made.left))}" if made.left else ""
+    return f"columns: {''.join(columns)}many instants at once{then}"
+
+
+def _rule(rule: Rule) -> str:
+    return show(rule.when) + (f" for {show_duration(rule.hold)}" if rule.hold else "")
+
+
+def _end(component: Component) -> str:
+    if component.momentary:
+        return "at once (momentary: every detection is told)"
+    return "never" if component.exit.when == Truth(False) else _rule(component.exit)
+
+
+def _scopes(component: Component) -> str:
+    carried = f"one with each source of {component.here}" if isinstance(component.here, str) else ""
+    apart = f"one for each {' and '.join(component.keys)}" if component.keys else ""
+    return ", ".join(filter(None, (carried, apart))) or "one for everything"
+
+
+def _instants(component: Component) -> Iterator[str]:
+    yield "at every time of an event that it looks at"
+    windows = [f"{name or 'the window'}" for name, query in component.inputs if _width(query) is not None]
+    if windows:
+        yield f"when one leaves {' or '.join(windows)}"
+    if component.enter.hold or component.exit.hold:
+        yield "when a predicate has held for long enough"
+    if component.tick is not None:
+        yield f"every {show_duration(component.tick)}"
+
+
+def _width(query: Query) -> int | None:
+    """How far back a window reaches."""
+    match query.time:
+        case Aggregate(_, Range(Index(int(low), True))) | Multiple(_, Range(Index(int(low), True))):
+            return -low
+    return None
+
+
+def _delivery(component: Component) -> str:
+    wait, late = component.delivery.wait, component.delivery.late
+    if wait is None:
+        return "timely: as far as the latest event; an earlier one is still taken into account from then on"
+    then = "goes to the late output" if late == "drop" else "is taken into account from then on"
+    return f"ordered: {show_duration(wait)} behind the latest event; a later one {then}"
+
+
+def _drops(component: Component) -> str:
+    everywhere = [
+        name
+        for name, query in component.inputs
+        if isinstance(query.location, (Multiple, Aggregate, Pool)) and isinstance(query.location.group, Whole)
+    ]
+    missing = f"events without {' or '.join(component.keys)}" if component.keys else ""
+    outside = "events outside the locations of its queries" if len(everywhere) < len(component.inputs) else ""
+    return "; ".join(filter(None, (missing, outside))) or "nothing: it looks at every event of its topics"
+
+
+def _keeps(component: Component) -> Iterator[str]:
+    for name, query in component.inputs:
+        width = _width(query)
+        of = f"of {name} " if name else ""
+        if width is not None:
+            yield f"{of}the last {show_duration(width)}"
+        elif query.time == Closest(NOW):
+            yield f"{of}the latest of each place and status"
+        elif isinstance(query.time, Closest):
+            yield f"{of}what is nearest in time"
+        else:
+            yield f"{of}everything"
+    yield "the last event of each scope" if component.keys or component.here else "its last event"
+
+
+def in_words(component: Component) -> dict[str, str]:
+    """What a component says, to tell what has changed."""
+    wait, late = component.delivery.wait, component.delivery.late
+    attributes = sorted({a for topic in component.listens for a in topic.attributes}, key=str)
+    return {
+        "topic": ", ".join(topic.name for topic in component.listens),
+        "key": " and ".join(component.keys),
+        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {late}",
+        "list of attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
+        "list of queries": "; ".join(f"{name} = {show_query(query)}" for name, query in component.inputs),
+        "start": _rule_in_words(component.enter),
+        "end": _rule_in_words(component.exit),
+        "place": str(component.here or ""),
+        "tick": str(component.tick or ""),
+        "way to make one of several readings": component.collide,
+    }
+
+
+def _rule_in_words(rule: Rule) -> str:
+    sets = (f"{name} = {show(op)}" for name, op in rule.sets)
+    return " ".join([show(rule.when), *([f"for {rule.hold} µs"] if rule.hold else []), *sets])

@@ -1,0 +1,132 @@
+"""The table of machines: which kinds of conditions there are, and what compiles each of them.
+
+A new kind is a line here.  Those who run conditions ask for operators and never for a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..lang.condition import Checked
+from ..model.qos import TIMELY
+from ..model.topic import Topic
+from .components import explain as explain_components
+from .components import machine as components
+from .components import stages
+from .correlations import explain as explain_correlations
+from .correlations import machine as correlations
+from .filters import explain as explain_filters
+from .filters import machine as filters
+from .operator import Operator
+
+Compile = Callable[[Sequence[Any], Sequence[Topic]], list[Operator]]
+"""From checked conditions of a kind, and the topics of readings, to operators."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A kind of condition: where a checked definition has it, how it becomes operators, what it means,
+    and how that is put in words."""
+
+    name: str
+    field: str
+    operators: Compile
+    meaning: Callable[[Any], str]
+    words: Callable[[Any], dict[str, str]]
+    explained: Callable[[Sequence[Any]], Iterable[str]]
+    explained_on_spark: Callable[[Checked], Iterable[Iterable[str]]]
+    sharded: Compile | None = None
+    """Operators whose events meet in shards, where that makes a difference."""
+    builds_on_others: bool = False
+    """Whether conditions build on one another: then those of one place run in one machine, and a new one
+    joins them there; else a new one starts on a machine of its own."""
+    tells_in_sql: bool = False
+    """Whether SQL can tell which events matter."""
+
+    def of(self, checked: Checked) -> tuple[Any, ...]:
+        """Its conditions in a definition."""
+        found: tuple[Any, ...] = getattr(checked, self.field)
+        return found
+
+    def compiled(
+        self, conditions: Sequence[Any], topics: Sequence[Topic], *, sharded: bool
+    ) -> list[Operator]:
+        """Operators for one process, or for shards."""
+        return (self.sharded if sharded and self.sharded else self.operators)(conditions, topics)
+
+
+FAMILIES = (
+    Family(
+        filters.FAMILY,
+        "conditions",
+        filters.operators,
+        filters.meaning,
+        explain_filters.in_words,
+        explain_filters.explained,
+        lambda checked: explain_filters.explained_on_spark(checked.conditions),
+        tells_in_sql=True,
+    ),
+    Family(
+        stages.FAMILY,
+        "components",
+        stages.operators,
+        components.meaning,
+        explain_components.in_words,
+        explain_components.explained,
+        explain_components.explained_on_spark,
+        sharded=stages.sharded,
+        builds_on_others=True,
+    ),
+    Family(
+        correlations.FAMILY,
+        "correlations",
+        correlations.operators,
+        correlations.meaning,
+        explain_correlations.in_words,
+        explain_correlations.explained,
+        lambda checked: explain_correlations.explained_on_spark(checked.correlations),
+    ),
+)
+
+
+def operators(checked: Checked, *, sharded: bool = False) -> list[Operator]:
+    """The operators of a definition, those of an earlier stage before those that hear them."""
+    return [
+        operator
+        for family in FAMILIES
+        for operator in family.compiled(family.of(checked), checked.topics, sharded=sharded)
+    ]
+
+
+def on_history(checked: Checked) -> Checked:
+    """The definition for history, which is in order: nothing waits, nothing is late."""
+    timely = {
+        family.field: tuple(replace(one, delivery=TIMELY) for one in family.of(checked))
+        for family in FAMILIES
+    }
+    return replace(checked, **timely)
+
+
+def builds_on(checked: Checked, name: str) -> list[str]:
+    """The conditions that build on another."""
+    found = [one for family in FAMILIES if family.builds_on_others for one in family.of(checked)]
+    return [one.name for one in found if any(topic.name == name for topic in one.listens)]
+
+
+def meanings(checked: Checked) -> dict[str, str]:
+    """What each subscription means, as a digest."""
+    return {one.name: family.meaning(one) for family in FAMILIES for one in family.of(checked)}
+
+
+def in_words(checked: Checked) -> dict[str, dict[str, str]]:
+    """What each subscription says, in words, to tell what has changed."""
+    return {one.name: family.words(one) for family in FAMILIES for one in family.of(checked)}
+
+
+def listened(checked: Checked) -> list[Topic]:
+    """The topics of which every reading is looked at, by a machine that SQL cannot stand in for."""
+    found = [family.of(checked) for family in FAMILIES if not family.tells_in_sql]
+    heard = {topic for conditions in found for one in conditions for topic in one.listens}
+    return [topic for topic in checked.topics if topic in heard]

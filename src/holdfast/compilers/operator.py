@@ -1,0 +1,232 @@
+"""A condition machine at work for subscriptions: whom its conditions serve, what they mean, where their
+events meet, what of them must be read.
+
+Whoever schedules operators knows nothing else of conditions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..machines.machine import Machine, Mask, Told, transitions
+from ..model.batch import AXES
+from ..model.event import Event, Notification, Transition
+from ..model.instant import Instant
+from ..model.topic import Attribute, Topic
+
+FIXED = ("time", "source", "sequence", "place", *AXES)
+"""The columns that every batch may have."""
+
+_STATUS, _KEY = "@status", "@key"
+
+
+class Keys(NamedTuple):
+    """``texts[codes[i]]`` is the key of event ``i``; -1 or ``None`` if it has none."""
+
+    codes: NDArray[Any]
+    texts: Sequence[str | None]
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What is remembered of an operator beside its state: its place, whom it served, what that meant."""
+
+    family: str
+    stage: int
+    key: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]
+    meanings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """``names[i]`` are the subscriptions that condition ``i`` of the machine serves, and ``meanings[i]``
+    tells it from all others; one that is only heard by others serves nobody."""
+
+    family: str
+    machine: Machine
+    names: tuple[tuple[str, ...], ...]
+    meanings: tuple[str, ...]
+    listens: tuple[tuple[str, ...], ...]
+    """The topics of readings that each condition hears."""
+    looks_at: Mapping[str, frozenset[str]]
+    """For each topic the columns that decide whether an event matters."""
+    needs: Mapping[str, frozenset[str]] | None = None
+    """For each topic the columns of events that matter; all, if events are told as they are."""
+    keyed: Callable[[str, pa.RecordBatch], Keys] | None = None
+    """By what the events of a batch meet others; without it all of them meet in one place."""
+    key: tuple[str, ...] = ()
+    """By what its events are kept apart, or which place is theirs; with nothing, the first one."""
+    stage: int = 0
+    heard: frozenset[str] = frozenset()
+    """The topics of conditions of earlier stages."""
+    followed: Mapping[str, Topic] = field(default_factory=dict)
+    """The conditions that later stages hear, with the topics that their events become."""
+    said_by: Callable[[int, str], str | None] = lambda condition, scope: scope
+    """What tells whom a condition speaks of from the others, given the scope in its transitions."""
+    shown: Callable[[str], str | None] | None = None
+    """A scope in transitions as people read it, if it is another."""
+    told_time_by: frozenset[str] = frozenset()
+    """The topics of readings that tell it the time, where these are more than it listens to."""
+    joins: bool = False
+    """Whether a condition that starts later joins it: it is told the latest reading of every source, and may
+    take the place of one of its name."""
+    reasons: tuple[tuple[str, str], ...] = ()
+    """For subscriptions that have no key, why."""
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """What it listens to."""
+        return self.machine.topics
+
+    @cached_property
+    def clock(self) -> frozenset[str]:
+        """The topics of readings that say how far time has come for it."""
+        return self.told_time_by or frozenset(self.topics)
+
+    @cached_property
+    def subscriptions(self) -> tuple[str, ...]:
+        """Whom it serves."""
+        return tuple(name for names in self.names for name in names)
+
+    @property
+    def kept(self) -> Kept:
+        """What must be remembered beside its state."""
+        return Kept(self.family, self.stage, self.key, self.names, self.meanings)
+
+    def serving(self, names: Iterable[Iterable[str]]) -> Operator:
+        """The same for other subscriptions."""
+        return replace(self, names=tuple(map(tuple, names)))
+
+    def listening(self) -> dict[str, tuple[str, ...]]:
+        """For each subscription the topics of readings that it hears."""
+        pairs = zip(self.names, self.listens, strict=True)
+        return {name: topics for names, topics in pairs for name in names}
+
+    # --- where events are read ---
+
+    def keys(self, topic: str, batch: pa.RecordBatch) -> Keys:
+        """By what the events of a batch meet others."""
+        if self.keyed is None:
+            return Keys(np.zeros(len(batch), np.int64), [" ".join(self.key) or None])
+        return self.keyed(topic, batch)
+
+    def needed(self, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch without columns that nobody looks at."""
+        if self.needs is None:
+            return batch
+        return batch.select([name for name in batch.schema.names if name in self.needs[topic]])
+
+    # --- what it says ---
+
+    def notifications(self, told: Told) -> list[Notification]:
+        """What the machine has said, for whom it concerns."""
+        return list(self.addressed(transitions(self.topics, told)))
+
+    def addressed(self, said: Iterable[Transition]) -> Iterator[Notification]:
+        """Transitions of the machine, for every subscription that they concern."""
+        for event, status, scope, since, condition in said:
+            concerned = self.subscriptions if condition < 0 else self.names[condition]
+            for name in concerned:
+                yield Notification(name, event, status, self._shown(scope), since)
+
+    def _shown(self, scope: str | None) -> str | None:
+        return scope if self.shown is None or scope is None else self.shown(scope)
+
+    def holding(self, state: Any) -> Iterator[tuple[str, str | None, Instant]]:
+        """What holds in a state of the machine: (subscription, scope, since)."""
+        for condition, scope, since in self.machine.holding(state):
+            for name in self.names[condition]:
+                yield name, self._shown(scope), since
+
+    def retold(self, told: Told) -> dict[str, list[Event]]:
+        """What later stages hear of it, as readings."""
+        found: dict[str, list[Event]] = {}
+        for event, status, scope, _, condition in told.single if self.followed else ():
+            topic = next(
+                (self.followed[name] for name in self.names[condition] if name in self.followed), None
+            )
+            if topic is not None and status != "late" and scope is not None:
+                own = {_STATUS: status, _KEY: self.said_by(condition, scope)}
+                reading = replace(event, topic=topic.name, attributes={**event.attributes, **own})
+                found.setdefault(topic.name, []).append(reading)
+        return found
+
+
+# --- readings that conditions of an earlier stage have become --------------------------------------
+
+
+def told_as(topic: Topic) -> Topic:
+    """The topic of readings that events of a stage become: they say their status and their key."""
+    own = (Attribute(_STATUS, "text"), Attribute(_KEY, "text"))
+    return Topic(f"@{topic.name}", (*topic.attributes, *own))
+
+
+def is_retold(topic: Topic) -> bool:
+    """Whether a topic is one of those."""
+    return _STATUS in topic.by_name
+
+
+# --- meaning ---------------------------------------------------------------------------------------
+
+
+def digest(said: object) -> str:
+    """Equal for what means the same."""
+    return blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# --- how much of what was read concerns anybody ----------------------------------------------------
+
+
+@dataclass
+class Coverage:
+    """How many events each topic had, and how many of them lay in no scope of a subscription."""
+
+    events: Counter[str] = field(default_factory=Counter)
+    outside: Counter[str] = field(default_factory=Counter)
+
+    def survey(
+        self, topic: str, batch: pa.RecordBatch, listening: Iterable[Operator], *, closed: bool = False
+    ) -> list[Mask]:
+        """Count a batch of a topic; for each operator that listens, which events matter to it, or of a
+        closed part can change what it says."""
+        self.events[topic] += len(batch)
+        masks = []
+        for operator in listening:
+            alone = closed and len(operator.topics) == 1  # else events of other topics come between
+            matters, outside = operator.machine.survey(topic, batch, closed=alone)
+            for names, count in zip(operator.names, outside.tolist(), strict=True):
+                self.outside.update(dict.fromkeys(names, count) if count else {})
+            masks.append(matters)
+        return masks
+
+    def add(self, other: Coverage) -> None:
+        """Count what another has counted."""
+        self.events.update(other.events)
+        self.outside.update(other.outside)
+
+    def misplaced(self, operators: Iterable[Operator]) -> list[str]:
+        """The subscriptions that not one event of their topics could concern."""
+        return [
+            name
+            for operator in operators
+            for name, topics in operator.listening().items()
+            if 0 < self.outside[name] == sum(self.events[topic] for topic in topics)
+        ]
+
+
+# --- time ------------------------------------------------------------------------------------------
+
+
+def until(reached: Mapping[str, Instant], topics: Iterable[str], beginning: Instant) -> Instant:
+    """How far time has come: as far as the latest reading of any of some topics."""
+    return max((reached[topic] for topic in topics if topic in reached), default=beginning)

@@ -1,0 +1,26 @@
+"""Batches of several topics, each in order, as one history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow as pa
+
+from ..model.batch import times
+from ..model.instant import BEGINNING, Instant
+
+
+def merged(
+    streams: Mapping[str, Iterator[pa.RecordBatch]],
+) -> Iterator[tuple[str, pa.RecordBatch, Instant]]:
+    """The batches by time, each with its topic and how far time has come with it."""
+    first = {topic: next(stream, None) for topic, stream in streams.items()}
+    heads = {topic: batch for topic, batch in first.items() if batch is not None}
+    last = BEGINNING
+    while heads:
+        topic = min(heads, key=lambda name: int(times(heads[name])[-1]))
+        batch = heads.pop(topic)
+        if (following := next(streams[topic], None)) is not None:
+            heads[topic] = following
+        last = max(last, int(times(batch)[-1]))
+        yield topic, batch, min((int(times(head)[0]) for head in heads.values()), default=last)

@@ -1,0 +1,57 @@
+"""The plan of components in words."""
+
+from __future__ import annotations
+
+from holdfast.compilers.explain import explain
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+
+TIMELY = (
+    "  delivery  timely: as far as the latest event; an earlier one is still taken into account from then on"
+)
+
+
+def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
+    text = """
+        topic T (value float)  topic User ()
+        state Cold A = avg T over 30 s each location B = T at -1 min each location
+          enter A.value < 3 && B.value > 3 for 1 min exit A.value > 5 tick 10 s ordered 5 s
+        state Near A = Cold within 10 m of here enter A.valid exit true here User
+        state Hot on T each source enter value > 25 exit false
+    """
+    assert explain(check(parse(text))).splitlines() == [
+        "component Cold, level 1, from T",
+        "  A         avg T over 30 s each location",
+        "  B         T at -1 min each location",
+        "  starts    A.value < 3.0 && B.value > 3.0 for 1 min",
+        "  ends      A.value > 5.0",
+        "  scopes    one for each location",
+        "  evaluated at every time of an event that it looks at; when one leaves A; "
+        "when a predicate has held for long enough; every 10 s",
+        "  delivery  ordered: 5 s behind the latest event; a later one goes to the late output",
+        "  drops     events without location",
+        "  keeps     of A the last 30 s; of B what is nearest in time; the last event of each scope",
+        "  plan      reference machine, because a guard is over a predicate that time alone can change",
+        "",
+        "component Near, level 2, from Cold, User",
+        "  A         Cold within 10 m of here",
+        "  starts    A.valid",
+        "  ends      at once (momentary: every detection is told)",
+        "  scopes    one with each source of User",
+        "  evaluated at every time of an event that it looks at",
+        TIMELY,
+        "  drops     events outside the locations of its queries",
+        "  keeps     of A the latest of each place and status; the last event of each scope",
+        "  plan      reference machine, because each source of User carries a replica",
+        "",
+        "component Hot, level 1, from T",
+        "  looks at  T each source",
+        "  starts    value > 25.0",
+        "  ends      never",
+        "  scopes    one for each source",
+        "  evaluated at every time of an event that it looks at",
+        TIMELY,
+        "  drops     events without source",
+        "  keeps     the latest of each place and status; the last event of each scope",
+        "  plan      columns: value, many instants at once",
+    ]

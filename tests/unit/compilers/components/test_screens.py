@@ -1,0 +1,102 @@
+"""Which components run in columns, which do not and why, and what is left to the reference machine."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from holdfast.compilers.components.screens import screened
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.lang.show import show
+
+TOPICS = "topic T (value float, n int, road text, wet bool) topic U (value float) topic Car ()\n"
+
+
+def made(state):
+    return screened(check(parse(TOPICS + state)).components[-1])
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        ("state S A = T enter A.value > 1 exit true here Car", "each source of Car carries a replica"),
+        (
+            "state B A = T enter A.value > 1 exit true state S A = B enter A.valid exit true",
+            "it builds on another component",
+        ),
+        ("state S A = any of (T, U) enter A.value > 1 exit true", "A looks at several topics"),
+        ("state S A = ingress T enter A.value > 1 exit true", "A chooses by status"),
+        (
+            "state S A = avg T ever enter A.value > 1 exit true",
+            "A looks at times that are neither a window up to now nor the nearest",
+        ),
+        ("state S A = T closest to 3 enter A.value > 1 exit true", "A looks at the closest location"),
+        ("state S A = T max location enter A.value > 1 exit true", "A aggregates locations"),
+        (
+            "state S A = T each location B = U enter A.value > B.value exit true",
+            "an event of a query that keeps nothing apart concerns every key",
+        ),
+        ("state S on T each x enter value > 1 exit true", "it is kept apart by x"),
+        (
+            "state S A = T at -1 s each source enter A.value > 1 for 5 s exit true",
+            "a guard is over a predicate that time alone can change",
+        ),
+        (
+            "state S on T each source enter value > 1 && time > now - 3 s for 5 s exit true",
+            "a guard is over a predicate that time alone can change",
+        ),
+    ],
+)
+def test_a_component_that_has_no_plan_says_why(state, reason):
+    assert made(state) == reason
+
+
+@pytest.mark.parametrize(
+    ("predicate", "left"),
+    [
+        ("A.value > 1 && B.value < 2 * A.value", []),
+        ("A.road == B.road || !A.wet", []),
+        ("A.value > 1 && A.location == B.location", ["A.location == B.location"]),
+        ("A.n * A.n > 3", ["A.n * A.n > 3.0"]),
+        ("A.n + 0.5 > 3 || A.n / 2 > 1", []),
+        ("A.n > 9007199254740992", ["A.n > 9007199254740992.0"]),
+        ("last.value < A.value && A.value > 1", ["last.value < A.value"]),
+    ],
+)
+def test_what_columns_do_not_show_is_left_to_the_reference_machine(predicate, left):
+    plan, found = made(f"state S A = T each source B = T each source enter {predicate} exit false")
+    assert [show(op) for op in found] == left
+    assert plan.enter.exact is not bool(left)
+
+
+def test_a_screen_takes_what_it_does_not_show_to_be_true():
+    plan, _ = made("state S A = T each source enter A.value > 1 && (A.valid || A.n > 2) exit A.time < now")
+    columns = pa.RecordBatch.from_pydict({"A.value": [0.0, 2.0, None], "A.n": [3.0, 0.0, 3.0]})
+    assert plan.enter.test(columns).tolist() == [False, True, False]
+    assert plan.exit.test(columns).tolist() == [True] * 3
+    assert not plan.exit.exact
+
+
+def test_functions_of_windows_are_columns_and_texts_in_them_are_not():
+    plan, left = made(
+        "state S A = (avg value, max n) T over 30 s each road "
+        'enter A.value > 1 && A.n > 2 && A.count > 3 && A.road == "A5" exit false'
+    )
+    assert [(c.name, c.attribute, c.function) for c in plan.columns["A"]] == [
+        ("A.value", "value", "avg"),
+        ("A.n", "n", "max"),
+        ("A.count", "", None),
+    ]
+    assert [show(op) for op in left] == ['A.road == "A5"']
+
+
+def test_several_values_at_once_are_counted_if_their_query_is_alone():
+    alone, _ = made("state S A = T any location enter A.value > 1 exit A.value < 1")
+    paired, left = made("state S A = T any location B = U enter A.value > 1 && B.value > 2 exit A.value < 1")
+    assert alone.enter.exact
+    assert not paired.enter.exact
+    assert [show(op) for op in left] == ["A.value > 1.0"]
+    assert paired.exit.exact
+    members, _ = made('state S A = T all locations of ("A5") enter A.value > 1 exit A.value < 1')
+    assert not members.enter.exact

@@ -1,0 +1,29 @@
+"""History in slices of time: together they tell what the whole tells."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from holdfast.compilers import slices
+from support.correlated import batches, definitions, expected, heard, histories, running
+
+
+@pytest.fixture
+def short_slices(monkeypatch):
+    monkeypatch.setattr(slices, "HOUR", 0)
+    monkeypatch.setattr(slices, "MARGINS", 1)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(definitions(), histories)
+def test_slices_of_time_tell_what_the_whole_history_tells(short_slices, text, events):
+    told = []
+    for operator in running(text):
+        it, parts = operator.machine, {}
+        for topic, batch in batches(it.topics, events).items():
+            for number, mine in slices.sliced(it.margin, batch):
+                parts.setdefault(number, {})[topic] = mine
+        for number, mine in parts.items():
+            told += operator.notifications(slices.told_of(it, number, mine))
+    assert heard(text, events, told) == expected(text, events)

@@ -1,0 +1,338 @@
+"""The engine as its users meet it."""
+
+from __future__ import annotations
+
+import math
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import App, Engine, Event, UsageError
+from holdfast.lang import ops
+from holdfast.model.batch import from_events
+from holdfast.model.instant import SECOND
+from support import histories as made
+from support.histories import TOPIC, histories, ordered, subscriptions
+
+WARM = """
+topic Temperature (value float)
+state Warm on Temperature [value > 25; value < 22] per source
+"""
+
+
+def reading(time, value, source="s1", **more):
+    return Event("Temperature", time, source, {"value": value}, **more)
+
+
+def said(notifications):
+    return [(n.subscription, n.scope, n.status, n.event.time) for n in notifications]
+
+
+# --- events in, notifications out ---
+
+
+def test_a_condition_starts_and_ends_and_says_since_when():
+    engine = Engine(WARM)
+    out = [n for t, v in enumerate([24, 26, 27, 23, 21.9]) for n in engine.push(reading(t, v))]
+    assert said(out) == [("Warm", "s1", "ingress", 1), ("Warm", "s1", "egress", 4)]
+    assert [n.since for n in out] == [None, 1]
+
+
+def test_the_conditions_that_hold_now_are_a_table():
+    engine = Engine(WARM)
+    engine.push(reading(3, 30, "a"))
+    engine.push(reading(5, 30, "b"))
+    engine.push(reading(7, 10, "a"))
+    assert [tuple(h) for h in engine.holding()] == [("Warm", "b", 5)]
+
+
+def test_a_batch_says_what_its_events_would_have_said():
+    events = [
+        reading(t, v, s, sequence=t) for t, (v, s) in enumerate([(26, "a"), (27, "b"), (20, "a"), (20, "b")])
+    ]
+    engine = Engine(WARM)
+    batch = from_events(engine._topics["Temperature"], events)
+    one_by_one = [n for e in events for n in Engine.push(engine, e)]
+    assert sorted(said(Engine(WARM).push_batch("Temperature", batch))) == sorted(said(one_by_one))
+
+
+@given(subscriptions(most=4), histories())
+def test_one_batch_is_many_events(subs, events):
+    app = App((ops.DeclareTopic(TOPIC), *made.REGIONS, *subs))
+    events = [
+        Event(e.topic, e.time, e.source, e.attributes, i + 1, e.location, e.place)
+        for i, e in enumerate(events)
+    ]
+    single, batched = Engine(app), Engine(app)
+    one_by_one = [n for e in events for n in single.push(e)]
+    together = batched.push_batch(TOPIC.name, from_events(TOPIC, events))
+    for sub in subs:
+        assert _visible(one_by_one, sub.name) == _visible(together, sub.name)
+    assert single.holding() == batched.holding()
+
+
+def _visible(notifications, name):
+    return [(n.scope, n.status, n.since, n.event.order) for n in notifications if n.subscription == name]
+
+
+def test_events_are_numbered_as_they_come():
+    engine = Engine(WARM)
+    (first,) = engine.push(reading(0, 30, "a"))
+    (second,) = engine.push(reading(0, 30, "b"))
+    assert first.event.sequence < second.event.sequence
+
+
+def test_an_int_becomes_the_float_that_was_declared():
+    (note,) = Engine(WARM).push(reading(0, 30))
+    assert note.event.attributes == {"value": 30.0}
+    assert isinstance(note.event.attributes["value"], float)
+
+
+def test_a_missing_attribute_is_missing_and_nan_is_shown_as_null():
+    engine = Engine("topic T (a float, b float)\nfilter F on T where a > 1")
+    (note,) = engine.push(Event("T", 0, "s", {"a": 2.0}))
+    assert note.event.attributes == {"a": 2.0, "b": None}
+    (note,) = engine.push(Event("T", 1, "s", {"a": 2.0, "b": math.nan}))
+    assert note.to_json()["attributes"] == {"a": 2.0, "b": None}
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (Event("Temprature", 0, "s", {"value": 1.0}), "Did you mean 'Temperature'?"),
+        (Event("Temperature", 0, "s", {"vlaue": 1.0}), "Did you mean 'value'?"),
+        (Event("Temperature", 0, "s", {"value": "hot"}), "must be float, not 'hot'"),
+        (Event("Temperature", 0, "s", {"value": True}), "must be float, not True"),
+    ],
+)
+def test_a_wrong_event_is_refused_with_a_remedy(event, message):
+    engine = Engine(WARM)
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")):
+        engine.push(event)
+    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
+
+
+def test_a_batch_without_time_is_refused():
+    with pytest.raises(UsageError, match="needs a 'time' column"):
+        Engine(WARM).push_batch("Temperature", pa.RecordBatch.from_pydict({"source": ["a"], "value": [1.0]}))
+
+
+# --- subscribers ---
+
+
+def test_a_callback_hears_of_its_condition_only():
+    engine, heard = Engine(WARM + "filter Hot on Temperature where value > 40"), []
+    engine.subscribe("Warm", heard.append)
+    engine.push(reading(0, 50))
+    assert said(heard) == [("Warm", "s1", "ingress", 0)]
+
+
+def test_without_a_callback_notifications_wait_to_be_read():
+    engine = Engine(WARM)
+    subscription = engine.subscribe("Warm")
+    engine.push(reading(0, 30))
+    engine.push(reading(1, 10))
+    assert [n.status for n in subscription] == ["ingress", "egress"]
+    assert list(subscription) == []
+    subscription.cancel()
+    engine.push(reading(2, 30))
+    assert list(subscription) == []
+    assert len(engine.holding()) == 1
+
+
+def test_a_new_condition_can_be_subscribed_to_while_events_flow():
+    engine = Engine(WARM)
+    engine.push(reading(0, 3))
+    cold = engine.subscribe("state Cold on Temperature [value < 5; value > 8] per source")
+    assert list(cold) == []
+    engine.push(reading(1, 3))
+    engine.push(reading(2, 9))
+    assert [(n.status, n.event.time) for n in cold] == [("ingress", 1), ("egress", 2)]
+    assert engine.subscriptions == ["Warm", "Cold"]
+
+
+def test_a_subscription_can_end_and_its_name_be_used_again():
+    engine = Engine(WARM)
+    engine.push(reading(0, 30))
+    engine.unsubscribe("Warm")
+    assert engine.push(reading(1, 10)) == []
+    assert engine.holding() == []
+    again = engine.subscribe("state Warm on Temperature [value > 35; value < 22] per source")
+    engine.push(reading(2, 30))
+    assert list(again) == []
+
+
+def test_unknown_names_are_refused_with_a_remedy():
+    engine = Engine(WARM)
+    with pytest.raises(UsageError, match="Did you mean 'Warm'"):
+        engine.subscribe("Warn")
+    with pytest.raises(UsageError, match="Did you mean 'Warm'"):
+        engine.unsubscribe("warm")
+    with pytest.raises(UsageError, match="one new subscription at a time"):
+        engine.subscribe("let x = 3")
+
+
+def test_a_failing_subscriber_stops_neither_the_engine_nor_the_others():
+    engine, heard = Engine(WARM), []
+
+    def fail(notification):
+        raise RuntimeError("out of paper")
+
+    engine.subscribe("Warm", fail)
+    engine.subscribe("Warm", heard.append)
+    with pytest.raises(RuntimeError, match="out of paper"):
+        engine.push(reading(0, 30))
+    assert len(heard) == 1
+    with pytest.raises(RuntimeError):
+        engine.push(reading(1, 10))
+    assert [n.status for n in heard] == ["ingress", "egress"]
+
+
+def test_a_subscriber_may_push_subscribe_and_unsubscribe():
+    engine = Engine(WARM + "topic Alarm (level float)\nfilter Any on Alarm where level > 0")
+    alarms = engine.subscribe("Any")
+
+    def react(notification):
+        engine.push(Event("Alarm", notification.event.time, "rule", {"level": 1.0}))
+        engine.unsubscribe("Warm")
+
+    engine.subscribe("Warm", react)
+    engine.push(reading(0, 30))
+    assert len(list(alarms)) == 1
+    assert engine.subscriptions == ["Any"]
+
+
+# --- sharing ---
+
+
+def test_equal_filters_share_one_machine():
+    engine = Engine(WARM + "state Hot on Temperature [value > 25.0; !(value >= 22)] per source")
+    assert len(engine._running) == 1
+    assert engine._running[0].operator.names == (("Warm", "Hot"),)
+    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0), ("Hot", "s1", "ingress", 0)]
+
+
+def test_a_newcomer_shares_only_where_that_makes_no_difference():
+    newcomer = "state Late on Temperature [value > 25; value < 22] per source"
+    engine = Engine(WARM)
+    engine.push(reading(0, 30))
+    late = engine.subscribe(newcomer)
+    engine.push(reading(1, 10))  # the end of what it never saw begin
+    assert list(late) == []
+    engine = Engine(WARM)
+    engine.push(reading(0, 10))
+    late = engine.subscribe(newcomer)
+    assert len(engine._running) == 1
+    engine.push(reading(1, 30))
+    assert [n.status for n in late] == ["ingress"]
+
+
+# --- order ---
+
+ORDERED = WARM.replace("per source", "per source ordered 10 s")
+
+
+def at(seconds, value, **more):
+    return reading(seconds * SECOND, value, **more)
+
+
+def test_timely_conditions_take_events_as_they_come():
+    engine = Engine(WARM)
+    out = [n for e in (at(5, 30), at(1, 10), at(6, 30)) for n in engine.push(e)]
+    assert [n.status for n in out] == ["ingress", "egress", "ingress"]
+
+
+def test_ordered_conditions_wait_and_take_events_in_order():
+    engine = Engine(ORDERED)
+    assert [n for e in (at(5, 30), at(1, 10), at(6, 30), at(15, 24)) for n in engine.push(e)] == []
+    assert [(n.status, n.event.time) for n in engine.push(at(16, 24))] == [("ingress", 5 * SECOND)]
+    assert engine.finish() == []
+    assert engine.late == []
+
+
+def test_late_events_are_counted_and_readable():
+    engine = Engine(ORDERED)
+    engine.push(at(20, 30))
+    engine.push(at(40, 30))
+    assert engine.push(at(9, 10)) == []
+    assert [(n.subscription, n.status, n.event.time) for n in engine.late] == [("Warm", "late", 9 * SECOND)]
+    assert engine.late_counts == {"Warm": 1}
+
+
+def test_late_apply_takes_late_events_on_arrival():
+    engine = Engine(ORDERED.replace("10 s", "10 s late apply"))
+    engine.push(at(20, 30))
+    engine.push(at(40, 30))
+    assert [(n.status, n.event.time) for n in engine.push(at(9, 10))] == [("egress", 9 * SECOND)]
+    assert engine.late_counts == {}
+
+
+def test_time_can_be_told_when_no_event_tells_it():
+    engine = Engine(ORDERED)
+    engine.push(at(5, 30))
+    assert engine.advance(15 * SECOND) == []
+    assert [n.status for n in engine.advance(16 * SECOND)] == ["ingress"]
+
+
+def test_run_lets_time_run_out():
+    assert [n.status for n in Engine(ORDERED).run([at(2, 10), at(1, 30)])] == ["ingress", "egress"]
+
+
+# --- restart ---
+
+
+def test_a_restart_says_nothing_again_and_loses_nothing():
+    engine = Engine(WARM)
+    engine.push(reading(3, 30))
+    restored = Engine.restore(WARM, engine.snapshot())
+    assert restored.push(reading(4, 30)) == []
+    (note,) = restored.push(reading(5, 10))
+    assert (note.status, note.since) == ("egress", 3)
+
+
+@given(
+    (ordered | st.none()).flatmap(
+        lambda d: subscriptions(delivery=d, most=3) if d else subscriptions(most=3)
+    ),
+    histories(),
+    histories(),
+)
+def test_a_restart_at_any_moment_changes_nothing(subs, first, second):
+    app = App((ops.DeclareTopic(TOPIC), *made.REGIONS, *subs))
+    engine = Engine(app)
+    for event in first:
+        engine.push(event)
+    restored = Engine.restore(app, engine.snapshot())
+    assert restored.holding() == engine.holding()
+    for event in second:
+        assert _plain(restored.push(event)) == _plain(engine.push(event))
+    assert _plain(restored.finish()) == _plain(engine.finish())
+    assert restored.late_counts == engine.late_counts
+
+
+def _plain(notifications):
+    return [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in notifications]
+
+
+def test_subscriptions_may_come_and_go_between_snapshot_and_restart():
+    both = WARM + "state Cold on Temperature [value < 5; value > 8] per source"
+    engine = Engine(both)
+    engine.push(reading(0, 30))
+    engine.push(reading(1, 1, "s2"))
+    without = Engine.restore(
+        both.replace("state Warm on Temperature [value > 25; value < 22] per source", ""), engine.snapshot()
+    )
+    assert [tuple(h) for h in without.holding()] == [("Cold", "s2", 1)]
+    more = Engine.restore(both + "\nfilter Any on Temperature where value > 0", engine.snapshot())
+    assert [tuple(h) for h in more.holding()] == [("Cold", "s2", 1), ("Warm", "s1", 0)]
+    assert said(more.push(reading(2, 10))) == [("Warm", "s1", "egress", 2), ("Any", None, "atomic", 2)]
+
+
+def test_a_name_that_means_something_else_is_refused():
+    snapshot = Engine(WARM).snapshot()
+    with pytest.raises(UsageError, match="'Warm' means something else"):
+        Engine.restore(WARM.replace("25", "26"), snapshot)
+    with pytest.raises(UsageError, match="not a snapshot"):
+        Engine.restore(WARM, b"garbage")

@@ -132,7 +132,7 @@ WITHOUT_INTS = {
     **KINDS,
     "Component": partial(components, keys=tuple(key for key in KEYS if "n" not in key.split(", "))),
 }
-"""No component keeps an int apart: where readings of one moment meet it becomes a float, as which Spark fails."""
+"""No component keeps an int apart: where readings of one moment meet it becomes a float, and Spark fails."""
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 
 

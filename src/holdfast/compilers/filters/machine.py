@@ -86,7 +86,7 @@ def filters(conditions: Sequence[Condition]) -> Filters:
         depth=1 if universal else len(first.keys) + (first.forest.depth if first.forest else 0),
         chain=scalar.chain(first),
         scoping=columns.scoping(first),
-        shown=(lambda key: None) if universal else shown,
+        shown=(lambda _key: None) if universal else shown,
     )
 
 

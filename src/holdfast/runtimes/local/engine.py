@@ -131,7 +131,7 @@ class Engine:
         self._sequence = 0
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
-        self._run(check(self._app, base), [], lambda one: None)
+        self._run(check(self._app, base), [], lambda _one: None)
 
     # --- who wants to know ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -232,6 +233,14 @@ def test_the_check_of_circles_finds(sources, found):
 def test_module_names_say_what_is_inside():
     vague = [path for path in modules() if SAYS_NOTHING & set(path.removesuffix(".py").split("/"))]
     assert not vague, f"name these after what they hold: {listed(vague)}"
+
+
+def test_spark_knows_no_kind_of_condition_by_name():
+    """It schedules operators; what they are is below it."""
+    kinds = re.compile("component|correlat", re.IGNORECASE)
+    found = [path for path, code in modules().items() if path.startswith("runtimes/spark/")]
+    assert len(found) > 20
+    assert [path for path in found if kinds.search(path + modules()[path])] == []
 
 
 def test_importing_holdfast_is_light():

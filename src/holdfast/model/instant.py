@@ -33,11 +33,15 @@ EARLIEST, LATEST = from_datetime(datetime.min), from_datetime(datetime.max)
 """The instants that have a date: the years 1 to 9999."""
 
 
-def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> Instant:
-    """The instant that ISO 8601 text (or text in a ``strptime`` format) names."""
+def parse_datetime(text: str, format: str | None = None) -> datetime:
+    """What ISO 8601 text (or text in a ``strptime`` format) says."""
     text = text.strip()
-    moment = datetime.strptime(text, format) if format else datetime.fromisoformat(text)
-    return from_datetime(moment, zone)
+    return datetime.strptime(text, format) if format else datetime.fromisoformat(text)
+
+
+def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> Instant:
+    """The instant that it names."""
+    return from_datetime(parse_datetime(text, format), zone)
 
 
 def instant(when: str | datetime) -> Instant:

@@ -23,7 +23,7 @@ EPOCH = datetime(1970, 1, 1)
 
 
 def instants(values, type=None, **options):
-    column, bad = to_instants(pa.array(values, type), Reading((), **options))
+    column, bad, *_ = to_instants(pa.array(values, type), Reading((), **options))
     return [None if b else v for v, b in zip(column.cast(pa.int64()).to_pylist(), bad, strict=True)]
 
 

@@ -173,11 +173,11 @@ def meet(
 ) -> None:
     """Be the rendezvous node: forward samples to who subscribed, until stopped."""
 
-    async def work(host: UdpHost) -> None:
+    async def work(_: UdpHost) -> None:
         await asyncio.Event().wait()
 
     deployment = _deployment(topic, writer or [WRITER], name, rto)
-    _run(name, deployment, listen, peer, lambda what: None, work, (loss, twice, late, seed))
+    _run(name, deployment, listen, peer, lambda _: None, work, (loss, twice, late, seed))
 
 
 def _deployment(

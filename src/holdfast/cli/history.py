@@ -161,7 +161,7 @@ def _progress(total: int) -> Iterator[Any]:
     """A bar of the bytes read, on a terminal; nothing in a pipe."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda tally: None
+        yield lambda _: None
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 

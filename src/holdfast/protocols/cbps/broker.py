@@ -8,7 +8,7 @@ subscriptions and connections come and go makes no difference [B10].
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -68,8 +68,16 @@ MOST_HOPS = 64
 """What has come by so many brokers goes in circles, and ends here."""
 
 
+_ABOUT_STATES: Mapping[type, Callable[..., None]] = {
+    Placement: Watching.placed,
+    Ask: Watching.asked,
+    Answer: Watching.answered,
+    Interruption: Watching.interrupted,
+}
+
+
 @dataclass(slots=True)
-class State:
+class BrokerState:
     """All that a broker remembers.  ``counted`` says what it has done, for accounts."""
 
     routing: Routing = field(default_factory=Routing)
@@ -90,10 +98,10 @@ class Broker:
     most: int = 100_000
     memoize: bool = True
 
-    def initial(self) -> State:
-        return State()
+    def initial(self) -> BrokerState:
+        return BrokerState()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
         turn = _Turn(self, state, given.now)
         match given:
             case Started():
@@ -118,7 +126,7 @@ class Broker:
 class _Turn(Spreading):
     """The work that one input makes."""
 
-    def __init__(self, broker: Broker, state: State, now: Instant) -> None:
+    def __init__(self, broker: Broker, state: BrokerState, now: Instant) -> None:
         super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
         self.state, self.most = state, broker.most
 
@@ -166,23 +174,20 @@ class _Turn(Spreading):
             case Registration():
                 self.register(sender, message)
             case Unadvertise(key):
-                if stored := self.kept(sender, key):
-                    self.withdraw(sender, [(stored, without_interest(stored.bundle))])
+                self.recall(sender, key, without_interest)
             case Unsubscribe(key):
-                if stored := self.kept(sender, key):
-                    self.withdraw(sender, [(stored, without_advertisements(stored.bundle))])
+                self.recall(sender, key, without_advertisements)
             case Renewal(keys):
                 self.renew(sender, keys)
             case Refusal():
                 self.refused(sender, message)
-            case Placement():
-                self.watching.placed(sender, message, self.say)
-            case Ask():
-                self.watching.asked(sender, message, self.say)
-            case Answer():
-                self.watching.answered(sender, message, self.say)
-            case Interruption():
-                self.watching.interrupted(sender, message, self.say)
+            case Placement() | Ask() | Answer() | Interruption():
+                _ABOUT_STATES[type(message)](self.watching, sender, message, self.say)
+
+    def recall(self, sender: Peer, key: Key, part: Callable[[Bundle], Bundle]) -> None:
+        """A peer withdraws a part of what it has stored here."""
+        if stored := self.kept(sender, key):
+            self.withdraw(sender, [(stored, part(stored.bundle))])
 
     # --- bundles ---
 

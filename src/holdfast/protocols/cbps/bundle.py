@@ -50,8 +50,9 @@ def is_stored(bundle: Bundle) -> bool:
 
 
 def is_losable(message: Message) -> bool:
-    """Whether a message may be given up for a peer that cannot keep up: nothing in it is stored."""
-    return isinstance(message, Bundle) and not is_stored(message)
+    """Whether a message may be given up for a peer that cannot keep up: it holds notifications, and nothing
+    that brokers store."""
+    return isinstance(message, Bundle) and bool(message.notifications) and not is_stored(message)
 
 
 def has_interest(bundle: Bundle) -> bool:

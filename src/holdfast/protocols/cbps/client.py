@@ -184,7 +184,7 @@ class Watched:
 
 
 @dataclass(slots=True)
-class State:
+class ClientState:
     """All that a client remembers."""
 
     broker: Peer | None = None
@@ -204,10 +204,10 @@ class Client:
     accepts: tuple[Kind, ...] = ("notification", "context", "payload")
     lease: Duration | None = None
 
-    def initial(self) -> State:
-        return State()
+    def initial(self) -> ClientState:
+        return ClientState()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: ClientState, given: Input) -> tuple[ClientState, list[Effect]]:
         match given:
             case Started(now, _):
                 state.sequence = now
@@ -232,7 +232,7 @@ class Client:
 
     # --- the connection ---
 
-    def _joined(self, state: State, now: Instant, peer: Peer) -> Iterator[Effect]:
+    def _joined(self, state: ClientState, now: Instant, peer: Peer) -> Iterator[Effect]:
         state.broker = peer
         yield Send(peer, Registration(self.accepts, request=True))
         for bundle in state.bundles.values():
@@ -240,13 +240,13 @@ class Client:
         if self.lease is not None:
             yield SetTimer(RENEW, now + self.lease // 3)
 
-    def _left(self, state: State, why: str) -> Iterator[Effect]:
+    def _left(self, state: ClientState, why: str) -> Iterator[Effect]:
         state.broker = None
         yield CancelTimer(RENEW)
         for part in state.watched:
             yield from self._forget(state, part, None, why or "the connection to the broker is lost")
 
-    def _renew(self, state: State, now: Instant) -> Iterator[Effect]:
+    def _renew(self, state: ClientState, now: Instant) -> Iterator[Effect]:
         if state.broker is not None and self.lease is not None:
             keys = tuple(bundle.key for bundle in state.bundles.values())
             yield Send(state.broker, Renewal(keys), cause="renewal")
@@ -258,7 +258,7 @@ class Client:
 
     # --- what the user asks ---
 
-    def _submit(self, state: State, bundle: Bundle, name: str) -> Iterator[Effect]:
+    def _submit(self, state: ClientState, bundle: Bundle, name: str) -> Iterator[Effect]:
         if is_empty(bundle):
             raise UsageError("the bundle is empty: put something into it")
         if is_stored(lasting(bundle)) and name in state.bundles:
@@ -287,7 +287,7 @@ class Client:
         elif not is_empty(passing(bundle)):
             yield Deliver(Unsent(key, "there is no connection to a broker"))
 
-    def _require_promised(self, state: State, bundle: Bundle) -> None:
+    def _require_promised(self, state: ClientState, bundle: Bundle) -> None:
         """Notifications keep what the advertisements promise.  [B51]"""
         promises = [a.filter for kept in state.bundles.values() for a in kept.advertisements]
         promises += [a.filter for a in bundle.advertisements]
@@ -298,7 +298,7 @@ class Client:
                     "advertise it first"
                 )
 
-    def _withdraw(self, state: State, name: str) -> Iterator[Effect]:
+    def _withdraw(self, state: ClientState, name: str) -> Iterator[Effect]:
         bundle = state.bundles.pop(name, None)
         if bundle is None:
             hint = did_you_mean(name, state.bundles) or ""
@@ -310,7 +310,7 @@ class Client:
         if state.broker is not None and bundle.advertisements:
             yield Send(state.broker, Unadvertise(bundle.key), cause="advertisement")
 
-    def _send(self, state: State, bundle: Bundle) -> Iterator[Effect]:
+    def _send(self, state: ClientState, bundle: Bundle) -> Iterator[Effect]:
         assert state.broker is not None
         yield Send(state.broker, bundle)
         for i in range(len(bundle.subscriptions)):
@@ -319,7 +319,7 @@ class Client:
 
     # --- what the broker says ---
 
-    def _received(self, state: State, now: Instant, message: Message) -> Iterator[Effect]:
+    def _received(self, state: ClientState, now: Instant, message: Message) -> Iterator[Effect]:
         match message:
             case Bundle():
                 yield from self._bundle(state, now, message)
@@ -335,7 +335,7 @@ class Client:
                     yield from self._withdraw(state, name)
                     yield Deliver(Refused(name, why))
 
-    def _bundle(self, state: State, now: Instant, bundle: Bundle) -> Iterator[Effect]:
+    def _bundle(self, state: ClientState, now: Instant, bundle: Bundle) -> Iterator[Effect]:
         """What came, to each subscription that wants it, and never twice."""
         if not state.once.first(bundle.key):
             return
@@ -367,7 +367,7 @@ class Client:
             )
             yield Deliver(Told(name, said))
 
-    def _forget(self, state: State, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:
+    def _forget(self, state: ClientState, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:
         watched = state.watched[part]
         name = next(name for name, bundle in state.bundles.items() if bundle.key == part.bundle)
         watched.state, lost = watched.condition.machine.forget(watched.state, scopes)
@@ -375,7 +375,7 @@ class Client:
             yield Deliver(Unknown(name, watched.condition.name, scope, since, why))
 
 
-def _subscriptions(state: State) -> Iterator[tuple[str, Part, Subscription, tuple[Filter, ...]]]:
+def _subscriptions(state: ClientState) -> Iterator[tuple[str, Part, Subscription, tuple[Filter, ...]]]:
     for name, bundle in state.bundles.items():
         for i, subscription in enumerate(bundle.subscriptions):
             yield name, Part(bundle.key, i), subscription, bundle.incoming

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from ...errors import HoldfastError
 from ...model.event import Event
 from ...model.topic import Topic
-from ...protocols.cbps.bundle import is_stored
+from ...protocols.cbps.bundle import is_losable
 from ...protocols.cbps.client import Client, advertise, publish
 from ...protocols.cbps.event import advertised, to_content
-from ...protocols.cbps.message import Bundle
-from .address import Address
 from .conditions import condition
-from .identity import Identity
-from .limits import Limits
+from .connection.address import Address
+from .connection.identity import Identity
+from .connection.limits import Limits
 from .tcp import DEFAULTS, TcpHost
-
-
-def losable(message: Any) -> bool:
-    """Whether a message may be given up for a slow consumer: it holds notifications, and nothing that
-    brokers store."""
-    return isinstance(message, Bundle) and bool(message.notifications) and not is_stored(message)
 
 
 def free_name(role: str) -> str:
@@ -44,7 +37,7 @@ async def connected(
     """A client whose connection is there, and comes back when it is lost; at the end, everything that
     was submitted has reached the broker.  Unless patient it fails if nobody answers the first call."""
     client = Client(identity.name, condition)
-    node = TcpHost(identity, client, limits=limits, losable=losable, deliver=deliver)
+    node = TcpHost(identity, client, limits=limits, losable=is_losable, deliver=deliver)
     node.start()
     node.call(address, patient=patient)
     try:
@@ -55,6 +48,10 @@ async def connected(
         with suppress(HoldfastError):
             if node.failed.done():
                 node.failed.result()
+
+
+Connector = Callable[..., AbstractAsyncContextManager[TcpHost]]
+"""`connected` to somebody, as somebody: it lacks ``deliver`` only."""
 
 
 class Publisher:

@@ -151,6 +151,18 @@ def test_a_cut_link_is_gone_round_and_a_mended_one_used_again():
     assert 2.0 < measures["hops"] < 3.0
 
 
+def test_what_is_lost_on_its_way_back_to_a_node_is_accounted_for_as_well():
+    """Nobody acknowledges, and datagrams go round a hole: a copy is lost to a node that had one before."""
+    found = ran(
+        "nodes: {kind: grid, rows: 2, columns: 3, spacing: 10 m}\nlinks: {kind: disk, range: 20 m}\n"
+        "mac: {kind: csma, acknowledged: false}\nrouting: {kind: geographic, beacons: 8 s}\n"
+        "traffic: [{from: all, to: 0, every: 100 ms, size: 1}]\nduration: 1 s\nwarm-up: 250 ms\n"
+        "failures: [{kind: kill, at: 0 s, nodes: [0]}]\n"
+    )
+    assert_adds_up(found)
+    assert found.measures["dropped"].keys() == {"no route", "not received"}
+
+
 def test_a_clock_that_runs_fast_sends_more_often():
     text = (
         GRID.replace("duration: 20 s", "duration: 100 s")

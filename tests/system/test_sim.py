@@ -188,7 +188,7 @@ def test_readings_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
     path.write_text(
         watched("{kind: dds}")
         .replace("readings: {value: {kind: uniform}}", recorded)
-        .replace("every: 2 s", "every: 1 min")
+        .replace("every: 2 s", "every: 1 min\n    phase: together")
         .replace("stop: 80 s", "stop: 10 min")
         .replace("duration: 90 s", "duration: 10 min")
     )

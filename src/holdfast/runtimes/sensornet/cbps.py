@@ -171,7 +171,7 @@ class Overlay:
             case Heard(name, _, content):
                 topic = self._scene.definition.topics[str(content["topic"])]
                 if (event := to_event(topic, content)) is not None:
-                    self._sinks.came(node, event, [self._wishes[node.id, name]])
+                    self._sinks.take(node, self._wishes[node.id, name], event)
             case Unknown():
                 self._counted["conditions unknown"] += 1
 

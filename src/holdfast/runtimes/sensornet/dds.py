@@ -271,7 +271,7 @@ class Motes:
         place = tuple(placed.positions[origin])
         event = Event(what.topic, what.time, placed.names[origin], what.values, what.name.sequence, place)
         if wish in self._sinks.wishes:
-            self._sinks.came(node, event, [wish])
+            self._sinks.take(node, wish, event)
         else:
             where = scope(self._placed[wish.name], event)
             self._scene.account.tell(wish, Notification(wish.name, event, what.status, where, what.since))

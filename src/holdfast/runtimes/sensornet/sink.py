@@ -31,16 +31,19 @@ class Sinks:
                 self._watches[wish] = None if wish.plain else Watch(served[wish.name], wish.name)
                 self._alarms.pop(wish, None)
 
-    def came(self, node: Node, event: Event, wishes: Iterable[Wish] | None = None) -> None:
-        """An event has come to a node, for some wishes or for all that it is about."""
-        for wish in self.wishes if wishes is None else wishes:
+    def came(self, node: Node, event: Event) -> None:
+        """An event has come to a node, for all who want it there."""
+        for wish in self.wishes:
             if wish.node == node.id and event.topic in wish.topics and wish.at(event.time):
-                watch = self._watches[wish]
-                if watch is None:
-                    self._account.tell(wish, Notification(wish.name, event, "atomic", None, None))
-                else:
-                    self._tell(wish, watch.react(event))
-                    self._wait(node, wish, watch)
+                self.take(node, wish, event)
+
+    def take(self, node: Node, wish: Wish, event: Event) -> None:
+        """An event has come for a wish."""
+        if (watch := self._watches[wish]) is None:
+            self._tell(wish, [Notification(wish.name, event, "atomic", None, None)])
+        else:
+            self._tell(wish, watch.react(event))
+            self._wait(node, wish, watch)
 
     def _tell(self, wish: Wish, told: Iterable[Notification]) -> None:
         for each in told:

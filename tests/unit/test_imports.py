@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -234,6 +235,14 @@ def test_module_names_say_what_is_inside():
     assert not vague, f"name these after what they hold: {listed(vague)}"
 
 
+def test_spark_knows_no_kind_of_condition_by_name():
+    """It schedules operators; what they are is below it."""
+    kinds = re.compile("component|correlat", re.IGNORECASE)
+    found = [path for path, code in modules().items() if path.startswith("runtimes/spark/")]
+    assert len(found) > 20
+    assert [path for path in found if kinds.search(path + modules()[path])] == []
+
+
 def test_importing_holdfast_is_light():
     code = "import sys, holdfast; print(*sorted(sys.modules))"
     loaded = subprocess.run(
@@ -321,3 +330,15 @@ def test_only_the_labs_wheel_holds_the_lab(project, package, inside):
 def test_a_folder_outside_the_table_is_found():
     (message,) = violations("plumbing/pipe.py", "")
     assert "'plumbing' is not in the table" in message
+
+
+def test_runtimes_know_operators_and_no_kind_of_condition():
+    """A runtime is only a way to schedule machines: a new kind of condition changes none of them."""
+    kinds = re.compile(r"component|correlat", re.IGNORECASE)
+    naming = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted((ROOT / "src" / "holdfast" / "runtimes").rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if kinds.search(line)
+    ]
+    assert naming == []

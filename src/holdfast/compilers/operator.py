@@ -71,7 +71,7 @@ class Operator:
     """The topics of conditions of earlier stages."""
     followed: Mapping[str, Topic] = field(default_factory=dict)
     """The conditions that later stages hear, with the topics that their events become."""
-    said_by: Callable[[int, str], str | None] = lambda condition, scope: scope
+    said_by: Callable[[int, str], str | None] = lambda _condition, scope: scope
     """What tells whom a condition speaks of from the others, given the scope in its transitions."""
     shown: Callable[[str], str | None] | None = None
     """A scope in transitions as people read it, if it is another."""

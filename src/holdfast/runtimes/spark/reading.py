@@ -13,6 +13,9 @@ import pyarrow as pa
 from ...compilers.operator import Coverage, until
 from ...errors import InputError, UsageError
 from ...files.find import InputFile
+from ...files.read import read
+from ...files.reading import Reading
+from ...files.rest import completed
 from ...files.tally import Rejects, Tally
 from ...machines.machine import Mask, may_be_late
 from ...model.batch import times
@@ -100,6 +103,13 @@ class Reader:
         self.rejects = KeptRejects(self.strict, self.keep_rejects)
         self.reached: dict[str, Instant] = {}
 
+    def read(self, file: InputFile, reading: Reading, **how: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The events of a file to which somebody listens, at first with the columns that decide."""
+        decisive = self.work.looks_at
+        for topic, batch in read(file, reading, self.tally, self.rejects, decisive=decisive, **how):
+            if topic.name in self.work.listening and len(batch):
+                yield topic.name, batch
+
     def look(self, topic: str, batch: pa.RecordBatch) -> list[Mask]:
         """Count a batch; for each operator that listens, which events can matter to it."""
         listening = [operator for _, operator in self.work.listening[topic]]
@@ -115,6 +125,14 @@ class Reader:
             stays = matters | may_be_late(operator.machine, batch, self.latest)
             if len(mine := _only(operator.needed(topic, batch), stays)):
                 yield Mine(number, operator, topic, mine)
+
+    def complete(self, mine: Mine, files: Iterable[InputFile], reading: Reading) -> Mine:
+        """Events of some files with the columns that were not read at first, where they are needed."""
+        _, operator, topic, events = mine
+        if operator.needs is not None:
+            return mine
+        known = operator.topics[topic]
+        return mine._replace(events=completed(events, known, files, reading, self.work.looks_at))
 
     def spread(self, found: Iterable[Mine], shards: int) -> Iterator[pa.RecordBatch]:
         """What was found in history, packed, and then for those who mind how far time has come."""

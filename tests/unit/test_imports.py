@@ -330,3 +330,15 @@ def test_only_the_labs_wheel_holds_the_lab(project, package, inside):
 def test_a_folder_outside_the_table_is_found():
     (message,) = violations("plumbing/pipe.py", "")
     assert "'plumbing' is not in the table" in message
+
+
+def test_runtimes_know_operators_and_no_kind_of_condition():
+    """A runtime is only a way to schedule machines: a new kind of condition changes none of them."""
+    kinds = re.compile(r"component|correlat", re.IGNORECASE)
+    naming = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted((ROOT / "src" / "holdfast" / "runtimes").rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if kinds.search(line)
+    ]
+    assert naming == []

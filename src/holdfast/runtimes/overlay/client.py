@@ -10,21 +10,14 @@ from typing import Any
 from ...errors import HoldfastError
 from ...model.event import Event
 from ...model.topic import Topic
-from ...protocols.cbps.bundle import is_stored
-from ...protocols.cbps.client import Client, advertise, publish
+from ...protocols.cbps.bundle import is_losable
+from ...protocols.cbps.client import Client, Leave, advertise, publish
 from ...protocols.cbps.event import advertised, to_content
-from ...protocols.cbps.message import Bundle
 from .address import Address
 from .conditions import condition
 from .identity import Identity
 from .limits import Limits
 from .tcp import DEFAULTS, TcpHost
-
-
-def losable(message: Any) -> bool:
-    """Whether a message may be given up for a slow consumer: it holds notifications, and nothing that
-    brokers store."""
-    return isinstance(message, Bundle) and bool(message.notifications) and not is_stored(message)
 
 
 def free_name(role: str) -> str:
@@ -42,15 +35,16 @@ async def connected(
     patient: bool = False,
 ) -> AsyncIterator[TcpHost]:
     """A client whose connection is there, and comes back when it is lost; at the end, everything that
-    was submitted has reached the broker.  Unless patient it fails if nobody answers the first call."""
+    was submitted has reached the broker, and what is stored there is taken back.  Unless patient it fails if nobody answers the first call."""
     client = Client(identity.name, condition)
-    node = TcpHost(identity, client, limits=limits, losable=losable, deliver=deliver)
+    node = TcpHost(identity, client, limits=limits, losable=is_losable, deliver=deliver)
     node.start()
     node.call(address, patient=patient)
     try:
         await node.ready()
         yield node
     finally:
+        node.ask(Leave())
         await node.stop("it has finished")
         with suppress(HoldfastError):
             if node.failed.done():

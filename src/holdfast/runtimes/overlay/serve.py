@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from ...errors import UsageError
 from ...protocols.cbps.broker import Broker
+from ...protocols.cbps.bundle import is_losable
 from .address import Address
 from .backoff import Backoff
-from .client import connected, losable
+from .client import connected
 from .conditions import condition
 from .identity import Identity
 from .limits import Limits
@@ -55,8 +56,8 @@ async def listening(
         machine,
         limits=limits,
         backoff=backoff,
-        losable=losable,
-        counted=lambda state: state.counted,
+        losable=is_losable,
+        counted=lambda state: state.account,
     )
     node.start()
     try:

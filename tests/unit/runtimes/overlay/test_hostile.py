@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from holdfast.errors import HoldfastError
 from holdfast.model.protocol import Joined, Left, Received, Started
 from holdfast.protocols.cbps.broker import Broker
+from holdfast.protocols.cbps.bundle import is_losable
 from holdfast.protocols.cbps.client import Client, Heard, advertise, publish, subscribe
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.message import KINDS, Bundle, Key, Notification, Registration
-from holdfast.runtimes.overlay.client import losable
 from holdfast.runtimes.overlay.codec import codec
 from holdfast.runtimes.overlay.conditions import condition
 from holdfast.runtimes.overlay.control import Hello
@@ -33,7 +33,7 @@ def run(story):
 
 
 def hub(**limits):
-    return broker(machine=Broker(condition, most=1_000), losable=losable, limits=Limits(**limits))
+    return broker(machine=Broker(condition, most=1_000), losable=is_losable, limits=Limits(**limits))
 
 
 def client(name):

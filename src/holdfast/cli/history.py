@@ -106,7 +106,7 @@ def replay(
 
 def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: str | None) -> Any:
     try:
-        from ..runtimes.spark.replay import Replay
+        from ..runtimes.spark.history.replay import Replay
         from ..runtimes.spark.session import session
     except ModuleNotFoundError as error:
         raise UsageError(f"--engine spark needs {error.name}; install holdfast[spark]") from error

@@ -77,6 +77,8 @@ class Operator:
     """What tells whom a condition speaks of from the others, given the scope in its transitions."""
     shown: Callable[[str], str | None] | None = None
     """A scope in transitions as people read it, if it is another."""
+    told_time_by: frozenset[str] = frozenset()
+    """The topics of readings that tell it the time, where these are more than it listens to."""
     joins: bool = False
     """Whether a condition that starts later joins it: it is told the latest reading of every source, and may
     take the place of one of its name."""
@@ -87,6 +89,11 @@ class Operator:
     def topics(self) -> Mapping[str, Topic]:
         """What it listens to."""
         return self.machine.topics
+
+    @cached_property
+    def clock(self) -> frozenset[str]:
+        """The topics of readings that say how far time has come for it."""
+        return self.told_time_by or frozenset(self.topics)
 
     @cached_property
     def subscriptions(self) -> tuple[str, ...]:
@@ -216,13 +223,6 @@ class Coverage:
 
 
 # --- time ------------------------------------------------------------------------------------------
-
-
-def progress(operators: Iterable[Operator]) -> frozenset[str]:
-    """The topics of readings that say how far time has come, for those who mind."""
-    return frozenset(
-        name for one in operators if one.machine.is_timed for name in one.topics if name not in one.heard
-    )
 
 
 def until(reached: Mapping[str, Instant], topics: Iterable[str], beginning: Instant) -> Instant:

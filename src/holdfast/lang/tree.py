@@ -28,6 +28,7 @@ from .nodes import (
     point_of,
     shape_of,
     signed,
+    starting_name,
     text_of,
     topic_word,
     word_of,
@@ -92,7 +93,7 @@ def statements(tree: Node) -> Iterator[Statement]:
                 yield _subscribe(name, topic_word(topic), _condition(condition), clauses)
             case "labelled" | "equation":
                 name, condition, *clauses = parts
-                yield _subscribe(name, None, _condition(condition), clauses)
+                yield _subscribe(starting_name(name), None, _condition(condition), clauses)
             case "anonymous":
                 condition, *clauses = parts
                 yield _subscribe(condition, None, _condition(condition), clauses, f"state_{next(anonymous)}")
@@ -147,9 +148,12 @@ def _condition(node: Node) -> Predicates:
     if not is_tree(node) or as_tree(node).data not in ("pair", "triple"):
         return expression(node), Truth(True), ()
     parts: list[Any] = list(as_tree(node).children)
+    if as_tree(node).data == "pair" and parts[1] is None:
+        enter = expression(parts[0], inside=1)
+        return enter, Not(enter, place(parts[0])), ()
     enter = expression(parts[0])
     if as_tree(node).data == "pair":
-        return enter, Not(enter, place(parts[0])) if parts[1] is None else expression(parts[1]), ()
+        return enter, expression(parts[1]), ()
     regions = tuple(word_of(token) for token in parts[2:] if token is not None and token.type != "EVERYTHING")
     return enter, expression(parts[1]), (regions,) if regions else ()
 
@@ -213,8 +217,8 @@ def _case(parts: list[Any]) -> Case:
 def _given(node: Tree[Token]) -> Given:
     topic, *parts = [cast("Any", child) for child in node.children]
     options: dict[str, Any] = {}
-    for part in parts:
-        if part.data != "row" and part.data in options:
+    for part in (part for part in parts if part.data != "row"):
+        if part.data in options:
             raise DefinitionError(f"'{part.data}' is given twice", place(part))
         options[part.data] = part.children[0] if part.data != "at" else part.children
     rows = tuple(tuple(_value(value) for value in part.children) for part in parts if part.data == "row")

@@ -24,7 +24,7 @@ from ..model.event import STATUSES, Event, Transition
 from ..model.instant import BEGINNING, NEVER, Instant
 from ..model.topic import Topic
 from .keys import Keys, grown
-from .machine import CONDITION, SCOPE, SINCE, STATUS, Batches, Mask, Survey, Told, with_columns
+from .machine import CONDITIONS, SCOPE, SINCE, STATUS, Batches, Mask, Survey, Told, with_columns
 
 Words = NDArray[Any]  # one unsigned integer for each scope or row; bit f belongs to filter f
 Rows = NDArray[np.intp]
@@ -252,11 +252,11 @@ class Filters:
             statuses.append(status)
         which = np.concatenate(picks)
         since = np.concatenate(sinces)
-        conditions = np.repeat(np.arange(len(picks), dtype=np.int8), [len(p) for p in picks])
+        own = np.uint64(1) << np.arange(len(picks), dtype=np.uint64)
         named, scopes = np.unique(outermost[which], return_inverse=True)
         names = [self.shown(key) for key in state.levels[-1].keys.take(named).to_pylist()]
         added = {
-            CONDITION: pa.array(conditions),
+            CONDITIONS: pa.array(np.repeat(own, [len(p) for p in picks])),
             STATUS: pa.DictionaryArray.from_arrays(np.concatenate(statuses), list(STATUSES)),
             SCOPE: pa.array(names, pa.string()).take(pa.array(scopes)),
             SINCE: pa.array(since, pa.int64(), mask=since == BEGINNING).cast(TIME),

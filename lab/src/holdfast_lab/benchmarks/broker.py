@@ -273,7 +273,7 @@ async def _with_our_clients(address: Address) -> float:
     contents = [to_content(reading(n)) for n in range(THROUGH_CLIENTS)]
     async with (
         connected(address, Identity("s"), deliver=deliver) as subscriber,
-        connected(address, Identity("p"), deliver=lambda what: None) as publisher,
+        connected(address, Identity("p"), deliver=lambda _: None) as publisher,
     ):
         subscriber.ask(subscribe("wanted", WANTED))
         await subscriber.inquire()

@@ -5,8 +5,8 @@
     air       the radio of all simulations, with the reasons for it
     place     where rendezvous nodes stand in chapters 6 and 7
     measure   Point, measure: one simulation, what is kept of it, joules under both rest states
-    study     points × seeds as Spark tasks, kept in a file; means and standard deviations
-    report    Design -> Experiment: parameters, tables and figures that all have in common
+    study     points × seeds, read as means and standard deviations
+    report    Design -> Experiment: how all are run, tabled and drawn
     rooms     real readings for state_on_mote, and what a base station believes
 
 One module for each experiment: middleware_cost, rtdds_rto, rtdds_ipi, rtdds_rate, rtdds_partial, ifs,

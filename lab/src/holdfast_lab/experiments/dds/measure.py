@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.runtimes.sensornet.scenario import Scenario
+from holdfast.runtimes.sensornet.setups import SPACING
 from holdfast.sim.energy import ACTIVE, JOULES, REST, Draw, Rest, draw
 from holdfast.sim.network import Network
 from holdfast.sim.node import Node
 from holdfast.sim.radio import CC2420
 
-from .air import disturb
+from .air import CLEAR, NOISE, disturb, radio
 
 Key = tuple[tuple[str, Any], ...]
 """What tells a point from the others: names and values."""
@@ -45,6 +46,14 @@ class Point:
     def signature(self) -> str:
         """All of it in words, the same in every process."""
         return repr((self.key, self.make.func.__name__, self.make.args, self.make.keywords, self.noise))
+
+
+def point(
+    key: Mapping[str, Any], set_up: Callable[..., Scenario], *given: Any, step: float = SPACING, **more: Any
+) -> Point:
+    """A set-up on a grid of that step, in the air that the key names; else it is clear."""
+    make = partial(set_up, *given, **radio(step) | more)
+    return Point(tuple(key.items()), make, (Moment(0, NOISE[key.get("air", CLEAR)]),))
 
 
 Extra = Callable[[Run], Measured]

@@ -46,7 +46,7 @@ class Trace:
     def at(self, node: NodeId, now: Instant) -> float:
         return self.readings[node][(now - self.start) // MINUTE]
 
-    def __call__(self, node: NodeId, now: Instant, chance: Random) -> dict[str, float]:
+    def __call__(self, node: NodeId, now: Instant, _: Random) -> dict[str, float]:
         return {"value": self.at(node, now)}
 
     def __repr__(self) -> str:

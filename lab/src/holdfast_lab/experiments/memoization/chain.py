@@ -115,7 +115,7 @@ class Scripted:
     def initial(self) -> None:
         return None
 
-    def handle(self, state: None, given: Input) -> tuple[None, list[Effect]]:
+    def handle(self, _: None, given: Input) -> tuple[None, list[Effect]]:
         match given:
             case Joined(_, peer):
                 return None, [Send(peer, Registration(("notification",)))]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -228,3 +228,16 @@ def live(app: App, events: Sequence[Event]) -> list[Notification]:
                 here.put(f"{i:04d}-{name}.parquet", topic, [e for e in history[i : i + 4] if e.topic == name])
         stream.run()
     return output(heard)
+
+
+def in_parts(app: App, parts: Sequence[Sequence[Event]], run: Callable[..., None]) -> list[Notification]:
+    """What is heard of events that come in files, a part at a time: ``run(site, app, sink=…, finish=…)`` is
+    a query that reads what is there and ends, started anew for each part."""
+    heard: dict[str, Notification] = {}
+    with site() as here:
+        for number, events in enumerate(parts, 1):
+            for topic in check(app).topics:
+                mine = [event for event in events if event.topic == topic.name]
+                here.put(f"{number}-{topic.name}.parquet", topic, mine)
+            run(here, app, sink=lambda n: heard.setdefault(n.id, n), finish=number == len(parts))
+    return output(list(heard.values()))

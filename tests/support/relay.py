@@ -19,10 +19,10 @@ from holdfast.model.protocol import (
     Undelivered,
 )
 from holdfast.protocols.cbps.message import Bundle, Key, Notification
-from holdfast.runtimes.overlay.address import Address
-from holdfast.runtimes.overlay.backoff import Backoff
-from holdfast.runtimes.overlay.identity import Identity
-from holdfast.runtimes.overlay.limits import Limits
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.backoff import Backoff
+from holdfast.runtimes.overlay.connection.identity import Identity
+from holdfast.runtimes.overlay.connection.limits import Limits
 from holdfast.runtimes.overlay.tcp import TcpHost
 
 ANYWHERE = Address("127.0.0.1", 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.runtimes.overlay.frame import framed
+from holdfast.runtimes.overlay.wire.frame import framed
 from holdfast_lab.benchmarks import broker
 from holdfast_lab.benchmarks.peers import mosquitto
 

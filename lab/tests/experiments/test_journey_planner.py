@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from holdfast.compilers.detector import smc
 from rich.console import Console
 
+from holdfast.compilers.components.machine import smc
 from holdfast.errors import InputError
 from holdfast.machines.detector.knowledge import Knowledge
 from holdfast.model.instant import MINUTE, SECOND, instant

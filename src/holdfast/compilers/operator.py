@@ -73,7 +73,7 @@ class Operator:
     """The topics of conditions of earlier stages."""
     followed: Mapping[str, Topic] = field(default_factory=dict)
     """The conditions that later stages hear, with the topics that their events become."""
-    said_by: Callable[[int, str], str | None] = lambda condition, scope: scope
+    said_by: Callable[[int, str], str | None] = lambda _condition, scope: scope
     """What tells whom a condition speaks of from the others, given the scope in its transitions."""
     shown: Callable[[str], str | None] | None = None
     """A scope in transitions as people read it, if it is another."""
@@ -196,12 +196,16 @@ class Coverage:
     events: Counter[str] = field(default_factory=Counter)
     outside: Counter[str] = field(default_factory=Counter)
 
-    def survey(self, topic: str, batch: pa.RecordBatch, listening: Iterable[Operator]) -> list[Mask]:
-        """Count a batch of a topic; for each operator that listens, which events matter to it."""
+    def survey(
+        self, topic: str, batch: pa.RecordBatch, listening: Iterable[Operator], *, closed: bool = False
+    ) -> list[Mask]:
+        """Count a batch of a topic; for each operator that listens, which events matter to it, or of a
+        closed part can change what it says."""
         self.events[topic] += len(batch)
         masks = []
         for operator in listening:
-            matters, outside = operator.machine.survey(topic, batch)
+            alone = closed and len(operator.topics) == 1  # else events of other topics come between
+            matters, outside = operator.machine.survey(topic, batch, closed=alone)
             for names, count in zip(operator.names, outside.tolist(), strict=True):
                 self.outside.update(dict.fromkeys(names, count) if count else {})
             masks.append(matters)

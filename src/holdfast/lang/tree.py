@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
@@ -74,41 +74,27 @@ def statements(tree: Node) -> Iterator[Statement]:
     """The statements of a file, in their order."""
     anonymous = count(1)
     for node in as_tree(tree).children:
-        statement = as_tree(node)
-        parts: list[Any] = list(statement.children)
-        match statement.data:
-            case "let":
-                yield Let(name_of(parts[0]), expression(parts[1]), place(parts[0]))
-            case "topic":
-                yield _topic(parts)
-            case "region":
-                yield _region(parts)
-            case "gazetteer":
-                yield UseGazetteer(text_of(parts[0]), place(parts[0]))
-            case "filter":
-                name, topic, where, *clauses = parts
-                yield _subscribe(name, topic_word(topic), (expression(where), Truth(True), ()), clauses)
-            case "state":
-                name, topic, condition, *clauses = parts
-                yield _subscribe(name, topic_word(topic), _condition(condition), clauses)
-            case "labelled" | "equation":
-                name, condition, *clauses = parts
-                yield _subscribe(starting_name(name), None, _condition(condition), clauses)
-            case "anonymous":
-                condition, *clauses = parts
-                yield _subscribe(condition, None, _condition(condition), clauses, f"state_{next(anonymous)}")
-            case "component":
-                yield component(parts)
-            case "table":
-                yield table(parts)
-            case "collide":
-                yield Collide(cast(Function, str(parts[0])), place(parts[0]))
-            case "correlate":
-                yield correlate(parts)
-            case "case":
-                yield _case(parts)
-            case other:
-                raise AssertionError(other)
+        rule, parts = as_tree(node).data, cast("list[Any]", as_tree(node).children)
+        if rule == "anonymous":
+            condition, *clauses = parts
+            yield _subscribe(condition, None, _condition(condition), clauses, f"state_{next(anonymous)}")
+        else:
+            yield _STATEMENTS[rule](parts)
+
+
+def _filter(parts: list[Any]) -> Subscribe:
+    name, topic, where, *clauses = parts
+    return _subscribe(name, topic_word(topic), (expression(where), Truth(True), ()), clauses)
+
+
+def _state(parts: list[Any]) -> Subscribe:
+    name, topic, condition, *clauses = parts
+    return _subscribe(name, topic_word(topic), _condition(condition), clauses)
+
+
+def _labelled(parts: list[Any]) -> Subscribe:
+    name, condition, *clauses = parts
+    return _subscribe(starting_name(name), None, _condition(condition), clauses)
 
 
 def _topic(parts: list[Any]) -> DeclareTopic:
@@ -259,3 +245,21 @@ def _expect(node: Tree[Token]) -> Expect:
         None if scope is None else text_of(scope),
         place(name),
     )
+
+
+_STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
+    "let": lambda parts: Let(name_of(parts[0]), expression(parts[1]), place(parts[0])),
+    "topic": _topic,
+    "region": _region,
+    "gazetteer": lambda parts: UseGazetteer(text_of(parts[0]), place(parts[0])),
+    "filter": _filter,
+    "state": _state,
+    "labelled": _labelled,
+    "equation": _labelled,
+    "component": component,
+    "table": table,
+    "collide": lambda parts: Collide(cast(Function, str(parts[0])), place(parts[0])),
+    "correlate": correlate,
+    "case": _case,
+}
+"""How each statement of the grammar is read."""

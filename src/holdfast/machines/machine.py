@@ -45,7 +45,7 @@ class Told(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """Which events of a batch matter, and how many of them each condition has no scope for."""
+    """Which events of a batch matter, and how many of all each condition has no scope for."""
 
     matters: Mask
     outside: NDArray[np.int64]
@@ -97,8 +97,9 @@ class Machine(Protocol):
     def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         """Which events satisfy some predicate: all that a part that is not closed must keep."""
 
-    def survey(self, topic: str, batch: pa.RecordBatch) -> Survey:
-        """The same, and for each condition how many events lie in no scope of it, and so mean nothing."""
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        """The same, or of a closed part what ``reduce`` leaves; and for each condition how many events lie
+        in no scope of it, and so mean nothing."""
 
     def due(self, state: Any) -> Instant | None:
         """The instant beyond which time must come before ``advance`` says something by itself."""

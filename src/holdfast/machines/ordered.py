@@ -142,7 +142,7 @@ class Ordered:
     def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         return self.inner.matters(topic, batch)
 
-    def survey(self, topic: str, batch: pa.RecordBatch) -> Survey:
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
         return self.inner.survey(topic, batch)
 
     def due(self, state: State) -> Instant | None:

@@ -20,8 +20,8 @@ Actions = Mapping[type, Callable[[Any], object]]
 """What is done for an effect, by its kind."""
 
 
-class Clock(Protocol):
-    """The time by which a machine lives."""
+class Timing(Protocol):
+    """What time it is for a machine, and how it is called at another; a node of the simulator is one."""
 
     @property
     def now(self) -> Instant: ...
@@ -50,7 +50,7 @@ class Host:
 
     machine: Handles
     state: Any
-    clock: Clock
+    clock: Timing
     actions: Actions
     blame: Callable[[Any, Exception], None] | None = None
     alive: Callable[[], bool] | None = None

@@ -27,7 +27,7 @@ from ..operator import FIXED, Operator, digest
 FAMILY = "correlations"
 
 
-def operators(correlations: Iterable[Correlated], topics: Sequence[Topic] = ()) -> list[Operator]:
+def operators(correlations: Iterable[Correlated], _topics: Sequence[Topic] = ()) -> list[Operator]:
     """As few machines as the correlations allow; those that mean the same become one.  [S7]"""
     alike: dict[object, dict[str, list[Correlated]]] = {}
     for one in correlations:

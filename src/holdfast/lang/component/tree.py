@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import DefinitionError, did_you_mean
@@ -258,24 +258,22 @@ def _clause(node: Tree[Token], said: _Said) -> None:
             functions, word, members = parts
             said.put(_dimension(word), "function", _functions(functions), node)
             _members(_dimension(word), members, said)
-        case "over":
-            said.put("time", "group", _window(parts), node)
-        case "over_these":
-            said.put("time", "group", Members(tuple(map(_moment, parts))), node)
-        case "ever":
-            said.put("time", "group", WHOLE, node)
-        case "moment":
-            said.put("time", "closest", _moment(parts[0]), node)
-        case "nearest":
-            said.put("location", "closest", _spot(parts[0]), node)
-        case "inside":
-            said.put("location", "group", Range(*map(_spot, parts)), node)
-        case "around":
-            said.put("location", "group", Ball(_spot(parts[1]), _radius(parts[0])), node)
-        case "among":
-            said.put("location", "group", Members(tuple(map(_spot, parts))), node)
         case other:
-            raise AssertionError(other)
+            dimension, what, value = _PARTS[other]
+            said.put(dimension, what, value(parts), node)
+
+
+_PARTS: dict[str, tuple[Dimension, str, Callable[[list[Any]], Any]]] = {
+    "over": ("time", "group", lambda parts: _window(parts)),
+    "over_these": ("time", "group", lambda parts: Members(tuple(map(_moment, parts)))),
+    "ever": ("time", "group", lambda _: WHOLE),
+    "moment": ("time", "closest", lambda parts: _moment(parts[0])),
+    "nearest": ("location", "closest", lambda parts: _spot(parts[0])),
+    "inside": ("location", "group", lambda parts: Range(*map(_spot, parts))),
+    "around": ("location", "group", lambda parts: Ball(_spot(parts[1]), _radius(parts[0]))),
+    "among": ("location", "group", lambda parts: Members(tuple(map(_spot, parts)))),
+}
+"""What a part of a query says of which dimension, and how it is read."""
 
 
 def _dimension(word: Token) -> Dimension:

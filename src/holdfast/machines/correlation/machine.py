@@ -259,7 +259,7 @@ class Correlations:
         found[self.match(topic, batch).rows] = True
         return found
 
-    def survey(self, topic: str, batch: pa.RecordBatch) -> Survey:
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
         """A correlation has no scope for events that cannot concern it for where they come from."""
         words = self.within_reach(topic, batch)
         outside = [

@@ -8,7 +8,7 @@ subscriptions and connections come and go makes no difference [B10].
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,7 +70,7 @@ MOST_HOPS = 64
 
 
 @dataclass(slots=True)
-class State:
+class BrokerState:
     """All that a broker remembers.  ``counted`` says what it has done, for accounts."""
 
     routing: Routing = field(default_factory=Routing)
@@ -99,10 +99,10 @@ class Broker:
     most: int = 100_000
     memoize: bool = True
 
-    def initial(self) -> State:
-        return State()
+    def initial(self) -> BrokerState:
+        return BrokerState()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
         turn = _Turn(self, state, given.now)
         match given:
             case Started():
@@ -127,7 +127,7 @@ class Broker:
 class _Turn(Spreading):
     """The work that one input makes."""
 
-    def __init__(self, broker: Broker, state: State, now: Instant) -> None:
+    def __init__(self, broker: Broker, state: BrokerState, now: Instant) -> None:
         super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
         self.state, self.most = state, broker.most
 
@@ -179,11 +179,9 @@ class _Turn(Spreading):
             case Registration():
                 self.register(sender, message)
             case Unadvertise(key):
-                if stored := self.kept(sender, key):
-                    self.withdraw(sender, [(stored, without_interest(stored.bundle))])
+                self.recall(sender, key, without_interest)
             case Unsubscribe(key):
-                if stored := self.kept(sender, key):
-                    self.withdraw(sender, [(stored, without_advertisements(stored.bundle))])
+                self.recall(sender, key, without_advertisements)
             case Renewal(keys):
                 self.renew(sender, keys)
             case Refusal():
@@ -200,6 +198,11 @@ class _Turn(Spreading):
             watch.from_above(sender, message, self.moment)
             if isinstance(message, Handover):
                 self.spare(sender, watch.stored)
+
+    def recall(self, sender: Peer, key: Key, part: Callable[[Bundle], Bundle]) -> None:
+        """A peer withdraws a part of what it has stored here."""
+        if stored := self.kept(sender, key):
+            self.withdraw(sender, [(stored, part(stored.bundle))])
 
     # --- bundles ---
 

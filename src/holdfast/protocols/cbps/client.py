@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -221,7 +222,7 @@ class Followed:
 
 
 @dataclass(slots=True)
-class State:
+class ClientState:
     """All that a client remembers."""
 
     broker: Peer | None = None
@@ -242,10 +243,10 @@ class Client:
     accepts: tuple[Kind, ...] = ("notification", "context", "payload")
     lease: Duration | None = None
 
-    def initial(self) -> State:
-        return State()
+    def initial(self) -> ClientState:
+        return ClientState()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: ClientState, given: Input) -> tuple[ClientState, list[Effect]]:
         match given:
             case Started(now, _):
                 state.sequence = now
@@ -260,19 +261,13 @@ class Client:
                 effects = self._undelivered(message)
             case Fired(now, timer):
                 effects = self._fired(state, timer, now)
-            case Asked(_, Submit(bundle, name)):
-                effects = self._submit(state, bundle, name)
-            case Asked(_, Withdraw(name)):
-                effects = self._withdraw(state, name)
-            case Asked(_, Leave()):
-                effects = (one for name in list(state.bundles) for one in self._withdraw(state, name))
             case Asked(_, request):
-                raise UsageError(f"a client can submit and withdraw; it cannot {request!r}")
+                effects = self._asked(state, request)
         return state, list(effects)
 
     # --- the connection ---
 
-    def _joined(self, state: State, now: Instant, peer: Peer) -> Iterator[Effect]:
+    def _joined(self, state: ClientState, now: Instant, peer: Peer) -> Iterator[Effect]:
         state.broker = peer
         yield Send(peer, Registration(self.accepts, request=True))
         for bundle in state.bundles.values():
@@ -280,19 +275,19 @@ class Client:
         if self.lease is not None:
             yield SetTimer(RENEW, now + self.lease // 3)
 
-    def _left(self, state: State, why: str) -> Iterator[Effect]:
+    def _left(self, state: ClientState, why: str) -> Iterator[Effect]:
         state.broker = None
         yield CancelTimer(RENEW)
         for part in (*state.watched, *state.followed):
             yield from _lost(state, part, None, why or "the connection to the broker is lost")
 
-    def _renew(self, state: State, now: Instant) -> Iterator[Effect]:
+    def _renew(self, state: ClientState, now: Instant) -> Iterator[Effect]:
         if state.broker is not None and self.lease is not None:
             keys = tuple(bundle.key for bundle in state.bundles.values())
             yield Send(state.broker, Renewal(keys), cause="renewal")
             yield SetTimer(RENEW, now + self.lease // 3)
 
-    def _fired(self, state: State, timer: str, now: Instant) -> Iterator[Effect]:
+    def _fired(self, state: ClientState, timer: str, now: Instant) -> Iterator[Effect]:
         if timer == RENEW:
             yield from self._renew(state, now)
         for part, watched in state.watched.items():
@@ -305,7 +300,19 @@ class Client:
 
     # --- what the user asks ---
 
-    def _submit(self, state: State, bundle: Bundle, name: str) -> Iterator[Effect]:
+    def _asked(self, state: ClientState, request: Any) -> Iterator[Effect]:
+        match request:
+            case Submit(bundle, name):
+                yield from self._submit(state, bundle, name)
+            case Withdraw(name):
+                yield from self._withdraw(state, name)
+            case Leave():
+                for name in list(state.bundles):
+                    yield from self._withdraw(state, name)
+            case _:
+                raise UsageError(f"a client can submit, withdraw and leave; it cannot {request!r}")
+
+    def _submit(self, state: ClientState, bundle: Bundle, name: str) -> Iterator[Effect]:
         if is_empty(bundle):
             raise UsageError("the bundle is empty: put something into it")
         if is_stored(lasting(bundle)) and name in state.bundles:
@@ -338,7 +345,7 @@ class Client:
         elif not is_empty(passing(bundle)):
             yield Deliver(Unsent(key, "there is no connection to a broker"))
 
-    def _require_promised(self, state: State, bundle: Bundle) -> None:
+    def _require_promised(self, state: ClientState, bundle: Bundle) -> None:
         """Notifications keep what the advertisements promise.  [B51]"""
         promises = [a.filter for kept in state.bundles.values() for a in kept.advertisements]
         promises += [a.filter for a in bundle.advertisements]
@@ -349,7 +356,7 @@ class Client:
                     "advertise it first"
                 )
 
-    def _withdraw(self, state: State, name: str) -> Iterator[Effect]:
+    def _withdraw(self, state: ClientState, name: str) -> Iterator[Effect]:
         bundle = state.bundles.pop(name, None)
         if bundle is None:
             hint = did_you_mean(name, state.bundles) or ""
@@ -364,7 +371,7 @@ class Client:
         if state.broker is not None and bundle.advertisements:
             yield Send(state.broker, Unadvertise(bundle.key), cause="advertisement")
 
-    def _send(self, state: State, bundle: Bundle) -> Iterator[Effect]:
+    def _send(self, state: ClientState, bundle: Bundle) -> Iterator[Effect]:
         assert state.broker is not None
         yield Send(state.broker, bundle)
         for i in range(len(bundle.subscriptions)):
@@ -373,7 +380,7 @@ class Client:
 
     # --- what the broker says ---
 
-    def _received(self, state: State, now: Instant, message: Message) -> Iterator[Effect]:
+    def _received(self, state: ClientState, now: Instant, message: Message) -> Iterator[Effect]:
         match message:
             case Bundle():
                 yield from self._bundle(state, now, message)
@@ -391,7 +398,7 @@ class Client:
             case Said(part, said) if part in state.followed and state.followed[part].fits(said):
                 yield Deliver(Told(state.followed[part].name, said))
 
-    def _bundle(self, state: State, now: Instant, bundle: Bundle) -> Iterator[Effect]:
+    def _bundle(self, state: ClientState, now: Instant, bundle: Bundle) -> Iterator[Effect]:
         """What came, to each subscription that wants it, and never twice."""
         if not state.once.first(bundle.key):
             return
@@ -420,7 +427,7 @@ class Client:
             yield from _told(part, watched, watched.running.take(event, now))
 
 
-def _lost(state: State, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:
+def _lost(state: ClientState, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:
     """Nobody knows any more what holds in some scopes of a subscription's condition."""
     if (one := state.watched.get(part) or state.followed.get(part)) is not None:
         for scope, since in one.forget(scopes):
@@ -440,7 +447,7 @@ def _timer(part: Part) -> str:
     return f"due {part.place} {part.bundle.sequence}"
 
 
-def _subscriptions(state: State) -> Iterator[tuple[str, Part, Subscription, tuple[Filter, ...]]]:
+def _subscriptions(state: ClientState) -> Iterator[tuple[str, Part, Subscription, tuple[Filter, ...]]]:
     for name, bundle in state.bundles.items():
         for i, subscription in enumerate(bundle.subscriptions):
             yield name, Part(bundle.key, i), subscription, bundle.incoming

@@ -131,7 +131,7 @@ class Engine:
         self._sequence = 0
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
-        self._run(check(self._app, base), [], lambda one: None)
+        self._run(check(self._app, base), [], lambda _one: None)
 
     # --- who wants to know ---
 
@@ -149,9 +149,9 @@ class Engine:
         """Hear of a condition that runs already, by its name, or of a new one, by its definition.
 
         A new condition starts with the next event.  If an equal filter runs and nothing holds
-        there, the two share its state; the answers are the same as if they did not.  A component
-        that runs tells its last event at once; a new one knows the latest events, and one with the
-        name of another takes its place.
+        there, the two share its state; the answers are the same as if they did not.  Where conditions
+        build on one another, one that runs tells its last event at once; a new one knows the latest
+        events, and one with the name of another takes its place.
         """
         name = what.strip()
         if name not in self._listeners:

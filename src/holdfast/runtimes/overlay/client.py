@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from ...errors import HoldfastError
@@ -13,10 +13,10 @@ from ...model.topic import Topic
 from ...protocols.cbps.bundle import is_losable
 from ...protocols.cbps.client import Client, Leave, advertise, publish
 from ...protocols.cbps.event import advertised, to_content
-from .address import Address
 from .conditions import condition
-from .identity import Identity
-from .limits import Limits
+from .connection.address import Address
+from .connection.identity import Identity
+from .connection.limits import Limits
 from .tcp import DEFAULTS, TcpHost
 
 
@@ -35,7 +35,8 @@ async def connected(
     patient: bool = False,
 ) -> AsyncIterator[TcpHost]:
     """A client whose connection is there, and comes back when it is lost; at the end, everything that
-    was submitted has reached the broker, and what is stored there is taken back.  Unless patient it fails if nobody answers the first call."""
+    was submitted has reached the broker, and what is stored there is taken back.  Unless patient it fails
+    if nobody answers the first call."""
     client = Client(identity.name, condition)
     node = TcpHost(identity, client, limits=limits, losable=is_losable, deliver=deliver)
     node.start()
@@ -49,6 +50,10 @@ async def connected(
         with suppress(HoldfastError):
             if node.failed.done():
                 node.failed.result()
+
+
+Connector = Callable[..., AbstractAsyncContextManager[TcpHost]]
+"""`connected` to somebody, as somebody: it lacks ``deliver`` only."""
 
 
 class Publisher:

@@ -25,17 +25,17 @@ from ...model.protocol import (
     Started,
     Undelivered,
 )
-from .address import Address
-from .backoff import Backoff
-from .calling import keep_calling
 from .clock import LoopClock
-from .codec import Language
-from .control import Account, Inquiry, Ping
-from .fault import Refused, WireFault
-from .handshake import NONCE, Called
-from .identity import Identity
-from .limits import Limits
-from .link import CHUNK, LINGER, PATIENCE, Ending, Link, log
+from .connection.address import Address
+from .connection.backoff import Backoff
+from .connection.calling import keep_calling
+from .connection.handshake import NONCE, Called
+from .connection.identity import Identity
+from .connection.limits import Limits
+from .connection.link import CHUNK, LINGER, PATIENCE, Ending, Link, log
+from .wire.codec import Language
+from .wire.control import Account, Inquiry, Ping
+from .wire.fault import Refused, WireFault
 
 T = TypeVar("T")
 

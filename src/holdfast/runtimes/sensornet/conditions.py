@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...compilers.families import meanings
 from ...compilers.filters.machine import filters
 from ...errors import Unsupported
 from ...lang.condition import Checked, Condition
@@ -16,7 +17,8 @@ def on_motes(definition: Checked) -> dict[str, Machine]:
     >>> list(on_motes(parse(text).check()))
     ['Warm']
     """
-    beyond = [c.name for c in definition.components] + [c.name for c in definition.correlations]
+    alone = {condition.name for condition in definition.conditions}
+    beyond = [name for name in meanings(definition) if name not in alone]
     if beyond:
         raise Unsupported(f"'{beyond[0]}' looks at several sensors; a mote sees only its own samples")
     return {condition.name: filters([_checked(condition)]) for condition in definition.conditions}

@@ -43,7 +43,7 @@ Readings = Callable[[NodeId, Instant, Random], Mapping[str, Value]]
 """What a publisher senses at a time; chance is its own."""
 
 
-def uniform(node: NodeId, now: Instant, chance: Random) -> Mapping[str, Value]:
+def uniform(_node: NodeId, _now: Instant, chance: Random) -> Mapping[str, Value]:
     """A number from 0 to 1: above the threshold 1 − p with the chance p."""
     return {"value": chance.random()}
 

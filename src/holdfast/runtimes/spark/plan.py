@@ -118,7 +118,7 @@ def compacts(operator: Operator) -> bool:
 
 
 def with_time(operator: Operator, batches: Batches, latest: Instant) -> Batches:
-    """The batches, which say how far time has come: whoever has heard nothing must know it as well."""
+    """The last batches, which say how far time has come: whoever has heard nothing must know it as well."""
     if latest == BEGINNING or not operator.machine.is_timed:
         return batches
     first = next(iter(operator.topics.values()))

@@ -13,12 +13,15 @@ import pyarrow as pa
 from ...compilers.operator import Coverage, until
 from ...errors import InputError, UsageError
 from ...files.find import InputFile
+from ...files.read import read
+from ...files.reading import Reading
+from ...files.rest import completed
 from ...files.tally import Rejects, Tally
 from ...machines.machine import Mask, may_be_late
 from ...model.batch import times
 from ...model.instant import BEGINNING, NEVER, Instant
 from .pack import Mine, reaching, spread
-from .plan import Work, compacts
+from .plan import Work
 
 Rejected = tuple[str, int, str, str]
 """A file, a row, why it cannot be used, and what it says, as JSON."""
@@ -100,26 +103,36 @@ class Reader:
         self.rejects = KeptRejects(self.strict, self.keep_rejects)
         self.reached: dict[str, Instant] = {}
 
+    def read(self, file: InputFile, reading: Reading, **how: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """The events of a file to which somebody listens, at first with the columns that decide."""
+        decisive = self.work.looks_at
+        for topic, batch in read(file, reading, self.tally, self.rejects, decisive=decisive, **how):
+            if topic.name in self.work.listening and len(batch):
+                yield topic.name, batch
+
     def look(self, topic: str, batch: pa.RecordBatch) -> list[Mask]:
-        """Count a batch; for each operator that listens, which events matter to it."""
-        masks = self.coverage.survey(topic, batch, [one for _, one in self.work.listening[topic]])
+        """Count a batch; for each operator that listens, which events can matter to it."""
+        listening = [operator for _, operator in self.work.listening[topic]]
+        masks = self.coverage.survey(topic, batch, listening, closed=self.closed)
         self.kept += int(np.count_nonzero(np.logical_or.reduce(masks)))
         self.reached[topic] = max(self.reached.get(topic, BEGINNING), int(times(batch).max()))
         return masks
 
     def take(self, topic: str, batch: pa.RecordBatch) -> Iterator[Mine]:
         """What of a batch of events can matter, for each operator that listens."""
-        for (number, operator), matters in zip(
-            self.work.listening[topic], self.look(topic, batch), strict=True
-        ):
-            mine = operator.needed(topic, batch)
-            if self.closed and compacts(operator):
-                mine = operator.machine.reduce({topic: mine})[topic]
-            else:
-                stays = matters | may_be_late(operator.machine, batch, self.latest)
-                mine = mine if stays.all() else mine.filter(pa.array(stays))
-            if len(mine):
+        listening = self.work.listening[topic]
+        for (number, operator), matters in zip(listening, self.look(topic, batch), strict=True):
+            stays = matters | may_be_late(operator.machine, batch, self.latest)
+            if len(mine := _only(operator.needed(topic, batch), stays)):
                 yield Mine(number, operator, topic, mine)
+
+    def complete(self, mine: Mine, files: Iterable[InputFile], reading: Reading) -> Mine:
+        """Events of some files with the columns that were not read at first, where they are needed."""
+        _, operator, topic, events = mine
+        if operator.needs is not None:
+            return mine
+        known = operator.topics[topic]
+        return mine._replace(events=completed(events, known, files, reading, self.work.looks_at))
 
     def spread(self, found: Iterable[Mine], shards: int) -> Iterator[pa.RecordBatch]:
         """What was found in history, packed, and then for those who mind how far time has come."""
@@ -153,3 +166,12 @@ class Reader:
             self.rejects.first,
             **more,
         )
+
+
+def _only(batch: pa.RecordBatch, stays: Mask) -> pa.RecordBatch:
+    """Some of the events."""
+    rows = np.flatnonzero(stays)
+    if len(rows) == len(batch):
+        return batch
+    few = len(rows) < len(batch) // 16  # and then indices are cheaper than a mask
+    return batch.take(pa.array(rows)) if few else batch.filter(pa.array(stays))

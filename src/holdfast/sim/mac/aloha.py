@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .station import Node, Station, at_least
+from .station import Owner, Station, at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Aloha:
 
 
 class AlohaStation(Station):
-    def __init__(self, node: Node, mac: Aloha) -> None:
+    def __init__(self, node: Owner, mac: Aloha) -> None:
         super().__init__(node, queue=mac.queue, acknowledged=False)
 
     def _contend(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...errors import UsageError
 from ..energy import LISTEN
 from ..frame import CHANNEL_BUSY
-from .station import Node, Station, at_least
+from .station import Owner, Station, at_least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Csma:
 
 
 class CsmaStation(Station):
-    def __init__(self, node: Node, mac: Csma) -> None:
+    def __init__(self, node: Owner, mac: Csma) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries, acknowledged=mac.acknowledged)
         self.spacing = 2 * self.unit  # macMinLIFSPeriod
         self._mac = mac

@@ -13,7 +13,7 @@ from ...errors import UsageError
 from ...model.instant import Duration, Instant
 from ..energy import LISTEN
 from ..frame import BROADCAST, CTS, NO_ACK, RTS, Frame, Packet
-from .station import ACK_BYTES, DATA_OVERHEAD, Node, Station, at_least
+from .station import ACK_BYTES, DATA_OVERHEAD, Owner, Station, at_least
 
 RTS_BYTES, CTS_BYTES = 13, 11
 """As 802.15.4 would write them: control, sequence, PAN, addresses, duration, check."""
@@ -39,7 +39,7 @@ class RtsCts:
 
 
 class DcfStation(Station):
-    def __init__(self, node: Node, mac: RtsCts) -> None:
+    def __init__(self, node: Owner, mac: RtsCts) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.long_retries)
         self._mac = mac
         self._short = 0

@@ -11,7 +11,7 @@ from ...model.instant import Duration, Instant
 from ..clock import Clock, Entry
 from ..energy import LISTEN
 from ..frame import NodeId
-from .station import ACK_BYTES, Node, Station, at_least
+from .station import ACK_BYTES, Owner, Station, at_least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Tdma:
 
 
 class TdmaStation(Station):
-    def __init__(self, node: Node, mac: Tdma) -> None:
+    def __init__(self, node: Owner, mac: Tdma) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries)
         assert mac.slots is not None
         needed = (

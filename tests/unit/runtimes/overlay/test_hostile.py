@@ -16,11 +16,11 @@ from holdfast.protocols.cbps.bundle import is_losable
 from holdfast.protocols.cbps.client import Client, Heard, advertise, publish, subscribe
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.message import KINDS, Bundle, Key, Notification, Registration
-from holdfast.runtimes.overlay.codec import codec
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.control import Hello
-from holdfast.runtimes.overlay.frame import PREAMBLE, framed
-from holdfast.runtimes.overlay.limits import Limits
+from holdfast.runtimes.overlay.connection.limits import Limits
+from holdfast.runtimes.overlay.wire.codec import codec
+from holdfast.runtimes.overlay.wire.control import Hello
+from holdfast.runtimes.overlay.wire.frame import PREAMBLE, framed
 from support.bundles import messages
 from support.overlay_chaos import flood
 from support.relay import PATIENCE, broker, node

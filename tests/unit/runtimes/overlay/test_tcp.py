@@ -10,12 +10,12 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.model.protocol import Fired, Joined, Left, Started, Undelivered
 from holdfast.protocols.cbps.message import Bundle, Key
-from holdfast.runtimes.overlay.address import Address
-from holdfast.runtimes.overlay.codec import LANGUAGES, codec
-from holdfast.runtimes.overlay.control import Account, Bye, Hello, Inquiry, Ping, Pong, Welcome
-from holdfast.runtimes.overlay.fault import Refused
-from holdfast.runtimes.overlay.frame import PREAMBLE, framed
-from holdfast.runtimes.overlay.limits import Limits
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.limits import Limits
+from holdfast.runtimes.overlay.wire.codec import LANGUAGES, codec
+from holdfast.runtimes.overlay.wire.control import Account, Bye, Hello, Inquiry, Ping, Pong, Welcome
+from holdfast.runtimes.overlay.wire.fault import Refused
+from holdfast.runtimes.overlay.wire.frame import PREAMBLE, framed
 from support.relay import PATIENCE, broker, bundle, eventually, node
 
 

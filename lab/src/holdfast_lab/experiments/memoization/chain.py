@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from msgspec.structs import replace
 
 from holdfast.model.protocol import Asked, Effect, Input, Joined, Received, Send
-from holdfast.protocols.cbps.broker import Broker, State
+from holdfast.protocols.cbps.broker import Broker, BrokerState
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.message import (
     KINDS,
@@ -25,9 +25,9 @@ from holdfast.protocols.cbps.message import (
     Registration,
     Subscription,
 )
-from holdfast.runtimes.overlay.address import Address
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.identity import Identity
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.identity import Identity
 from holdfast.runtimes.overlay.tcp import TcpHost
 
 Sort = Literal["advertisement", "subscription", "notification"]
@@ -87,10 +87,10 @@ class Timed:
     seconds: defaultdict[tuple[Sort, bool], list[float]] = field(default_factory=lambda: defaultdict(list))
     over: bool = False
 
-    def initial(self) -> State:
+    def initial(self) -> BrokerState:
         return self.machine.initial()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
         if self.over:
             return state, []
         if not (isinstance(given, Received) and isinstance(given.message, Bundle)):

@@ -15,10 +15,10 @@ from ....protocols.cbps.condition import Conditions
 from ....protocols.cbps.context import stamped
 from ....protocols.cbps.message import Bundle, Message
 from ..conditions import condition
-from .network import Link, Network
+from .network import Link, QueueNetwork
 
 
-class Overlay(Network):
+class Overlay(QueueNetwork):
     """``traffic`` counts what went over each link, by cause; ``tap`` is shown every message as it is sent."""
 
     def __init__(

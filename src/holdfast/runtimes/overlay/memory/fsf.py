@@ -30,13 +30,13 @@ from ....protocols.fsf.message import (
     Want,
     Withdraw,
 )
-from ....protocols.fsf.node import Node
+from ....protocols.fsf.node import FsfNode
 from ....protocols.fsf.policy import Policy
-from .network import Kind, Link, Network
+from .network import Kind, Link, QueueNetwork
 from .tree import centre, tree, ways
 
 
-class FsfNetwork(Network):
+class FsfNetwork(QueueNetwork):
     """Nodes joined to a tree (or several), all of one policy.
 
     ``subscriptions`` counts the operators that crossed each link, ``publications`` the events, those of
@@ -65,7 +65,7 @@ class FsfNetwork(Network):
         self._sensors: dict[str, tuple[str, Advertise]] = {}
         towards = ways(neighbours, centre(neighbours)) if policy.central else {}
         for number, name in enumerate(neighbours):
-            machine = Node(policy, towards.get(name), validity)
+            machine = FsfNode(policy, towards.get(name), validity)
             self.start(name, machine, seed=seed * len(neighbours) + number)
         for link in links:
             super().connect(*link)

@@ -26,7 +26,7 @@ Waiting = tuple[Kind, tuple[Any, ...]]
 """An input that has yet to arrive, and gets its time then."""
 
 
-class Network:
+class QueueNetwork:
     """Machines by name, each with a host.  The network is their clock, and the sum of their links."""
 
     def __init__(self, *, seed: int | None = None, now: Instant = 0) -> None:

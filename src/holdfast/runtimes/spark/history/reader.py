@@ -17,9 +17,7 @@ import pyarrow as pa
 
 from ....errors import HoldfastError
 from ....files.plan import Part
-from ....files.read import read
 from ....files.reading import Reading
-from ....files.rest import completed
 from ....files.sort import OutOfOrder, Sorter, stretches
 from ....model.batch import concatenate, times
 from ..pack import REPORT, Mine, row
@@ -76,12 +74,9 @@ def chosen(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
     """What can matter to each operator, completed by what was not read at first; some at a time, as it may
     be wide."""
     files = {piece.file.rank: piece.file for piece in task.part.pieces}.values()
-    for number, operator, topic, batch in _reduced(job, task, reader):
-        for at in range(0, len(batch), ROWS):
-            some = operator.needed(topic, batch.slice(at, ROWS))
-            if operator.needs is None:
-                some = completed(some, operator.topics[topic], files, job.reading, job.work.looks_at)
-            yield Mine(number, operator, topic, some)
+    for mine in _reduced(job, task, reader):
+        for at in range(0, len(mine.events), ROWS):
+            yield reader.complete(mine._replace(events=mine.events.slice(at, ROWS)), files, job.reading)
 
 
 def _reduced(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
@@ -101,18 +96,7 @@ def _reduced(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
 def _read(job: Job, task: Task, reader: Reader) -> Iterator[tuple[str, pa.RecordBatch]]:
     """What the pieces hold of topics to which somebody listens."""
     for piece in task.part.pieces:
-        batches = read(
-            piece.file,
-            job.reading,
-            reader.tally,
-            reader.rejects,
-            row_groups=piece.row_groups,
-            chunk_rows=ROWS,
-            decisive=job.work.looks_at,
-        )
-        for topic, batch in batches:
-            if topic.name in job.work.listening and len(batch):
-                yield topic.name, batch
+        yield from reader.read(piece.file, job.reading, row_groups=piece.row_groups, chunk_rows=ROWS)
 
 
 def _as_it_comes(job: Job, task: Task, reader: Reader) -> Iterator[Mine] | None:
@@ -188,6 +172,7 @@ class _Reduced:
             for number, operator in listening:
                 if number in inside:
                     whole = operator.machine.reduce({topic: concatenate(inside[number])})[topic]
-                    yield Mine(number, operator, topic, whole)
+                    yield Mine(number, operator, topic, operator.needed(topic, whole))
                 if number in at_ends:
-                    yield Mine(number, operator, topic, concatenate(at_ends[number]))
+                    whole = concatenate(at_ends[number])
+                    yield Mine(number, operator, topic, operator.needed(topic, whole))

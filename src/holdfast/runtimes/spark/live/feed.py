@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import pickle
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -27,9 +27,7 @@ from pyspark.sql.streaming.datasource import (
 from ....errors import HoldfastError, InputError
 from ....files.find import InputFile
 from ....files.plan import latest_in
-from ....files.read import read
 from ....files.reading import Reading
-from ....files.rest import completed
 from ....model.batch import concatenate
 from ....model.instant import BEGINNING, NEVER, Instant
 from ..pack import REPORT, SPARK_SCHEMA, Mine, packed, progress, row
@@ -212,11 +210,11 @@ def taken(feed: Feed, part: InputPartition, *, closed: bool) -> tuple[Report, li
     nothing does."""
     assert isinstance(part, _Part)
     whole, size, bad = Reader(feed.work), 0, list[tuple[str, str]]()
-    kept: dict[_Whose, list[pa.RecordBatch]] = {}
+    found: list[Mine] = []
     for i, entry in enumerate(part.entries):
         reader = Reader(feed.work, closed=closed, latest=part.latest, strict=feed.strict)
         try:
-            found = _read_file(feed, entry.input_file(part.first + i), reader)
+            found += _read_file(feed, entry.input_file(part.first + i), reader)
         except (HoldfastError, OSError) as error:
             fault = _fault(entry, error)
             if feed.strict or not feed.quarantine:
@@ -225,39 +223,33 @@ def taken(feed: Feed, part: InputPartition, *, closed: bool) -> tuple[Report, li
             continue
         whole.add(reader)
         size += entry.size
-        for whose, events in found.items():
-            kept.setdefault(whose, []).append(events)
     read = len(part.entries) - len(bad)
     report = whole.report(files=read, bytes=size, bad_files=bad, end=not part.entries)
-    return report, [_joined(feed.work, *whose, some, closed=closed) for whose, some in kept.items()]
+    return report, [_joined(some, closed=closed) for some in _alike(found)]
 
 
-_Whose = tuple[int, str]
-"""An operator's number and a topic."""
+def _read_file(feed: Feed, file: InputFile, reader: Reader) -> list[Mine]:
+    """What of a file can matter to each operator, of each topic."""
+    found = (mine for topic, batch in reader.read(file, feed.reading) for mine in reader.take(topic, batch))
+    whole = [_joined(some, closed=False) for some in _alike(found)]
+    return [reader.complete(mine, [file], feed.reading) for mine in whole]
 
 
-def _read_file(feed: Feed, file: InputFile, reader: Reader) -> dict[_Whose, pa.RecordBatch]:
-    """What of a file can matter, with all columns that are needed."""
-    kept: dict[_Whose, list[pa.RecordBatch]] = {}
-    looks_at = feed.work.looks_at
-    for topic, batch in read(file, feed.reading, reader.tally, reader.rejects, decisive=looks_at):
-        if len(batch) and topic.name in feed.work.listening:
-            for number, _, name, events in reader.take(topic.name, batch):
-                kept.setdefault((number, name), []).append(events)
-    found = {whose: concatenate(some) for whose, some in kept.items()}
-    for (number, name), events in found.items():
-        operator = feed.work.operators[number]
-        if operator.needs is None:
-            found[number, name] = completed(events, operator.topics[name], [file], feed.reading, looks_at)
-    return found
+def _alike(found: Iterable[Mine]) -> Iterable[list[Mine]]:
+    """Those of one operator and topic together."""
+    kept: dict[tuple[int, str], list[Mine]] = {}
+    for mine in found:
+        kept.setdefault((mine.number, mine.topic), []).append(mine)
+    return kept.values()
 
 
-def _joined(work: Work, number: int, topic: str, some: Sequence[pa.RecordBatch], *, closed: bool) -> Mine:
-    """What several files have for an operator."""
-    operator, whole = work.operators[number], concatenate(some)
-    if closed and len(some) > 1 and compacts(operator):
-        whole = operator.machine.reduce({topic: whole})[topic]
-    return Mine(number, operator, topic, whole)
+def _joined(some: Sequence[Mine], *, closed: bool) -> Mine:
+    """What an operator wants of several batches of a topic; together they may be a closed part."""
+    first = some[0]
+    whole = concatenate(mine.events for mine in some)
+    if closed and len(some) > 1 and compacts(first.operator):
+        whole = first.operator.machine.reduce({first.topic: whole})[first.topic]
+    return first._replace(events=whole)
 
 
 def _reached(work: Work, part: _Part, report: Report) -> dict[str, Instant]:

@@ -102,8 +102,8 @@ def stepped(
         batches = _by_topic(arrived.get(number, ()), arranged)
         if batches or (now > was and _is_due(operator, memory, now)):
             state = _recalled(operator, memory, max(was, work.reached.get(number, BEGINNING)))
-            timed = with_time(operator, batches, was if now == NEVER else now)
-            state, told = operator.machine.step(state, timed, now)
+            last = with_time(operator, batches, was) if now == NEVER else batches
+            state, told = operator.machine.step(state, last, now)
             memory = _remembered(operator, state)
             tables.append(table_of(work.published, operator, told))
             heard |= operator.retold(told)

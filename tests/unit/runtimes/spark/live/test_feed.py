@@ -279,12 +279,12 @@ DAMAGES = {
 @pytest.fixture
 def in_small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that much of a small file has been read when the damage is met."""
-    monkeypatch.setattr(feeds, "read", partial(feeds.read, chunk_rows=3))
+    monkeypatch.setattr(readings, "read", partial(readings.read, chunk_rows=3))
 
 
 def test_rows_before_the_damage_have_been_read(here, in_small_chunks):
     break_a_row_group(here, "b.parquet")
-    rows = feeds.read(
+    rows = readings.read(
         log.Entry(str(here.inbox / "b.parquet"), None, 0).input_file(0),
         feed(here).reading,
         Tally(),

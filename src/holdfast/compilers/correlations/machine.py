@@ -58,8 +58,17 @@ def _operator(distinct: Sequence[Sequence[Correlated]]) -> Operator:
         meanings=tuple(map(meaning, correlations)),
         listens=tuple(tuple(topic.name for topic in one.listens) for one in correlations),
         looks_at={t.name: frozenset((*FIXED, *(a.name for a in t.attributes))) for t in run.topics.values()},
+        sources=_sources(run.slots),
         key=(FAMILY, digest(names)),
     )
+
+
+def _sources(slots: Iterable[Slot]) -> dict[str, frozenset[str]]:
+    """The sensors that are named, for topics of which all are."""
+    named: dict[str, set[str | None]] = {}
+    for slot in slots:
+        named.setdefault(slot.topic, set()).add(slot.sensor)
+    return {topic: frozenset(some) for topic, some in named.items() if None not in some}  # type: ignore[arg-type]
 
 
 def meaning(one: Correlated) -> str:

@@ -13,8 +13,6 @@ import pytest
 from holdfast.errors import InputError
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import BEST_EFFORT
-from holdfast.runtimes.sensornet import setups
-from holdfast.runtimes.sensornet.run import Run
 from holdfast_lab.experiments.data import locate
 from holdfast_lab.experiments.dds import (
     arqos,
@@ -27,11 +25,13 @@ from holdfast_lab.experiments.dds import (
     rtdds_partial,
     rtdds_rate,
     rtdds_rto,
+    setups,
     state_on_mote,
     tinydds_modes,
 )
 from holdfast_lab.experiments.dds.air import CLEAR, NOISY, TINYOS, disturb, path_loss, radio
 from holdfast_lab.experiments.dds.measure import RESTS, Point, energies, measure, nothing
+from holdfast_lab.experiments.dds.outcome import finish
 from holdfast_lab.experiments.dds.report import Effort, run, studied
 from holdfast_lab.experiments.dds.study import Study
 from holdfast_lab.experiments.registry import load
@@ -58,8 +58,8 @@ def shortened(point: Point, seconds: int) -> Point:
 
 def test_a_node_of_the_grid_hears_its_eight_neighbours_well_and_nobody_else():
     for step in (100 / 6, 100 / 3):
-        scenario = setups.modes("DefTDDS", spacing=step, propagation=path_loss(step), mac=TINYOS)
-        network = Run(scenario).network
+        setup = setups.modes("DefTDDS", spacing=step, propagation=path_loss(step), mac=TINYOS)
+        network = setup.run().network
         around = {8, 9, 10, 15, 17, 22, 23, 24}
         well = {heard.node for heard in network.heard(16) if heard.per_us * 1_280 > -0.01}
         assert well == around
@@ -69,11 +69,10 @@ def test_noise_destroys_the_share_it_is_told_to_and_spares_the_rest():
     """One publisher, one hop to the RN, one to the station: a sample arrives with (1 - share)²."""
 
     def delivered(share: float) -> float:
-        scenario = setups.rtdds_rto(SECOND, 1, duration=600 * SECOND, **radio(setups.SPACING))
-        (topic,) = scenario.topics
-        run = Run(replace(scenario, topics=(replace(topic, level=BEST_EFFORT),)))
+        more = {"level": BEST_EFFORT, "duration": 600 * SECOND, **radio(setups.SPACING)}
+        run = setups.rtdds_rto(SECOND, 1, **more).run()
         run.network.at(0, partial(disturb, run.network, share))
-        return run.finish().pdr
+        return finish(run).pdr
 
     assert delivered(0.0) == 1.0
     assert delivered(0.2) == pytest.approx(0.64, abs=0.04)
@@ -84,7 +83,7 @@ def test_noise_destroys_the_share_it_is_told_to_and_spares_the_rest():
 
 def test_energies_under_both_rest_states_come_from_one_run():
     for rest in RESTS.values():
-        run = Run(setups.modes("HyTDDS", 2 * SECOND, duration=20 * SECOND, rest=rest, **radio(100 / 6)))
+        run = setups.modes("HyTDDS", 2 * SECOND, duration=20 * SECOND, rest=rest, **radio(100 / 6)).run()
         run.finish()
         found = energies(run.network)
         (name,) = (name for name, each in RESTS.items() if each == rest)

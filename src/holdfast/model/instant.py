@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+from typing import Annotated
 
 from ..errors import UsageError
+from .quantity import DURATION
 
 Instant = int
-Duration = int
+Duration = Annotated[int, DURATION]
 
 MILLISECOND = 1_000
 SECOND = 1_000_000

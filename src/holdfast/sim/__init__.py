@@ -18,7 +18,7 @@
     metrics      lifetime, packets per joule, total and wasted energy, relative consumption, footprint
     topology     positions and link qualities, from files or rules
     routing/     Router: routing protocols that fulfil host.Routing (see there)
-    scenario/    a run described in a file; report/ what it found, in words and figures; statistics
+    statistics   what several runs say together
 
 How a run is made::
 

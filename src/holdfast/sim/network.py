@@ -32,7 +32,7 @@ class Setup:
 
     positions: Sequence[Point]
     """Metres, in two or three dimensions; a node's number is its place in the list."""
-    propagation: Propagation = field(default_factory=partial(LogDistance, 3.0))
+    propagation: Propagation = field(default_factory=LogDistance)
     radio: Radio = CC2420
     mac: Mac = field(default_factory=Csma)
     platform: Platform = MICAZ

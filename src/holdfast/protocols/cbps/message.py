@@ -244,3 +244,10 @@ Message = (
 
 About = Placement | Ask | Answer | Interruption | Handover | Said
 """What is said about a condition that is stored already."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def bytes_of(message: Message) -> int:
+    """How long a message is as brokers write it."""
+    return len(_encode(message))

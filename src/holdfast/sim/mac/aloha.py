@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .station import Owner, Station, at_least
 
@@ -11,6 +12,7 @@ from .station import Owner, Station, at_least
 class Aloha:
     """Every packet is sent once, when it is there; nothing is acknowledged."""
 
+    kind: ClassVar = "aloha"
     queue: int = 16
 
     def __post_init__(self) -> None:

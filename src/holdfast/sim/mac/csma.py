@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...errors import UsageError
 from ..energy import LISTEN
@@ -14,6 +15,7 @@ from .station import Owner, Station, at_least
 class Csma:
     """macMinBE, macMaxBE, macMaxCSMABackoffs and macMaxFrameRetries of the standard, with its defaults."""
 
+    kind: ClassVar = "csma"
     min_exponent: int = 3
     max_exponent: int = 5
     backoffs: int = 4

@@ -8,6 +8,7 @@ after a frame that was lost long enough for an acknowledgement to pass (EIFS).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...errors import UsageError
 from ...model.instant import Duration, Instant
@@ -25,6 +26,7 @@ DIFS_SLOTS = 2
 class RtsCts:
     """Contention window and retry limits as in 802.11; packets below ``threshold`` bytes go without RTS."""
 
+    kind: ClassVar = "rts-cts"
     window_min: int = 15
     window_max: int = 1023
     short_retries: int = 7

@@ -8,7 +8,7 @@ acknowledged, to all for the whole interval (BoX-MAC-2, ContikiMAC).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ...errors import UsageError
 from ...model.instant import MILLISECOND, Duration, Instant
@@ -22,6 +22,7 @@ from .station import Owner, Station, at_least
 class LowPowerListening:
     """Wake every ``interval`` for ``check`` (default: as long as a gap between strobes, or two samples)."""
 
+    kind: ClassVar = "low-power-listening"
     interval: Duration = 100 * MILLISECOND
     wake: Literal["strobes", "preamble"] = "strobes"
     check: Duration | None = None

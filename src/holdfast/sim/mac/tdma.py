@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from itertools import count
+from typing import ClassVar
 
 from ...errors import UsageError
 from ...model.instant import Duration, Instant
@@ -23,6 +24,7 @@ class Tdma:
     is how much two clocks may differ.
     """
 
+    kind: ClassVar = "tdma"
     slots: tuple[int, ...] | None = None
     """The slot of each node."""
     slot: Duration | None = None

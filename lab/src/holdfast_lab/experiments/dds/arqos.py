@@ -14,15 +14,15 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from holdfast.model.instant import SECOND
+from holdfast.model.instant import SECOND, Duration, Instant
 from holdfast.protocols.dds.arqos import thresholds
 from holdfast.protocols.dds.deployment import Adaptive
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL
-from holdfast.runtimes.sensornet import setups
+from holdfast.runtimes.sensornet.dds import Motes
 from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Scenario
 
 from ..experiment import Judged
+from . import setups
 from .air import printed, radio
 from .measure import RESTS, Measured, Moment, Point
 from .report import Design, Line, Panel, experiment
@@ -70,29 +70,28 @@ def points(full: bool) -> list[Point]:
     ]
 
 
-def agreed(arm: str, seed: int, **more: Any) -> Scenario:
+def agreed(arm: str, seed: int, **more: Any) -> setups.Setup:
     """The base station subscribes and, in an ARQoS arm, says how much it wants."""
     level, percent, adaptive = ARMS[arm]
-    scenario = setups.rtdds_load(5, SECOND, level, seed, **more)
-    asking = tuple(replace(each, percent=percent) for each in scenario.subscriptions)
-    return replace(scenario, subscriptions=asking, adaptive=adaptive)
+    return setups.rtdds_load(5, SECOND, level, seed, percent=percent, adaptive=adaptive, **more)
 
 
 def watched(run: Run) -> Measured:
     """What the receiver measured and ordered, and how it was minute by minute."""
+    assert isinstance(run.family, Motes)
     rounds = [
         (at, pdr, mode)
-        for host in run.hosts.values()
+        for host in run.family.hosts.values()
         for agreement in host.state.agreements.values()
         for at, _, pdr, mode in agreement.measured
     ]
-    scenario = run.scenario
-    storm = scenario.start + scenario.duration // 3
-    lower, _ = thresholds(AGREED, scenario.adaptive.margin)
+    start, length = _published(run)
+    storm = start + length // 3
+    lower, _ = thresholds(AGREED, run.family.deployment.adaptive.margin)
     alarms = [at - storm for at, pdr, mode in rounds if at >= storm and not mode and pdr < lower]
     windows = _windows(run)
     return {
-        "SWITCH": run.messages["Switch"],
+        "SWITCH": run.account.messages["Switch"],
         "rounds reliable": _mean([mode for _, _, mode in rounds]),
         "measured PDR": _mean([pdr for _, pdr, _ in rounds]),
         "measured PDR, best effort": _mean([pdr for _, pdr, mode in rounds if not mode]),
@@ -106,15 +105,24 @@ def _mean(values: Sequence[float]) -> float | None:
     return fmean(values) if values else None
 
 
+def _published(run: Run) -> tuple[Instant, Duration]:
+    """When publishers begin, and for how long they publish."""
+    publisher = run.case.scenario.publishers[0]
+    assert publisher.stop is not None
+    return publisher.start, publisher.stop - publisher.start
+
+
 def _windows(run: Run) -> list[float]:
     """PDR of each whole minute, by when samples were published."""
-    start, minutes = run.scenario.start, run.scenario.duration // (WINDOW * SECOND)
+    start, length = _published(run)
+    minutes = length // (WINDOW * SECOND)
     due, came = [0] * minutes, [0] * minutes
-    for sample in run.account.samples.values():
-        minute = (sample.time - start) // (WINDOW * SECOND)
-        if minute < minutes:
-            due[minute] += len(sample.wanted)
-            came[minute] += len(sample.came)
+    for expected in run.account.expected.values():
+        for each in expected.deliveries.values():
+            minute = (each.event.time - start) // (WINDOW * SECOND)
+            if minute < minutes:
+                due[minute] += 1
+                came[minute] += each.came is not None
     return [c / d for c, d in zip(came, due, strict=True) if d]
 
 

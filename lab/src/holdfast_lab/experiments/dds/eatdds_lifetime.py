@@ -8,11 +8,11 @@ from typing import Any
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.deployment import ModeName
 from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet import setups
+from holdfast.runtimes.sensornet.dds import Motes
 from holdfast.runtimes.sensornet.run import Run
 
 from ..experiment import Judged
-from . import place
+from . import place, setups
 from .air import printed as printed_air
 from .measure import RESTS, Measured, Point, point
 from .place import BETWEEN, HASHED
@@ -50,18 +50,17 @@ def points(full: bool) -> list[Point]:
 
 
 def _point(rest: str, where: str, mode: ModeName, ipi: int, more: dict[str, Any]) -> Point:
-    table = place.RENDEZVOUS[where]
-    given = {"table": table, "rest": RESTS[rest], "step": STEP, **more}
+    given = {"rendezvous": place.RENDEZVOUS[where], "rest": RESTS[rest], "step": STEP, **more}
     return point(_at(mode, ipi, where, rest), setups.lifetime, mode, ipi * SECOND, FULL, **given)
 
 
 def end(run: Run) -> Measured:
     """Who died, and how often roles moved."""
-    hosts = run.hosts.values()
+    assert isinstance(run.family, Motes)
     return {
         "dead": [node.id for node in run.network.nodes if node.died is not None],
-        "hand-overs": run.counted["terms"] + sum(host.state.counted["terms"] for host in hosts),
-        "energy reports": run.messages["Energy"],
+        "hand-overs": run.family.counted()["terms"],
+        "energy reports": run.account.messages["Energy"],
     }
 
 

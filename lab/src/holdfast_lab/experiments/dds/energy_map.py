@@ -8,14 +8,13 @@ from typing import Any
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet import setups
+from holdfast.runtimes.sensornet.report.style import new_figure
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.sim.energy import TRANSMIT
 from holdfast.sim.metrics import relative
-from holdfast.sim.report.style import new_figure
 
 from ..experiment import Drawing, Judged
-from . import place
+from . import place, setups
 from .air import printed as printed_air
 from .measure import RESTS, Measured, Point, by_node, point
 from .report import Design, experiment
@@ -43,7 +42,7 @@ def points(full: bool) -> list[Point]:
             mode,
             2 * SECOND,
             FULL,
-            table=table,
+            rendezvous=table,
             duration=(1000 if full else 500) * SECOND,
             step=STEP,
         )

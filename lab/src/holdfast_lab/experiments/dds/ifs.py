@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL
-from holdfast.runtimes.sensornet import setups
 
 from ..experiment import Judged, Table
+from . import setups
 from .air import CLEAR, NOISY, printed
 from .measure import Point, point
 from .report import Design, Line, Panel, experiment

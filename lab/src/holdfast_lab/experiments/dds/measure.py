@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Scenario
-from holdfast.runtimes.sensornet.setups import SPACING
 from holdfast.sim.energy import ACTIVE, JOULES, REST, Draw, Rest, draw
 from holdfast.sim.network import Network
 from holdfast.sim.node import Node
 from holdfast.sim.radio import CC2420
 
 from .air import CLEAR, NOISE, disturb, radio
+from .outcome import finish
+from .setups import SPACING, Setup
 
 Key = tuple[tuple[str, Any], ...]
 """What tells a point from the others: names and values."""
@@ -39,7 +39,7 @@ class Point:
     """A set-up with values for all it depends on but the seed."""
 
     key: Key
-    make: partial[Scenario]
+    make: partial[Setup]
     noise: tuple[Moment, ...] = ()
 
     @property
@@ -49,7 +49,7 @@ class Point:
 
 
 def point(
-    key: Mapping[str, Any], set_up: Callable[..., Scenario], *given: Any, step: float = SPACING, **more: Any
+    key: Mapping[str, Any], set_up: Callable[..., Setup], *given: Any, step: float = SPACING, **more: Any
 ) -> Point:
     """A set-up on a grid of that step, in the air that the key names; else it is clear."""
     make = partial(set_up, *given, **radio(step) | more)
@@ -67,11 +67,11 @@ def nothing(_: Run) -> Measured:
 def measure(extra: Extra, cell: tuple[Point, int]) -> Measured:
     """Run a point with a seed."""
     point, seed = cell
-    run = Run(point.make(seed=seed))
+    run = point.make(seed=seed).run()
     for moment in point.noise:
         run.network.at(round(moment.second * SECOND), partial(disturb, run.network, moment.share))
-    found = run.finish()
-    assert found.conserved, f"{point.key}, seed {seed}: deliveries without a fate"
+    found = finish(run)
+    assert not found.unexpected, f"{point.key}, seed {seed}: deliveries that nobody asked for"
     return {
         "issued": found.issued,
         "delivered": found.delivered,

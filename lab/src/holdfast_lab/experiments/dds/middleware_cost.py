@@ -7,9 +7,9 @@ from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.runtimes.sensornet import setups
 
 from ..experiment import Judged
+from . import setups
 from .air import CLEAR, NOISY, TINYOS, TINYOS_FOR_DYMO, printed
 from .measure import RESTS, Point, point
 from .report import Design, Line, Panel, experiment

@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from holdfast.sim.report.style import new_figure
+from holdfast.runtimes.sensornet.report.style import new_figure
 
 from ..experiment import Claim, Drawing, Experiment, Judged, Progress, Result, Row, Table, judged
 from ..journal import place

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import BEST_EFFORT, Level
 from holdfast.protocols.dds.level import partial as above
-from holdfast.runtimes.sensornet import setups
 
 from ..experiment import Judged
+from . import setups
 from .air import CLEAR, NOISY, printed
 from .measure import Point, point
 from .report import Design, Line, Panel, experiment

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet import setups
 
 from ..experiment import Judged
+from . import setups
 from .air import CLEAR, NOISY, printed
 from .measure import Point, point
 from .report import Design, Line, Panel, experiment

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.model.instant import MILLISECOND, SECOND
-from holdfast.runtimes.sensornet import setups
 
 from ..experiment import Judged
+from . import setups
 from .air import CLEAR, NOISY, printed
 from .measure import Point, point
 from .report import Design, Line, Panel, experiment

@@ -13,18 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from holdfast.lang.parse import parse
 from holdfast.model.instant import MINUTE, SECOND
-from holdfast.protocols.dds.interest import Interest
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL, Level
 from holdfast.protocols.dds.level import partial as above
-from holdfast.protocols.dds.topic import Topic
-from holdfast.runtimes.sensornet import setups
-from holdfast.runtimes.sensornet.conditions import on_motes
-from holdfast.runtimes.sensornet.scenario import Scenario, Subscription
+from holdfast.runtimes.sensornet.dds import Dds
 
 from ..data import locate
 from ..experiment import Judged, Progress, Result
+from . import setups
 from .air import CLEAR, NOISY, printed
 from .measure import RESTS, Point, point
 from .report import Design, Line, Panel, experiment, run
@@ -69,20 +65,17 @@ RULES = {
 }
 
 
-def monitored(arm: str, trace: Trace, seed: int, **more: Any) -> Scenario:
+def monitored(arm: str, trace: Trace, seed: int, **more: Any) -> setups.Setup:
     """Rooms publish each minute, each at a moment of its own; the base station wants samples or states."""
-    condition = CONDITION if arm == STATES else None
     minutes = len(next(iter(trace.readings.values())))
     given: dict[str, Any] = {
         "rows": setups.SIDE,
         "columns": setups.SIDE,
         "spacing": STEP,
-        "topics": (Topic(0, TOPIC, level=ARMS[arm]),),
+        "definition": DEFINITION,
         "publishers": {TOPIC: tuple(trace.readings)},
-        "subscriptions": (Subscription(STATION, Interest(topic=TOPIC, condition=condition)),),
-        "table": (BROKER,),
-        "mode": "HyTDDS",
-        "conditions": on_motes(parse(DEFINITION).check()),
+        "subscribers": ((STATION, CONDITION if arm == STATES else TOPIC),),
+        "protocol": Dds(mode="HyTDDS", level=ARMS[arm], rendezvous=(BROKER,)),
         "ipi": MINUTE,
         "phase": "random",
         "readings": trace,
@@ -90,7 +83,7 @@ def monitored(arm: str, trace: Trace, seed: int, **more: Any) -> Scenario:
         "duration": minutes * MINUTE,
         "seed": seed,
     }
-    return Scenario(**given | more)
+    return setups.Setup(**given | more)
 
 
 def points(trace: Trace) -> list[Point]:
@@ -179,7 +172,7 @@ def design(trace: Trace, hours: int) -> Design:
         lambda _: points(trace),
         lambda _: {
             "data": f"{FILE}: CO2 of {rooms} rooms, one-minute means, {hours} h from {BEGIN} UTC",
-            "condition": DEFINITION.splitlines()[1],
+            "condition": DEFINITION,
             "network": f"7 × 7 nodes on 100 × 100 m; rooms at {', '.join(map(str, trace.readings))}; base "
             f"station {STATION}, rendezvous node {BROKER}; HyTDDS; each room at a moment of its own",
             "levels": f"partial: readings above {ENTER:g} are reliable; RTO 400 ms, ring of 20",

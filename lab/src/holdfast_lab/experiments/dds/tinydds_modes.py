@@ -10,12 +10,10 @@ from typing import Any
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.deployment import ModeName
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL
-from holdfast.runtimes.sensornet import setups
-from holdfast.runtimes.sensornet.scenario import Scenario
 from holdfast.sim.chance import stream
 
 from ..experiment import Judged
-from . import place
+from . import place, setups
 from .air import CLEAR, NOISY
 from .air import printed as printed_air
 from .measure import RESTS, Point, point
@@ -64,23 +62,21 @@ def _point(at: tuple[str, str], mode: ModeName, level: str, ipi: int, seconds: i
         make,
         mode,
         ipi * SECOND,
-        table=place.RENDEZVOUS[at[0]],
+        rendezvous=place.RENDEZVOUS[at[0]],
         duration=(60 if joins else seconds) * SECOND,
         step=STEP,
     )
 
 
-def joining(mode: ModeName, ipi: int, seed: int, **more: Any) -> Scenario:
+def joining(mode: ModeName, ipi: int, seed: int, **more: Any) -> setups.Setup:
     """Subscribers come one after the other while publishers are at work, each at a moment of its own."""
-    scenario = setups.modes(mode, ipi, FULL, seed, **more)
+    setup = setups.modes(mode, ipi, FULL, seed=seed, **more)
     chance = stream(seed, "joining")
     come = {
-        node: scenario.start + (i + 1) * 10 * SECOND + chance.randrange(ipi)
+        node: setup.start + (i + 1) * 10 * SECOND + chance.randrange(ipi)
         for i, node in enumerate((setups.BASE_STATION, setups.LEFT_ACTUATOR, setups.RIGHT_ACTUATOR))
     }
-    return replace(
-        scenario, subscriptions=tuple(replace(each, start=come[each.node]) for each in scenario.subscriptions)
-    )
+    return replace(setup, joining=come)
 
 
 def claims(study: Study) -> Sequence[Judged]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.sim.report.style import new_figure
+from holdfast.runtimes.sensornet.report.style import new_figure
 
 from ..experiment import Drawing, Result
 from .grid import Exhibit, Grid, Quantity, publication_load, recall, subscription_load

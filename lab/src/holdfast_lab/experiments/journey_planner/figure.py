@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from holdfast.model.instant import HOUR, Instant
-from holdfast.sim.report.style import new_figure
+from holdfast.runtimes.sensornet.report.style import new_figure
 
 from ..experiment import Drawing, Result
 from .central import Said

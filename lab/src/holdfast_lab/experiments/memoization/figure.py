@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.sim.report.style import new_figure
+from holdfast.runtimes.sensornet.report.style import new_figure
 
 from ..experiment import Drawing, Result
 

@@ -8,8 +8,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from holdfast.runtimes.sensornet.report.style import new_figure
 from holdfast.sim.energy import Reading
-from holdfast.sim.report.style import new_figure
 
 from ..experiment import Drawing, Experiment, Progress, Result, Row, Table
 from ..study import conduct, singly

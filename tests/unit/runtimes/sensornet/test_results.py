@@ -10,6 +10,7 @@ import pytest
 from holdfast.runtimes.sensornet.results import Results, collect, tables, to_json, write
 from holdfast.runtimes.sensornet.study import read_text
 from holdfast.sim.statistics import estimate
+from support.protocols import watched
 from support.scenarios import GRID
 
 SWEPT = (
@@ -75,3 +76,40 @@ def test_a_network_without_traffic_has_results_too():
     assert quiet.summary(0)["sent"].mean == 0
     assert "delivery_ratio" not in quiet.summary(0)
     assert tables(quiet)["runs"].to_pylist()[0]["delivery_ratio"] is None
+
+
+# Subscriptions.
+
+
+@pytest.fixture(scope="module")
+def told() -> Results:
+    return collect(read_text(watched(to="[Warm, T]", more="seeds: 2\n")), map)
+
+
+def test_each_subscription_is_summed_up_over_the_seeds(told):
+    found = told.subscriptions(0)
+    assert list(found) == ["Warm", "T"]
+    expected = [run.subscriptions[0]["expected"] for run in told.runs]
+    assert found["Warm"]["expected"] == estimate(expected)
+    assert found["T"]["loss"].mean == 0
+    assert {"lost", "subscription"}.isdisjoint(found["T"])
+
+
+def test_subscriptions_have_a_table_and_stand_in_the_json(told, tmp_path):
+    rows = tables(told)["subscriptions"].to_pylist()
+    assert [(row["seed"], row["subscription"]) for row in rows] == [
+        (1, "Warm"),
+        (1, "T"),
+        (2, "Warm"),
+        (2, "T"),
+    ]
+    assert rows[1]["readings"] == 90
+    assert {path.stem for path in write(told, tmp_path)} >= {"subscriptions", "runs"}
+    found = json.loads(to_json(told))
+    assert found["points"][0]["subscriptions"]["T"]["delivered"]["mean"] == 90
+    assert found["runs"][0]["subscriptions"][1]["subscription"] == "T"
+
+
+def test_without_subscriptions_nothing_is_said_of_them(results):
+    assert "subscriptions" not in tables(results)
+    assert "subscriptions" not in to_json(results)

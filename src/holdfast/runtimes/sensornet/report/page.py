@@ -131,7 +131,8 @@ def _setting(results: Results) -> str:
     """What all points have in common, in a sentence; the rest is in the file."""
     case = results.study.points[0].case
     scenario, swept = case.scenario, {name.split(".")[0] for name in results.study.parameters}
-    parts = {name: getattr(scenario, name).kind for name in ("links", "mac", "routing")}
+    named = ("links", "mac", "routing", *(["protocol"] if scenario.subscribers else []))
+    parts = {name: getattr(scenario, name).kind for name in named}
     words = [f"{name} {kind}" for name, kind in parts.items() if name not in swept]
     count = len(case.placed(results.study.seeds[0]))
     nodes = [f"{count} nodes"] if "nodes" not in swept else []

@@ -15,6 +15,7 @@ from holdfast.runtimes.sensornet.report.terminal import spoken
 from holdfast.runtimes.sensornet.report.timeline import timeline
 from holdfast.runtimes.sensornet.results import Results, collect
 from holdfast.runtimes.sensornet.study import read_text
+from support.protocols import watched
 from support.scenarios import GRID
 
 TWO_WAYS = (
@@ -75,6 +76,30 @@ def test_without_matplotlib_the_report_has_no_figures_and_says_why(single, tmp_p
     files = report(single, tmp_path)
     assert not [path for path in files if path.suffix == ".png"]
     assert "they need matplotlib" in files[0].read_text()
+
+
+def test_subscriptions_are_told_on_the_page_and_in_the_terminal(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.runtimes.sensornet.report.page.find_spec", lambda name: None)
+    found = collect(read_text(watched(more="sweep: {protocol.kind: [direct, dds]}\n")), map)
+    page = report(found, tmp_path)[0].read_text()
+    table = page.partition("### Subscriptions\n\n")[2].partition("\n\n")[0].splitlines()
+    assert table[0].startswith("| protocol.kind | subscription | to be told | told | lost | wrong |")
+    told = [str(run.subscriptions[0]["delivered"]) for run in found.runs]
+    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in table[2:]]
+    assert [row[:5] for row in cells] == [
+        ["direct", "Warm", told[0], told[0], "0"],
+        ["dds", "Warm", told[1], told[1], "0"],
+    ]
+    *_, heading, direct, dds = spoken(found)
+    assert heading.startswith("protocol  subscription  to be told")
+    assert direct.split()[:4] == ["direct", "Warm", told[0], told[0]]
+    assert dds.split()[:4] == ["dds", "Warm", told[1], told[1]]
+
+
+def test_the_protocol_stands_among_what_all_points_have_in_common(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.runtimes.sensornet.report.page.find_spec", lambda name: None)
+    page = report(collect(read_text(watched("{kind: dds}")), map), tmp_path)[0].read_text()
+    assert "routing on-demand, protocol dds, cc2420" in page
 
 
 # Figures.

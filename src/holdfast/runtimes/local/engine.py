@@ -475,8 +475,8 @@ _SEALED = len(_seal(b""))
 def _opened(snapshot: bytes) -> _Snapshot:
     if any(snapshot.startswith(_SNAPSHOT + form) for form in _EARLIER):
         raise UsageError(
-            "this snapshot was taken by an earlier version of Holdfast: restore it with that version, or start "
-            "without it and push the history again"
+            "this snapshot was taken by an earlier version of Holdfast: restore it with that version, or "
+            "start without it and push the history again"
         )
     seal, raw = snapshot[:_SEALED], snapshot[_SEALED:]
     if seal != _seal(raw):

@@ -63,12 +63,14 @@ def _operator(distinct: Sequence[Sequence[Correlated]]) -> Operator:
     )
 
 
-def _sources(slots: Iterable[Slot]) -> dict[str, frozenset[str]]:
+def _sources(slots: Sequence[Slot]) -> dict[str, frozenset[str]]:
     """The sensors that are named, for topics of which all are."""
-    named: dict[str, set[str | None]] = {}
+    free = {slot.topic for slot in slots if slot.sensor is None}
+    found: dict[str, set[str]] = {}
     for slot in slots:
-        named.setdefault(slot.topic, set()).add(slot.sensor)
-    return {topic: frozenset(some) for topic, some in named.items() if None not in some}  # type: ignore[arg-type]
+        if slot.sensor is not None and slot.topic not in free:
+            found.setdefault(slot.topic, set()).add(slot.sensor)
+    return {topic: frozenset(sensors) for topic, sensors in found.items()}
 
 
 def meaning(one: Correlated) -> str:

@@ -203,7 +203,7 @@ def assert_replicas_agree(overlay):
     for name, node in overlay.nodes.items():
         for run in node.state.watching.all() if name.startswith("b") else ():
             watched = overlay.nodes[run.part.bundle.origin].state.watched[run.part]
-            bits = set(watched.condition.machine.bits(watched.state))
+            bits = set(watched.condition.bits(watched.running.state))
             reached = NOWHERE
             for peer in node.state.routing.links:
                 reached = either(reached, run.reach.through(peer))

@@ -18,6 +18,8 @@ from support.overlay_chaos import PATIENCE
 from support.whole import definitions, filters, histories
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
+DELIVERIES = ("", "", "ordered 1 h", "ordered 1 h late apply")
+"""Of hours the clock sees nothing, however slow the machine is."""
 a_few = settings(
     max_examples=max(4, EXAMPLES // 60),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # processes are too slow to look for a smaller one
@@ -49,7 +51,10 @@ def definition(tmp_path_factory):
 
 
 @a_few
-@given(text=definitions(most=2, kinds={"Filter": filters}), events=histories(least=30, most=60))
+@given(
+    text=definitions(most=2, kinds={"Filter": filters}, deliveries=DELIVERIES),
+    events=histories(least=30, most=60),
+)
 def test_a_subscriber_prints_what_the_engine_says(broker, definition, text, events):
     definition.write_text(text, encoding="utf-8")
     events = [_writable(event) for event in events]
@@ -68,12 +73,12 @@ def test_a_subscriber_prints_what_the_engine_says(broker, definition, text, even
 
 
 def _writable(event):
-    """The event with values that a line of JSON can have."""
+    """The event with values that a line of JSON can have, and hours in place of seconds."""
     finite = {
         name: None if isinstance(value, float) and value - value != 0 else value
         for name, value in event.attributes.items()
     }
-    return replace(event, attributes=finite)
+    return replace(event, attributes=finite, time=3600 * event.time)
 
 
 def _line(event):

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import parse
-from support.overlays import told
+from support.overlays import each_alone, told
 from support.runtimes import RUNTIMES, engine, in_order
-from support.whole import WITHOUT_INTS, cut, definitions, filters, histories, visible
+from support.whole import WITHOUT_INTS, cut, definitions, histories, visible
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
 few = settings(max_examples=max(1, EXAMPLES // 2))
@@ -30,10 +30,10 @@ def test_in_this_process(name, text, events):
 
 
 @few
-@given(text=definitions(kinds={"Filter": filters}, deliveries=("",)), events=histories(least=8))
+@given(text=definitions(), events=histories(least=8))
 def test_on_an_overlay(text, events):
     app = parse(text)
-    assert visible(told(app, events)) == visible(engine(app, events))
+    assert visible(told(app, events)) == visible(each_alone(app, events))
 
 
 # --- on Spark, without Spark -------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Definitions that nobody would write: mutations of the examples' texts, the documents' and the tests'; and
-texts that the grammar allows, drawn at random."""
+texts that the grammar allows, drawn at random.  And rows that nobody would send."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
@@ -335,3 +336,33 @@ def _reads_back(app: App) -> None:
     if all(name for one in app.statements if isinstance(one, Detect) for name, _ in one.inputs):
         table = show(app, "thesis")
         assert parse(table) == app, f"shown as {table}"
+
+
+# --- rows --------------------------------------------------------------------------------------
+
+VALUES = (
+    None, True, False, 0, 5, -1, 2**63, 2**70, 1.5, float("nan"), float("inf"), 1e18, -1e300, "", "T", "U",
+    "5", [], [1], [[]], ["a"], [None], {}, {"a": 1}, {"a": []}, [{}], [1, "a"], "2026-01-01T00:00:00Z",
+)  # fmt: skip
+LINES = (
+    "", "nul", "{}", "[]", '"x"', '{"topic": []}', '{"topic": [], "topic": "T"}', '\ufeff{"topic": []}',
+    r'{"topic": "\ud800"}', r'{"source": "a\u0000"}', '{"time": 1e400}', '{"other": 1e400}',
+    '{"topic": ' + "[" * 2_000 + "]" * 2_000 + "}",
+)  # fmt: skip
+
+
+def rows(random: Random) -> str:
+    """Some JSON lines of topic ``T``, not all of them good."""
+    return "\n".join(_line(random, i) for i in range(random.randint(1, 5)))
+
+
+def _line(random: Random, number: int) -> str:
+    if random.random() < 0.1:
+        return random.choice(LINES)
+    row = {"time": f"2026-01-01T00:00:0{number}Z", "source": "a", "topic": "T", "value": 30.0, "n": 1}
+    for name in [*row, *random.sample(("x", "y", "place", "sequence", "ok"), random.choice((0, 0, 1, 3)))]:
+        if name not in row or random.random() < 0.1:
+            row[name] = random.choice(VALUES)
+    if random.random() < 0.1:
+        del row[random.choice(list(row))]
+    return json.dumps(row)

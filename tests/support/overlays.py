@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from holdfast import App, Event, Notification, check
+from holdfast import App, Engine, Event, Notification, check, parse
 from holdfast.protocols.cbps.broker import Broker
 from holdfast.protocols.cbps.client import Heard, Submit, Told, Withdraw, advertise, publish, subscribe, watch
 from holdfast.protocols.cbps.content import Constraint, Filter
@@ -308,3 +308,13 @@ def told(app: App, events: Sequence[Event]) -> list[Notification]:
     overlay.settle()
     heard = [what for name in subscribers for what in overlay.take(name)]
     return output([what.notification for what in heard if isinstance(what, Told)])
+
+
+def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
+    """What an engine says of each condition that is alone in it, as far as the last event."""
+    found: list[Notification] = []
+    for name, text in definitions(app).items():
+        engine, topics = Engine(text), {topic.name for topic in check(parse(text)).topics}
+        said = (n for e in in_order(events) if e.topic in topics for n in engine.push(e))
+        found += [n for n in said if n.subscription == name]
+    return output(found)

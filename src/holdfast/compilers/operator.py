@@ -62,6 +62,8 @@ class Operator:
     """For each topic the columns that decide whether an event matters."""
     needs: Mapping[str, frozenset[str]] | None = None
     """For each topic the columns of events that matter; all, if events are told as they are."""
+    sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The sources that matter, for topics of which no others do."""
     keyed: Callable[[str, pa.RecordBatch], Keys] | None = None
     """By what the events of a batch meet others; without it all of them meet in one place."""
     key: tuple[str, ...] = ()

@@ -1,9 +1,12 @@
 """Every statement and every notation of the papers, as text."""
 
+import re
+from importlib.resources import files
+
 import pytest
 
 from holdfast.errors import DefinitionError
-from holdfast.lang.literal import STARTING_WORDS
+from holdfast.lang.literal import QUERY_WORDS, RESERVED_WORDS, STARTING_WORDS
 from holdfast.lang.ops import (
     Absolute,
     And,
@@ -34,6 +37,7 @@ from holdfast.model.topic import Attribute, Topic
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
+GRAMMAR = files("holdfast.lang").joinpath("holdfast.lark").read_text(encoding="utf-8")
 
 
 def above(name, value):
@@ -328,6 +332,34 @@ def test_a_word_that_goes_on_with_a_statement_does_not_name_the_next(name, befor
         parse(f"{before}\n{name}: [a > 1; a < 1]")
     with pytest.raises(DefinitionError):
         parse(f"{name} = {{a > 1, a < 1, U}}\n{before}")
+
+
+WORDS = re.findall(r"[a-z]{2,}", " ".join(re.findall(r"^_?[A-Z]+\.2: /(.*)/", GRAMMAR, re.MULTILINE)))
+
+
+@pytest.mark.parametrize("word", sorted({*WORDS} - RESERVED_WORDS))
+def test_every_word_of_the_grammar_is_harmless_or_known_not_to_be(word):
+    """A new word of the grammar that goes on with a statement belongs into `STARTING_WORDS`."""
+    if word not in STARTING_WORDS:
+        for before in (
+            "x: [a > 1] scope hall",
+            "state S A = T enter v for 3 s",
+            'case "c" given T: 3',
+            "[a > 1]",
+        ):
+            app = parse(f"{before}\n{word}: [a > 1; a < 1]")
+            assert parse(show(app)) == app
+    if word not in QUERY_WORDS:
+        for query in (
+            "T",
+            "avg T over 3 s",
+            "T each road",
+            "T at -3 s",
+            "any of (T, U)",
+            "T closest to here",
+        ):
+            app = parse(f"state S\n  A = {query}\n  {word} = {query}\n  enter {word}.value > 1")
+            assert parse(show(app)) == app
 
 
 def test_a_word_of_the_language_owns_nothing():

@@ -451,7 +451,7 @@ def _last_rows(batch: pa.RecordBatch) -> list[int]:
 # --- snapshots ---------------------------------------------------------------------------------------
 
 _SNAPSHOT = b"holdfast snapshot "
-_FORM = b"3\n"
+_FORM, _EARLIER = b"3\n", (b"1\n", b"2\n")
 
 
 class _Snapshot(msgspec.Struct):
@@ -473,10 +473,10 @@ _SEALED = len(_seal(b""))
 
 
 def _opened(snapshot: bytes) -> _Snapshot:
-    if snapshot.startswith(_SNAPSHOT) and not snapshot.startswith(_SNAPSHOT + _FORM):
+    if any(snapshot.startswith(_SNAPSHOT + form) for form in _EARLIER):
         raise UsageError(
-            "this snapshot was taken by another version of Holdfast: restore it with that version, or start "
-            "without it and push the history again"
+            "this snapshot was taken by an earlier version of Holdfast: restore it with that version, or "
+            "start without it and push the history again"
         )
     seal, raw = snapshot[:_SEALED], snapshot[_SEALED:]
     if seal != _seal(raw):

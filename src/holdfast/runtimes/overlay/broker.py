@@ -32,7 +32,7 @@ async def listening(
         limits=limits,
         backoff=backoff,
         losable=is_losable,
-        counted=lambda state: state.counted,
+        counted=lambda state: state.account,
     )
     node.start()
     try:

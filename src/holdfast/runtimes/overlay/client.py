@@ -11,7 +11,7 @@ from ...errors import HoldfastError
 from ...model.event import Event
 from ...model.topic import Topic
 from ...protocols.cbps.bundle import is_losable
-from ...protocols.cbps.client import Client, advertise, publish
+from ...protocols.cbps.client import Client, Leave, advertise, publish
 from ...protocols.cbps.event import advertised, to_content
 from .conditions import condition
 from .connection.address import Address
@@ -35,7 +35,8 @@ async def connected(
     patient: bool = False,
 ) -> AsyncIterator[TcpHost]:
     """A client whose connection is there, and comes back when it is lost; at the end, everything that
-    was submitted has reached the broker.  Unless patient it fails if nobody answers the first call."""
+    was submitted has reached the broker, and what is stored there is taken back.  Unless patient it fails
+    if nobody answers the first call."""
     client = Client(identity.name, condition)
     node = TcpHost(identity, client, limits=limits, losable=is_losable, deliver=deliver)
     node.start()
@@ -44,6 +45,7 @@ async def connected(
         await node.ready()
         yield node
     finally:
+        node.ask(Leave())
         await node.stop("it has finished")
         with suppress(HoldfastError):
             if node.failed.done():

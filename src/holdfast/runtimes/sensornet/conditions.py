@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -130,7 +130,7 @@ def scope(condition: Condition, event: Event) -> str | None:
 # On brokers.
 
 
-def travelling(definition: Definition, condition: Condition) -> tuple[str, cbps.Condition] | None:
+def travelling(definition: Definition, condition: Condition) -> tuple[str, cbps.Replicated] | None:
     """A subscription as the text that goes to brokers, and what they make of it; nothing if it cannot."""
     statements = definition.app.statements
     if condition.delivery.wait is not None or any(isinstance(s, UseGazetteer) for s in statements):
@@ -141,19 +141,26 @@ def travelling(definition: Definition, condition: Condition) -> tuple[str, cbps.
     return text, _for_brokers(condition)
 
 
-def _for_brokers(condition: Condition) -> cbps.Condition:
-    predicates, chain = state_filter(condition), scalar.chain(condition)
-    return cbps.Condition(
+def _for_brokers(condition: Condition) -> cbps.Replicated:
+    predicates, chain, run = state_filter(condition), scalar.chain(condition), filters([condition])
+
+    def told(said: Iterable[Transition]) -> list[Notification]:
+        return [Notification(condition.name, *moved[:4]) for moved in said]
+
+    return cbps.Replicated(
         name=condition.name,
-        content=Filter((Constraint("topic", "text", "=", condition.topic.name),)),
+        inputs=(Filter((Constraint("topic", "text", "=", condition.topic.name),)),),
         event=partial(to_event, condition.topic),
+        machine=run,
+        told=told,
         chain=chain,
         reach=partial(_reach, condition, chain),
         enter=predicates.enter,
         leave=predicates.leave,
         momentary=condition.momentary,
         filterable=True,
-        machine=Timely(filters([condition])),
+        bits=_bits,
+        forget=partial(_forget, run),
     )
 
 
@@ -168,28 +175,19 @@ def _reach(condition: Condition, chain: Callable[[Event], cbps.Chain | None], fi
     return NOWHERE if keys is None else frozenset(key for key in keys if key is not None)
 
 
-@dataclass(frozen=True)
-class Timely:
-    """A state filter on the subscriber's side, as events come."""
+def _bits(state: State) -> list[str]:
+    """The keys of the scopes in which a bit is set."""
+    return [level.keys.key(int(code)) for level in state.levels for code in np.flatnonzero(level.words)]
 
-    filters: Filters
 
-    def initial(self) -> State:
-        return self.filters.initial()
-
-    def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
-        return self.filters.react(state, event)
-
-    def bits(self, state: State) -> list[str]:
-        return [level.keys.key(int(code)) for level in state.levels for code in np.flatnonzero(level.words)]
-
-    def forget(self, state: State, scopes: Scopes) -> tuple[State, list[tuple[str | None, Instant]]]:
-        outermost, lost = state.levels[-1], []
-        for level in state.levels:
-            for code in map(int, np.flatnonzero(level.words)):
-                if contains(scopes, key := level.keys.key(code)):
-                    level.words[code] = 0
-                    if level is outermost:
-                        lost.append((self.filters.shown(key), int(state.since[0, code])))
-                        state.since[0, code] = BEGINNING
-        return state, lost
+def _forget(run: Filters, state: State, scopes: Scopes) -> list[tuple[str | None, Instant]]:
+    """Reset the bits of some scopes; the outermost ones that held, and since when."""
+    lost = []
+    for level in state.levels:
+        for code in map(int, np.flatnonzero(level.words)):
+            if contains(scopes, key := level.keys.key(code)):
+                level.words[code] = 0
+                if level is state.levels[-1]:
+                    lost.append((run.shown(key), int(state.since[0, code])))
+                    state.since[0, code] = BEGINNING
+    return lost

@@ -220,6 +220,7 @@ LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
             "needs the name",
         ),
         ('<Answer json="{"/>', "Answer"),
+        ('<Answer json="' + "[" * 3000 + '"/>', "Answer"),
         ('<Hello name.hex="zz"/>', "hex"),
         ("<Hello/>", "lacks the attribute name"),
     ],

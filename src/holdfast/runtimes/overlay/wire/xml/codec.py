@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from itertools import count
@@ -54,7 +55,7 @@ class Marked:
                 said = read(element, self._key)
             except WireFault:
                 raise
-            except (HoldfastError, msgspec.MsgspecError, ValueError) as error:
+            except (HoldfastError, msgspec.MsgspecError, ValueError, RecursionError) as error:
                 raise WireFault(f"<{element.tag}>: {error}") from error
             if said is not None:
                 yield said
@@ -79,7 +80,7 @@ def written(said: Any) -> Element:
         case Control():
             return _control_element(said)
     element = Element(type(said).__name__)
-    put(element, "json", msgspec.json.encode(said).decode())
+    put(element, "json", json.dumps(msgspec.to_builtins(said), ensure_ascii=False, separators=(",", ":")))
     return element
 
 
@@ -94,7 +95,7 @@ def read(element: Element, key: Callable[[], Key]) -> Any:
     if tag in _CONTROLS:
         return _control(_CONTROLS[tag], element)
     if tag in _OTHERS:
-        return msgspec.json.decode(got(element, "json") or "", type=_OTHERS[tag])
+        return msgspec.convert(json.loads(got(element, "json") or ""), _OTHERS[tag])
     return None
 
 

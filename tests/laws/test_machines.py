@@ -1,0 +1,553 @@
+"""The laws of DESIGN §1 for every machine in the table of `support.machines`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+
+from holdfast import machines
+from holdfast.compilers import families, slices
+from holdfast.compilers.operator import Operator
+from holdfast.lang.condition import Checked
+from holdfast.machines.machine import Machine, Told, transitions
+from holdfast.model.batch import from_events, reached, stood_for, to_events
+from holdfast.model.event import Event, Notification, Transition
+from holdfast.model.instant import BEGINNING, NEVER, SECOND, Duration, Instant
+from support.machines import MACHINES, Listed, checked
+
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 12)
+AFTER = 60 * SECOND
+"""Later than all histories by more than anybody waits or looks back."""
+
+Script = Sequence[tuple[Sequence[Event], Instant]]
+"""Parts of a history, and how far time has come with each."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A machine of a random definition, a random history, and chance."""
+
+    kind: Listed
+    definition: Any
+    checked: Checked
+    operator: Operator
+    history: list[Event]
+    draw: Callable[[st.SearchStrategy[Any]], Any]
+
+    @property
+    def it(self) -> Machine:
+        return self.operator.machine
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """What the machine hears of the history."""
+        return [event for event in self.history if event.topic in self.it.topics]
+
+    @cached_property
+    def last(self) -> Instant:
+        return max((event.time for event in self.events), default=0)
+
+    @cached_property
+    def family(self) -> families.Family:
+        return next(one for one in families.FAMILIES if one.name == self.kind.family)
+
+    @cached_property
+    def conditions(self) -> list[Any]:
+        """The conditions that the machine runs."""
+        return [one for one in self.family.of(self.checked) if one.name in self.operator.subscriptions]
+
+    @cached_property
+    def wait(self) -> Duration:
+        """How far behind the latest an event may come and change nothing."""
+        return min(one.delivery.wait or 0 for one in self.conditions)
+
+    def compiled(self, conditions: Sequence[Any]) -> Trial:
+        """The same for some of the conditions."""
+        (operator,) = self.family.compiled(conditions, self.checked.topics, sharded=False)
+        return replace(self, operator=operator)
+
+    # --- how a history arrives ---
+
+    def arriving(self) -> list[Event]:
+        """The events, as they may arrive and mean the same: as they came where that is the meaning, else
+        in order of time but for what the machine waits for."""
+        if not self.it.is_timed:
+            return self.events
+        size = len(self.events)
+        delays = self.draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
+        pairs = zip(self.events, delays, strict=True)
+        order = sorted((event.time + self.wait * delay // 4, i) for i, (event, delay) in enumerate(pairs))
+        return [self.events[i] for _, i in order]
+
+    def cut(self, events: Sequence[Event]) -> Script:
+        """The events in parts; with each time comes as far as the latest, or not at all."""
+        ends = sorted(self.draw(st.lists(st.integers(0, len(events)), max_size=3)))
+        now, parts = min((event.time for event in events), default=0), []
+        for start, end in pairwise([0, *ends, len(events)]):
+            if self.draw(st.booleans()):
+                now = max([now, *(event.time for event in events[:end])])
+            parts.append((events[start:end], now))
+        return parts
+
+    def at_odds(self) -> Script:
+        """The events in parts, some of them late, with times that come and go as they like."""
+        moments = {event.time + more for event in self.events for more in (0, 1, self.wait, self.wait + 1)}
+        moment = st.sampled_from(sorted(moments) or [0])
+        return [(part, self.draw(moment)) for part, _ in self.cut(self.events)]
+
+    # --- the machine at work ---
+
+    def batches(self, events: Sequence[Event]) -> dict[str, pa.RecordBatch]:
+        """A batch of each topic that has events."""
+        found: dict[str, list[Event]] = {}
+        for event in events:
+            if event.topic in self.it.topics:
+                found.setdefault(event.topic, []).append(event)
+        return {name: from_events(self.it.topics[name], some) for name, some in found.items()}
+
+    def said(self, stepped: tuple[Any, Told]) -> tuple[Any, list[Transition]]:
+        state, told = stepped
+        return state, transitions(self.it.topics, told)
+
+    def step(self, state: Any, part: Sequence[Event], until: Instant) -> tuple[Any, list[Transition]]:
+        return self.said(self.it.step(state, self.batches(part), until))
+
+    def fold(self, state: Any, part: Sequence[Event], until: Instant) -> tuple[Any, list[Transition]]:
+        """The same, event by event, topic by topic."""
+        out: list[Transition] = []
+        for topic in self.batches(part):
+            for event in (event for event in part if event.topic == topic):
+                state, some = self.it.react(state, event)
+                out += some
+        state, some = self.it.advance(state, until)
+        return state, out + some
+
+    def run(self, script: Script, state: Any = None) -> tuple[Any, list[Transition]]:
+        """The state after a script, and all that was said."""
+        state, out = self.it.initial() if state is None else state, []
+        for part, until in script:
+            state, some = self.step(state, part, until)
+            out += some
+        return state, out
+
+    # --- what can be seen of it ---
+
+    def seen(self, said: Sequence[Transition]) -> list[Any]:
+        """What transitions say, in the order that is promised."""
+        ordered = sorted(said, key=self.kind.order)
+        return [(t.condition, t.scope, t.status, t.since, shown(t.event)) for t in ordered]
+
+    def known(self, state: Any) -> list[Any]:
+        """What is known of each condition: where it holds since when, and what was said last."""
+        return [
+            (
+                sorted((row[1:] for row in self.it.holding(state) if row[0] == i), key=repr),
+                sorted(shown(t.event) for t in self.it.last(state, i)),
+            )
+            for i in range(len(self.operator.names))
+        ]
+
+    def left(self, batches: dict[str, pa.RecordBatch]) -> dict[str, list[str]]:
+        """The events that batches still have."""
+        found = ((name, to_events(self.it.topics[name], batch)) for name, batch in batches.items())
+        return {name: list(map(shown, events)) for name, events in found}
+
+
+def shown(event: Event) -> str:
+    """An event without what is missing."""
+    there = {name: value for name, value in event.attributes.items() if value is not None and value == value}
+    return repr(replace(event, attributes=there))
+
+
+def over(kinds: Sequence[Listed]) -> Callable[[Callable[[list[Trial]], None]], Any]:
+    """Try a law on kinds of machines; it is given all machines of a random definition."""
+
+    def decorate(test: Callable[[list[Trial]], None]) -> Any:
+        def tried(kind: Listed, data: st.DataObject) -> None:
+            with ExitStack() as stack:
+                for name, values in kind.tuned.items():
+                    stack.enter_context(patch(name, data.draw(st.sampled_from(values))))
+                definition, history = data.draw(kind.definitions), data.draw(kind.histories)
+                meant = checked(definition)
+                made = families.operators(meant)
+                test([Trial(kind, definition, meant, operator, history, data.draw) for operator in made])
+
+        tried.__name__, tried.__qualname__, tried.__doc__ = test.__name__, test.__qualname__, test.__doc__
+        some = settings(max_examples=EXAMPLES)
+        return pytest.mark.parametrize("kind", kinds, ids=repr)(some(given(data=st.data())(tried)))
+
+    return decorate
+
+
+def law(test: Callable[[Trial], None]) -> Any:
+    """Try a law on every machine."""
+
+    def each(trials: list[Trial]) -> None:
+        for trial in trials:
+            test(trial)
+
+    each.__name__, each.__qualname__, each.__doc__ = test.__name__, test.__qualname__, test.__doc__
+    return over(MACHINES)(each)
+
+
+# --- what it means -------------------------------------------------------------------------------------
+
+
+@over([kind for kind in MACHINES if kind.twin is not None])
+def test_it_says_what_its_slow_twin_says(trials):
+    told: list[Notification] = []
+    for trial in trials:
+        _, said = trial.run([*trial.cut(trial.arriving()), ([], NEVER)])
+        told += trial.operator.addressed(said)
+    kind, definition, history = trials[0].kind, trials[0].definition, trials[0].history
+    assert kind.heard(definition, history, told) == kind.twin(definition, history)
+
+
+# --- law 0 ---------------------------------------------------------------------------------------------
+
+
+@law
+def test_law_0_a_step_is_a_fold_and_then_time(trial):
+    """Also for what comes late, and when single events and batches take turns."""
+    state, other = trial.it.initial(), trial.it.initial()
+    for part, until in [*trial.at_odds(), ([], NEVER)]:
+        state, said = trial.step(state, part, until)
+        other, out = (trial.fold if trial.draw(st.booleans()) else trial.step)(other, part, until)
+        assert trial.seen(out) == trial.seen(said)
+        assert trial.known(other) == trial.known(state)
+
+
+# --- law 1 ---------------------------------------------------------------------------------------------
+
+
+@law
+def test_law_1_a_history_can_be_cut_anywhere(trial):
+    """And may arrive in any order where the machine waits for it."""
+    arriving = trial.arriving()
+    script = trial.cut(arriving)
+    if trial.it.is_timed:
+        script = [(trial.draw(st.permutations(part)), until) for part, until in script]
+        arriving = sorted(arriving, key=lambda event: event.order)
+    state, said = trial.run(script)
+    whole, expected = trial.run([(arriving, script[-1][1])])
+    assert trial.seen(said) == trial.seen(expected)
+    assert trial.known(state) == trial.known(whole)
+    assert trial.it.due(state) == trial.it.due(whole)
+    assert trial.seen(trial.it.advance(state, NEVER)[1]) == trial.seen(trial.it.advance(whole, NEVER)[1])
+
+
+@law
+def test_law_1_between_two_times_arrivals_can_be_cut_anywhere(trial):
+    """Late ones too, where they are not taken as they come."""
+    if trial.it.is_timed and any(one.delivery.wait is None for one in trial.conditions):
+        return
+    cut = trial.draw(st.integers(0, len(trial.events)))
+    before, after = (trial.draw(st.integers(0, trial.last)) for _ in range(2))
+    first, second = trial.events[:cut], trial.events[cut:]
+    state, said = trial.run([([], before), (first, before), (second, after)])
+    whole, expected = trial.run([([], before), (trial.events, after)])
+    assert trial.seen(said) == trial.seen(expected)
+    assert trial.known(state) == trial.known(whole)
+    assert trial.it.due(state) == trial.it.due(whole)
+
+
+# --- law 2 ---------------------------------------------------------------------------------------------
+
+WAYS: dict[str, Callable[[Machine, Any, Instant], dict[str, pa.RecordBatch]]] = {
+    "closed": lambda it, whole, latest: it.reduce(whole),
+    "not closed": lambda it, whole, latest: it.reduce(whole, closed=False),
+    "with the latest known": lambda it, whole, latest: it.reduce(
+        it.reduce(whole, latest=latest + 1), latest=latest
+    ),
+}
+"""How a part may be reduced by whoever reads it, if no event before it was later than ``latest``."""
+
+
+@law
+def test_law_2_what_cannot_matter_can_be_dropped_anywhere(trial):
+    it, latest = trial.it, BEGINNING
+    plain, thin = it.initial(), {way: it.initial() for way in WAYS}
+    for part, until in [*trial.cut(trial.events), ([], NEVER)]:
+        whole = trial.batches(part)
+        plain, expected = trial.said(it.step(plain, whole, until))
+        for way, reduced in WAYS.items():
+            less = reduced(it, whole, latest)
+            counts = {topic: (stood_for(batch), reached(batch)) for topic, batch in less.items()}
+            assert counts == {topic: (len(batch), reached(batch)) for topic, batch in whole.items()}
+            thin[way], said = trial.said(it.step(thin[way], less, until))
+            assert (way, trial.seen(said)) == (way, trial.seen(expected))
+        latest = max([latest, until, *(event.time for event in part)])
+
+
+@law
+def test_law_2_what_is_reduced_cannot_be_reduced_more(trial):
+    """And a part that is not closed is reduced as others are, unless the machine says that it compacts."""
+    it, whole = trial.it, trial.batches(trial.events)
+    closed, loose = it.reduce(whole), it.reduce(whole, closed=False)
+    assert trial.left(it.reduce(closed)) == trial.left(closed)
+    assert trial.left(it.reduce(loose, closed=False)) == trial.left(loose)
+    assert it.compacts or trial.left(loose) == trial.left(closed)
+
+
+@law
+def test_law_2_of_a_part_that_is_not_closed_what_matters_stays(trial):
+    """Some of the events are read by somebody who knows nothing of the others."""
+    mine = [i for i in range(len(trial.events)) if trial.draw(st.booleans())]
+    less = trial.it.reduce(trial.batches([trial.events[i] for i in mine]), closed=False)
+    kept = {event for some in trial.left(less).values() for event in some}
+    thinned = [e for i, e in enumerate(trial.events) if i not in mine or shown(e) in kept]
+    state, said = trial.run([(thinned, trial.last)])
+    whole, expected = trial.run([(trial.events, trial.last)])
+    assert trial.seen(said) == trial.seen(expected)
+    assert sorted(trial.it.holding(state), key=repr) == sorted(trial.it.holding(whole), key=repr)
+
+
+# --- law 3 ---------------------------------------------------------------------------------------------
+
+
+@over(MACHINES)
+def test_law_3_what_does_not_meet_can_be_taken_apart(trials):
+    """By what operators that run in shards say of where events meet."""
+    for operator in families.operators(trials[0].checked, sharded=True):
+        if operator.heard:
+            continue  # of an earlier stage
+        trial = replace(trials[0], operator=operator)
+        script = [*trial.cut(trial.events), ([], AFTER)]
+        state, said = trial.run(script)
+        keys = {id(event): key for event, key in keyed(trial)}
+        apart, holding = [], []
+        for own in set(keys.values()):
+            mine = [([event for event in part if keys[id(event)] == own], until) for part, until in script]
+            part, some = trial.run(mine)
+            apart += some
+            holding += operator.machine.holding(part)
+        assert sorted(trial.seen(apart), key=repr) == sorted(trial.seen(said), key=repr)
+        assert sorted(holding, key=repr) == sorted(operator.machine.holding(state), key=repr)
+
+
+def keyed(trial: Trial) -> Iterator[tuple[Event, str | None]]:
+    """The events, each with the key by which it meets others."""
+    for topic, batch in trial.batches(trial.events).items():
+        codes, texts = trial.operator.keys(topic, batch)
+        mine = (event for event in trial.events if event.topic == topic)
+        yield from zip(mine, (texts[code] if code >= 0 else None for code in codes), strict=True)
+
+
+@law
+def test_law_3_conditions_do_not_mind_who_shares_their_machine(trial):
+    some = chosen(trial)
+    script = [*trial.cut(trial.arriving()), ([], AFTER)]
+    told = [
+        [n for n in one.operator.addressed(one.run(script)[1]) if n.subscription in names_of(some)]
+        for one in (trial.compiled(some), trial)
+    ]
+    assert sorted(map(repr, told[0])) == sorted(map(repr, told[1]))
+
+
+def chosen(trial: Trial) -> list[Any]:
+    """Some of the conditions, at least one, with those that they build on."""
+    numbers = trial.draw(st.sets(st.integers(0, len(trial.conditions) - 1), min_size=1))
+    names = {trial.conditions[i].name for i in numbers}
+    for one in reversed(trial.conditions):
+        names |= heard_by(one) if one.name in names else set()
+    return [one for one in trial.conditions if one.name in names]
+
+
+def heard_by(condition: Any) -> set[str]:
+    """The names of topics, and of other conditions, that a condition hears."""
+    return {topic.name for topic in getattr(condition, "listens", ())}
+
+
+def names_of(conditions: Sequence[Any]) -> set[str]:
+    return {one.name for one in conditions}
+
+
+# --- a state that is kept ------------------------------------------------------------------------------
+
+
+@law
+def test_a_kept_state_goes_on_as_if_nothing_had_happened(trial):
+    it, script = trial.it, trial.at_odds()
+    at = trial.draw(st.integers(0, len(script)))
+    state, _ = trial.run(script[:at])
+    again = it.from_bytes(it.to_bytes(state))
+    assert trial.known(again) == trial.known(state)
+    assert it.due(again) == it.due(state)
+    for i in range(len(trial.operator.names)):
+        assert it.is_fresh(again, i) == it.is_fresh(state, i)
+    for part, until in [*script[at:], ([], NEVER)]:
+        again, said = trial.step(again, part, until)
+        state, expected = trial.step(state, part, until)
+        assert trial.seen(said) == trial.seen(expected)
+    assert trial.known(again) == trial.known(state)
+
+
+@law
+def test_a_kept_state_goes_on_for_conditions_that_stay_and_new_ones_begin(trial):
+    before, after = chosen(trial), chosen(trial)
+    old, new = trial.compiled(before), trial.compiled(after)
+    numbers = {meaning: i for i, meaning in enumerate(old.operator.meanings)}
+    was = [numbers.get(meaning) for meaning in new.operator.meanings]
+    script = trial.cut(trial.arriving())
+    at = trial.draw(st.integers(0, len(script)))
+    if None in was:  # to new ones, what was held back until now would be new
+        latest = max([0, *(event.time for part, _ in script[:at] for event in part)])
+        script = [*script[:at], ([], latest + trial.wait + 1), *script[at:]]
+        at += 1
+    state, _ = old.run(script[:at])
+    resumed = new.it.from_bytes(old.it.to_bytes(state), was)
+    known, nothing = old.known(state), ([], [])
+    assert new.known(resumed) == [nothing if number is None else known[number] for number in was]
+    fresh, _ = new.run([([], until) for _, until in script[:at]])
+    rest = [*script[at:], ([], AFTER)]
+    (_, said), (_, stayed), (_, begun) = new.run(rest, resumed), old.run(rest, state), new.run(rest, fresh)
+    for i, number in enumerate(was):
+        if number is not None:
+            expected = [t._replace(condition=i) for t in stayed if t.condition == number]
+        elif hears_none_of(after, new.operator.names[i], names_of(before)):
+            expected = [t for t in begun if t.condition == i]
+        else:
+            continue  # it hears what goes on
+        assert new.seen([t for t in said if t.condition == i]) == new.seen(expected)
+
+
+def hears_none_of(conditions: Sequence[Any], names: Sequence[str], others: set[str]) -> bool:
+    """Whether conditions of some names hear nothing of others."""
+    return all(heard_by(one).isdisjoint(others) for one in conditions if one.name in names)
+
+
+@law
+def test_a_condition_that_is_fresh_cannot_be_told_from_a_new_one(trial):
+    it, script = trial.it, trial.cut(trial.arriving())
+    at = trial.draw(st.integers(0, len(script)))
+    state, _ = trial.run(script[:at])
+    new, _ = trial.run([([], until) for _, until in script[:at]])
+    fresh = [i for i in range(len(trial.operator.names)) if it.is_fresh(state, i)]
+    assert all(trial.known(state)[i] == ([], []) for i in fresh)
+    assert all(it.is_fresh(new, i) for i in range(len(trial.operator.names)))
+    rest = [*script[at:], ([], AFTER)]
+    (_, said), (_, expected) = trial.run(rest, state), trial.run(rest, new)
+    for i in fresh:
+        if hears_none_of(trial.conditions, trial.operator.names[i], names_of(trial.conditions)):
+            assert trial.seen([t for t in said if t.condition == i]) == trial.seen(
+                [t for t in expected if t.condition == i]
+            )
+
+
+# --- time ----------------------------------------------------------------------------------------------
+
+
+@law
+def test_nothing_is_said_by_time_alone_until_it_is_due(trial):
+    state, _ = trial.run(trial.at_odds())
+    due = trial.it.due(state)
+    state, said = trial.it.advance(state, AFTER if due is None else due)
+    assert said == []
+    assert trial.it.due(state) == due
+
+
+@law
+def test_whoever_wakes_it_when_it_is_due_hears_all(trial):
+    it, until = trial.it, trial.last + AFTER // 4
+    come = trial.draw(st.sampled_from((trial.fold, trial.step)))
+    woken, out = come(it.initial(), trial.events, BEGINNING)
+    at_once, expected = come(it.initial(), trial.events, BEGINNING)
+    while (due := it.due(woken)) is not None and due < until:
+        woken, said = it.advance(woken, due + 1)
+        out += said
+        assert (again := it.due(woken)) is None or again > due
+    at_once, said = it.advance(at_once, until)
+    assert trial.seen(out) == trial.seen(expected + said)
+    assert it.due(woken) == it.due(at_once)
+
+
+# --- what is read --------------------------------------------------------------------------------------
+
+
+@law
+def test_slices_with_a_margin_tell_what_the_whole_tells(trial):
+    it = trial.it
+    if it.margin is None:
+        pytest.skip("everything before an event may matter")
+    parts: dict[int, dict[str, pa.RecordBatch]] = {}
+    with patch.object(slices, "HOUR", 0), patch.object(slices, "MARGINS", 1):
+        for topic, batch in trial.batches(trial.events).items():
+            for number, mine in slices.sliced(it.margin, batch):
+                parts.setdefault(number, {})[topic] = mine
+        told = [transitions(it.topics, slices.told_of(it, number, mine)) for number, mine in parts.items()]
+    _, whole = trial.run([(trial.events, NEVER)])
+    assert trial.seen([t for some in told for t in some]) == trial.seen(whole)
+
+
+@law
+def test_a_survey_says_what_matters_and_what_lies_in_no_scope(trial):
+    """Of a batch what it says of each event; a condition does without what lies in no scope of it."""
+    beyond: dict[int, Any] = {}
+    for topic, batch in trial.batches(trial.events).items():
+        matters, outside = trial.it.survey(topic, batch)
+        singly = [trial.it.survey(topic, batch.slice(i, 1)) for i in range(len(batch))]
+        assert matters.tolist() == [one.matters.item() for one in singly]
+        assert matters.tolist() == trial.it.matters(topic, batch).tolist()
+        assert outside.tolist() == sum(one.outside for one in singly).tolist()
+        mine = (event for event in trial.events if event.topic == topic)
+        beyond |= {id(event): one.outside for event, one in zip(mine, singly, strict=True)}
+    _, whole = trial.run([(trial.events, trial.last)])
+    i = trial.draw(st.integers(0, len(trial.operator.names) - 1))
+    _, said = trial.run([([event for event in trial.events if not beyond[id(event)][i]], trial.last)])
+    assert trial.seen([t for t in said if t.condition == i]) == trial.seen(
+        [t for t in whole if t.condition == i]
+    )
+
+
+# --- the table -----------------------------------------------------------------------------------------
+
+
+def test_every_family_and_every_machine_is_in_the_table():
+    assert {kind.family for kind in MACHINES} == {family.name for family in families.FAMILIES}
+    assert {kind.family for kind in MACHINES if kind.twin} == {family.name for family in families.FAMILIES}
+    listed = {type(one.machine) for kind in MACHINES for one in families.operators(example(kind))}
+    assert set(defined()) == listed
+
+
+def example(kind: Listed) -> Checked:
+    first = settings(phases=[Phase.generate], database=None)
+    return checked(find(kind.definitions, lambda definition: True, settings=first))
+
+
+def defined() -> Iterator[type]:
+    """The classes in `holdfast.machines` that have what machines have."""
+    for module in pkgutil.walk_packages(machines.__path__, f"{machines.__name__}."):
+        for one in vars(import_module(module.name)).values():
+            is_own = isinstance(one, type) and one.__module__ == module.name and one is not Machine
+            if is_own and all(hasattr(one, name) for name in ("initial", "react", "advance", "step")):
+                yield one
+
+
+@pytest.mark.parametrize("kind", MACHINES, ids=repr)
+def test_a_machine_has_all_that_the_protocol_asks_for(kind):
+    asked = {name: asked for name, asked in vars(Machine).items() if not name.startswith("_")}
+    assert {"topics", "react", "inform"} < asked.keys()
+    for operator in families.operators(example(kind)):
+        for name, what in asked.items():
+            assert hasattr(operator.machine, name)
+            if inspect.isfunction(what):
+                assert taken(getattr(type(operator.machine), name)) == taken(what)
+
+
+def taken(function: Callable[..., Any]) -> list[Any]:
+    """The arguments of a function, whatever their types."""
+    return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()]

@@ -1,0 +1,329 @@
+"""The table of machines that the laws of `tests/laws/test_machines.py` are tried on.
+
+A new kind of machine gets all of them by a line in ``MACHINES``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import product
+from operator import gt, lt
+from typing import Any
+
+from hypothesis import strategies as st
+
+from holdfast.compilers.components.machine import detector
+from holdfast.compilers.components.screens import screened
+from holdfast.lang import ops
+from holdfast.lang.app import App
+from holdfast.lang.check import check
+from holdfast.lang.condition import Checked
+from holdfast.lang.parse import parse
+from holdfast.model.event import Event, Notification, Transition
+from holdfast.model.instant import NEVER
+from holdfast.model.qos import TIMELY
+from support import columnar, correlated, fused, histories, naive
+
+Definition = str | App | Checked
+Twin = Callable[[Any, Sequence[Event]], Any]
+Heard = Callable[[Any, Sequence[Event], Sequence[Notification]], Any]
+
+
+def as_told(definition: Definition, events: Sequence[Event], told: Sequence[Notification]) -> list[Any]:
+    """What notifications say: for each subscription in the order in which they came."""
+    rows = [(n.subscription, n.scope, n.status, n.since, n.event.order) for n in told]
+    return sorted(rows, key=lambda row: row[0])
+
+
+@dataclass(frozen=True, repr=False)
+class Listed:
+    """A kind of machine, with what the laws need to try it.
+
+    ``definitions`` are of one family, ``histories`` lists of events in the order in which they arrive.
+    ``order`` sorts transitions by what is not promised of their order: by nothing if all of it is.
+    ``twin`` says slowly and obviously what is to be heard of a history, and ``heard`` what notifications say
+    of that.  ``tuned`` are constants that decide which of several ways is taken, by their full names, each
+    with the values to be tried.
+    """
+
+    name: str
+    family: str
+    definitions: st.SearchStrategy[Any]
+    histories: st.SearchStrategy[list[Event]]
+    order: Callable[[Transition], Any]
+    twin: Twin | None = None
+    heard: Heard = as_told
+    tuned: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(self.name)  # hypothesis would print all fields
+
+
+def checked(definition: Definition) -> Checked:
+    """The definition, as compilers want it."""
+    if isinstance(definition, str):
+        return _parsed(definition)
+    return check(definition) if isinstance(definition, App) else definition
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> Checked:
+    return check(parse(text))
+
+
+def _many(events: st.SearchStrategy[Event]) -> st.SearchStrategy[list[Event]]:
+    """Histories in which something happens."""
+    return st.lists(events, min_size=8, max_size=18)
+
+
+# --- filters: predicates that often hold, over every scope and every awkward key -----------------------
+
+_tests = st.sampled_from(
+    [
+        ops.Compare(sign, ops.Name(name), ops.Number(bound))
+        for sign, name, bound in product((">", "<"), "an", (0.5, 1))
+    ]
+    + [ops.Name("flag"), ops.Compare("==", ops.Name("k"), ops.Text("x"))]
+)
+_exits = st.one_of(_tests, _tests, _tests, st.sampled_from([ops.Truth(True), ops.Truth(False)]))
+
+
+@st.composite
+def _filters(draw, deliveries):
+    """Filters that share their scopes; sometimes more than a byte has bits."""
+    per, scope, delivery = draw(histories.pers), draw(histories.scopes), draw(deliveries)
+    count = draw(st.sampled_from((1, 2, 3, 3, 9)))
+    some = [
+        ops.Subscribe(f"c{i}", histories.TOPIC.name, draw(_tests), draw(_exits), per, scope, delivery)
+        for i in range(count)
+    ]
+    return App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, *some))
+
+
+_arrivals = st.lists(
+    st.builds(
+        lambda time, source, a, n, k, flag, spot: Event(
+            histories.TOPIC.name,
+            time,
+            source,
+            {"a": a, "b": None, "n": n, "k": k, "flag": flag},
+            0,
+            (spot,) if isinstance(spot, float) else None,
+            spot if isinstance(spot, str) else None,
+        ),
+        st.integers(0, 12),
+        st.sampled_from(("s1", "s1", "é")),
+        st.sampled_from((0.0, 0.0, 1.0, 2.0, 2.0, -0.0, float("inf"), float("nan"), None)),
+        st.sampled_from((0, 0, 1, 2, 2, None)),
+        st.sampled_from(("x", "x", "x", "y", "\x1f", "\x1e0", None)),
+        st.sampled_from((True, True, False, False, None)),
+        st.sampled_from((0.0, 0.0, 3.0, 6.0, 9.0, 10.5, None, "east", "nook", "nowhere")),
+    ),
+    min_size=8,
+    max_size=18,
+).map(lambda some: [replace(event, sequence=i) for i, event in enumerate(some)])
+
+
+def _bit_by_bit(app, events):
+    """What the papers say; ordered filters take events in order of time."""
+    rows = []
+    for one in app.statements:
+        if isinstance(one, ops.Subscribe):
+            taken = events if one.delivery.wait is None else naive.in_order(events)
+            for status, at, since, event in naive.run(one, histories.chain(one.per, one.scope), taken):
+                scope = histories.label(one.per, one.scope, at)
+                rows.append((one.name, scope, status, since, event.order))
+    return rows
+
+
+# --- components ----------------------------------------------------------------------------------------
+
+
+@st.composite
+def _components(draw):
+    """One or two components, perhaps with others above them."""
+    first, second = draw(fused.definitions()), draw(st.none() | fused.definitions())
+    delivery = draw(st.sampled_from(("", "", "  ordered 1 s\n", "  ordered 1 s late apply\n")))
+    if second is not None:
+        first += second.removeprefix(fused.TOPICS).replace("First", "Third").replace("Second", "Fourth")
+    return re.sub(r"(\n  exit [^\n]*\n(?:  tick 1 s\n)?)", rf"\1{delivery}", first)
+
+
+def _is_planned(text):
+    return not isinstance(screened(checked(text).components[0]), str)
+
+
+def _instant_after_instant(text, events):
+    """What the machine says that evaluates one instant after another."""
+    made = checked(text)
+    it = replace(detector(made.components, made.topics), plans=())
+    state = it.initial()
+    for event in (event for event in events if event.topic in it.topics):
+        state, _ = it.react(state, event)
+    _, said = it.advance(state, NEVER)
+    return [("First", t.scope, t.status, t.since, t.event.order) for t in said]
+
+
+_COLUMNS = {"holdfast.machines.detector.detector.FEW": (0, 64)}
+_WINDOW = """state {name}
+  A = {function} T over {width} s each location
+  enter A.value {enter}
+  exit A.value {leave}
+"""
+_WORDS = re.compile(_WINDOW.format(name="(.*)", function="(.*)", width="(.)", enter="(.*)", leave="(.*)"))
+_bounds = st.sampled_from([f"{sign} {bound}" for sign in "><" for bound in (0.0, 0.5, 1.0, 2.0)])
+_windows = st.lists(
+    st.tuples(st.sampled_from(sorted(fused.FUNCTION)), st.integers(0, 6), _bounds, _bounds),
+    min_size=1,
+    max_size=3,
+).map(
+    lambda some: (
+        "topic T (value float)\n"
+        + "".join(
+            _WINDOW.format(name=f"S{i}", function=function, width=width, enter=enter, leave=leave)
+            for i, (function, width, enter, leave) in enumerate(some)
+        )
+    )
+)
+_in_places = st.dictionaries(
+    st.tuples(st.integers(0, 24), st.sampled_from("ab")),
+    st.sampled_from((-1.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, None)),
+    min_size=8,
+    max_size=18,
+).map(
+    lambda found: [
+        Event("T", time * fused.SECOND // 2, "s", {"value": value}, i, None, place)
+        for i, ((time, place), value) in enumerate(sorted(found.items()))
+    ]
+)
+
+
+def _rolling(text, events):
+    """What a plain rolling computation says."""
+    rows = [(event.time, event.place, event.attributes["value"]) for event in events]
+    return [
+        (name, *row)
+        for name, function, width, enter, leave in _WORDS.findall(text)
+        for row in fused.rolling(rows, function, int(width) * fused.SECOND, _than(enter), _than(leave))
+    ]
+
+
+def _than(words):
+    sign, bound = words.split()
+    return lambda value: {">": gt, "<": lt}[sign](value, float(bound))
+
+
+def _moments(text, events, told):
+    """What a rolling computation can know of notifications."""
+    rows = [(n.subscription, n.scope, n.status, n.event.time) for n in told]
+    return sorted(rows, key=lambda row: row[0])
+
+
+# --- correlations --------------------------------------------------------------------------------------
+
+_WAITING = ("ordered 2 s", "ordered 2 s late apply")
+
+
+@st.composite
+def _correlations(draw, deliveries):
+    """Correlations that share a machine, or do not."""
+    delivery = draw(st.sampled_from(deliveries))
+    some = draw(st.lists(correlated.correlations(deliveries=(delivery,)), min_size=1, max_size=4))
+    text = correlated.TOPICS + "\n".join(f"correlate C{i} {one}" for i, one in enumerate(some))
+    return text.replace("within 3 s", draw(st.sampled_from(("within 2 s", "within 3 s"))))
+
+
+_agreeing = st.lists(
+    st.builds(
+        lambda topic, time, source, value, gusts, at: Event(
+            topic,
+            time * correlated.SECOND // 2,
+            source,
+            {"speed": value, "gusts": gusts} if topic == "W" else {"value": value},
+            0,
+            at,
+        ),
+        st.sampled_from("TUW"),
+        st.integers(0, 10),
+        st.sampled_from(correlated.SENSORS),
+        st.sampled_from((1.0, 1.0, 1.0, 1.0, 1.5, 2.0, -1.0, float("nan"))),
+        st.sampled_from((1, 1, 1, 2, 3, None)),
+        st.sampled_from(((1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (0.0, 1.5), (2.0,), (3.0, 3.0), None)),
+    ),
+    min_size=12,
+    max_size=20,
+    unique_by=lambda event: (event.topic, event.time, event.source),
+).map(
+    lambda some: sorted(
+        (replace(event, sequence=i) for i, event in enumerate(some)), key=lambda event: event.order
+    )
+)
+_PAIRS = {"holdfast.machines.correlation.machine.FEW": (0, 2, 16)}
+
+
+# --- the table -----------------------------------------------------------------------------------------
+
+
+def condition_by_condition(told: Transition) -> Any:
+    """Only conditions may be told in any order."""
+    return told.condition
+
+
+def late_ones_first(told: Transition) -> Any:
+    """All of the order is promised, but for that of late events."""
+    return (0, told.condition, repr(told.event)) if told.status == "late" else (1,)
+
+
+def in_any_order(told: Transition) -> Any:
+    """None of the order is promised."""
+    return (told.condition, told.status, told.event.topic, told.event.order, repr(told.event))
+
+
+MACHINES = (
+    Listed("filters", "filters", _filters(st.just(TIMELY)), _arrivals, condition_by_condition, _bit_by_bit),
+    Listed(
+        "ordered filters",
+        "filters",
+        _filters(histories.ordered),
+        _arrivals,
+        condition_by_condition,
+        _bit_by_bit,
+    ),
+    Listed("components", "components", _components(), _many(fused.events), late_ones_first),
+    Listed("windows", "components", _windows, _in_places, late_ones_first, _rolling, _moments, _COLUMNS),
+    Listed(
+        "components in columns",
+        "components",
+        columnar.definitions().filter(_is_planned),
+        _many(columnar.events),
+        late_ones_first,
+        _instant_after_instant,
+        tuned={"holdfast.machines.detector.detector.FEW": (0,)},
+    ),
+    Listed(
+        "correlations",
+        "correlations",
+        _correlations(("",)),
+        _agreeing,
+        in_any_order,
+        correlated.expected,
+        correlated.heard,
+        _PAIRS,
+    ),
+    Listed(
+        "ordered correlations",
+        "correlations",
+        _correlations(_WAITING),
+        _agreeing,
+        in_any_order,
+        correlated.expected,
+        correlated.heard,
+        _PAIRS,
+    ),
+)

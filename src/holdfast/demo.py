@@ -23,7 +23,7 @@ from .model.batch import TIME, concatenate, times
 from .model.event import Notification
 from .model.instant import DAY, HOUR, MINUTE, Instant, parse_instant
 from .runtimes.local.engine import Engine
-from .runtimes.spark.ledger import standing
+from .runtimes.spark.live.ledger import standing
 
 DEFINITION = """\
 topic Climate (temperature float °C, co2 float ppm)
@@ -132,7 +132,7 @@ def run(seed: int = SEED) -> Day:
 
 def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
     """Let the day arrive as files in a folder, while a live query on Spark reads them."""
-    from .runtimes.spark.stream import live, started
+    from .runtimes.spark.live.query import live, started
 
     inbox, said = folder / "inbox", []
     inbox.mkdir()

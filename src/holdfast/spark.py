@@ -4,14 +4,14 @@ History: ``replay`` of a DataFrame, ``replay_files``.  Live: ``stream`` of a str
 ``live`` with ``run`` or ``started`` over folders, as ``holdfast run`` has it.
 """
 
-from .runtimes.spark.datasource import HoldfastSource
-from .runtimes.spark.flow import stream
-from .runtimes.spark.frame import replay
-from .runtimes.spark.replay import Replay
-from .runtimes.spark.replay import replay as replay_files
+from .runtimes.spark.frames.datasource import HoldfastSource
+from .runtimes.spark.frames.replay import replay
+from .runtimes.spark.frames.stream import stream
+from .runtimes.spark.history.replay import Replay
+from .runtimes.spark.history.replay import replay as replay_files
+from .runtimes.spark.live.query import Live, Query, live, run, started
+from .runtimes.spark.live.status import status
 from .runtimes.spark.session import session
-from .runtimes.spark.status import status
-from .runtimes.spark.stream import Live, Query, live, run, started
 
 __all__ = [
     "HoldfastSource",

@@ -16,10 +16,11 @@ from holdfast.files.reading import Reading
 from support.correlated import definitions, expected, heard, histories
 from support.runtimes import written
 
-source = pytest.importorskip("holdfast.runtimes.spark.source")
-shard = pytest.importorskip("holdfast.runtimes.spark.shard")
-replay = pytest.importorskip("holdfast.runtimes.spark.replay")
-notice = pytest.importorskip("holdfast.runtimes.spark.notice")
+source = pytest.importorskip("holdfast.runtimes.spark.history.reader")
+shard = pytest.importorskip("holdfast.runtimes.spark.history.shard")
+plan = pytest.importorskip("holdfast.runtimes.spark.plan")
+replay = pytest.importorskip("holdfast.runtimes.spark.history.replay")
+notice = pytest.importorskip("holdfast.runtimes.spark.table")
 lives = pytest.importorskip("support.live")
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 50) // 10)
@@ -29,10 +30,10 @@ few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 50) // 10
 @given(definitions(), histories, st.randoms(use_true_random=False))
 def test_readers_and_shards_of_history_tell_what_trying_every_combination_finds(text, events, chance):
     checked = check(parse(text))
-    work, reading = shard.Work.on_history(checked), Reading(checked.topics)
+    work, reading = plan.Work.on_history(checked), Reading(checked.topics)
     with written(checked, events) as files:
         job = source.Job(work, reading, tuple(replay.tasks(files, reading, 1)), shards=3)
-        rows = [row for i, task in enumerate(job.tasks) for row in source.run(job, task, i)]
+        rows = [row for i in range(len(job.tasks)) for row in source.run(job, i)]
     chance.shuffle(rows)
     by_shard = {}
     for row in rows:

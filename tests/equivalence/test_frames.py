@@ -45,8 +45,8 @@ def frame_of(events: Sequence[Event], seed: int = 0, *, numbered: bool = True):
 
 def notified(app: App, frame, **options):
     """The notifications of a frame, in order."""
-    from holdfast.runtimes.spark.frame import replay
-    from holdfast.runtimes.spark.notice import from_table
+    from holdfast.runtimes.spark.frames.replay import replay
+    from holdfast.runtimes.spark.table import from_table
 
     found = replay(app, frame, **options).toArrow()
     notifications = output(list(from_table(check(app).topics, found)))
@@ -87,13 +87,14 @@ filter Big   on Reading where n > 2
 @settings(max_examples=max(1, EXAMPLES // 3))
 @given(events=histories(most=60, latest=3), seed=st.integers(0, 9))
 def test_rows_without_a_sequence_are_numbered_by_what_they_say(events, seed):
-    from holdfast.runtimes.spark.frame import events as rows_of
+    from holdfast.runtimes.spark.frames.rows import events as rows_of
+    from holdfast.runtimes.spark.plan import Work
 
     app = parse(UNNUMBERED)
     first, again = (frame_of(events, s, numbered=False) for s in (seed, seed + 1))
     found = visible(notified(app, first, span=None))
     assert found == visible(notified(app, again, span=1))
-    seen = rows_of(check(app), first).collect()
+    seen = rows_of(Work(check(app)), first).collect()
     numbered = [
         Event(
             "Reading",
@@ -142,10 +143,11 @@ filter Peak on Reading where a > 26.9
 
 
 def test_a_long_history_is_collapsed_by_itself_and_says_the_same(tmp_path, monkeypatch):
-    from holdfast.runtimes.spark import collapse, frame
+    from holdfast.runtimes.spark.frames import collapse, replay, rows
+    from holdfast.runtimes.spark.plan import Work
 
     widths = []
-    monkeypatch.setattr(frame, "width", lambda *of: widths.append(collapse.width(*of)) or widths[-1])
+    monkeypatch.setattr(replay, "width", lambda *of: widths.append(collapse.width(*of)) or widths[-1])
     events = [
         Event(
             "Reading",
@@ -169,12 +171,12 @@ def test_a_long_history_is_collapsed_by_itself_and_says_the_same(tmp_path, monke
     assert len(found) > 60
     assert visible(found) == visible(engine(app, events))
     (width,) = widths
-    rows = frame.events(check(app), history)
-    few = collapse.collapsed(rows, collapse.stretches(check(app).conditions, naming(app)), width)
-    assert few.count() < rows.count() / 4
+    every = rows.events(Work(check(app)), history)
+    few = collapse.collapsed(every, collapse.stretches(check(app).conditions, naming(app)), width)
+    assert few.count() < every.count() / 4
 
 
 def naming(app):
-    from holdfast.runtimes.spark import frame
+    from holdfast.runtimes.spark.frames.rows import naming
 
-    return lambda topic: frame.naming(check(app), topic)
+    return lambda topic: naming(check(app), topic)

@@ -23,7 +23,7 @@ from support.histories import REGIONS, TOPIC, histories, ordered, subscriptions
 from support.live import CRASHES, Crash, Site, Stream, live, site
 from support.runtimes import engine, in_order
 
-ledger = pytest.importorskip("holdfast.runtimes.spark.ledger")
+ledger = pytest.importorskip("holdfast.runtimes.spark.live.ledger")
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 200)
 few = settings(max_examples=max(1, EXAMPLES // 10))

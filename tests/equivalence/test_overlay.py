@@ -18,7 +18,7 @@ from holdfast.protocols.cbps.client import Told, Unknown, Withdraw, advertise, p
 from holdfast.protocols.cbps.event import advertised, to_content
 from holdfast.protocols.cbps.scopes import NOWHERE, contains, either
 from holdfast.runtimes.overlay.conditions import definitions
-from holdfast.runtimes.overlay.memory import Overlay
+from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support.histories import REGIONS, TOPIC, histories, ordered, subscriptions
 from support.overlays import often
 
@@ -200,10 +200,10 @@ def play(world, script):
 
 def assert_replicas_agree(overlay):
     """Every bit that a broker keeps of a scope that publishers reach from there is the subscriber's."""
-    for node in overlay.nodes.values():
-        for run in node.state.watching.all() if node.name.startswith("b") else ():
+    for name, node in overlay.nodes.items():
+        for run in node.state.watching.all() if name.startswith("b") else ():
             watched = overlay.nodes[run.part.bundle.origin].state.watched[run.part]
-            bits = set(watched.condition.machine.bits(watched.state))
+            bits = set(watched.condition.bits(watched.running.state))
             reached = NOWHERE
             for peer in node.state.routing.links:
                 reached = either(reached, run.reach.through(peer))

@@ -12,7 +12,12 @@ from holdfast.lang import ops
 from holdfast.model.event import notification_id
 from support import naive
 from support.histories import REGIONS, TOPIC, chain, histories, label, subscriptions
+from support.overlays import told
 from support.runtimes import RUNTIMES, Runtime
+
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
+few = settings(max_examples=max(1, EXAMPLES // 2))
+fewer = settings(max_examples=max(1, EXAMPLES // 10))
 
 
 @pytest.fixture(params=RUNTIMES)
@@ -30,7 +35,21 @@ def test_random_definitions_over_random_histories(name, subs, events):
     agrees_with_the_naive_twin(RUNTIMES[name], subs, events)
 
 
-@settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 60) // 10)
+@few
+@given(subs=subscriptions(most=3), events=histories())
+def test_random_definitions_over_random_histories_live(subs, events):
+    """The parts of a live query, called as Spark calls them."""
+    live = pytest.importorskip("support.live")
+    agrees_with_the_naive_twin(live.live, subs, events)
+
+
+@few
+@given(subs=subscriptions(most=3), events=histories())
+def test_random_definitions_over_random_histories_on_an_overlay(subs, events):
+    agrees_with_the_naive_twin(told, subs, events)
+
+
+@fewer
 @given(subs=subscriptions(most=3), events=histories(most=60, latest=30))
 def test_random_definitions_over_random_histories_on_spark(subs, events):
     agrees_with_the_naive_twin(RUNTIMES["spark"], subs, events)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InputError, UsageError
-from holdfast.sim.scenario.results import collect
-from holdfast.sim.scenario.study import read_text
+from holdfast.runtimes.sensornet.results import collect
+from holdfast.runtimes.sensornet.study import read_text
+from support.protocols import watched
 from support.runtimes import session
 from support.scenarios import GRID
 
@@ -26,6 +27,16 @@ def test_a_sweep_on_spark_finds_what_it_finds_here():
     study = read_text(SWEPT)
     here, there = collect(study, map), collect(study, sweep)
     assert len(here.runs) == 8
+    assert there.runs == here.runs
+
+
+def test_protocols_on_spark_tell_what_they_tell_here():
+    session()
+    from holdfast.runtimes.spark.sweep import sweep
+
+    study = read_text(watched(more="sweep: {protocol.kind: [direct, dds, cbps]}\n"))
+    here, there = collect(study, map), collect(study, sweep)
+    assert [run.subscriptions[0]["delivered"] > 5 for run in here.runs] == [True] * 3
     assert there.runs == here.runs
 
 

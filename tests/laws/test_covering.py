@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from holdfast.protocols.cbps import states
 from holdfast.protocols.cbps.content import Constraint, Filter, covers, satisfied
 from holdfast.protocols.cbps.database import Item, Table
-from holdfast.protocols.cbps.merging import constraints, merge
 from holdfast.protocols.cbps.states import State, classes, feeds
 from support import naive_match as naive
 
@@ -246,49 +245,3 @@ def test_who_is_in_sight_wants_what_all_want_in_whatever_order_they_came(filters
         stored.insert(item)
     wanted = any(satisfied(filter_, content) for filter_ in filters)
     assert any(satisfied(item.filter, content) for item in stored.active()) is wanted
-
-
-def test_t4_two_overlapping_ranges_merge():
-    low, high = (
-        Filter((Constraint("A", "long", ">", a), Constraint("A", "long", "<", b)))
-        for a, b in ((0, 10), (5, 15))
-    )
-    assert (
-        merge(low, high).box
-        == Filter((Constraint("A", "long", ">", 0), Constraint("A", "long", "<", 15))).box
-    )
-    assert merge(low, Filter((Constraint("A", "long", ">", 10),))) is None
-    assert merge(low, Filter((*high.constraints, Constraint("B", "long", "any")))) is None
-
-
-@st.composite
-def alike(draw):
-    """Two filters that say the same of one attribute and something of the other."""
-    kind = draw(st.sampled_from(["long", "double", "text", "bool"]))
-    same = draw(st.lists(naive.constraints(("x",)), max_size=2))
-    a, b = (draw(st.lists(naive.constraints(("y",), (kind,)), min_size=1, max_size=3)) for _ in range(2))
-    return Filter((*same, *a)), Filter((*same, *b))
-
-
-@given(alike(), naive.contents(("x", "y")))
-def test_what_is_merged_wants_what_one_of_the_two_wants(filters, content):
-    a, b = filters
-    merged = merge(a, b)
-    assume(merged is not None)
-    assert satisfied(merged, content) is (naive.satisfied(a, content) or naive.satisfied(b, content))
-
-
-@given(alike())
-def test_what_differs_in_one_attribute_and_overlaps_there_is_merged(filters):
-    a, b = filters
-    overlap = a.box == b.box or bool(naive.values(a, "y") & naive.values(b, "y"))
-    one_type = len({piece.type for box in (a.box, b.box) for piece in box["y"]}) <= 1
-    assume(one_type)
-    assert (merge(a, b) is not None) is overlap
-
-
-@given(naive.filters())
-def test_the_values_of_a_filter_can_be_written_again_as_constraints(filter_):
-    assume(not filter_.empty)
-    again = Filter(tuple(c for name, values in filter_.box.items() for c in constraints(name, values)))
-    assert again.box == filter_.box

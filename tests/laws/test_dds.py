@@ -6,7 +6,6 @@ Discovery happens in good weather; then the air becomes as bad as drawn.
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,13 +13,23 @@ from hypothesis import strategies as st
 from holdfast.model.instant import MILLISECOND, SECOND
 from holdfast.protocols.dds import message, request
 from holdfast.protocols.dds.deployment import MODES, Reliable, Rotation
-from holdfast.protocols.dds.interest import Interest
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL, partial
 from holdfast.protocols.dds.message import Data
 from holdfast.protocols.dds.registry import Registry
 from holdfast.protocols.dds.topic import Topic
+from holdfast.runtimes.sensornet.case import resolved
+from holdfast.runtimes.sensornet.dds import Dds
+from holdfast.runtimes.sensornet.dds import Motes as OnNodes
+from holdfast.runtimes.sensornet.direct import Direct
+from holdfast.runtimes.sensornet.failure import Kill, Restart
+from holdfast.runtimes.sensornet.nodes import Grid
+from holdfast.runtimes.sensornet.readings import Uniform
+from holdfast.runtimes.sensornet.routing import IdGrid, OnDemand, Static
 from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Failure, Scenario, Subscription
+from holdfast.runtimes.sensornet.scenario import Energy, Publisher, Scenario, Subscriber
+from holdfast.sim.energy import Rest
+from holdfast.sim.mac import Csma
+from holdfast.sim.propagation import UnitDisk
 from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
 
 NODES = ("p", "r", "s", "t")
@@ -216,51 +225,72 @@ def test_a_table_of_subscribers_is_the_same_in_whatever_order_wishes_come(wishes
 
 
 @st.composite
-def scenarios(draw) -> Scenario:
-    """Small grids of any shape, any mode and level, and nodes that die and come back in the middle."""
-    rows, columns = draw(st.integers(1, 4)), draw(st.integers(2, 4))
-    node = st.integers(0, rows * columns - 1)
-    failures = draw(
-        st.lists(
-            st.builds(Failure, st.integers(0, 40 * SECOND), node, st.sampled_from(["kill", "restart"])),
-            max_size=4,
-        )
-    )
-    return Scenario(
-        rows=rows,
-        columns=columns,
-        spacing=20,
-        topics=(Topic(0, "heat", level=draw(st.sampled_from([BEST_EFFORT, partial(0.5), FULL]))),),
-        publishers={"heat": tuple(draw(st.sets(node, min_size=1, max_size=3)))},
-        subscriptions=tuple(
-            Subscription(each, Interest(topic="heat")) for each in draw(st.sets(node, min_size=1, max_size=2))
-        ),
-        table=(draw(node),),
-        mode=draw(st.sampled_from([*MODES, None])),
+def protocols(draw, node) -> Dds | Direct:
+    """Any mode and level, or none."""
+    if draw(st.integers(0, 4)) == 0:
+        return Direct()
+    return Dds(
+        mode=draw(st.sampled_from(MODES)),
+        level=draw(st.sampled_from([BEST_EFFORT, partial(0.5), FULL])),
+        rendezvous=(draw(node),),
         reliable=Reliable(ring=draw(st.integers(1, 20)), retries=draw(st.sampled_from([None, 3]))),
         rotation=Rotation(round=8 * SECOND, reports=7 * SECOND, sign=3 * SECOND, settle=2 * SECOND),
         ifs=draw(st.booleans()),
-        ipi=draw(st.sampled_from([200 * MILLISECOND, SECOND])),
+    )
+
+
+@st.composite
+def scenarios(draw) -> Scenario:
+    """Small grids of any shape, and nodes that die and come back in the middle."""
+    rows, columns = draw(st.integers(1, 4)), draw(st.integers(2, 4))
+    node = st.integers(0, rows * columns - 1)
+    end = 32 * SECOND + draw(st.sampled_from([0, 5 * SECOND]))
+    failure = st.builds(
+        lambda kind, at, node: kind(at, (node,)),
+        st.sampled_from([Kill, Restart]),
+        st.integers(0, end),
+        node,
+    )
+    publisher = Publisher(
+        topic="heat",
+        from_=tuple(draw(st.sets(node, min_size=1, max_size=3))),
+        every=draw(st.sampled_from([200 * MILLISECOND, SECOND])),
+        readings={"value": Uniform()},
+        phase="together",
         start=12 * SECOND,
-        duration=20 * SECOND,
-        drain=draw(st.sampled_from([0, 5 * SECOND])),
-        failures=tuple(failures),
-        routing=draw(st.sampled_from(["static", "id-grid", "on-demand"])),
-        battery_j=draw(st.sampled_from([None, 0.3])),
-        seed=draw(st.integers(0, 1000)),
+        stop=32 * SECOND,
+    )
+    return Scenario(
+        nodes=Grid(rows, columns, 20.0),
+        links=UnitDisk(30.0),
+        mac=Csma(acknowledged=False),
+        routing=draw(st.sampled_from([Static(), IdGrid(), OnDemand()])),
+        energy=Energy(rest=Rest("sleep", "sleep"), battery=draw(st.sampled_from([None, 0.3]))),
+        definition="topic heat (value float)",
+        protocol=draw(protocols(node)),
+        publishers=(publisher,),
+        subscribers=tuple(
+            Subscriber(node=each, to="heat") for each in draw(st.sets(node, min_size=1, max_size=2))
+        ),
+        failures=tuple(draw(st.lists(failure, max_size=4))),
+        duration=end,
     )
 
 
 @FEWER
-@given(scenarios())
-def test_every_expected_delivery_has_a_fate_on_any_grid_whoever_dies(scenario):
+@given(scenarios(), st.integers(0, 1000))
+def test_every_expected_delivery_has_a_fate_on_any_grid_whoever_dies(scenario, seed):
     """issued = taken + refused; expected = delivered + dropped + in flight; nothing comes unexpected."""
-    ran = Run(scenario)
+    case = resolved(scenario)
+    ran = Run(case, seed)
     outcome = ran.finish()
-    assert outcome.conserved
-    assert outcome.delivered + outcome.in_flight <= outcome.expected
+    issued = len(ran.account.published)
+    (row,) = outcome.subscriptions
+    assert row["expected"] == issued * len(scenario.subscribers)
+    assert row["expected"] == row["delivered"] + sum(row["lost"].values()) + row["in_flight"]
+    assert row["unexpected"] == 0
     assert ran.network.totals().conserved()
-    assert len(ran.account.samples) + outcome.overflowed + ran.account.slotted == outcome.issued
-    for sample in ran.account.samples.values():
-        assert set(sample.came) <= set(sample.wanted)
-    assert outcome == Run(replace(scenario)).finish(), "equal scenarios, equal outcomes"
+    if isinstance(ran.family, OnNodes):
+        said = outcome.protocol
+        assert len(ran.family.accepted) + said["overflowed"] + said["slotted"] == said["issued"] == issued
+    assert outcome == Run(case, seed).finish(), "equal scenarios, equal outcomes"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.protocols.fsf.message import Refused
 from holdfast.protocols.fsf.policy import POLICIES
-from holdfast.runtimes.overlay.correlating import Network
+from holdfast.runtimes.overlay.memory.fsf import FsfNetwork
 from support import naive_fsf as naive
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 100))
@@ -18,7 +18,7 @@ EXACT = ("centralized", "naive", "operator-placement", "fsf-exact")
 
 
 def network(world, approach, **options):
-    made = Network(world.links, POLICIES[approach], **options)
+    made = FsfNetwork(world.links, POLICIES[approach], **options)
     for name, (node, attribute, at) in world.sensors.items():
         made.advertise(node, name, attribute, at)
     for name, (node, wanted) in world.subscriptions.items():
@@ -92,7 +92,7 @@ STEPS = (*["subscribe"] * 4, "unsubscribe", "unsubscribe", *["advertise"] * 3, "
 @given(naive.worlds(start=100), st.integers(0, 2**32), st.integers(0, 40), st.sampled_from(EXACT))
 def test_after_any_changes_users_get_what_they_would_have_got_from_the_start(world, seed, count, approach):
     chance = random.Random(seed)
-    made = Network(world.links, POLICIES[approach], seed, overtaking=True)
+    made = FsfNetwork(world.links, POLICIES[approach], seed, overtaking=True)
     there, wanted = set(), {}
     for step in chance.choices(STEPS, k=count) + ["advertise"] * len(world.sensors):
         absent, unwanted = sorted(world.sensors.keys() - there), sorted(world.subscriptions.keys() - wanted)

@@ -496,7 +496,8 @@ def test_slices_with_a_margin_tell_what_the_whole_tells(trial):
 
 @law
 def test_a_survey_says_what_matters_and_what_lies_in_no_scope(trial):
-    """Of a batch what it says of each event; a condition does without what lies in no scope of it."""
+    """Of a batch what it says of each event, of a closed part what is left of it; a condition does without
+    what lies in no scope of it."""
     beyond: dict[int, Any] = {}
     for topic, batch in trial.batches(trial.events).items():
         matters, outside = trial.it.survey(topic, batch)
@@ -504,6 +505,10 @@ def test_a_survey_says_what_matters_and_what_lies_in_no_scope(trial):
         assert matters.tolist() == [one.matters.item() for one in singly]
         assert matters.tolist() == trial.it.matters(topic, batch).tolist()
         assert outside.tolist() == sum(one.outside for one in singly).tolist()
+        closed = trial.it.survey(topic, batch, closed=True)
+        left = trial.it.reduce({topic: batch}, latest=BEGINNING)
+        assert trial.left({topic: batch.filter(pa.array(closed.matters))}) == trial.left(left)
+        assert closed.outside.tolist() == outside.tolist()
         mine = (event for event in trial.events if event.topic == topic)
         beyond |= {id(event): one.outside for event, one in zip(mine, singly, strict=True)}
     _, whole = trial.run([(trial.events, trial.last)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from holdfast.model import event as model
+from holdfast.model.event import STATUSES, Event
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.message import (
     KINDS,
@@ -14,6 +16,7 @@ from holdfast.protocols.cbps.message import (
     Bundle,
     Context,
     ExpressSlip,
+    Handover,
     Interruption,
     Key,
     Notification,
@@ -23,6 +26,7 @@ from holdfast.protocols.cbps.message import (
     Registration,
     Renewal,
     RoutingSlip,
+    Said,
     StateFilter,
     Strategy,
     Subscription,
@@ -98,6 +102,19 @@ bundles = st.builds(
     payloads=few(payloads),
     lease=st.none() | st.integers(0, 2**62),
 )
+events = st.builds(
+    Event,
+    texts,
+    longs,
+    texts,
+    st.dictionaries(names, values | st.none(), max_size=3),
+    longs,
+    st.none() | st.tuples(doubles, doubles),
+    st.none() | texts,
+)
+notifications = st.builds(
+    model.Notification, texts, events, st.sampled_from(STATUSES), st.none() | texts, st.none() | longs
+)
 registrations = st.builds(
     Registration, st.lists(st.sampled_from(KINDS), unique=True).map(tuple), st.booleans(), st.booleans()
 )
@@ -106,9 +123,11 @@ others = (
     | st.builds(Unsubscribe, keys)
     | st.builds(Renewal, few(keys))
     | st.builds(Refusal, keys, texts)
-    | st.builds(Placement, parts, scopes)
+    | st.builds(Placement, parts, scopes, st.integers(0, 2**63 - 1))
     | st.builds(Ask, parts, longs)
     | st.builds(Answer, parts, longs, few(texts))
     | st.builds(Interruption, parts, scopes)
+    | st.builds(Handover, parts, st.none() | st.binary(max_size=40), st.booleans())
+    | st.builds(Said, parts, notifications)
 )
 messages = bundles | registrations | others

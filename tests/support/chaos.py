@@ -16,7 +16,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.runtimes.spark.ledger import standing
+from holdfast.runtimes.spark.live.ledger import standing
 
 WARM = """
 topic Temperature (value float)

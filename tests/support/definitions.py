@@ -10,8 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from holdfast.lang.app import App
-from holdfast.lang.fault import STATEMENTS
-from holdfast.lang.literal import RESERVED_WORDS, is_name
+from holdfast.lang.literal import RESERVED_WORDS, STARTING_WORDS, is_name
 from holdfast.lang.ops import (
     Absolute,
     And,
@@ -44,7 +43,7 @@ from holdfast.model.unit import UNITS
 
 WORDS = ("value", "état", "x1", "_y", "U", "region", "state", "case", "from", "given", "drop", "s", "m", "e5")
 names = st.sampled_from(WORDS) | st.from_regex(r"[a-zA-Zµ_][a-z0-9_]{0,5}", fullmatch=True).filter(is_name)
-labels = names.filter(lambda name: name not in STATEMENTS)
+labels = names.filter(lambda name: name not in STARTING_WORDS)
 units = st.none() | st.sampled_from(sorted(UNITS))
 values = st.integers(-(2**64), 2**64) | st.floats(allow_nan=False, allow_infinity=False)
 numbers = st.builds(Number, values, units)

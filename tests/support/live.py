@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,13 +26,14 @@ from holdfast import App, Event, Notification, check
 from holdfast.files.reading import Reading
 from holdfast.model.batch import from_events
 from holdfast.model.topic import Topic
-from holdfast.runtimes.spark.checkpoint import Checkpoint
-from holdfast.runtimes.spark.feed import FeedReader
-from holdfast.runtimes.spark.ledger import Record
-from holdfast.runtimes.spark.log import Folder
-from holdfast.runtimes.spark.state import ShardProcessor
-from holdfast.runtimes.spark.stepping import machines_of
-from holdfast.runtimes.spark.stream import _LAST, Live, feed_of, prepared
+from holdfast.runtimes.spark.live.checkpoint import Checkpoint
+from holdfast.runtimes.spark.live.feed import FeedReader
+from holdfast.runtimes.spark.live.ledger import Record
+from holdfast.runtimes.spark.live.log import Folder
+from holdfast.runtimes.spark.live.query import _LAST, Live, feed_of, prepared
+from holdfast.runtimes.spark.live.state import ShardProcessor
+from holdfast.runtimes.spark.pack import SCHEMA
+from holdfast.runtimes.spark.plan import Work
 from support.runtimes import in_order, output
 
 CRASHES = ("planned", "read", "sunk", "recorded")
@@ -73,7 +74,7 @@ class Stream:
         plan, self._batches = prepared(live, self.checkpoint, lambda *_: None)
         self.ledger = self._batches.ledger
         self.checkpoint.spark.mkdir(exist_ok=True)
-        self._plan, self._machines = plan, partial(machines_of, plan, live.checked)
+        self._plan, self._work = plan, Work(live.checked, plan.seats)
         feed = feed_of(live, self.checkpoint, plan, self.readers)
         self._source = FeedReader(feed.to_text())
         self.read: list[list[str]] = []
@@ -122,13 +123,11 @@ class Stream:
         after = dict(states)
         stages, shards = self._plan.stages, self._plan.shards
         for stage in range(stages):
-            processor = ShardProcessor(
-                self._machines, self.live.checked.published, stage=stage, stages=stages, shards=shards
-            )
+            work = pickle.loads(pickle.dumps(self._work))
+            processor = ShardProcessor(work, stage, shards)
             rows = self._stage(processor, stage, rows, after)
-        columns = {name: [row[name] for row in rows] for name in ("shard", "kind", "payload")}
-        types = {"shard": pa.int32(), "kind": pa.string(), "payload": pa.binary()}
-        return pa.table({name: pa.array(columns[name], types[name]) for name in columns}), after
+        columns = {field.name: [row[field.name] for row in rows] for field in SCHEMA}
+        return pa.table(columns, SCHEMA), after
 
     def _stage(self, processor: ShardProcessor, stage: int, rows: Iterable, states: dict[str, bytes]) -> list:
         by_shard: dict[int, list] = {}
@@ -229,3 +228,16 @@ def live(app: App, events: Sequence[Event]) -> list[Notification]:
                 here.put(f"{i:04d}-{name}.parquet", topic, [e for e in history[i : i + 4] if e.topic == name])
         stream.run()
     return output(heard)
+
+
+def in_parts(app: App, parts: Sequence[Sequence[Event]], run: Callable[..., None]) -> list[Notification]:
+    """What is heard of events that come in files, a part at a time: ``run(site, app, sink=…, finish=…)`` is
+    a query that reads what is there and ends, started anew for each part."""
+    heard: dict[str, Notification] = {}
+    with site() as here:
+        for number, events in enumerate(parts, 1):
+            for topic in check(app).topics:
+                mine = [event for event in events if event.topic == topic.name]
+                here.put(f"{number}-{topic.name}.parquet", topic, mine)
+            run(here, app, sink=lambda n: heard.setdefault(n.id, n), finish=number == len(parts))
+    return output(list(heard.values()))

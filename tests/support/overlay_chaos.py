@@ -15,6 +15,7 @@ from pathlib import Path
 
 from holdfast.lang.parse import parse
 from holdfast.model.event import Event
+from holdfast.protocols.cbps.bundle import is_losable
 from holdfast.protocols.cbps.client import (
     Client,
     Heard,
@@ -29,15 +30,14 @@ from holdfast.protocols.cbps.client import (
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content
 from holdfast.protocols.cbps.message import KINDS, Bundle, Key, Notification, Registration
-from holdfast.runtimes.overlay.address import Address
-from holdfast.runtimes.overlay.backoff import Backoff
-from holdfast.runtimes.overlay.client import losable
-from holdfast.runtimes.overlay.codec import codec
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.control import Bye, Hello
-from holdfast.runtimes.overlay.frame import PREAMBLE
-from holdfast.runtimes.overlay.identity import Identity
-from holdfast.runtimes.overlay.tcp import Node
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.backoff import Backoff
+from holdfast.runtimes.overlay.connection.identity import Identity
+from holdfast.runtimes.overlay.tcp import TcpHost
+from holdfast.runtimes.overlay.wire.codec import codec
+from holdfast.runtimes.overlay.wire.control import Bye, Hello
+from holdfast.runtimes.overlay.wire.frame import PREAMBLE
 
 QUICK = Backoff(first=10_000, most=200_000)
 
@@ -248,8 +248,8 @@ class Party:
 
     def __init__(self, name: str, broker: BrokerProcess) -> None:
         self.name, self.at = name, broker.name
-        self.node = Node(
-            Identity(name), Client(name, condition), losable=losable, deliver=self.hear, backoff=QUICK
+        self.node = TcpHost(
+            Identity(name), Client(name, condition), losable=is_losable, deliver=self.hear, backoff=QUICK
         )
         self.node.start()
         self.node.call(broker.address)

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from holdfast import App, Engine, Event, Notification, check, parse
 from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Heard, Submit, Withdraw, advertise, publish, subscribe
+from holdfast.protocols.cbps.client import Heard, Submit, Told, Withdraw, advertise, publish, subscribe, watch
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.context import within
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory import Overlay
+from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.runtimes.overlay.conditions import condition, definitions
+from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support import naive_match
+from support.runtimes import in_order, output
 
 often = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 60))
 """How many overlays a test tries: each takes some time."""
@@ -278,3 +282,39 @@ def worlds(draw, most_brokers=6, most_clients=4):
     parents = [draw(st.integers(0, i)) for i in range(brokers - 1)]
     homes = draw(st.lists(st.integers(0, brokers - 1), min_size=2, max_size=most_clients))
     return World(parents, homes, draw(st.none() | st.integers(0, 2**16)), draw(st.booleans()))
+
+
+# --- conditions --------------------------------------------------------------------------------------
+
+
+def told(app: App, events: Sequence[Event]) -> list[Notification]:
+    """A replay on a line of three brokers: a publisher for each source and a subscriber for each condition,
+    so that only what a condition needs reaches it."""
+    overlay, topics = Overlay(), check(app).topics
+    for i in range(3):
+        overlay.broker(f"b{i}", to=[f"b{i - 1}"] if i else [])
+    subscribers = definitions(app)
+    for i, (name, text) in enumerate(subscribers.items()):
+        overlay.client(name, f"b{i % 3}")
+        overlay.ask(name, watch(name, text))
+    for event in in_order(events):
+        publisher = f"of {event.source}"
+        if publisher not in overlay.nodes:
+            overlay.client(publisher, f"b{len(overlay.nodes) % 3}")
+            for topic in topics:
+                overlay.ask(publisher, advertise(topic.name, advertised(topic, source=event.source)))
+        overlay.settle()
+        overlay.ask(publisher, publish(to_content(event)))
+    overlay.settle()
+    heard = [what for name in subscribers for what in overlay.take(name)]
+    return output([what.notification for what in heard if isinstance(what, Told)])
+
+
+def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
+    """What an engine says of each condition that is alone in it, as far as the last event."""
+    found: list[Notification] = []
+    for name, text in definitions(app).items():
+        engine, topics = Engine(text), {topic.name for topic in check(parse(text)).topics}
+        said = (n for e in in_order(events) if e.topic in topics for n in engine.push(e))
+        found += [n for n in said if n.subscription == name]
+    return output(found)

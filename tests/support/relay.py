@@ -19,11 +19,11 @@ from holdfast.model.protocol import (
     Undelivered,
 )
 from holdfast.protocols.cbps.message import Bundle, Key, Notification
-from holdfast.runtimes.overlay.address import Address
-from holdfast.runtimes.overlay.backoff import Backoff
-from holdfast.runtimes.overlay.identity import Identity
-from holdfast.runtimes.overlay.limits import Limits
-from holdfast.runtimes.overlay.tcp import Node
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.backoff import Backoff
+from holdfast.runtimes.overlay.connection.identity import Identity
+from holdfast.runtimes.overlay.connection.limits import Limits
+from holdfast.runtimes.overlay.tcp import TcpHost
 
 ANYWHERE = Address("127.0.0.1", 0)
 QUICK = Backoff(first=1_000, most=20_000)
@@ -106,7 +106,7 @@ async def eventually(condition):
 @asynccontextmanager
 async def node(name, *, role="client", machine=None, limits=None, losable=lambda message: True, **identity):
     heard = Heard()
-    it = Node(
+    it = TcpHost(
         Identity(name, role, **identity),
         machine or Relay(),
         limits=limits or Limits(),

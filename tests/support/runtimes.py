@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise, product
 from pathlib import Path
 
 import pyarrow as pa
@@ -58,20 +59,22 @@ def replay(app: App, events: Sequence[Event]) -> list[Notification]:
 
 @contextmanager
 def written(checked: Checked, events: Sequence[Event]) -> Iterator[list[InputFile]]:
-    """The events as Parquet files that overlap."""
+    """The events as Parquet files: some overlap, some follow one another."""
+    times = sorted(event.time for event in events) or [0]
+    bounds = [times[0] - 1, times[len(times) // 2], times[-1]]
     with tempfile.TemporaryDirectory() as folder:
-        for topic in checked.topics:
-            mine = [event for event in events if event.topic == topic.name]
+        for topic, (half, (low, high)) in product(checked.topics, enumerate(pairwise(bounds))):
+            mine = [event for event in events if event.topic == topic.name and low < event.time <= high]
             for i in range(2):
                 table = pa.Table.from_batches([from_events(topic, mine[i::2])])
                 table = table.append_column("topic", pa.array([topic.name] * len(table), pa.string()))
-                pq.write_table(table, Path(folder) / f"{topic.name}-{i}.parquet", row_group_size=4)
+                pq.write_table(table, Path(folder) / f"{topic.name}-{half}{i}.parquet", row_group_size=4)
         yield find([folder], [topic.name for topic in checked.topics])
 
 
 def spark(app: App, events: Sequence[Event]) -> list[Notification]:
     """The same files, on Spark."""
-    from holdfast.runtimes.spark.replay import Replay as SparkReplay
+    from holdfast.runtimes.spark.history.replay import Replay as SparkReplay
 
     checked = check(app)
     with written(checked, events) as files:

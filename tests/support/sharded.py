@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from holdfast import App, DefinitionError, Event, Notification, check, parse
 from holdfast.files.reading import Reading
-from holdfast.runtimes.spark.notice import from_table, schema_of
-from holdfast.runtimes.spark.replay import _require_success, tasks
-from holdfast.runtimes.spark.shard import Work, finished, staged
-from holdfast.runtimes.spark.source import Job, run
+from holdfast.runtimes.spark.history.reader import Job, run
+from holdfast.runtimes.spark.history.replay import _require_success, tasks
+from holdfast.runtimes.spark.history.shard import Work, finished, staged
+from holdfast.runtimes.spark.table import from_table, schema_of
 from support.fused import KEYS, TOPICS, predicates, queries
 from support.runtimes import output, written
 
@@ -25,7 +25,7 @@ def sharded(app: App, events: Sequence[Event], shards: int = 3) -> list[Notifica
     with written(checked, events) as files:
         reading = Reading(checked.topics)
         job = Job(Work.on_history(checked), reading, tuple(tasks(files, reading, cores=1)), shards)
-        rows = [row for i, task in enumerate(job.tasks) for row in run(job, task, i)]
+        rows = [row for i in range(len(job.tasks)) for row in run(job, i)]
     return output(list(from_table(job.work.published, met(job.work, rows, shards))))
 
 

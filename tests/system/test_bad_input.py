@@ -496,3 +496,25 @@ def test_a_real_process_says_the_same_as_main(place: Path, holdfast: Any) -> Non
     bad = subprocess.run([HOLDFAST, "check", "nowhere.hf"], capture_output=True, text=True, timeout=PATIENCE)
     assert (bad.returncode, bad.stdout) == (2, "")
     assert "nowhere.hf" in bad.stderr
+
+
+# --- what is only doubtful ---------------------------------------------------------------------------
+
+
+def test_local_times_that_clocks_show_twice_or_never_are_warned_of(place: Path, holdfast: Any) -> None:
+    rows = ["2026-03-29 02:30:00,s1,26", "2026-10-25 02:10:00,s1,21", "2026-10-25 02:20:00,s1,26"]
+    (place / "local.csv").write_text("time,source,value\n" + "\n".join(rows) + "\n")
+    ran = holdfast("replay", "app.hf", "-i", "local.csv", "--zone", "Europe/Berlin")
+    assert ran.status == 0
+    assert "warning: 2 rows of a local time that clocks show twice" in ran.err
+    assert "and 1 of one that they never show" in ran.err
+    assert "warning" not in holdfast("replay", "app.hf", "-i", "local.csv").err
+
+
+@pytest.mark.parametrize("name", ["x.xlsx", "x.jsonl.gz", "x.txt"])
+def test_an_output_of_an_unknown_kind_is_refused(place: Path, holdfast: Any, name: str) -> None:
+    ran = holdfast("replay", "app.hf", "-i", "good.csv", "-o", name)
+    one_screen(ran, 2, name, Path(name).suffix, "--format")
+    untouched(place)
+    assert holdfast("replay", "app.hf", "-i", "good.csv", "-o", name, "--format", "csv").status == 0
+    assert (place / name).read_text().startswith("id,")

@@ -20,7 +20,7 @@ from holdfast.model.instant import from_datetime
 from support.chaos import PATIENCE
 from support.runtimes import session
 
-replay = pytest.importorskip("holdfast.runtimes.spark.replay")
+replay = pytest.importorskip("holdfast.runtimes.spark.history.replay")
 
 DISTRICTS = """
 topic Traffic (avg_speed float, vehicle_count float, district text)

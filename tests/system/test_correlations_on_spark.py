@@ -18,7 +18,7 @@ from holdfast.lang.parse import parse
 from support.correlated import definitions, expected, heard, histories
 from support.runtimes import RUNTIMES, session
 
-pytest.importorskip("holdfast.runtimes.spark.replay")
+pytest.importorskip("holdfast.runtimes.spark.history.replay")
 
 STORM = """
 topic Weather (ambient_temp float, humidity float, wind_speed float, station text)

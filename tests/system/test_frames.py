@@ -9,7 +9,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from holdfast import UsageError
-from holdfast.runtimes.spark.frame import events, replay
+from holdfast.runtimes.spark.frames.replay import replay
+from holdfast.runtimes.spark.frames.rows import events
+from holdfast.runtimes.spark.plan import Work
 from support.runtimes import session
 
 WARM = """
@@ -165,7 +167,7 @@ def test_a_stream_is_not_history_but_its_rows_can_be_laid_out():
         replay(WARM, stream)
     from holdfast import check, parse
 
-    rows = events(check(parse(WARM)), stream)
+    rows = events(Work(check(parse(WARM))), stream)
     assert rows.isStreaming
     assert "time" in rows.columns
 

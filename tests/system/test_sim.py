@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from holdfast.runtimes.sensornet.study import label
+from support.protocols import watched
 from support.runtimes import session
 from support.scenarios import GRID
 
@@ -47,7 +49,7 @@ def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_every_example_of_a_network_is_right(path, data):
-    from holdfast.sim.scenario.study import read
+    from holdfast.runtimes.sensornet.study import read
 
     assert read(path).points
 
@@ -125,6 +127,75 @@ def test_spark_says_the_same(holdfast, tmp_path):
     path = tmp_path / "swept.yaml"
     path.write_text(SWEPT)
     assert holdfast("sim", path, "--engine", "spark").out == holdfast("sim", path).out
+
+
+# Subscriptions.
+
+
+def test_the_vineyard_says_what_knowing_of_frost_costs(holdfast, tmp_path):
+    """The example with its definition: the same is told by all protocols, at very different cost."""
+    out = tmp_path / "out"
+    ran = holdfast("sim", ROOT / "examples" / "networks" / "vineyard.yaml", "--json", "--out", out)
+    assert ran.status == 0, ran.err
+    found = json.loads(ran.out)
+    told = {
+        label(point["settings"]["protocol"]): point["subscriptions"]["Frost"] for point in found["points"]
+    }
+    assert {name: each["delivered"]["mean"] for name, each in told.items()} == dict.fromkeys(told, 33)
+    assert all(each["expected"]["mean"] == 33 and each["unexpected"]["mean"] == 0 for each in told.values())
+    joules = {name: each["energy_mj"]["mean"] for name, each in told.items()}
+    assert joules["dds mode=HyTDDS"] < joules["cbps"] / 3 < joules["direct"] / 15
+    messages = {name: each["messages"]["mean"] for name, each in told.items()}
+    assert messages["dds mode=HyTDDS"] < messages["cbps"] < messages["direct"]
+    assert "protocol" not in found["runs"][0]
+    assert found["runs"][2]["protocol"]["brokers"] == 25
+    rows = pq.read_table(out / "subscriptions.parquet").to_pylist()
+    assert [row["subscription"] for row in rows] == ["Frost"] * 3
+    assert "### Subscriptions" in (out / "report.md").read_text()
+
+
+def test_a_definition_in_the_scenario_is_run_and_told(holdfast, tmp_path):
+    path = tmp_path / "warm.yaml"
+    path.write_text(watched("{kind: cbps}", more="seeds: 2\n"))
+    ran = holdfast("sim", path)
+    assert ran.status == 0, ran.err
+    heading, row = ran.out.splitlines()[-2:]
+    assert heading.split() == [
+        "subscription",
+        "to",
+        "be",
+        "told",
+        "told",
+        "lost",
+        "wrong",
+        "delay",
+        "(ms)",
+        "messages",
+        "energy",
+        "(mJ)",
+    ]
+    assert row.split()[0] == "Warm"
+    assert " 0 ± 0 " in row, "nothing is lost"
+
+
+def test_readings_come_from_a_file_beside_the_scenario(holdfast, tmp_path):
+    minutes = [
+        f"2024-05-01T08:{i:02}:00Z,{room},{0.2 + 0.6 * (i % 5 > 2)}" for i in range(9) for room in "abc"
+    ]
+    (tmp_path / "rooms.csv").write_text("\n".join(["ts,room,co2", *minutes]) + "\n")
+    path = tmp_path / "warm.yaml"
+    recorded = "recorded: {file: rooms.csv, map: {time: ts, source: room, value: co2}}"
+    path.write_text(
+        watched("{kind: dds}")
+        .replace("readings: {value: {kind: uniform}}", recorded)
+        .replace("every: 2 s", "every: 1 min\n    phase: together")
+        .replace("stop: 80 s", "stop: 10 min")
+        .replace("duration: 90 s", "duration: 10 min")
+    )
+    ran = holdfast("sim", path, "--json")
+    assert ran.status == 0, ran.err
+    (row,) = json.loads(ran.out)["runs"][0]["subscriptions"]
+    assert (row["readings"], row["expected"], row["delivered"]) == (30, 9, 9)
 
 
 # Mistakes.

@@ -108,7 +108,7 @@ def readings(tmp_path: Path) -> Path:
 def test_few_notifications_come_from_the_driver_and_many_from_the_executors(
     readings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from holdfast.runtimes.spark import replay
+    from holdfast.runtimes.spark.history import replay
 
     local = list(holdfast.replay(WARM, readings))
     assert len(local) > 300
@@ -121,7 +121,7 @@ def test_few_notifications_come_from_the_driver_and_many_from_the_executors(
 
 
 def test_a_dataframe_is_written_by_the_executors(readings: Path) -> None:
-    from holdfast.runtimes.spark import replay
+    from holdfast.runtimes.spark.history import replay
 
     found = replay.replay(WARM, readings, spark=session())
     found.dataframe.write.parquet(str(readings / "out"))
@@ -132,7 +132,7 @@ def test_a_dataframe_is_written_by_the_executors(readings: Path) -> None:
 
 
 def test_a_dataframe_of_damaged_files_is_an_error(readings: Path) -> None:
-    from holdfast.runtimes.spark import replay
+    from holdfast.runtimes.spark.history import replay
 
     whole = (readings / "1.parquet").read_bytes()
     found = replay.replay(WARM, readings, spark=session())

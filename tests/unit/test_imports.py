@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -45,7 +46,14 @@ FREE = {
     "lab/__init__",
 }  # what is at the top and imports anything
 KERNELS_BUILD_ON = {"numpy", "numba"}
-SPARK_LIVES_IN = ("compilers/spark.py", "runtimes/spark/", "runtimes/spark.py", "lab/")
+SPARK_LIVES_IN = ("runtimes/spark/", "runtimes/spark.py", "lab/")
+
+CIRCLES = [
+    {"lab.benchmarks.components", "lab.benchmarks.components_spark"},
+    {"lang.app", "lang.check", "lang.expr", "lang.parse"},
+    {"lang.component.show", "lang.component.table", "lang.correlation.show", "lang.show"},
+]
+"""Modules that need one another, also by imports inside functions.  To be broken up; none may be added."""
 
 HEAVY = {"pyspark", "numba", "pandas", "matplotlib", "shapely", "polars", "duckdb"}
 SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
@@ -140,9 +148,99 @@ def test_imports_follow_the_table():
     assert not found, "imports against the table:\n" + "\n".join(found)
 
 
+# --- circles ---------------------------------------------------------------------------------------
+
+
+class _AtWork(ast.NodeTransformer):
+    """A module without the imports that only a type checker makes."""
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        match node.test:
+            case ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"):
+                return ast.If(node.test, [ast.Pass()], node.orelse)
+        return self.generic_visit(node)
+
+
+def circles(sources: dict[str, str]) -> list[set[str]]:
+    """The largest sets of modules of which each leads to each by imports, at the top or inside functions.
+
+    A name that a package's ``__init__`` passes on is an import of that ``__init__``; to import a module
+    inside a package is not.
+    """
+    packages = {
+        ".".join(path.removesuffix(".py").split("/")).removesuffix("__init__").strip("."): path
+        for path in sources
+    }
+    known = {name: reached(packages, path, sources[path]) - {name} for name, path in packages.items()}
+    leads_to = {name: closure(known, name) for name in known}
+    found = {frozenset(other for other in leads_to[name] if name in leads_to[other]) for name in known}
+    return sorted((set(circle) for circle in found if circle), key=sorted)
+
+
+def reached(packages: Iterable[str], path: str, code: str) -> set[str]:
+    """The modules of ours that a module imports."""
+    package = PACKAGES["lab/" if path.startswith("lab/") else ""][0]
+    inside = ".".join([package, *path.removeprefix("lab/").split("/")[:-1]])
+    found = set()
+    for imported in imports(ast.unparse(_AtWork().visit(ast.parse(code))), inside):
+        top, *parts = imported.name.split(".")
+        own = {"holdfast": [], "holdfast_lab": ["lab"]}.get(top)
+        if own is not None:
+            whole = own + parts
+            names = (".".join(whole[:size]) for size in range(len(whole), -1, -1))
+            found.add(next(name for name in names if name in packages))
+    return found
+
+
+def closure(known: dict[str, set[str]], start: str) -> set[str]:
+    """What a module leads to, step by step."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = known[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def test_modules_do_not_need_one_another_in_a_circle():
+    assert circles(modules()) == CIRCLES
+
+
+@pytest.mark.parametrize(
+    ("sources", "found"),
+    [
+        ({"a.py": "from . import b", "b.py": "def f():\n    from .a import x"}, [{"a", "b"}]),
+        ({"a.py": "import holdfast.b", "b.py": "from .c import x", "c.py": "from holdfast.a import y"},
+         [{"a", "b", "c"}]),
+        ({"a.py": "from .b import x", "b.py": "if TYPE_CHECKING:\n    from .a import A"}, []),
+        ({"p/__init__.py": "from .a import x", "p/a.py": "from .b import y", "p/b.py": ""}, []),
+        ({"p/__init__.py": "from .a import x", "p/a.py": "from .b import y", "p/b.py": "from . import x"},
+         [{"p", "p.a", "p.b"}]),
+        ({"lab/a.py": "from .b import x", "lab/b.py": "import_module('holdfast_lab.a')", "a.py": ""},
+         [{"lab.a", "lab.b"}]),
+        ({"a.py": "from . import b, d", "b.py": "from . import a", "c.py": "from . import a", "d.py": ""},
+         [{"a", "b"}]),
+    ],
+)  # fmt: skip
+def test_the_check_of_circles_finds(sources, found):
+    assert circles({"__init__.py": "", "lab/__init__.py": "", **sources}) == found
+
+
+# --- names and weight ------------------------------------------------------------------------------
+
+
 def test_module_names_say_what_is_inside():
     vague = [path for path in modules() if SAYS_NOTHING & set(path.removesuffix(".py").split("/"))]
     assert not vague, f"name these after what they hold: {listed(vague)}"
+
+
+def test_spark_knows_no_kind_of_condition_by_name():
+    """It schedules operators; what they are is below it."""
+    kinds = re.compile("component|correlat", re.IGNORECASE)
+    found = [path for path, code in modules().items() if path.startswith("runtimes/spark/")]
+    assert len(found) > 20
+    assert [path for path in found if kinds.search(path + modules()[path])] == []
 
 
 def test_importing_holdfast_is_light():
@@ -200,7 +298,7 @@ def test_the_check_finds(path, code, imported):
         ("model/event.py", "from .topic import Topic\nfrom ..errors import UsageError\nimport pyarrow"),
         ("lang/check.py", "from . import ops\nfrom ..model.topic import Topic\nfrom .. import errors"),
         ("kernels/toggle.py", "import math, numpy as np\nfrom numba import njit\nfrom .match import match"),
-        ("compilers/spark.py", "from pyspark.sql import Column\nfrom ..lang import ops"),
+        ("runtimes/spark/frames/rows.py", "from pyspark.sql import Column\nfrom ....lang import ops"),
         (
             "runtimes/local/engine.py",
             "from .late import Late\nfrom ...lang import ops\nfrom ...files import read",
@@ -232,3 +330,15 @@ def test_only_the_labs_wheel_holds_the_lab(project, package, inside):
 def test_a_folder_outside_the_table_is_found():
     (message,) = violations("plumbing/pipe.py", "")
     assert "'plumbing' is not in the table" in message
+
+
+def test_runtimes_know_operators_and_no_kind_of_condition():
+    """A runtime is only a way to schedule machines: a new kind of condition changes none of them."""
+    kinds = re.compile(r"component|correlat", re.IGNORECASE)
+    naming = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in sorted((ROOT / "src" / "holdfast" / "runtimes").rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if kinds.search(line)
+    ]
+    assert naming == []

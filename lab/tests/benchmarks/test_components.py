@@ -30,7 +30,7 @@ def test_a_way_that_finds_something_else_is_refused():
 
 
 def test_state_and_memory_do_not_grow_with_history(monkeypatch):
-    monkeypatch.setattr(components, "_kept", lambda events: components.kept(events, components.ROADS))
+    monkeypatch.setattr(components, "apart", lambda function, *given: function(*given))
     state, twice, memory = components.growth(lambda _: None)
     assert state.detail["readings_in_windows"] == 36
     assert 36 * 8 < state.value < 36 * 100

@@ -42,6 +42,6 @@ def test_what_is_remembered_does_not_grow_with_the_history(tmp_path):
 def test_the_whole_benchmark_on_little_data(monkeypatch):
     monkeypatch.setattr(bench, "SCALE", 0.02)
     monkeypatch.setattr(bench, "SUBSCRIPTIONS", (20, 200))
-    rows = bench.run(lambda doing: None)
+    rows = bench.run(lambda _: None)
     assert sum(row.goal is not None for row in rows) == 3
     assert all(row.value > 0 for row in rows)

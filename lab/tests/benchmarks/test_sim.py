@@ -25,7 +25,7 @@ def test_it_is_in_the_table():
 
 
 def test_the_grid_of_the_thesis_delivers_what_its_publishers_send():
-    row = sim.grid(lambda what: None)
+    row = sim.grid(lambda _: None)
     assert row.unit == "s"
     assert row.goal == "≤ 5 s"
     assert row.detail["messages"] == 25
@@ -34,7 +34,7 @@ def test_the_grid_of_the_thesis_delivers_what_its_publishers_send():
 
 
 def test_sizes_and_densities_are_what_they_claim():
-    rows = [*sim.sizes(lambda what: None), *sim.densities(lambda what: None)]
+    rows = [*sim.sizes(lambda _: None), *sim.densities(lambda _: None)]
     assert [row.unit for row in rows] == ["transmissions/s"] * 4 + ["µs"]
     for row in rows[:4]:
         assert 100 < row.detail["transmissions"] < 400
@@ -45,6 +45,6 @@ def test_sizes_and_densities_are_what_they_claim():
 
 def test_both_event_loops_run_the_same_timers():
     pytest.importorskip("simpy")
-    ours, theirs = sim.event_loops(lambda what: None)
+    ours, theirs = sim.event_loops(lambda _: None)
     assert ours.detail["events"] == theirs.detail["events"] == 2_000
     assert theirs.detail["holdfast_is_times_faster"] == pytest.approx(ours.value / theirs.value)

@@ -40,6 +40,6 @@ def test_peers_find_the_same_transitions(name, readings, ours):
 @pytest.mark.soak
 def test_the_whole_benchmark_on_little_data(monkeypatch):
     monkeypatch.setattr(bench, "SCALE", 0.002)
-    rows = bench.run(lambda doing: None)
+    rows = bench.run(lambda _: None)
     assert sum(row.goal is not None for row in rows) == 5
     assert all(row.value > 0 for row in rows)

@@ -13,8 +13,6 @@ import pytest
 from holdfast.errors import InputError
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import BEST_EFFORT
-from holdfast.runtimes.sensornet import setups
-from holdfast.runtimes.sensornet.run import Run
 from holdfast_lab.experiments.data import locate
 from holdfast_lab.experiments.dds import (
     arqos,
@@ -27,16 +25,19 @@ from holdfast_lab.experiments.dds import (
     rtdds_partial,
     rtdds_rate,
     rtdds_rto,
+    setups,
     state_on_mote,
     tinydds_modes,
 )
 from holdfast_lab.experiments.dds.air import CLEAR, NOISY, TINYOS, disturb, path_loss, radio
 from holdfast_lab.experiments.dds.measure import RESTS, Point, energies, measure, nothing
-from holdfast_lab.experiments.dds.report import run
-from holdfast_lab.experiments.dds.study import Study, conduct, one_after_the_other
+from holdfast_lab.experiments.dds.outcome import finish
+from holdfast_lab.experiments.dds.report import Effort, run, studied
+from holdfast_lab.experiments.dds.study import Study
 from holdfast_lab.experiments.registry import load
+from holdfast_lab.experiments.study import in_turn
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "dds.md"
+PAGES = Path(__file__).resolve().parents[3] / "docs" / "experiments"
 MODULES = (
     arqos, eatdds_lifetime, energy_map, ifs, middleware_cost, rtdds_ipi, rtdds_partial, rtdds_rate, rtdds_rto,
     state_on_mote, tinydds_modes,
@@ -57,8 +58,8 @@ def shortened(point: Point, seconds: int) -> Point:
 
 def test_a_node_of_the_grid_hears_its_eight_neighbours_well_and_nobody_else():
     for step in (100 / 6, 100 / 3):
-        scenario = setups.modes("DefTDDS", spacing=step, propagation=path_loss(step), mac=TINYOS)
-        network = Run(scenario).network
+        setup = setups.modes("DefTDDS", spacing=step, propagation=path_loss(step), mac=TINYOS)
+        network = setup.run().network
         around = {8, 9, 10, 15, 17, 22, 23, 24}
         well = {heard.node for heard in network.heard(16) if heard.per_us * 1_280 > -0.01}
         assert well == around
@@ -68,11 +69,10 @@ def test_noise_destroys_the_share_it_is_told_to_and_spares_the_rest():
     """One publisher, one hop to the RN, one to the station: a sample arrives with (1 - share)²."""
 
     def delivered(share: float) -> float:
-        scenario = setups.rtdds_rto(SECOND, 1, duration=600 * SECOND, **radio(setups.SPACING))
-        (topic,) = scenario.topics
-        run = Run(replace(scenario, topics=(replace(topic, level=BEST_EFFORT),)))
+        more = {"level": BEST_EFFORT, "duration": 600 * SECOND, **radio(setups.SPACING)}
+        run = setups.rtdds_rto(SECOND, 1, **more).run()
         run.network.at(0, partial(disturb, run.network, share))
-        return run.finish().pdr
+        return finish(run).pdr
 
     assert delivered(0.0) == 1.0
     assert delivered(0.2) == pytest.approx(0.64, abs=0.04)
@@ -83,7 +83,7 @@ def test_noise_destroys_the_share_it_is_told_to_and_spares_the_rest():
 
 def test_energies_under_both_rest_states_come_from_one_run():
     for rest in RESTS.values():
-        run = Run(setups.modes("HyTDDS", 2 * SECOND, duration=20 * SECOND, rest=rest, **radio(100 / 6)))
+        run = setups.modes("HyTDDS", 2 * SECOND, duration=20 * SECOND, rest=rest, **radio(100 / 6)).run()
         run.finish()
         found = energies(run.network)
         (name,) = (name for name, each in RESTS.items() if each == rest)
@@ -120,23 +120,24 @@ def test_a_study_gives_means_and_deviations_of_the_point_that_is_named():
 def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     points = [shortened(point, 12) for point in rtdds_rto.points(False)[:2]]
+    design = replace(rtdds_rto.EXPERIMENT.run.args[0], points=lambda _: points)
     ran: list[str] = []
 
     def apply(function, cells):
         ran.extend(str(cell) for cell in cells)
         if len(ran) > 3:
             raise KeyboardInterrupt
-        return one_after_the_other(function, cells)
+        return in_turn(function, cells)
 
     with pytest.raises(KeyboardInterrupt):
-        conduct("rtdds-rto", points, 2, nothing, True, quiet, apply)
+        studied(design, True, quiet, Effort(2, apply))
     assert len(ran) == 4
-    resumed = conduct("rtdds-rto", points, 2, nothing, True, quiet, one_after_the_other)
-    assert resumed == conduct("rtdds-rto", points, 2, nothing, False, quiet, one_after_the_other)
+    resumed = studied(design, True, quiet, Effort(2, in_turn))
+    assert resumed == studied(design, False, quiet, Effort(2, in_turn))
     (kept,) = (tmp_path / "holdfast" / "reproduce").iterdir()
     kept.write_text("no JSON", encoding="utf-8")
     with pytest.raises(InputError, match="remove it"):
-        conduct("rtdds-rto", points, 2, nothing, True, quiet, one_after_the_other)
+        studied(design, True, quiet, Effort(2, in_turn))
 
 
 # Claims: by the thesis' own figures they hold, and each can fail.
@@ -160,82 +161,97 @@ def judged(module, value, **more) -> dict[str, bool | None]:
     return {claim.id: claim.holds for claim in claims}
 
 
-def as_the_thesis_says(module):
-    """What it measured, as a function of the point; where it says nothing, anything."""
-    any_number = {
-        "PDR": 1.0, "DMR": 0.0, "EED ms": 100.0, "ReTx/msg": 1.0, "Rd/msg": 0.5, "ReTx": 1, "issued": 100,
-        "delivered": 100, "frames": 100.0, "discovery ms": 10.0, "discovery messages": 50, "NLT s": 100.0,
-        "PPJ": 10.0, "TEC mJ": 1.0, "WE mJ": 1.0,
-        **{f"{part}{rest}": 1.0 for rest in RESTS for part in ("mJ, ", "radio mJ, ", "MCU mJ, ")},
+# What the thesis measured, as a function of the point; where it says nothing, anything.
+
+ANYTHING = {
+    "PDR": 1.0, "DMR": 0.0, "EED ms": 100.0, "ReTx/msg": 1.0, "Rd/msg": 0.5, "ReTx": 1, "issued": 100,
+    "delivered": 100, "frames": 100.0, "discovery ms": 10.0, "discovery messages": 50, "NLT s": 100.0,
+    "PPJ": 10.0, "TEC mJ": 1.0, "WE mJ": 1.0,
+    **{f"{part}{rest}": 1.0 for rest in RESTS for part in ("mJ, ", "radio mJ, ", "MCU mJ, ")},
+}  # fmt: skip
+
+
+def rto(at):
+    return {"ReTx/msg": 3.0 if at["RTO ms"] == 200 else 2.0}
+
+
+def ipi(at):
+    return {"DMR": 0.6 if (at["publishers"], at["IPI s"]) == (25, 1) else 0.0}
+
+
+def rate(at):
+    return {quantity: column[at["IPI s"]] for quantity, column in rtdds_rate.TABLE.items()}
+
+
+def part(at):
+    share = 0 if at["FR %"] == "BEQoS" else at["FR %"]
+    return {"DMR": 0.12 * share / 100 if at["IPI s"] == 1 else 0.0, "PDR": 0.7 + 0.3 * share / 100}
+
+
+def scheduled(at):
+    better = {"PDR": 0.7, "ReTx/msg": 1.0, "EED ms": 100.0}
+    return better if at["IFS"] else {"PDR": 0.2, "ReTx/msg": 1.9, "EED ms": 240.0}
+
+
+def cost(at):
+    if at["arm"] == "baseline":
+        return {"PDR": 0.86, "EED ms": 100.0, "mJ, sleeping": 0.87}
+    return {"PDR": 0.76, "EED ms": 180.0 - 2.5 * (at["IPI s"] - 2), "mJ, sleeping": 1.24}
+
+
+def modes(at):
+    broker = at["mode"] == "DefTDDS"
+    return {
+        "discovery messages": {"DefTDDS": 50, "BLTDDS": 2450, "HyTDDS": 60}[at["mode"]],
+        "discovery ms": {"DefTDDS": 50, "BLTDDS": 80, "HyTDDS": 900}[at["mode"]],
+        "PDR": 0.9 if broker else 1.0,
+        "mJ, listening": 1.0 if broker else 0.67,
+        "MCU mJ, listening": 0.25,
+    }
+
+
+def spent(at):
+    return {f"full nodes, {how}": energy_map.THESIS[at["mode"]] for how in (*RESTS, "sending only")} | {
+        f"nodes, {rest}": [1.0] * 49 for rest in RESTS
+    }
+
+
+def lived(at):
+    best = (at["IPI s"] == 10) == (at["mode"] == "EATDDS")
+    return {
+        "NLT s": {"DefTDDS": 100.0, "EATDDS": 150.0}.get(at["mode"], 200.0),
+        "PPJ": 20.0 if best else 10.0, "hand-overs": 3, "energy reports": 147, "dead": [1],
     }  # fmt: skip
 
-    def rto(at):
-        return {"ReTx/msg": 3.0 if at["RTO ms"] == 200 else 2.0}
 
-    def ipi(at):
-        return {"DMR": 0.6 if (at["publishers"], at["IPI s"]) == (25, 1) else 0.0}
+def adapting(at):
+    arm = at["arm"]
+    return {
+        "PDR": 0.8 if arm == "BEQoS" else 1.0 if arm in ("FRQoS", "ARQoS 100 %") else 0.92,
+        "frames": {"BEQoS": 100.0, "FRQoS": 200.0}.get(arm, 105.0),
+        "SWITCH": 20 if arm == "one threshold" else 10,
+        "measured PDR": 0.88 if arm == "no assurance" else 0.92,
+        "rounds reliable": 0.5, "minutes below 90 %": 0.0,
+    }  # fmt: skip
 
-    def rate(at):
-        return {quantity: column[at["IPI s"]] for quantity, column in rtdds_rate.TABLE.items()}
 
-    def part(at):
-        share = 0 if at["FR %"] == "BEQoS" else at["FR %"]
-        return {"DMR": 0.12 * share / 100 if at["IPI s"] == 1 else 0.0, "PDR": 0.7 + 0.3 * share / 100}
+def states(at):
+    on_mote = at["arm"] == state_on_mote.STATES
+    return {
+        "frames": 5.0 if on_mote else 100.0, "wrong s/h": 0.1 if on_mote else 5.0, "transitions": 10,
+        "same": 1.0 if on_mote else None, "mJ, sleeping": 1.0 if on_mote else 3.0, "resting mJ": 0.5,
+    }  # fmt: skip
 
-    def scheduled(at):
-        better = {"PDR": 0.7, "ReTx/msg": 1.0, "EED ms": 100.0}
-        return better if at["IFS"] else {"PDR": 0.2, "ReTx/msg": 1.9, "EED ms": 240.0}
 
-    def cost(at):
-        if at["arm"] == "baseline":
-            return {"PDR": 0.86, "EED ms": 100.0, "mJ, sleeping": 0.87}
-        return {"PDR": 0.76, "EED ms": 180.0 - 2.5 * (at["IPI s"] - 2), "mJ, sleeping": 1.24}
+MEASURED = {
+    rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: scheduled,
+    arqos: adapting, middleware_cost: cost, tinydds_modes: modes, energy_map: spent,
+    eatdds_lifetime: lived, state_on_mote: states,
+}  # fmt: skip
 
-    def modes(at):
-        broker = at["mode"] == "DefTDDS"
-        return {
-            "discovery messages": {"DefTDDS": 50, "BLTDDS": 2450, "HyTDDS": 60}[at["mode"]],
-            "discovery ms": {"DefTDDS": 50, "BLTDDS": 80, "HyTDDS": 900}[at["mode"]],
-            "PDR": 0.9 if broker else 1.0,
-            "mJ, listening": 1.0 if broker else 0.67,
-            "MCU mJ, listening": 0.25,
-        }
 
-    def spent(at):
-        return {f"full nodes, {how}": energy_map.THESIS[at["mode"]] for how in (*RESTS, "sending only")} | {
-            f"nodes, {rest}": [1.0] * 49 for rest in RESTS
-        }
-
-    def lived(at):
-        best = (at["IPI s"] == 10) == (at["mode"] == "EATDDS")
-        return {
-            "NLT s": {"DefTDDS": 100.0, "EATDDS": 150.0}.get(at["mode"], 200.0),
-            "PPJ": 20.0 if best else 10.0, "hand-overs": 3, "energy reports": 147, "dead": [1],
-        }  # fmt: skip
-
-    def adapting(at):
-        arm = at["arm"]
-        return {
-            "PDR": 0.8 if arm == "BEQoS" else 1.0 if arm in ("FRQoS", "ARQoS 100 %") else 0.92,
-            "frames": {"BEQoS": 100.0, "FRQoS": 200.0}.get(arm, 105.0),
-            "SWITCH": 20 if arm == "one threshold" else 10,
-            "measured PDR": 0.88 if arm == "no assurance" else 0.92,
-            "rounds reliable": 0.5, "minutes below 90 %": 0.0,
-        }  # fmt: skip
-
-    def states(at):
-        on_mote = at["arm"] == state_on_mote.STATES
-        return {
-            "frames": 5.0 if on_mote else 100.0, "wrong s/h": 0.1 if on_mote else 5.0, "transitions": 10,
-            "same": 1.0 if on_mote else None, "mJ, sleeping": 1.0 if on_mote else 3.0, "resting mJ": 0.5,
-        }  # fmt: skip
-
-    own = {
-        rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: scheduled,
-        arqos: adapting, middleware_cost: cost, tinydds_modes: modes, energy_map: spent,
-        eatdds_lifetime: lived, state_on_mote: states,
-    }[module]  # fmt: skip
-    return lambda at: any_number | own(at)
+def as_the_thesis_says(module):
+    return lambda at: ANYTHING | MEASURED[module](at)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
@@ -334,7 +350,7 @@ def test_a_base_station_is_told_what_starts_and_ends_and_nothing_else():
         },
         15 * SECOND,
     )
-    result = run(state_on_mote.design(trace, 1), None, False, quiet, seeds=1, apply=one_after_the_other)
+    result = run(state_on_mote.design(trace, 1), None, False, quiet, Effort(1, in_turn))
     study = result.exhibit
     for air in (CLEAR, NOISY):
         on_mote = {"air": air, "arm": state_on_mote.STATES}
@@ -360,12 +376,12 @@ def test_real_rooms_are_read_minute_by_minute():
 # The pages.
 
 
-def test_all_eleven_are_registered_and_their_claims_are_on_the_page():
-    page = PAGE.read_text("utf-8")
+def test_all_eleven_are_registered_and_their_claims_are_on_their_pages():
     for module in MODULES:
         name = module.EXPERIMENT.name
         assert load(name) is module.EXPERIMENT
-        assert f"## {name}" in page
+        page = (PAGES / f"{name}.md").read_text("utf-8")
+        assert page.startswith(f"# {name}\n")
         assert all(f"`{claim}`" in page for claim in module.RULES)
 
 
@@ -374,12 +390,12 @@ def test_a_result_is_tabled_and_drawn(tmp_path):
         rtdds_rate.EXPERIMENT.run.args[0],
         points=lambda full: [shortened(point, 12) for point in rtdds_rate.points(full)],
     )
-    result = run(design, None, False, quiet, seeds=1, apply=one_after_the_other)
+    result = run(design, None, False, quiet, Effort(1, in_turn))
     assert [row["PDR, sd"] for row in result.rows] == [0.0] * 4
     (table,) = rtdds_rate.EXPERIMENT.tables(result)
     assert table.columns[:3] == ("air", "IPI s", "issued")
     assert [line[:2] for line in table.lines] == [(CLEAR, 5), (CLEAR, 60), (NOISY, 5), (NOISY, 60)]
-    (picture,) = rtdds_rate.EXPERIMENT.figure(result, tmp_path)
+    picture = rtdds_rate.EXPERIMENT.figure(result, tmp_path)
     assert picture.stat().st_size > 10_000
 
 

@@ -19,7 +19,6 @@ from holdfast.runtimes.spark import sweep as spark
 from holdfast_lab.experiments.data import locate
 from holdfast_lab.experiments.fsf import run as running
 from holdfast_lab.experiments.fsf.claim import RULES, claims
-from holdfast_lab.experiments.fsf.figure import figure
 from holdfast_lab.experiments.fsf.grid import Cell, Exhibit, Grid, Measured
 from holdfast_lab.experiments.fsf.measure import draw, measure
 from holdfast_lab.experiments.fsf.network import Layout
@@ -232,16 +231,16 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path):
     one = Setting("fsf-small", 16, 2, (3, 5), (4,), (FSF,))
     asked: list[Cell] = []
 
-    def spread(function, cells):
+    def spread(_, cells):
         asked.extend(cells)
         if cells[0].seed == 2 and len(asked) == 3:
             raise InputError("stopped")
         return [Measured(cell.seed, 1, 1, 1, 1, 0, 0, 0, 0) for cell in cells]
 
     with pytest.raises(InputError, match="stopped"):
-        measured(one, WALK, path, spread, lambda _: None)
+        measured(one, WALK, path, lambda _: None, spread)
     assert [seed for (seed, *_), _ in json.loads(path.read_text())] == [0, 1]
-    runs = measured(one, WALK, path, spread, lambda _: None)
+    runs = measured(one, WALK, path, lambda _: None, spread)
     assert [cell.seed for cell in asked] == [0, 1, 2, 2, 3, 4]
     assert [run.subscription_load for run in runs.values()] == [0, 1, 2, 3, 4]
 
@@ -310,7 +309,7 @@ def test_a_run_prints_parameters_rows_and_claims_and_draws(tmp_path, monkeypatch
     assert [claim["id"] for claim in said["claims"]] == list(RULES)
     *_, dependence = tables(result)
     assert [line[0] for line in dependence.lines] == ["as above", "a station is a star"]
-    (path,) = figure(result, tmp_path)
+    path = load("fsf-medium").figure(result, tmp_path)
     assert path.name == "fsf-medium.png"
     assert path.stat().st_size > 10_000
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import InputError
+from holdfast_lab.experiments.dds import report as dds
+from holdfast_lab.experiments.fsf import run as fsf
 from holdfast_lab.experiments.journal import done, keep, place
+from holdfast_lab.experiments.journey_planner import run as journey_planner
 
 
 def test_what_was_kept_is_there_again(tmp_path):
@@ -31,3 +34,9 @@ def test_other_subjects_and_other_code_begin_anew():
         place("one", ("subject", 3), ["holdfast/kernels/gap.py", "holdfast/protocols/fsf"]),
     ]
     assert len({here, *others}) == 4
+
+
+@pytest.mark.parametrize("code", [dds.CODE, fsf.CODE, journey_planner.CODE], ids=["dds", "fsf", "journey"])
+def test_the_sources_on_which_runs_depend_are_there(code):
+    for part in code:
+        assert place("one", None, [part]) != place("one", None, [])

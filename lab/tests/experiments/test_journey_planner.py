@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from holdfast.compilers.detector import smc
+from holdfast.compilers.components.machine import smc
 from holdfast.errors import InputError
 from holdfast.machines.detector.knowledge import Knowledge
 from holdfast.model.instant import MINUTE, SECOND, instant
@@ -58,7 +58,7 @@ from holdfast_lab.experiments.journey_planner.roads import (
     read_traffic,
 )
 from holdfast_lab.experiments.journey_planner.run import MAIN, World, observed, reproduced
-from holdfast_lab.experiments.journey_planner.scene import Scene, scene
+from holdfast_lab.experiments.journey_planner.scene import Crowd, Scene, scene
 from holdfast_lab.experiments.journey_planner.users import drive, way
 from holdfast_lab.experiments.registry import load
 
@@ -332,13 +332,13 @@ def cache(tmp_path_factory) -> str:
 def result(cache) -> Result:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("XDG_CACHE_HOME", cache)
-        return reproduced(small(), True, lambda what: None)
+        return reproduced(small(), True, lambda _: None)
 
 
 def test_days_that_are_kept_are_not_counted_again(result, cache, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", cache)
     monkeypatch.setattr(World, "counts", lambda *_, **__: pytest.fail("counted again"))
-    assert reproduced(small(), True, lambda what: None) == result
+    assert reproduced(small(), True, lambda _: None) == result
 
 
 def test_the_json_has_the_exact_form(result):
@@ -369,7 +369,7 @@ def test_it_is_printed_and_drawn(result, tmp_path):
     text = console.export_text()
     assert "Table 5.21: communication" in text
     assert "Every day, as described" in text
-    (path,) = experiment.figure(result, tmp_path / "figures")
+    path = experiment.figure(result, tmp_path / "figures")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -378,12 +378,12 @@ def test_it_is_printed_and_drawn(result, tmp_path):
 
 def test_missing_and_wrong_files_are_named(tmp_path):
     with pytest.raises(InputError, match=r"needs the data set .*trafficMetaData\.csv.*--data DIR"):
-        load("journey-planner").run(tmp_path, False, lambda what: None)
+        load("journey-planner").run(tmp_path, False, lambda _: None)
     (tmp_path / "aarhus-traffic").mkdir()
     (tmp_path / METADATA).write_text("a,b\n1,2\n")
     (tmp_path / FILE).write_text("no")
     with pytest.raises(InputError, match="is not the metadata of the road sensors"):
-        load("journey-planner").run(tmp_path, False, lambda what: None)
+        load("journey-planner").run(tmp_path, False, lambda _: None)
     (tmp_path / METADATA).write_text("REPORT_ID\n")
     with pytest.raises(InputError, match="it has no roads"):
         read_map(tmp_path / METADATA)
@@ -407,7 +407,7 @@ def test_aarhus_has_136_junctions_and_449_roads(aarhus):
 
 def test_a_real_day_in_small_equals_pandas(aarhus):
     """Four of the roads with six users, on the Thursday."""
-    staged = scene(date(2014, 8, 7), aarhus.map, aarhus.roads[8:12], aarhus.traffic, 6, seed=1)
+    staged = scene(date(2014, 8, 7), aarhus.map, aarhus.roads[8:12], aarhus.traffic, Crowd(6, seed=1))
     limits = aarhus.limits(replace(MAIN, slow=67.0, fast=85.0))
     counts = measure(staged, limits, segments(staged.map, staged.roads), in_process=True)
     assert counts["differ process"] == counts["differ nodes"] == 0
@@ -418,7 +418,7 @@ def test_a_real_day_in_small_equals_pandas(aarhus):
 @pytest.mark.soak
 def test_the_whole_run_gives_what_the_page_keeps(data):
     kept = json.loads((PAGES / "journey-planner.json").read_text(encoding="utf-8"))
-    found = load("journey-planner").run(data, False, lambda what: None)
+    found = load("journey-planner").run(data, False, lambda _: None)
     assert found.rows == kept["rows"]
     assert [claim.holds for claim in found.claims] == [claim["holds"] for claim in kept["claims"]]
 

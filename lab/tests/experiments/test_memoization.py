@@ -23,7 +23,7 @@ def small():
         patch.setattr(experiment, "REPEATED", 1)
         patch.setattr(experiment, "SENT", 50)
         patch.setattr(experiment, "AT_A_BRANCH", 20)
-        return load("memoization").run(None, False, lambda doing: None)
+        return load("memoization").run(None, False, lambda _: None)
 
 
 def test_every_message_passes_every_broker_and_is_timed_where_a_broker_sent_it():
@@ -68,7 +68,7 @@ def test_tables_and_figure_can_be_looked_at(small, tmp_path):
     assert all(len(line) == len(first.columns) for line in first.lines)
     assert [written(line[0]) for line in second.lines] == list(AT_A_HUB)
     pytest.importorskip("matplotlib")
-    (path,) = load("memoization").figure(small, tmp_path)
+    path = load("memoization").figure(small, tmp_path)
     assert path.stat().st_size > 10_000
 
 

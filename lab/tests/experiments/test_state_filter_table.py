@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from holdfast.cli import app
 from holdfast.errors import InputError, UsageError
 from holdfast_lab.experiments import stbernard
-from holdfast_lab.experiments.data import locate
+from holdfast_lab.experiments.data import _bases, locate
 from holdfast_lab.experiments.registry import chosen, load
 from holdfast_lab.experiments.state_filter_table.claim import RULES, judge
 from holdfast_lab.experiments.state_filter_table.count import LINES, late_ends, measure, overstays, stretches
@@ -256,7 +256,7 @@ def test_slow_series_keep_their_length():
 
 @pytest.fixture(scope="module")
 def result(data):
-    return load("state-filter-table").run(data, False, lambda what: None)
+    return load("state-filter-table").run(data, False, lambda _: None)
 
 
 def test_the_json_has_the_exact_form(result):
@@ -297,12 +297,12 @@ def test_the_real_run_equals_the_naive_twins(result):
 
 
 def test_the_experiment_gives_the_same_twice(result, data):
-    assert load("state-filter-table").run(data, False, lambda what: None) == result
+    assert load("state-filter-table").run(data, False, lambda _: None) == result
 
 
 def test_the_figure_is_drawn(result, tmp_path):
     pytest.importorskip("matplotlib")
-    (path,) = load("state-filter-table").figure(result, tmp_path / "figures")
+    path = load("state-filter-table").figure(result, tmp_path / "figures")
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -339,7 +339,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 
 def test_missing_data_is_named(tmp_path):
     with pytest.raises(InputError, match=r"needs the data set .*stbernard\.parquet.*--data DIR"):
-        load("state-filter-table").run(tmp_path, False, lambda what: None)
+        load("state-filter-table").run(tmp_path, False, lambda _: None)
 
 
 def test_the_environment_can_say_where_the_data_is(tmp_path, monkeypatch):
@@ -350,9 +350,31 @@ def test_the_environment_can_say_where_the_data_is(tmp_path, monkeypatch):
         locate("b.txt")
 
 
+def test_without_a_word_it_is_looked_for_beside_the_checkout_and_beside_the_current_directory(
+    tmp_path, monkeypatch
+):
+    monkeypatch.delenv("HOLDFAST_DATA", raising=False)
+    place, work = tmp_path / "shared" / "data", tmp_path / "work"
+    place.mkdir(parents=True)
+    work.mkdir()
+    monkeypatch.chdir(work)
+    (place / "a.txt").write_text("x")
+    assert locate("a.txt") == place / "a.txt"
+    checkout = Path(__file__).resolve().parents[3]
+    with pytest.raises(InputError) as missing:
+        locate("b.txt")
+    assert f"{checkout.parent / 'shared' / 'data'} and in {place}" in str(missing.value)
+
+
+def test_what_is_installed_from_a_wheel_is_in_no_checkout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = tmp_path / "lib" / "python3" / "site-packages" / "holdfast_lab" / "experiments" / "data.py"
+    assert list(_bases(module)) == [tmp_path]
+
+
 def test_a_file_that_is_something_else_is_refused(tmp_path):
     folder = tmp_path / "sensorscope-stbernard"
     folder.mkdir()
     (folder / "stbernard.parquet").write_text("no")
     with pytest.raises(InputError, match=r"is not the St\. Bernard data set"):
-        load("state-filter-table").run(tmp_path, False, lambda what: None)
+        load("state-filter-table").run(tmp_path, False, lambda _: None)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import HoldfastError
+from .command import Command, Group
 from .dds import dds
 from .define import check, explain, test
 from .demo import demo
@@ -21,6 +22,7 @@ from .simulate import sim
 
 app = typer.Typer(
     name="holdfast",
+    cls=Group,
     help="Publish/subscribe for sensor systems, by state: the start and the end of conditions that hold.",
     no_args_is_help=True,
     add_completion=False,
@@ -42,7 +44,7 @@ COMMANDS = (
     bench,
 )
 for command in COMMANDS:
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(dds)
 
 

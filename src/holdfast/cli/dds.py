@@ -11,14 +11,16 @@ import typer
 
 from ..errors import UsageError
 from ..model.instant import MILLISECOND, SECOND, show_instant
+from .command import Command, Group
 
 if TYPE_CHECKING:
     from ..protocols.dds.deployment import Deployment
     from ..protocols.dds.request import Notify
     from ..protocols.dds.state import State
-    from ..runtimes.udp import UdpHost
+    from ..runtimes.overlay.udp import UdpHost
 
 dds = typer.Typer(
+    cls=Group,
     name="dds",
     help="Samples from writers to readers over UDP, as reliably as each reader asks.",
     no_args_is_help=True,
@@ -52,7 +54,7 @@ Seed = Annotated[int, typer.Option("--seed", help="Of what goes wrong on purpose
 WRITER, READER, RENDEZVOUS = "writer", "reader", "rendezvous"
 
 
-@dds.command()
+@dds.command(cls=Command)
 def write(
     values: Annotated[
         list[float] | None,
@@ -108,7 +110,7 @@ def write(
     _run(name, deployment, listen, peer, told, work, (loss, twice, late, seed))
 
 
-@dds.command()
+@dds.command(cls=Command)
 def read(
     name: Name = READER,
     listen: Listen = "127.0.0.1:0",
@@ -156,7 +158,7 @@ def read(
     _run(name, deployment, listen, peer, told, work, (loss, twice, late, seed))
 
 
-@dds.command()
+@dds.command(cls=Command)
 def meet(
     name: Name = RENDEZVOUS,
     listen: Listen = "127.0.0.1:7401",
@@ -171,11 +173,11 @@ def meet(
 ) -> None:
     """Be the rendezvous node: forward samples to who subscribed, until stopped."""
 
-    async def work(host: UdpHost) -> None:
+    async def work(_: UdpHost) -> None:
         await asyncio.Event().wait()
 
     deployment = _deployment(topic, writer or [WRITER], name, rto)
-    _run(name, deployment, listen, peer, lambda what: None, work, (loss, twice, late, seed))
+    _run(name, deployment, listen, peer, lambda _: None, work, (loss, twice, late, seed))
 
 
 def _deployment(
@@ -208,9 +210,9 @@ def _run(
     """A node at work until its work is done."""
     from ..protocols.dds.message import Message
     from ..protocols.dds.participant import Participant
-    from ..runtimes.overlay.address import parse_address
-    from ..runtimes.udp import UdpHost, Weather
-    from ..runtimes.udp import listen as bind
+    from ..runtimes.overlay.connection.address import parse_address
+    from ..runtimes.overlay.udp import UdpHost, Weather
+    from ..runtimes.overlay.udp import listen as bind
 
     loss, twice, late, seed = weather
     host = UdpHost(
@@ -234,7 +236,7 @@ def _run(
 
 
 def _peer(text: str) -> tuple[str, tuple[str, int]]:
-    from ..runtimes.overlay.address import parse_address
+    from ..runtimes.overlay.connection.address import parse_address
 
     name, equals, address = text.partition("=")
     if not equals or not name:

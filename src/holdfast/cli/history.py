@@ -54,7 +54,7 @@ def replay(
         str, typer.Option("--output", "-o", metavar="PATH", help="Where to; - is the terminal.")
     ] = "-",
     format: Annotated[
-        str | None, typer.Option(metavar="jsonl|csv|parquet", help="By the output's name, else jsonl.")
+        str | None, typer.Option(metavar="jsonl|csv|parquet", help="Else by the output's name; jsonl.")
     ] = None,
     form: Annotated[str, typer.Option("--as", metavar="events|intervals", help="What a line is.")] = "events",
     rejects: Annotated[
@@ -77,6 +77,7 @@ def replay(
     require_choice("--engine", engine, ["local", "spark"])
     if master is not None and engine != "spark":
         raise UsageError("--master is Spark's: add --engine spark")
+    written = format or _format(output)
     checked = load(definition, let)
     warn(checked)
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit)
@@ -98,7 +99,7 @@ def replay(
                 scratch=scratch,
                 progress=show,
             )
-        with open_writer(output, format or _format(output), form, checked.published) as writer:  # type: ignore[arg-type]
+        with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
             for some in _gathered(history, 1024):
                 writer.write(some)
     _summarise(history)
@@ -106,7 +107,7 @@ def replay(
 
 def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: str | None) -> Any:
     try:
-        from ..runtimes.spark.replay import Replay
+        from ..runtimes.spark.history.replay import Replay
         from ..runtimes.spark.session import session
     except ModuleNotFoundError as error:
         raise UsageError(f"--engine spark needs {error.name}; install holdfast[spark]") from error
@@ -126,9 +127,21 @@ def _require_distinct(inputs: list[str], output: str, rejects: str | None) -> No
         taken[Path(path).resolve()] = "the output"
 
 
+_FORMATS = {
+    "": "jsonl", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv",
+    ".parquet": "parquet", ".pq": "parquet",
+}  # fmt: skip
+
+
 def _format(output: str) -> str:
+    """The format that an output's name says; one without a suffix is JSON lines."""
     suffix = Path(output).suffix.lower()
-    return {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}.get(suffix, "jsonl")
+    if suffix not in _FORMATS:
+        raise UsageError(
+            f"--output {output}: nothing is written as {suffix}; name it .jsonl, .csv or .parquet, or say "
+            "which with --format"
+        )
+    return _FORMATS[suffix]
 
 
 def _gathered(items: Any, size: int) -> Iterator[list[Any]]:
@@ -148,7 +161,7 @@ def _progress(total: int) -> Iterator[Any]:
     """A bar of the bytes read, on a terminal; nothing in a pipe."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda tally: None
+        yield lambda _: None
         return
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -179,6 +192,12 @@ def _summarise(history: Replay) -> None:
     holding = counted(history.holding(), "condition")
     lines.append(f"{counted(history.passed.total(), 'notification')}; at the end {holding} held")
     typer.echo("\n".join(lines), err=True)
+    if tally.twice or tally.never:
+        warning(
+            f"{counted(tally.twice, 'row')} of a local time that clocks show twice, taken for the first of "
+            f"the two, and {tally.never:,} of one that they never show, read as if they were not set yet.  "
+            "Write times in UTC or with their offset: 2026-10-25T02:30+02:00"
+        )
     for name in history.misplaced():
         warning(
             f"not one row lies in a scope of '{name}'.  A region is found by the column place, by x, y "

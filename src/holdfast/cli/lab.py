@@ -81,8 +81,8 @@ def reproduce(
             typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
         else:
             experiments.show(experiment, result, Console(width=None if terminal else 150, highlight=False))
-        for path in experiment.figure(result, figure) if figure else []:
-            typer.echo(f"figure: {path}", err=True)
+        if figure:
+            typer.echo(f"figure: {experiment.figure(result, figure)}", err=True)
 
 
 def _reproduced(experiment: Any, data: Path | None, full: bool) -> Any:

@@ -115,10 +115,10 @@ def run(
 def streaming() -> Any:
     """The modules of live queries, or what is missing for them."""
     try:
-        from ..runtimes.spark import log, stream
+        from ..runtimes.spark.live import log, query
     except ModuleNotFoundError as error:
         raise UsageError(f"holdfast run needs {error.name}; install holdfast[spark]") from error
-    return log, stream
+    return log, query
 
 
 @contextmanager
@@ -178,7 +178,7 @@ def status(
     if as_json:
         import json
 
-        from ..runtimes.spark.status import status as told
+        from ..runtimes.spark.live.status import status as told
 
         typer.echo(json.dumps(told(checkpoint, most), indent=2, ensure_ascii=False))
     else:
@@ -187,7 +187,7 @@ def status(
 
 def _standing(checkpoint: Path, most: int) -> list[str]:
     """How a query stands, in lines."""
-    from ..runtimes.spark.status import status as told
+    from ..runtimes.spark.live.status import status as told
 
     it = told(checkpoint, most)
     ago = "" if it["seconds_ago"] is None else f", {it['seconds_ago']:,.0f} s ago"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,8 @@ from ..errors import UsageError, did_you_mean
 from .options import load, require_choice
 
 if TYPE_CHECKING:
-    from ..runtimes.overlay.identity import Identity
+    from ..runtimes.overlay.client import Connector
+    from ..runtimes.overlay.connection.identity import Identity
 
 HERE = "127.0.0.1:4653"
 
@@ -79,11 +81,12 @@ def broker(
     import json
 
     from ..model.instant import SECOND
-    from ..runtimes.overlay.address import parse_address
-    from ..runtimes.overlay.backoff import Backoff
-    from ..runtimes.overlay.limits import Limits
-    from ..runtimes.overlay.outbox import POLICIES
-    from ..runtimes.overlay.serve import inquire, serve
+    from ..runtimes.overlay.broker import listening
+    from ..runtimes.overlay.commands.serve import inquire, serve
+    from ..runtimes.overlay.connection.address import parse_address
+    from ..runtimes.overlay.connection.backoff import Backoff
+    from ..runtimes.overlay.connection.limits import Limits
+    from ..runtimes.overlay.connection.outbox import POLICIES
 
     if ask is not None:
         identity = _identity("client", None, token_file, tls_cert, tls_key, tls_ca)
@@ -100,16 +103,14 @@ def broker(
         peers=peers,
         heartbeat=int(heartbeat * SECOND),
     )
-    _run(
-        serve(
-            _identity("broker", name, token_file, tls_cert, tls_key, tls_ca, of_callers=tls_callers),
-            parse_address(listen, "--listen"),
-            [parse_address(text, "--connect") for text in connect or []],
-            limits,
-            Backoff(most=int(retry * SECOND)),
-            lambda address: typer.echo(f"listening on {address}"),
-        )
+    it = listening(
+        _identity("broker", name, token_file, tls_cert, tls_key, tls_ca, of_callers=tls_callers),
+        parse_address(listen, "--listen"),
+        [parse_address(text, "--connect") for text in connect or []],
+        limits=limits,
+        backoff=Backoff(most=int(retry * SECOND)),
     )
+    _run(serve(it, lambda address: typer.echo(f"listening on {address}")))
 
 
 def publish(
@@ -144,26 +145,14 @@ def publish(
     tls_ca: Authority = None,
 ) -> None:
     """Send events to a broker: JSON with source, topic, time (else now) and attributes, one a line."""
-    from ..runtimes.overlay.address import parse_address
-    from ..runtimes.overlay.limits import Limits
-    from ..runtimes.overlay.publish import publish as send
-    from ..runtimes.overlay.reading import Lines
+    from ..runtimes.overlay.commands.lines import Lines
+    from ..runtimes.overlay.commands.publish import Publishing
 
     lines = Lines(_topics(definition), topic, source)
-    done = _run(
-        send(
-            parse_address(connect, "--connect"),
-            _identity("publisher", name, token_file, tls_cert, tls_key, tls_ca, wire),
-            lines,
-            events or None,
-            limits=Limits(max_frame=max_frame),
-            settle=settle,
-            strict=strict,
-            patient=wait,
-            complain=lambda message: typer.echo(message, err=True),
-        )
-    )
-    if done is not None:
+    identity = _identity("publisher", name, token_file, tls_cert, tls_key, tls_ca, wire)
+    client = _client(connect, identity, max_frame, wait)
+    publishing = Publishing(client, lines, settle, strict, lambda message: typer.echo(message, err=True))
+    if (done := _run(publishing.publish(events or None))) is not None:
         typer.echo(done, err=True)
 
 
@@ -195,19 +184,16 @@ def subscribe(
 
     If events may have been lost while a condition held, it is told with the status "unknown".
     """
-    from ..runtimes.overlay.address import parse_address
-    from ..runtimes.overlay.limits import Limits
-    from ..runtimes.overlay.subscribe import subscribe as hear
+    from ..runtimes.overlay.commands.subscribe import subscribe as hear
 
     requests = _requests(definition, only or [], where)
+    identity = _identity("subscriber", name, token_file, tls_cert, tls_key, tls_ca, wire)
+    client = _client(connect, identity, max_frame, wait)
     _run(
         hear(
-            parse_address(connect, "--connect"),
-            _identity("subscriber", name, token_file, tls_cert, tls_key, tls_ca, wire),
+            client,
             requests,
-            limits=Limits(max_frame=max_frame),
             count=count,
-            patient=wait,
             subscribed=lambda at: typer.echo(f"subscribed at '{at}'", err=True),
         )
     )
@@ -216,7 +202,7 @@ def subscribe(
 def _requests(definition: Path | None, only: list[str], where: str | None) -> list[Any]:
     """What is asked of the broker."""
     from ..protocols.cbps.client import subscribe, watch
-    from ..runtimes.overlay.wanted import content_filter
+    from ..runtimes.overlay.commands.wanted import content_filter
 
     if (definition is None) == (where is None):
         raise UsageError("give a definition (APP.hf), or a filter: --where 'topic == \"T\" && value > 40'")
@@ -254,10 +240,10 @@ def _identity(
     of_callers: bool = False,
 ) -> Identity:
     from ..runtimes.overlay.client import free_name
-    from ..runtimes.overlay.codec import LANGUAGES
-    from ..runtimes.overlay.handshake import read_token
-    from ..runtimes.overlay.identity import Identity
-    from ..runtimes.overlay.tls import Certificates
+    from ..runtimes.overlay.connection.handshake import read_token
+    from ..runtimes.overlay.connection.identity import Identity
+    from ..runtimes.overlay.connection.tls import Certificates
+    from ..runtimes.overlay.wire.codec import LANGUAGES
 
     require_choice("--wire", wire, [*LANGUAGES])
     return Identity(
@@ -269,10 +255,20 @@ def _identity(
     )
 
 
+def _client(broker: str, identity: Identity, max_frame: int, wait: bool) -> Connector:
+    """How to be connected to a broker."""
+    from ..runtimes.overlay.client import connected
+    from ..runtimes.overlay.connection.address import parse_address
+    from ..runtimes.overlay.connection.limits import Limits
+
+    address, limits = parse_address(broker, "--connect"), Limits(max_frame=max_frame)
+    return partial(connected, address, identity, limits=limits, patient=wait)
+
+
 def _run(work: Any) -> Any:
     """Do something until it ends, or somebody asks us to stop: SIGTERM, or Ctrl-C."""
     import asyncio
 
-    from ..runtimes.overlay.serve import until_stopped
+    from ..runtimes.overlay.commands.serve import until_stopped
 
     return asyncio.run(until_stopped(work))

@@ -17,9 +17,9 @@ from ..errors import UsageError
 from .options import require_choice
 
 if TYPE_CHECKING:
-    from ..sim.scenario.results import Results, Sweeper
+    from ..runtimes.sensornet.results import Results, Sweeper
 
-EXAMPLE = files("holdfast") / "sim" / "scenario" / "example.yaml"
+EXAMPLE = files("holdfast") / "runtimes" / "sensornet" / "example.yaml"
 
 
 def sim(
@@ -50,9 +50,9 @@ def sim(
         raise UsageError("--master is Spark's: add --engine spark")
     if out is not None and out.exists() and not out.is_dir():
         raise UsageError(f"--out {out}: this is a file; name a folder")
-    from ..sim.report.terminal import spoken
-    from ..sim.scenario.results import collect, to_json
-    from ..sim.scenario.study import read
+    from ..runtimes.sensornet.report.terminal import spoken
+    from ..runtimes.sensornet.results import collect, to_json
+    from ..runtimes.sensornet.study import read
 
     study = read(scenario)
     if study.trace and out is None:
@@ -105,7 +105,7 @@ def _progress(total: int) -> Iterator[Callable[[], None]]:
 
 def _keep(results: Results, folder: Path) -> None:
     """Write the report, and the trace of the first run if the scenario wants one."""
-    from ..sim.report.page import report
+    from ..runtimes.sensornet.report.page import report
 
     page, *others = report(results, folder)
     if results.study.trace:
@@ -115,7 +115,7 @@ def _keep(results: Results, folder: Path) -> None:
 
 def _trace(results: Results, folder: Path) -> list[Path]:
     """The first run once more, with everything that happens in it."""
-    from ..sim.scenario.run import run
+    from ..runtimes.sensornet.run import run
     from ..sim.trace import Trace
 
     trace, first = Trace(), results.tasks[0]

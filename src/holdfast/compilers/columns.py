@@ -174,7 +174,7 @@ def number(op: Expression, topic: Topic) -> Callable[[pa.RecordBatch], Any]:
             return lambda batch: floats(batch, name)
         case Number(literal):
             constant = np.float64(literal)
-            return lambda batch: constant
+            return lambda _batch: constant
         case _ if kind(op, topic) == "int":
             whole = _integers(op)
 
@@ -232,7 +232,7 @@ def _integers(op: Expression) -> Whole:
     match op:
         case Number(literal):
             constant = np.int64(literal)
-            return lambda batch: (constant, np.True_)
+            return lambda _batch: (constant, np.True_)
         case Name(name):
             return lambda batch: _whole_column(batch, name)
         case Negative(arg):
@@ -292,7 +292,7 @@ def _texts(op: Expression) -> Callable[[pa.RecordBatch], Any]:
     match op:
         case Text(literal):
             scalar = pa.scalar(literal)
-            return lambda batch: scalar
+            return lambda _batch: scalar
         case Name(name):
             missing = pa.scalar(None, pa.string())
 

@@ -109,6 +109,11 @@ def on_history(checked: Checked) -> Checked:
     return replace(checked, **timely)
 
 
+def conditions(checked: Checked) -> dict[str, Any]:
+    """The conditions of a definition, by name."""
+    return {one.name: one for family in FAMILIES for one in family.of(checked)}
+
+
 def builds_on(checked: Checked, name: str) -> list[str]:
     """The conditions that build on another."""
     found = [one for family in FAMILIES if family.builds_on_others for one in family.of(checked)]

@@ -62,6 +62,8 @@ class Operator:
     """For each topic the columns that decide whether an event matters."""
     needs: Mapping[str, frozenset[str]] | None = None
     """For each topic the columns of events that matter; all, if events are told as they are."""
+    sources: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The sources that matter, for topics of which no others do."""
     keyed: Callable[[str, pa.RecordBatch], Keys] | None = None
     """By what the events of a batch meet others; without it all of them meet in one place."""
     key: tuple[str, ...] = ()
@@ -71,10 +73,12 @@ class Operator:
     """The topics of conditions of earlier stages."""
     followed: Mapping[str, Topic] = field(default_factory=dict)
     """The conditions that later stages hear, with the topics that their events become."""
-    said_by: Callable[[int, str], str | None] = lambda condition, scope: scope
+    said_by: Callable[[int, str], str | None] = lambda _condition, scope: scope
     """What tells whom a condition speaks of from the others, given the scope in its transitions."""
     shown: Callable[[str], str | None] | None = None
     """A scope in transitions as people read it, if it is another."""
+    told_time_by: frozenset[str] = frozenset()
+    """The topics of readings that tell it the time, where these are more than it listens to."""
     joins: bool = False
     """Whether a condition that starts later joins it: it is told the latest reading of every source, and may
     take the place of one of its name."""
@@ -85,6 +89,11 @@ class Operator:
     def topics(self) -> Mapping[str, Topic]:
         """What it listens to."""
         return self.machine.topics
+
+    @cached_property
+    def clock(self) -> frozenset[str]:
+        """The topics of readings that say how far time has come for it."""
+        return self.told_time_by or frozenset(self.topics)
 
     @cached_property
     def subscriptions(self) -> tuple[str, ...]:
@@ -187,12 +196,16 @@ class Coverage:
     events: Counter[str] = field(default_factory=Counter)
     outside: Counter[str] = field(default_factory=Counter)
 
-    def survey(self, topic: str, batch: pa.RecordBatch, listening: Iterable[Operator]) -> list[Mask]:
-        """Count a batch of a topic; for each operator that listens, which events matter to it."""
+    def survey(
+        self, topic: str, batch: pa.RecordBatch, listening: Iterable[Operator], *, closed: bool = False
+    ) -> list[Mask]:
+        """Count a batch of a topic; for each operator that listens, which events matter to it, or of a
+        closed part can change what it says."""
         self.events[topic] += len(batch)
         masks = []
         for operator in listening:
-            matters, outside = operator.machine.survey(topic, batch)
+            alone = closed and len(operator.topics) == 1  # else events of other topics come between
+            matters, outside = operator.machine.survey(topic, batch, closed=alone)
             for names, count in zip(operator.names, outside.tolist(), strict=True):
                 self.outside.update(dict.fromkeys(names, count) if count else {})
             masks.append(matters)
@@ -214,13 +227,6 @@ class Coverage:
 
 
 # --- time ------------------------------------------------------------------------------------------
-
-
-def progress(operators: Iterable[Operator]) -> frozenset[str]:
-    """The topics of readings that say how far time has come, for those who mind."""
-    return frozenset(
-        name for one in operators if one.machine.is_timed for name in one.topics if name not in one.heard
-    )
 
 
 def until(reached: Mapping[str, Instant], topics: Iterable[str], beginning: Instant) -> Instant:

@@ -42,7 +42,7 @@ def predicate(op: Expression, topic: Topic) -> Predicate:
     """Whether an event satisfies a core predicate."""
     match op:
         case Truth(value):
-            return lambda event: value
+            return lambda _event: value
         case And(left, right):
             a, b = predicate(left, topic), predicate(right, topic)
             return lambda event: a(event) and b(event)
@@ -128,7 +128,7 @@ def value(op: Expression, topic: Topic) -> Callable[[Event], Any]:
         case Name(name):
             return reader(name)
         case Number(literal) | Text(literal):
-            return lambda event: literal
+            return lambda _event: literal
         case Negative(arg):
             inner = value(arg, topic)
             return lambda event: None if (x := inner(event)) is None else _in_64_bits(-x)
@@ -164,7 +164,7 @@ def number(op: Expression, topic: Topic) -> Callable[[Event], float]:
     match op:
         case Number(literal):
             constant = float(literal)
-            return lambda event: constant
+            return lambda _event: constant
         case Negative(arg):
             inner = number(arg, topic)
             return lambda event: -inner(event)
@@ -224,7 +224,7 @@ def chain(condition: Condition) -> Callable[[Event], Chain | None]:
 
     if not levels and regions is None:
         everything: Chain = ("",)
-        return lambda event: everything
+        return lambda _event: everything
     if len(levels) == 1 and len(levels[0]) == 1 and regions is None:  # `per key`, one call shorter
         (get,) = levels[0]
         return lambda event: None if (key := key_text(get(event))) is None else (joined(None, [key]),)

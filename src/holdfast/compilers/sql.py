@@ -1,8 +1,7 @@
 """Core expressions as Spark SQL, in which NaN is missing, nothing overflows and nothing is raised.
 
 Spark orders NaN above every number and holds it equal to itself, so a comparison also tests the
-operands on which that would matter.  The text needs no Spark: ``explain`` prints it, and
-``spark`` makes Columns of it.
+operands on which that would matter.  The text needs no Spark: ``explain`` prints it, too.
 """
 
 from __future__ import annotations

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, UsageError
 from ..model.batch import AXES, DICTIONARY, TYPES, located
-from ..model.topic import Kind, Topic
+from ..model.topic import Attribute, Kind, Topic
 from .convert import Mask, WrongType, convert, decoded, named, truths
 from .find import InputFile
-from .reading import Layout, Reading, require_attributes
+from .reading import Sheet, require_attributes
 from .tally import Rejects, Tally
-from .times import NeedsUnit, to_instants
+from .times import NeedsUnit, Times, to_instants
 
 Rows = NDArray[np.int64]
 
@@ -81,78 +81,139 @@ class _Blame:
 
 
 def to_batches(
-    file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, tally: Tally, rejects: Rejects
+    sheet: Sheet, chunk: Chunk, tally: Tally, rejects: Rejects
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
     """One batch for each topic in the chunk; rows that cannot be used are put aside."""
-    blame = _Blame(len(chunk.rows))
+    work = _Work(sheet, chunk, tally)
     tally.rows += len(chunk.rows) + len(chunk.faults)
-    topics = _topics(chunk, layout, reading, tally, blame)
-    declared = np.logical_or.reduce([mine for _, mine in topics]) if topics else None
-    shared = {} if declared is None else _shared(file, chunk, layout, reading, blame, declared)
+    topics = work.topics()
+    shared = work.shared(np.logical_or.reduce([mine for _, mine in topics])) if topics else {}
     parts: list[tuple[Topic, Mask, dict[str, pa.Array]]] = []
     for topic, mine in topics:
-        if not layout.open_ended:
-            require_attributes(file, topic, layout.names, reading)
-        parts.append((topic, mine, _attributes(file, chunk, topic, mine, reading, blame)))
-    _put_aside(file, chunk, blame, tally, rejects)
+        if not sheet.layout.open_ended:
+            require_attributes(sheet.file, topic, sheet.layout.names, sheet.reading)
+        parts.append((topic, mine, work.attributes(topic, mine)))
+    _put_aside(sheet.file, chunk, work.blame, tally, rejects)
     for topic, mine, attributes in parts:
         batch = pa.RecordBatch.from_pydict(located({**shared, **attributes}))
-        good = mine & (blame.codes == 0)
+        good = mine & (work.blame.codes == 0)
         if good.any():
             yield topic, batch if good.all() else batch.filter(pa.array(good))
 
 
-def _topics(
-    chunk: Chunk, layout: Layout, reading: Reading, tally: Tally, blame: _Blame
-) -> list[tuple[Topic, Mask]]:
-    """The declared topics in the chunk and their rows; rows of other topics are only counted."""
-    every = np.ones(len(chunk.rows), np.bool_)
-    if layout.topic is None:
-        assert layout.default is not None
-        return [(layout.default, every)] if len(every) else []
-    names = named(convert(chunk.columns[layout.topic], "text")[0])
-    if layout.default is not None:
-        names = pc.fill_null(names, layout.default.name)
-    blame.add(truths(pc.is_null(names)), NO_TOPIC)
-    coded = names.dictionary_encode()
-    codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
-    found: list[tuple[Topic, Mask]] = []
-    for code, name in enumerate(coded.dictionary.to_pylist()):
-        mine = codes == code
-        topic = reading.by_name.get(name)
-        if topic is None:
-            tally.other(name, int(mine.sum()))
-        else:
-            found.append((topic, mine))
-    return found
+class _Work:
+    """A chunk on its way to batches: columns become ours, and what is wrong with rows is noted."""
+
+    def __init__(self, sheet: Sheet, chunk: Chunk, tally: Tally) -> None:
+        self.file, self.layout, self.reading = sheet.file, sheet.layout, sheet.reading
+        self.chunk, self.tally = chunk, tally
+        self.blame = _Blame(len(chunk.rows))
+
+    def topics(self) -> list[tuple[Topic, Mask]]:
+        """The declared topics in the chunk and their rows; rows of other topics are only counted."""
+        default = self.layout.default
+        if self.layout.topic is None:
+            assert default is not None
+            every = np.ones(len(self.chunk.rows), np.bool_)
+            return [(default, every)] if len(every) else []
+        names = named(convert(self.chunk.columns[self.layout.topic], "text")[0])
+        if default is not None:
+            names = pc.fill_null(names, default.name)
+        self.blame.add(truths(pc.is_null(names)), NO_TOPIC)
+        coded = names.dictionary_encode()
+        codes = pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+        found: list[tuple[Topic, Mask]] = []
+        for code, name in enumerate(coded.dictionary.to_pylist()):
+            mine = codes == code
+            topic = self.reading.by_name.get(name)
+            if topic is None:
+                self.tally.other(name, int(mine.sum()))
+            else:
+                found.append((topic, mine))
+        return found
+
+    def shared(self, mine: Mask) -> dict[str, pa.Array]:
+        """The columns that events of every topic have."""
+        layout, later = self.layout, self.chunk.later
+        columns = {"time": self._time(mine)}
+        source = self.chunk.columns[layout.source]
+        if not (pa.types.is_dictionary(source.type) and source.type.equals(DICTIONARY)):
+            source = named(self._converted(_SOURCE, layout.source, mine)).dictionary_encode()
+        elif (blanks := _blank(source.dictionary)) is not None:
+            source = (
+                pa.DictionaryArray.from_arrays(source.indices, blanks).dictionary_decode().dictionary_encode()
+            )
+        self.blame.add(mine & truths(pc.is_null(source)), NO_SOURCE)
+        columns["source"] = source
+        columns["sequence"] = self._sequence(mine)
+        if later:
+            columns[ROW] = self._places()
+        if layout.place is not None and layout.place not in later:
+            columns["place"] = self._converted(_PLACE, layout.place, mine)
+        for axis, theirs in zip(AXES, layout.axes, strict=False):
+            if theirs not in later:
+                columns[axis] = self._converted(Attribute(axis, "float"), theirs, mine)
+        return columns
+
+    def _time(self, mine: Mask) -> pa.Array:
+        names = self.layout.time
+        column = self.chunk.columns[names[0]]
+        if len(names) > 1:
+            parts = [convert(self.chunk.columns[name], "text")[0] for name in names]
+            column = pc.binary_join_element_wise(*parts, " ")
+        try:
+            found = to_instants(column, self.reading)
+        except NeedsUnit:
+            raise UsageError(_needs_unit(self.file, names[0], column)) from None
+        except WrongType:
+            if self.file.format == "parquet":
+                raise InputError(_wrong_type(self.file, names[0], column, "time", "a time")) from None
+            found = Times(pa.nulls(len(column), pa.timestamp("us", "UTC")), truths(pc.is_valid(column)))
+        self.tally.twice += found.twice
+        self.tally.never += found.never
+        self.blame.add(mine & found.bad, BAD_TIME)
+        self.blame.add(mine & truths(pc.is_null(found.instants)), NO_TIME)
+        return found.instants
+
+    def _sequence(self, mine: Mask) -> pa.Array:
+        """The column if there is one; a row without it has its place among all rows of all files."""
+        if self.layout.sequence is None:
+            return self._places()
+        return pc.coalesce(self._converted(_SEQUENCE, self.layout.sequence, mine), self._places())
+
+    def _places(self) -> pa.Array:
+        return pa.array((self.file.rank << 32) + self.chunk.rows, pa.int64())
+
+    def attributes(self, topic: Topic, mine: Mask) -> dict[str, pa.Array]:
+        """The columns that events of one topic have."""
+        columns: dict[str, pa.Array] = {}
+        for attribute in topic.attributes:
+            theirs = self.reading.theirs(attribute.name)
+            if theirs in self.chunk.later:
+                continue
+            if theirs not in self.chunk.columns:
+                columns[attribute.name] = pa.nulls(len(mine), TYPES[attribute.kind])
+                continue
+            columns[attribute.name] = self._converted(attribute, theirs, mine, topic)
+        return columns
+
+    def _converted(
+        self, attribute: Attribute, theirs: str, mine: Mask, topic: Topic | None = None
+    ) -> pa.Array:
+        column, kind = self.chunk.columns[theirs], attribute.kind
+        try:
+            values, bad = convert(column, kind)
+        except WrongType:
+            if self.file.format == "parquet":
+                declared = f"{kind} (topic '{topic.name}')" if topic else kind
+                raise InputError(_wrong_type(self.file, theirs, column, attribute.name, declared)) from None
+            values, bad = pa.nulls(len(column), TYPES[kind]), truths(pc.is_valid(column))
+        self.blame.add(mine & bad, not_a(attribute.name, kind))
+        return values
 
 
-def _shared(
-    file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, blame: _Blame, mine: Mask
-) -> dict[str, pa.Array]:
-    """The columns that events of every topic have."""
-    columns = {"time": _time(file, chunk, layout, reading, blame, mine)}
-    source = chunk.columns[layout.source]
-    if not (pa.types.is_dictionary(source.type) and source.type.equals(DICTIONARY)):
-        source = named(
-            _converted(file, source, layout.source, "source", "text", blame, mine)
-        ).dictionary_encode()
-    elif (blanks := _blank(source.dictionary)) is not None:
-        source = (
-            pa.DictionaryArray.from_arrays(source.indices, blanks).dictionary_decode().dictionary_encode()
-        )
-    blame.add(mine & truths(pc.is_null(source)), NO_SOURCE)
-    columns["source"] = source
-    columns["sequence"] = _sequence(file, chunk, layout, blame, mine)
-    if chunk.later:
-        columns[ROW] = _places(file, chunk)
-    if layout.place is not None and layout.place not in chunk.later:
-        place = chunk.columns[layout.place]
-        columns["place"] = _converted(file, place, layout.place, "place", "text", blame, mine)
-    for axis, theirs in zip(AXES, layout.axes, strict=False):
-        if theirs not in chunk.later:
-            columns[axis] = _converted(file, chunk.columns[theirs], theirs, axis, "float", blame, mine)
-    return columns
+_SOURCE, _PLACE = Attribute("source", "text"), Attribute("place", "text")
+_SEQUENCE = Attribute("sequence", "int")
 
 
 def _blank(dictionary: pa.Array) -> pa.Array | None:
@@ -160,78 +221,6 @@ def _blank(dictionary: pa.Array) -> pa.Array | None:
     dictionary.validate(full=True)
     words = named(dictionary)
     return words if words.null_count else None
-
-
-def _time(
-    file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, blame: _Blame, mine: Mask
-) -> pa.Array:
-    column = chunk.columns[layout.time[0]]
-    if len(layout.time) > 1:
-        parts = [convert(chunk.columns[name], "text")[0] for name in layout.time]
-        column = pc.binary_join_element_wise(*parts, " ")
-    try:
-        instants, bad = to_instants(column, reading)
-    except NeedsUnit:
-        raise UsageError(_needs_unit(file, layout.time[0], column)) from None
-    except WrongType:
-        if file.format == "parquet":
-            raise InputError(_wrong_type(file, layout.time[0], column, "time", "a time")) from None
-        instants, bad = pa.nulls(len(column), pa.timestamp("us", "UTC")), truths(pc.is_valid(column))
-    blame.add(mine & bad, BAD_TIME)
-    blame.add(mine & truths(pc.is_null(instants)), NO_TIME)
-    return instants
-
-
-def _sequence(file: InputFile, chunk: Chunk, layout: Layout, blame: _Blame, mine: Mask) -> pa.Array:
-    """The column if there is one; a row without it has its place among all rows of all files."""
-    places = _places(file, chunk)
-    if layout.sequence is None:
-        return places
-    column = chunk.columns[layout.sequence]
-    return pc.coalesce(_converted(file, column, layout.sequence, "sequence", "int", blame, mine), places)
-
-
-def _places(file: InputFile, chunk: Chunk) -> pa.Array:
-    return pa.array((file.rank << 32) + chunk.rows, pa.int64())
-
-
-def _attributes(
-    file: InputFile, chunk: Chunk, topic: Topic, mine: Mask, reading: Reading, blame: _Blame
-) -> dict[str, pa.Array]:
-    columns: dict[str, pa.Array] = {}
-    for attribute in topic.attributes:
-        theirs = reading.theirs(attribute.name)
-        if theirs in chunk.later:
-            continue
-        column = chunk.columns.get(theirs)
-        if column is None:
-            columns[attribute.name] = pa.nulls(len(mine), TYPES[attribute.kind])
-            continue
-        columns[attribute.name] = _converted(
-            file, column, theirs, attribute.name, attribute.kind, blame, mine, topic
-        )
-    return columns
-
-
-def _converted(
-    file: InputFile,
-    column: pa.Array,
-    theirs: str,
-    ours: str,
-    kind: Kind,
-    blame: _Blame,
-    mine: Mask,
-    topic: Topic | None = None,
-) -> pa.Array:
-    try:
-        values, bad = convert(column, kind)
-    except WrongType:
-        if file.format == "parquet":
-            declared = f"{kind} (topic '{topic.name}')" if topic else kind
-            raise InputError(_wrong_type(file, theirs, column, ours, declared)) from None
-        values, bad = pa.nulls(len(column), TYPES[kind]), truths(pc.is_valid(column))
-    blame.add(mine & bad, not_a(ours, kind))
-    return values
 
 
 def not_a(ours: str, kind: Kind) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +36,16 @@ def names(file: InputFile) -> list[str]:
 
 
 def _header(file: InputFile) -> list[str]:
+    """The header as it stands, read once while the file stays as it is."""
+    try:
+        stamp = os.stat(file.path)
+    except OSError as error:
+        raise InputError(f"{file.path}: cannot be opened: {error}") from None
+    return _first_line(file, stamp.st_mtime_ns, stamp.st_size)
+
+
+@lru_cache(maxsize=256)
+def _first_line(file: InputFile, _changed: int, _size: int) -> list[str]:
     with ByteStream(file) as stream:
         head = b""
         while len(head) < _HEADER and (block := stream.read(65536)):

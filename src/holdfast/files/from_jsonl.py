@@ -112,7 +112,15 @@ def _regular(
             return None
         columns[name] = column
     rows = np.arange(at, at + len(lines), dtype=np.int64)
-    return Chunk(rows, columns, show=lambda i: _decode(lines[i]))
+    return Chunk(rows, columns, show=lambda i: _told(lines[i]))
+
+
+def _told(line: bytes) -> Any:
+    """What a line says, or its text where values that nobody wanted cannot be read."""
+    try:
+        return _decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return line.decode("utf-8", "replace")
 
 
 def _parsed(file: InputFile, at: int, line: bytes) -> Any:
@@ -180,7 +188,7 @@ def _column(values: list[Any]) -> tuple[pa.Array, list[int]]:
         column = pa.array(values)
         if not pa.types.is_nested(column.type):
             return column, []
-    except (pa.ArrowException, OverflowError, ValueError):
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
         pass
     nested = [i for i, value in enumerate(values) if isinstance(value, (list, dict))]
     return pa.array(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,20 +38,27 @@ def opened(
         raise InputError(_not_parquet(file, error)) from None
 
 
+class Columns(NamedTuple):
+    """The columns that are wanted, which of them is the source, and which are left for later."""
+
+    wanted: Sequence[str]
+    source: str
+    later: Sequence[str] = ()
+
+
 def chunks(
     file: InputFile,
-    wanted: Sequence[str],
+    columns: Columns,
     tally: Tally,
     *,
     chunk_rows: int,
-    source: str,
     row_groups: Sequence[int] | None = None,
-    later: Sequence[str] = (),
 ) -> Iterator[Chunk]:
-    """The wanted columns of some or all row groups, in file order; ``source`` as a dictionary.
+    """The wanted columns of some or all row groups, in file order; the source as a dictionary.
 
-    Of those that are left for ``later`` only a row that is to be shown is read.
+    Of those that are left for later only a row that is to be shown is read.
     """
+    wanted, source, later = columns
     first = [name for name in wanted if name not in later]
     with opened(file) as table:
         coded = [source] if is_text(table.schema_arrow.field(source).type) else []
@@ -65,8 +72,8 @@ def chunks(
                 tally.bytes += int((at + len(batch)) * per_row) - int(at * per_row)
                 rows = np.arange(at, at + len(batch), dtype=np.int64)
                 at += len(batch)
-                columns = {name: batch.column(name) for name in first}
-                yield Chunk(rows, columns, later=tuple(later), show=_whole(file, rows, wanted, later))
+                found = {name: batch.column(name) for name in first}
+                yield Chunk(rows, found, later=tuple(later), show=_whole(file, rows, wanted, later))
 
 
 def picked(file: InputFile, rows: Rows, wanted: Sequence[str]) -> Iterator[tuple[Rows, pa.Table]]:

@@ -6,6 +6,7 @@ Bad rows are put aside with a reason; a file that is not what it says is an erro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from . import from_csv, from_jsonl, from_parquet
 from .chunk import BAD_TIME, NO_SOURCE, NO_TIME, Chunk, needs_unit, to_batches
 from .convert import convert, exact_int
 from .find import InputFile
-from .reading import Layout, Reading, lay_out
+from .reading import Reading, Sheet, lay_out
 from .rest import Decisive, left_for_later
 from .tally import Rejects, Tally
 
@@ -45,73 +46,71 @@ def read(
     restricts a Parquet file.  With ``decisive`` the batches may lack other columns; those of the
     rows that are kept are then read by ``rest.completed``.
     """
-    layout = _layout(file, reading)
-    if layout is None:
+    sheet = _sheet(file, reading)
+    if sheet is None:
         return
-    later = [] if decisive is None else left_for_later(file, layout, reading, decisive)
-    for chunk in _chunks(file, layout, reading, tally, row_groups, chunk_rows, later=later):
-        yield from _batches(file, chunk, layout, reading, tally, rejects)
+    later = [] if decisive is None else left_for_later(*sheet, decisive)
+    for chunk in _chunks(sheet, tally, _Portion(row_groups, chunk_rows, later=later)):
+        yield from _batches(sheet, chunk, tally, rejects)
 
 
 def inspect(file: InputFile, reading: Reading) -> list[str]:
     """The file's columns, after a look at its beginning: what is wrong with the whole is said now."""
-    layout = _layout(file, reading)
-    if layout is None:
+    sheet = _sheet(file, reading)
+    if sheet is None:
         return []
     sample = Tally()
     groups = None if file.format != "parquet" else _first_group(file)
-    for chunk in _chunks(file, layout, reading, Tally(), groups, _SAMPLE_ROWS, _SAMPLE_BLOCK):
-        for _ in _batches(file, chunk, layout, reading, sample, Rejects()):
+    for chunk in _chunks(sheet, Tally(), _Portion(groups, _SAMPLE_ROWS, _SAMPLE_BLOCK)):
+        for _ in _batches(sheet, chunk, sample, Rejects()):
             pass
-        _require_sense(file, chunk, layout, reading, sample)
+        _require_sense(sheet, chunk, sample)
         break
-    return list(layout.names)
+    return list(sheet.layout.names)
 
 
-def _layout(file: InputFile, reading: Reading) -> Layout | None:
+def _sheet(file: InputFile, reading: Reading) -> Sheet | None:
     """Where the columns are; nothing for a text file without a single line."""
     names = _NAMES[file.format](file)
     if not names and file.format != "parquet":
         return None
-    return lay_out(file, names, reading, open_ended=file.format == "jsonl")
+    return Sheet(file, lay_out(file, names, reading, open_ended=file.format == "jsonl"), reading)
 
 
-def _chunks(
-    file: InputFile,
-    layout: Layout,
-    reading: Reading,
-    tally: Tally,
-    row_groups: Sequence[int] | None,
-    chunk_rows: int,
-    block: int | None = None,
-    later: Sequence[str] = (),
-) -> Iterator[Chunk]:
-    wanted = layout.wanted(reading)
+class _Portion(NamedTuple):
+    """Which row groups of a file, how many rows or bytes at a time, and which columns not yet."""
+
+    row_groups: Sequence[int] | None
+    chunk_rows: int
+    block: int | None = None
+    later: Sequence[str] = ()
+
+
+def _chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
+    file, layout, reading = sheet
+    wanted, chunk_rows = layout.wanted(reading), portion.chunk_rows
     match file.format:
         case "csv":
-            sizes = {"block": block} if block else {}
+            sizes = {"block": portion.block} if portion.block else {}
             return from_csv.chunks(file, wanted, tally, chunk_rows=chunk_rows, **sizes)
         case "jsonl":
             return from_jsonl.chunks(file, wanted, tally, chunk_rows=chunk_rows)
         case "parquet":
+            columns = from_parquet.Columns(wanted, layout.source, portion.later)
             return from_parquet.chunks(
-                file,
-                wanted,
-                tally,
-                chunk_rows=chunk_rows,
-                source=layout.source,
-                row_groups=row_groups,
-                later=later,
+                file, columns, tally, chunk_rows=chunk_rows, row_groups=portion.row_groups
             )
 
 
 def _batches(
-    file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, tally: Tally, rejects: Rejects
+    sheet: Sheet, chunk: Chunk, tally: Tally, rejects: Rejects
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
     try:
-        yield from to_batches(file, chunk, layout, reading, tally, rejects)
+        yield from to_batches(sheet, chunk, tally, rejects)
     except pa.ArrowInvalid as error:
-        raise InputError(f"{file.path}: text that is not UTF-8: {error}; write the file again") from None
+        raise InputError(
+            f"{sheet.file.path}: text that is not UTF-8: {error}; write the file again"
+        ) from None
 
 
 def _first_group(file: InputFile) -> list[int]:
@@ -119,18 +118,19 @@ def _first_group(file: InputFile) -> list[int]:
         return [0] if table.num_row_groups else []
 
 
-def _require_sense(file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, sample: Tally) -> None:
+def _require_sense(sheet: Sheet, chunk: Chunk, sample: Tally) -> None:
     """At least one of the first rows is good, or the reasons differ."""
-    enough = 1 if file.format == "parquet" else _TELLING
+    enough = 1 if sheet.file.format == "parquet" else _TELLING
     if sample.used or sample.other_topics or len(sample.rejected) != 1:
         return
     reason, count = next(iter(sample.rejected.items()))
     if count < enough or not len(chunk.rows):
         return
-    raise InputError(_nonsense(file, chunk, layout, reading, reason))
+    raise InputError(_nonsense(sheet, chunk, reason))
 
 
-def _nonsense(file: InputFile, chunk: Chunk, layout: Layout, reading: Reading, reason: str) -> str:
+def _nonsense(sheet: Sheet, chunk: Chunk, reason: str) -> str:
+    file, layout, reading = sheet
     first = chunk.data(0)
     head = f"{file.path}: none of the first {len(chunk.rows)} rows can be used: {reason}."
     theirs = "+".join(layout.time)

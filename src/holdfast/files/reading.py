@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from difflib import get_close_matches
 from itertools import takewhile
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 from ..errors import UsageError, did_you_mean
@@ -120,6 +120,14 @@ class Layout:
         return list(
             dict.fromkeys(c for c in columns if c is not None and (self.open_ended or c in self.names))
         )
+
+
+class Sheet(NamedTuple):
+    """A file, where its columns are, and how they are to be read."""
+
+    file: InputFile
+    layout: Layout
+    reading: Reading
 
 
 def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_ended: bool = False) -> Layout:

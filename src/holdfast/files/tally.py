@@ -18,12 +18,15 @@ _TEXT_KEPT = 10_000
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of a reading.  ``rows`` counts every row read, whatever became of it."""
+    """Counts of a reading.  ``rows`` counts every row read, whatever became of it; ``twice`` and
+    ``never`` those whose local time clocks show twice, or never."""
 
     rows: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     other_topics: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
+    twice: int = 0
+    never: int = 0
 
     @property
     def used(self) -> int:
@@ -39,6 +42,8 @@ class Tally:
         """Count what another tally has counted."""
         self.rows += other.rows
         self.bytes += other.bytes
+        self.twice += other.twice
+        self.never += other.never
         self.rejected.update(other.rejected)
         for topic, rows in other.other_topics.items():
             self.other(topic, rows)

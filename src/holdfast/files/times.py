@@ -2,23 +2,24 @@
 
 A time without a zone is taken to be in the zone of the reading.  Where clocks are set back, the
 time that occurs twice is the earlier one; where they are set forward, a time that does not exist
-is read with the offset before the change (as Python does with ``fold=0``).  Finer times are cut
-to the microsecond before, floats are rounded to the nearest.
+is read with the offset before the change (as Python does with ``fold=0``); both are counted.  Finer
+times are cut to the microsecond before, floats are rounded to the nearest.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..model.batch import TIME
-from ..model.instant import DAY, EARLIEST, HOUR, LATEST, SECOND, parse_instant
+from ..model.instant import DAY, EARLIEST, HOUR, LATEST, SECOND, from_datetime, parse_datetime
 from .convert import Mask, WrongType, convert, decoded, is_text, nowhere, trimmed, truths
 from .reading import Reading
 
@@ -27,6 +28,7 @@ Instants = np.ndarray[Any, np.dtype[np.int64]]
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _EPOCH = datetime(1970, 1, 1)
+_TICK = timedelta(microseconds=1)
 _ZONED = r"([Zz]|[+-]\d{2}(:?\d{2})?)$"
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d|\d{8}(?=[Tt ]))([Tt ]\d.*)?", re.DOTALL)
 _UTC_WORD = re.compile(r"\s*(?:[Zz]|UTC|GMT)$")
@@ -36,15 +38,35 @@ class NeedsUnit(Exception):
     """The times are numbers, and nobody said of what."""
 
 
-def to_instants(column: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
-    """The column as instants, and which rows hold something that is not a time.
+class Times(NamedTuple):
+    """A column as instants, which rows hold something that is not a time, and how many a time that the
+    clocks of the zone show twice, or never."""
+
+    instants: pa.Array
+    bad: Mask
+    twice: int = 0
+    never: int = 0
+
+
+def _together(some: Sequence[Times]) -> Times:
+    """Columns of which each row is in one, or in none."""
+    return Times(
+        pc.coalesce(*(one.instants for one in some)),
+        np.logical_or.reduce([one.bad for one in some]),
+        sum(one.twice for one in some),
+        sum(one.never for one in some),
+    )
+
+
+def to_instants(column: pa.Array, reading: Reading) -> Times:
+    """The column as instants.
 
     Integers and floats need ``time_unit``; so does text that is a number.
     """
     column = decoded(column)
     kind = column.type
     if pa.types.is_null(kind):
-        return pa.nulls(len(column), TIME), nowhere(column)
+        return Times(pa.nulls(len(column), TIME), nowhere(column))
     if pa.types.is_timestamp(kind):
         return _of_timestamps(column, reading.zone)
     if pa.types.is_date(kind):
@@ -58,15 +80,18 @@ def to_instants(column: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
     raise WrongType
 
 
-def _of_timestamps(column: pa.Array, zone: tzinfo) -> tuple[pa.Array, Mask]:
+def _of_timestamps(column: pa.Array, zone: tzinfo) -> Times:
     if column.type == TIME and not column.null_count and _has_dates(column):
-        return column, nowhere(column)
+        return Times(column, nowhere(column))
     per_second = _PER_SECOND[column.type.unit]
     ticks, valid = _ticks(column.cast(pa.int64()))
     micros, out = _to_micros(ticks, per_second)
-    if column.type.tz is None:
-        micros = to_utc(np.where(valid & ~out, micros, 0), zone)
-    return _instants(micros, valid, out)
+    if column.type.tz is not None:
+        return _instants(micros, valid, out)
+    local = np.where(valid & ~out, micros, 0)
+    offsets, shifts = _asked(local, zone).T
+    found = _instants(local - offsets, valid, out)
+    return Times(found.instants, found.bad, *_unclear(shifts[valid & ~out]))
 
 
 def _has_dates(column: pa.Array) -> bool:
@@ -75,7 +100,7 @@ def _has_dates(column: pa.Array) -> bool:
     return not len(column) or bool(ends["min"].as_py() >= EARLIEST and ends["max"].as_py() <= LATEST)
 
 
-def _of_numbers(column: pa.Array, unit: str) -> tuple[pa.Array, Mask]:
+def _of_numbers(column: pa.Array, unit: str) -> Times:
     per_second = _PER_SECOND[unit]
     if pa.types.is_integer(column.type):
         whole, bad = convert(column, "int")  # an unsigned one may be too large
@@ -104,37 +129,50 @@ def _to_micros(ticks: Instants, per_second: int) -> tuple[Instants, Mask]:
     return np.where(out, 0, ticks) * factor, out
 
 
-def _instants(micros: Instants, valid: Mask, out: Mask) -> tuple[pa.Array, Mask]:
+def _instants(micros: Instants, valid: Mask, out: Mask) -> Times:
     out = out | (micros < EARLIEST) | (micros > LATEST)
-    return pa.array(micros, pa.int64(), mask=~valid | out).cast(TIME), valid & out
+    return Times(pa.array(micros, pa.int64(), mask=~valid | out).cast(TIME), valid & out)
 
 
 def to_utc(local: Instants, zone: tzinfo) -> Instants:
-    """Microseconds on a zone's clock as instants.
+    """Microseconds on a zone's clock as instants."""
+    return local - _asked(local, zone)[:, 0]
 
-    The offset is asked once an hour of clock time, and for each time in an hour in which it changes.
+
+def _asked(local: Instants, zone: tzinfo) -> Instants:
+    """For each time on a zone's clock its offset, and by how much the clock is being set: back where
+    it shows the time twice, on where never.
+
+    The zone is asked once an hour of clock time, and for each time in an hour in which that changes.
     """
     if zone is UTC or not len(local):
-        return local
+        return np.zeros((len(local), 2), np.int64)
     hours, back = np.unique(local // HOUR, return_inverse=True)
-    first = np.array([_offset(int(hour) * HOUR, zone) for hour in hours], np.int64)
-    last = np.array([_offset(int(hour) * HOUR + HOUR - 1, zone) for hour in hours], np.int64)
-    offsets = first[back]
-    for i in np.flatnonzero((first != last)[back]):
-        offsets[i] = _offset(int(local[i]), zone)
-    return local - offsets
+    first, last = (
+        np.array([_offset_and_shift(int(hour) * HOUR + at, zone) for hour in hours], np.int64)
+        for at in (0, HOUR - 1)
+    )
+    found: Instants = first[back]
+    for i in np.flatnonzero((first != last).any(axis=1)[back]):
+        found[i] = _offset_and_shift(int(local[i]), zone)
+    return found
 
 
-def _offset(local: int, zone: tzinfo) -> int:
-    inside = min(max(local, EARLIEST + DAY), LATEST - DAY)
-    offset = zone.utcoffset(_EPOCH + timedelta(microseconds=inside))
-    return 0 if offset is None else offset // timedelta(microseconds=1)
+def _offset_and_shift(local: int, zone: tzinfo) -> tuple[int, int]:
+    inside = _EPOCH + _TICK * min(max(local, EARLIEST + DAY), LATEST - DAY)
+    before, after = (zone.utcoffset(inside.replace(fold=fold)) or timedelta() for fold in (0, 1))
+    return before // _TICK, (after - before) // _TICK
+
+
+def _unclear(shifts: Instants) -> tuple[int, int]:
+    """How many times clocks show twice, and how many never."""
+    return int(np.count_nonzero(shifts < 0)), int(np.count_nonzero(shifts > 0))
 
 
 # --- text ------------------------------------------------------------------------------------------
 
 
-def _of_text(text: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
+def _of_text(text: pa.Array, reading: Reading) -> Times:
     if reading.time_unit is not None:
         return _of_numbers_in_text(text, reading)
     if reading.time_format is not None:
@@ -142,7 +180,7 @@ def _of_text(text: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
     return _of_iso(text, reading)
 
 
-def _of_numbers_in_text(text: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
+def _of_numbers_in_text(text: pa.Array, reading: Reading) -> Times:
     """Text that is a number counts since 1970; other text is read as if no unit were given."""
     assert reading.time_unit is not None
     whole, not_whole = convert(text, "int")
@@ -151,19 +189,18 @@ def _of_numbers_in_text(text: pa.Array, reading: Reading) -> tuple[pa.Array, Mas
     numbers, words = convert(text, "float")
     fractions = pc.if_else(pa.array(not_whole), numbers, pa.scalar(None, pa.float64()))
     rest = pc.if_else(pa.array(words), text, pa.scalar(None, pa.string()))
-    found = (
+    return _together([
         _of_numbers(whole, reading.time_unit),
         _of_numbers(fractions, reading.time_unit),
         _of_text(rest, replace(reading, time_unit=None)),
-    )
-    return pc.coalesce(*(instants for instants, _ in found)), found[0][1] | found[1][1] | found[2][1]
+    ])  # fmt: skip
 
 
-def _of_iso(text: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
+def _of_iso(text: pa.Array, reading: Reading) -> Times:
     """ISO 8601, whole columns at a time while they are regular, judged by the first of them."""
     first = pc.index(pc.is_valid(text), True).as_py()
     if first < 0:
-        return pa.nulls(len(text), TIME), nowhere(text)
+        return Times(pa.nulls(len(text), TIME), nowhere(text))
     try:
         if re.search(_ZONED, text[first].as_py()[10:]):
             return _of_timestamps(text.cast(TIME), UTC)
@@ -175,27 +212,38 @@ def _of_iso(text: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
     try:
         local = _of_timestamps(pc.if_else(zoned, nothing, text).cast(pa.timestamp("us")), reading.zone)
         fixed = _of_timestamps(pc.if_else(zoned, text, nothing).cast(TIME), reading.zone)
-        return pc.coalesce(local[0], fixed[0]), local[1] | fixed[1]
+        return _together([local, fixed])
     except pa.ArrowInvalid:
         return _one_by_one(text, reading)
 
 
-def _one_by_one(text: pa.Array, reading: Reading) -> tuple[pa.Array, Mask]:
+def _one_by_one(text: pa.Array, reading: Reading) -> Times:
     """Each distinct text once."""
     coded = text.dictionary_encode()
-    found = [_instant(word, reading) for word in coded.dictionary.to_pylist()]
+    moments = [_moment(word, reading) for word in coded.dictionary.to_pylist()]
+    found = [None if moment is None else _instant(moment, reading.zone) for moment in moments]
     micros = pa.array(found, pa.int64()).take(coded.indices)
     bad = truths(pc.and_(pc.is_valid(text), pc.is_null(micros)))
-    return micros.cast(TIME), bad
+    local = [None if m is None or m.tzinfo else (m - _EPOCH) // _TICK for m in moments]
+    shown = pa.array(local, pa.int64()).take(coded.indices).drop_null().to_numpy()
+    return Times(micros.cast(TIME), bad, *_unclear(_asked(shown, reading.zone)[:, 1]))
 
 
-def _instant(word: str, reading: Reading) -> int | None:
+def _moment(word: str, reading: Reading) -> datetime | None:
+    """What a text says, if it is a time."""
     if reading.time_format is None:
         if _ISO.fullmatch(word) is None:
             return None
         word = _UTC_WORD.sub("+00:00", word)
     try:
-        at = parse_instant(word, reading.zone, reading.time_format)
+        return parse_datetime(word, reading.time_format)
     except (ValueError, OverflowError):
+        return None
+
+
+def _instant(moment: datetime, zone: tzinfo) -> int | None:
+    try:
+        at = from_datetime(moment, zone)
+    except OverflowError:
         return None
     return at if EARLIEST <= at <= LATEST else None

@@ -19,8 +19,9 @@ from ..model.instant import Duration
 from ..model.qos import Delivery, Late
 from ..model.space import Point, Shape
 from ..model.topic import KINDS, Attribute, Kind, Topic
-from ..model.unit import UNITS
+from ..model.unit import UNITS, nearest
 from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate, unplaced
+from .literal import QUERY_WORDS
 from .ops import (
     Correlate,
     DeclareRegion,
@@ -161,7 +162,7 @@ class App:
         self._statements.append(
             Detect(
                 name,
-                tuple((checked_name(own, "query"), parse_query(text)) for own, text in queries.items()),
+                tuple((_query_name(own), parse_query(text)) for own, text in queries.items()),
                 entrance,
                 Turn(Not(entrance.when)) if exit is None else _turn(exit, exit_for, exit_set),
                 here,
@@ -196,6 +197,12 @@ class App:
                 Delivery(_duration(ordered), _late(late)),
             )
         )
+
+
+def _query_name(name: str) -> str:
+    if name in QUERY_WORDS:
+        raise UsageError(f"'{name}' has a meaning of its own in a component; name the query otherwise")
+    return checked_name(name, "query")
 
 
 def _match(text: str) -> Match:
@@ -247,7 +254,7 @@ def _attribute(name: str, kind: type | str) -> Attribute:
         hint = did_you_mean(word, KINDS) or ""
         raise UsageError(f"attribute '{name}' is float, int, text or bool, not '{word}'. {hint}".rstrip())
     if unit and unit not in UNITS:
-        hint = did_you_mean(unit, UNITS) or ""
+        hint = nearest(unit) or ""
         raise UsageError(f"attribute '{name}' has the unknown unit '{unit}'. {hint}".rstrip())
     return Attribute(name, word, unit or None)
 

@@ -14,9 +14,9 @@ from ..errors import DefinitionError, Place, UsageError, did_you_mean
 from ..model.query import Function
 from ..model.space import Gazetteer
 from ..model.topic import KINDS, RESERVED, Topic
-from ..model.unit import UNITS
+from ..model.unit import UNITS, nearest
 from . import reason, scopes
-from .component.check import components
+from .component import check as component
 from .component.infer import implicit_topics
 from .condition import Caution, Checked, Component, Condition, Correlated
 from .correlation import check as correlation
@@ -80,7 +80,7 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
         topics = (implicit_topic(short, parameters),)
     topics = topics or (*implicit_topics(detectors), *correlation.implicit_topics(correlates))
     filters = [s.name for s in subscriptions]
-    made = components(detectors, topics, parameters, filters, _collide(statements))
+    made = component.components(detectors, topics, parameters, filters, _collide(statements))
     conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
     joined = correlation.correlations(correlates, topics, parameters, known)
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
@@ -90,6 +90,8 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
         for statement, condition in zip(subscriptions, conditions, strict=True)
         for caution in _cautions(statement, condition, known)
     ]
+    by_name = {one.name: one for one in made}
+    warnings += [caution for one in detectors for caution in component.cautions(one, by_name)]
     for statement, checked in zip(correlates, joined, strict=True):
         warnings += correlation.cautions(statement, checked, cases, known)
     warnings += [
@@ -151,8 +153,8 @@ def _topic(topic: Topic, at: Place | None) -> Topic:
         if attribute.kind not in KINDS:
             raise DefinitionError(f"{named} has the unknown kind '{attribute.kind}'", at)
         if attribute.unit is not None and attribute.unit not in UNITS:
-            hint = did_you_mean(attribute.unit, UNITS)
-            raise DefinitionError(f"{named} has the unknown unit '{attribute.unit}'", at, hint=hint)
+            message = f"{named} has the unknown unit '{attribute.unit}'"
+            raise DefinitionError(message, at, hint=nearest(attribute.unit))
         if attribute.unit is not None and attribute.kind in ("text", "bool"):
             raise DefinitionError(f"{named} is a {attribute.kind} and cannot have a unit", at)
         seen.add(attribute.name)

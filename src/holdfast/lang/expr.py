@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from ..errors import UsageError, did_you_mean
 from ..model.topic import Topic
-from ..model.unit import UNITS
+from ..model.unit import UNITS, nearest
 from .literal import is_name
 from .ops import (
     Absolute,
@@ -166,7 +166,7 @@ def unplaced(op: Expression) -> Expression:
 def quantity(value: float | int, unit: str) -> Expr:
     """A literal with a unit: ``quantity(25, "°C")``."""
     if unit not in UNITS:
-        raise UsageError(f"unknown unit '{unit}'. {did_you_mean(unit, UNITS) or ''}".rstrip())
+        raise UsageError(f"unknown unit '{unit}'. {nearest(unit) or ''}".rstrip())
     number = operand(value)
     if not isinstance(number, Number):
         raise UsageError(f"a quantity needs a number, not {value!r}")

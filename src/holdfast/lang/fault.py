@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..errors import DefinitionError, Place, did_you_mean
-from ..model.unit import UNITS
+from ..model.unit import nearest
 from .correlation import fault as correlation
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ STATEMENTS = (
 )  # fmt: skip
 CLAUSES = ("per", "scope", "within", "timely", "ordered", "late", "where", "on")
 COMPONENT = ("enter", "exit", "for", "set", "tick", "here", "over", "each")
+
+_COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|#[^\n]*')
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ class Fault:
 
     @property
     def before(self) -> str:
-        return self.text[: self.start]
+        """What was read, with blanks for comments."""
+        return _COMMENT.sub(lambda found: found[1] or " " * len(found[0]), self.text[: self.start])
 
     @property
     def rest(self) -> str:
@@ -111,7 +114,7 @@ def _unclosed_bracket(fault: Fault) -> DefinitionError | None:
     if not fault.at_end and not (fault.found in STATEMENTS and "NAME" not in fault.expected):
         return None
     opened: list[tuple[str, int]] = []
-    for sign in re.finditer(r'"(?:\\.|[^"\\\n])*"|#[^\n]*|[\[\](){}]', fault.before):
+    for sign in re.finditer(r'"(?:\\.|[^"\\\n])*"|[\[\](){}]', fault.before):
         if sign[0] in ("[", "(", "{"):
             opened.append((sign[0], sign.start()))
         elif sign[0] in ("]", ")", "}") and opened:
@@ -127,8 +130,9 @@ def _unknown_statement(fault: Fault) -> DefinitionError | None:
     """``stat Warm on …``: the word was taken for the label of a paper's notation."""
     if fault.expected != {"COLON", "EQUAL"}:
         return None
-    word = re.search(r"(\w+)\s*$", re.sub(r"#[^\n]*", lambda m: " " * len(m[0]), fault.before))
-    assert word is not None
+    word = re.search(r"(\w+)\s*$", fault.before)
+    if word is None:
+        return None
     fault = replace(fault, start=word.start(1))
     if re.search(r"\benter\b", fault.before) and (like := did_you_mean(word[1], COMPONENT)):
         if word[1] not in COMPONENT:
@@ -195,7 +199,7 @@ def _unknown_unit(fault: Fault) -> DefinitionError | None:
     after_number = re.search(r"(?<!\w)[\d.]+(?:[eE][+-]?\d+)?[ \t]*$", fault.before)
     if not word or not (after_number or "UNIT" in fault.expected) or re.match(r"[\d.]", word[0]):
         return None
-    near = did_you_mean(word[0], UNITS)
+    near = nearest(word[0])
     possible = [*CLAUSES, *(word for word in COMPONENT if f"_{word.upper()}" in fault.expected)]
     if word[0] in STATEMENTS or word[0] in possible or (near is None and did_you_mean(word[0], possible)):
         return None
@@ -231,7 +235,8 @@ def _component_word(fault: Fault) -> DefinitionError | None:
     if fault.expected != {"EQUAL"}:
         return None
     words = re.search(r"(?:=\s*(\w+)\s+)?(\w+)\s*$", fault.before)
-    assert words is not None
+    if words is None:
+        return None
     function = _OTHER_FUNCTIONS.get(words[1] or "")
     if function:
         start = words.start(1)

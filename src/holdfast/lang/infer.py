@@ -65,21 +65,9 @@ def mentioned(statements: Iterable[Subscribe], parameters: Collection[str]) -> _
 def implicit_topic(statements: Sequence[Subscribe], parameters: Collection[str]) -> Topic:
     """The topic of a definition that declares none: attributes and kinds as they are used."""
     attributes = mentioned(statements, parameters)
-    kinds: dict[str, Kind] = {}
-    units: dict[str, str] = {}
-    links: list[tuple[str, str]] = []
-    for statement in statements:
-        for op in (*_within(statement.enter), *_within(statement.exit)):
-            for name, kind in _uses(op):
-                kinds.setdefault(name, kind)
-            links += _links(op)
-            units |= _units(op)
-        for name in (*_truths(statement.enter), *_truths(statement.exit)):
-            kinds.setdefault(name, "bool")
-    for _ in links:  # a == b: what one is, the other is
-        for one, other in links:
-            if one in kinds:
-                kinds.setdefault(other, kinds[one])
+    predicates = [op for s in statements for op in (s.enter, s.exit)]
+    kinds = _kinds(predicates)
+    units = {name: unit for whole in predicates for op in _within(whole) for name, unit in _units(op).items()}
     keys = {name for s in statements for level in s.per for name in level}
     for name in attributes:
         if name in RESERVED:
@@ -98,6 +86,24 @@ def implicit_topic(statements: Sequence[Subscribe], parameters: Collection[str])
             for kind in (kinds.get(name, "text"),)
         ),
     )
+
+
+def _kinds(predicates: Sequence[Expression]) -> dict[str, Kind]:
+    """What names are, by their use."""
+    kinds: dict[str, Kind] = {}
+    links: list[tuple[str, str]] = []
+    for whole in predicates:
+        for op in _within(whole):
+            for name, kind in _uses(op):
+                kinds.setdefault(name, kind)
+            links += _links(op)
+    for name in (name for whole in predicates for name in _truths(whole)):
+        kinds.setdefault(name, "bool")
+    for _ in links:  # a == b: what one is, the other is
+        for one, other in links:
+            if one in kinds:
+                kinds.setdefault(other, kinds[one])
+    return kinds
 
 
 def _first(name: str, statements: Iterable[Subscribe]) -> Place | None:

@@ -15,6 +15,16 @@ RESERVED_WORDS = frozenset({
 })  # fmt: skip
 """Words that cannot be names.  Others (``state``, ``case``, ``from``…) are words only in their place."""
 
+STARTING_WORDS = frozenset({
+    "all", "among", "any", "at", "avg", "case", "closest", "correlate", "count", "each", "enter", "ever",
+    "every", "exit", "expect", "filter", "for", "from", "gazetteer", "given", "here", "let", "max", "min",
+    "of", "one", "over", "region", "set", "starting", "state", "stddev", "sum", "tell", "tick", "topic",
+})  # fmt: skip
+"""Words that go on with a statement or begin one: a name that begins one cannot be such a word."""
+
+QUERY_WORDS = STARTING_WORDS | {"last", "now"}
+"""Words that cannot name a query: some mean something of their own in a component."""
+
 INT64 = range(-(2**63), 2**63)
 
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -38,6 +48,30 @@ def read_number(text: str) -> int | float:
     if value == math.inf:
         raise ValueError("the number is too large")
     return value
+
+
+def read_exact(text: str) -> Fraction:
+    """The number as it is written, unless no float is near it: then nobody can mean it."""
+    if not read_number(text):
+        digits, *_ = re.split("[eE]", text)
+        if any(map(int, re.findall(r"\d", digits))):
+            raise ValueError("the number is too small")
+        return Fraction(0)
+    try:
+        return Fraction(text)
+    except ValueError:
+        raise ValueError("the number has too many digits") from None
+
+
+def finite(value: float | Fraction) -> float:
+    """The float that is nearest, if one is."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        nearest = math.inf
+    if not math.isfinite(nearest):
+        raise ValueError("the number is too large")
+    return nearest
 
 
 def write_number(value: int | float) -> str:
@@ -88,7 +122,7 @@ def read_duration(number: str, unit: str | None) -> Duration:
         raise ValueError(f"a duration needs a unit of time, such as {number} s")
     if UNITS[unit].dimension != UNITS["s"].dimension:
         raise ValueError(f"{unit} is not a unit of time; a duration is written as 30 s, 2 min, 500 ms or 1 h")
-    length = Fraction(number) * UNITS[unit].factor * SECOND
+    length = read_exact(number) * UNITS[unit].factor * SECOND
     if length.denominator != 1:
         raise ValueError("a duration must be a whole number of microseconds")
     if length >= NEVER:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -80,15 +80,21 @@ def wrong(error: ValueError, at: Node) -> DefinitionError:
 # --- words ---------------------------------------------------------------------------------------
 
 
-def name_of(token: Token) -> str:
+def name_of(token: Token, others: Collection[str] = literal.RESERVED_WORDS) -> str:
     """A name, if it is not a word of the language."""
-    if token in literal.RESERVED_WORDS:
+    if token in others:
         raise DefinitionError(
             f"'{token}' is a word of the language and cannot be a name",
             place(token),
             hint=f"Choose another, such as '{token}_'.",
         )
     return str(token)
+
+
+def starting_name(token: Token) -> Token:
+    """A name with which a statement starts."""
+    name_of(token, literal.STARTING_WORDS)
+    return token
 
 
 def label_of(token: Token) -> str:
@@ -153,13 +159,14 @@ def point_of(node: Node) -> Point:
 def coordinate_of(node: Node) -> float:
     """A length in metres."""
     number = signed(as_tree(node).children)
-    if number.unit is None:
-        return float(number.value)
-    unit = UNITS[number.unit]
+    unit = UNITS[number.unit or "m"]
     if unit.dimension != UNITS["m"].dimension:
         message = f"{number.unit} is not a unit of length"
         raise DefinitionError(message, place(node), hint="Coordinates and radii are in metres.")
-    return float(number.value * unit.factor)
+    try:
+        return literal.finite(number.value * unit.factor)
+    except ValueError as error:
+        raise wrong(error, node) from None
 
 
 def shape_of(node: Tree[Token]) -> Shape:
@@ -181,43 +188,86 @@ def shape_of(node: Tree[Token]) -> Shape:
 # --- expressions -------------------------------------------------------------------------------
 
 
-def expression(node: Node) -> Expression:
-    """The expression that a tree of the grammar stands for."""
-    if not is_tree(node):
-        return _atom(as_token(node))
-    at = place(node)
-    parts: list[Any] = list(as_tree(node).children)
-    match as_tree(node).data:
+DEPTH = 200
+"""How deep expressions may nest: everything that walks them does so by recursion."""
+
+
+def expression(node: Node, inside: int = 0) -> Expression:
+    """The expression that a tree of the grammar stands for; ``inside`` so many operations that are not
+    written."""
+    waiting = [(node, inside)]
+    while waiting:
+        part, depth = waiting.pop()
+        depth += _levels(part)
+        if depth > DEPTH:
+            raise DefinitionError(
+                f"the expression is nested more than {DEPTH} deep",
+                place(part),
+                hint="Split it into several subscriptions, or shorten it with 'let'.",
+            )
+        waiting += [(inner, depth) for inner in parts_of(part)]
+    return _made(node)
+
+
+def _levels(node: Node) -> int:
+    """How many operations a node puts around what is in it: a chain is a conjunction of its links, and
+    parentheses are none, unless they are in parentheses."""
+    match _rule(node), parts_of(node):
+        case (None, _):
+            return 0
+        case ("group", [inner]):
+            return int(_rule(inner) == "group")
+        case ("chain", parts):
+            return len(parts) // 2
+        case _:
+            return 1
+
+
+def _rule(node: Node) -> str | None:
+    return as_tree(node).data if is_tree(node) else None
+
+
+def _made(node: Node) -> Expression:
+    while _rule(node) == "group":
+        (node,) = as_tree(node).children
+    return _operation(as_tree(node), place(node)) if is_tree(node) else _atom(as_token(node))
+
+
+def _operation(node: Tree[Token], at: Place) -> Expression:
+    parts: list[Any] = list(node.children)
+    match node.data:
         case "either":
-            return Or(expression(parts[0]), expression(parts[1]), at)
+            return Or(_made(parts[0]), _made(parts[1]), at)
         case "both":
-            return And(expression(parts[0]), expression(parts[1]), at)
+            return And(_made(parts[0]), _made(parts[1]), at)
         case "negation":
-            return Not(expression(parts[0]), at)
+            return Not(_made(parts[0]), at)
         case "chain":
             return _chain(parts)
         case "between":
-            arg, low, high = map(expression, parts)
+            arg, low, high = map(_made, parts)
             return Between(arg, low, high, at)
         case "arithmetic":
             left, sign, right = parts
-            return Arithmetic(cast(ArithmeticSign, str(sign)), expression(left), expression(right), at)
+            return Arithmetic(cast(ArithmeticSign, str(sign)), _made(left), _made(right), at)
         case "negative":
-            number = as_token(parts[1])
-            if not is_tree(parts[1]) and number.type in ("NUMBER", "QUANTITY"):
-                return signed(parts)
-            return Negative(expression(parts[1]), at)
+            return _negative(parts, at)
         case "absolute":
-            return Absolute(expression(parts[0]), at)
-        case "group":
-            return expression(parts[0])
+            return Absolute(_made(parts[0]), at)
         case other:
             raise AssertionError(other)
 
 
+def _negative(parts: list[Any], at: Place) -> Expression:
+    number = as_token(parts[1])
+    if not is_tree(parts[1]) and number.type in ("NUMBER", "QUANTITY"):
+        return signed(parts)
+    return Negative(_made(parts[1]), at)
+
+
 def _chain(parts: list[Any]) -> Expression:
     """``a < b < c`` is a conjunction."""
-    operands = [expression(node) for node in parts[::2]]
+    operands = list(map(_made, parts[::2]))
     signs = [cast(ComparisonSign, _SIGNS.get(sign, str(sign))) for sign in parts[1::2]]
     links = [
         Compare(sign, left, right, place(*nodes))
@@ -235,7 +285,7 @@ def _atom(token: Token) -> Expression:
             return Name(name_of(token), place(token))
         case "MEMBER":
             owner, _, name = token.partition(".")
-            return Member(owner, name, place(token))
+            return Member(name_of(token.update(value=owner)), name, place(token))
         case "NUMBER" | "QUANTITY":
             return signed([None, token])
         case "STRING":

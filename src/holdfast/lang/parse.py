@@ -20,7 +20,7 @@ from ..model.unit import UNITS
 from .app import App
 from .component.tree import select
 from .correlation.tree import match_of
-from .nodes import coordinate_of, duration, expression, levels, parts_of, place
+from .nodes import coordinate_of, duration, expression, levels
 from .ops import Expression, Levels, Match
 from .tree import statements
 
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from .nodes import Node
 
 T = TypeVar("T")
-
-DEPTH = 200
-"""How deep expressions may nest: everything that walks them does so by recursion."""
 
 
 def parse(text: str, file: str | None = None) -> App:
@@ -111,23 +108,8 @@ def _read(text: str, file: str | None, start: str, build: Callable[[Node], T]) -
     from .fault import explain
 
     try:
-        tree = _parser().parse(text, start=start)
-        _not_too_deep(tree)
-        return build(tree)
+        return build(_parser().parse(text, start=start))
     except UnexpectedInput as error:
         raise explain(error, _parser(), text, start).located(text, file) from None
     except DefinitionError as error:
         raise error.located(text, file) from None
-
-
-def _not_too_deep(tree: Node) -> None:
-    layer, depth = [tree], 0
-    while layer:
-        if depth > DEPTH:
-            raise DefinitionError(
-                f"the expression is nested more than {DEPTH} deep",
-                place(layer[0]),
-                hint="Split it into several subscriptions, or shorten it with 'let'.",
-            )
-        layer = [part for node in layer for part in parts_of(node)]
-        depth += 1

@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, assert_never
 
+from ..errors import DefinitionError
+from .literal import INT64, finite
 from .ops import (
     Absolute,
     And,
@@ -140,8 +142,12 @@ def scaled(op: Expression, scale: Fraction, shift: Fraction) -> Expression:
         return op
     if isinstance(op, Number):
         value = Fraction(repr(op.value)) * scale + shift  # the decimal number, as it was written
-        whole = isinstance(op.value, int) and value.denominator == 1
-        return Number(int(value) if whole else float(value))
+        if isinstance(op.value, int) and value.denominator == 1 and int(value) in INT64:
+            return Number(int(value))
+        try:
+            return Number(finite(value))
+        except ValueError as error:
+            raise DefinitionError(str(error), op.at) from None
     under = math.lcm(scale.denominator, shift.denominator)
     by, plus = int(scale * under), int(shift * under)
     if by != 1:
@@ -158,6 +164,11 @@ def names(op: Expression) -> list[str]:
 
 def _names(op: Expression) -> list[str]:
     return [op.name] if isinstance(op, Name) else [n for part in parts(op) for n in _names(part)]
+
+
+def size(op: Expression) -> int:
+    """How many operations an expression is made of."""
+    return 1 + sum(map(size, parts(op)))
 
 
 def parts(op: Expression) -> tuple[Expression, ...]:

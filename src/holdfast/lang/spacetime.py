@@ -9,7 +9,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ..errors import DefinitionError
-from ..model.instant import SECOND, parse_instant
+from ..model.instant import NEVER, SECOND, parse_instant
 from ..model.unit import UNITS
 from . import rewrite
 from .kinds import CALLED, Moment, Offset, Position, Predicate, Quantity, Typed, Words
@@ -88,8 +88,11 @@ def _microseconds(number: Quantity, op: Expression) -> Expression:
             f"{show_expression(op)} is not a duration", op.at, hint="A duration is written as 30 s or 2 min."
         )
     core = rewrite.scaled(number.core, unit.factor * SECOND, Fraction(0))
-    whole = isinstance(core, Number) and core.value == int(core.value)
-    return Number(int(core.value)) if isinstance(core, Number) and whole else core
+    if not isinstance(core, Number):
+        return core
+    if abs(core.value) >= NEVER:
+        raise DefinitionError(f"{show_expression(op)} is too far away in time", op.at)
+    return Number(int(core.value)) if core.value == int(core.value) else core
 
 
 def _instant(value: Quantity | Words, op: Expression) -> Expression:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,6 +28,7 @@ from .nodes import (
     point_of,
     shape_of,
     signed,
+    starting_name,
     text_of,
     topic_word,
     word_of,
@@ -73,41 +74,27 @@ def statements(tree: Node) -> Iterator[Statement]:
     """The statements of a file, in their order."""
     anonymous = count(1)
     for node in as_tree(tree).children:
-        statement = as_tree(node)
-        parts: list[Any] = list(statement.children)
-        match statement.data:
-            case "let":
-                yield Let(name_of(parts[0]), expression(parts[1]), place(parts[0]))
-            case "topic":
-                yield _topic(parts)
-            case "region":
-                yield _region(parts)
-            case "gazetteer":
-                yield UseGazetteer(text_of(parts[0]), place(parts[0]))
-            case "filter":
-                name, topic, where, *clauses = parts
-                yield _subscribe(name, topic_word(topic), (expression(where), Truth(True), ()), clauses)
-            case "state":
-                name, topic, condition, *clauses = parts
-                yield _subscribe(name, topic_word(topic), _condition(condition), clauses)
-            case "labelled" | "equation":
-                name, condition, *clauses = parts
-                yield _subscribe(name, None, _condition(condition), clauses)
-            case "anonymous":
-                condition, *clauses = parts
-                yield _subscribe(condition, None, _condition(condition), clauses, f"state_{next(anonymous)}")
-            case "component":
-                yield component(parts)
-            case "table":
-                yield table(parts)
-            case "collide":
-                yield Collide(cast(Function, str(parts[0])), place(parts[0]))
-            case "correlate":
-                yield correlate(parts)
-            case "case":
-                yield _case(parts)
-            case other:
-                raise AssertionError(other)
+        rule, parts = as_tree(node).data, cast("list[Any]", as_tree(node).children)
+        if rule == "anonymous":
+            condition, *clauses = parts
+            yield _subscribe(condition, None, _condition(condition), clauses, f"state_{next(anonymous)}")
+        else:
+            yield _STATEMENTS[rule](parts)
+
+
+def _filter(parts: list[Any]) -> Subscribe:
+    name, topic, where, *clauses = parts
+    return _subscribe(name, topic_word(topic), (expression(where), Truth(True), ()), clauses)
+
+
+def _state(parts: list[Any]) -> Subscribe:
+    name, topic, condition, *clauses = parts
+    return _subscribe(name, topic_word(topic), _condition(condition), clauses)
+
+
+def _labelled(parts: list[Any]) -> Subscribe:
+    name, condition, *clauses = parts
+    return _subscribe(starting_name(name), None, _condition(condition), clauses)
 
 
 def _topic(parts: list[Any]) -> DeclareTopic:
@@ -147,9 +134,12 @@ def _condition(node: Node) -> Predicates:
     if not is_tree(node) or as_tree(node).data not in ("pair", "triple"):
         return expression(node), Truth(True), ()
     parts: list[Any] = list(as_tree(node).children)
+    if as_tree(node).data == "pair" and parts[1] is None:
+        enter = expression(parts[0], inside=1)
+        return enter, Not(enter, place(parts[0])), ()
     enter = expression(parts[0])
     if as_tree(node).data == "pair":
-        return enter, Not(enter, place(parts[0])) if parts[1] is None else expression(parts[1]), ()
+        return enter, expression(parts[1]), ()
     regions = tuple(word_of(token) for token in parts[2:] if token is not None and token.type != "EVERYTHING")
     return enter, expression(parts[1]), (regions,) if regions else ()
 
@@ -213,8 +203,8 @@ def _case(parts: list[Any]) -> Case:
 def _given(node: Tree[Token]) -> Given:
     topic, *parts = [cast("Any", child) for child in node.children]
     options: dict[str, Any] = {}
-    for part in parts:
-        if part.data != "row" and part.data in options:
+    for part in (part for part in parts if part.data != "row"):
+        if part.data in options:
             raise DefinitionError(f"'{part.data}' is given twice", place(part))
         options[part.data] = part.children[0] if part.data != "at" else part.children
     rows = tuple(tuple(_value(value) for value in part.children) for part in parts if part.data == "row")
@@ -255,3 +245,21 @@ def _expect(node: Tree[Token]) -> Expect:
         None if scope is None else text_of(scope),
         place(name),
     )
+
+
+_STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
+    "let": lambda parts: Let(name_of(parts[0]), expression(parts[1]), place(parts[0])),
+    "topic": _topic,
+    "region": _region,
+    "gazetteer": lambda parts: UseGazetteer(text_of(parts[0]), place(parts[0])),
+    "filter": _filter,
+    "state": _state,
+    "labelled": _labelled,
+    "equation": _labelled,
+    "component": component,
+    "table": table,
+    "collide": lambda parts: Collide(cast(Function, str(parts[0])), place(parts[0])),
+    "correlate": correlate,
+    "case": _case,
+}
+"""How each statement of the grammar is read."""

@@ -12,7 +12,7 @@ from typing import NoReturn, assert_never
 
 from ..errors import DefinitionError, Place, did_you_mean
 from ..model.topic import RESERVED, Attribute
-from ..model.unit import NONE, UNITS, Unit, conversion, product, quotient
+from ..model.unit import NONE, UNITS, Unit, conversion, nearest, product, quotient
 from . import rewrite, spacetime
 from .kinds import CALLED, ONE, Predicate, Quantity, Scope, Typed, Words
 from .literal import INT64, describe_unit
@@ -35,6 +35,9 @@ from .ops import (
     Truth,
 )
 from .show import show_expression
+
+LARGE = 1_000
+"""How many operations may be in two conditions that are compared: both are written twice."""
 
 
 def predicate(op: Expression, scope: Scope) -> Expression:
@@ -177,9 +180,10 @@ def unknown_attribute(name: str, scope: Scope, at: Place | None) -> DefinitionEr
 
 def _literal(op: Number) -> Quantity:
     if op.unit is not None and op.unit not in UNITS:
-        raise DefinitionError(f"unknown unit '{op.unit}'", op.at, hint=did_you_mean(op.unit, UNITS))
+        raise DefinitionError(f"unknown unit '{op.unit}'", op.at, hint=nearest(op.unit))
     unit = UNITS[op.unit] if op.unit is not None else None
-    found = Quantity(Number(op.value), unit, bare=unit is None, whole=isinstance(op.value, int))
+    number = Number(op.value, at=op.at)
+    found = Quantity(number, unit, bare=unit is None, whole=isinstance(op.value, int))
     return _representable(found, op)
 
 
@@ -345,6 +349,8 @@ def _compared(sign: ComparisonSign, left: Typed, right: Typed, op: Compare) -> E
                 raise DefinitionError(f"{what} are compared with == and != only, not with {sign}", op.at)
             if isinstance(left, Words):
                 return rewrite.compared(sign, left.core, right.core)
+            if rewrite.size(left.core) + rewrite.size(right.core) > LARGE:
+                raise DefinitionError("conditions that are compared with one another are too large", op.at)
             same = rewrite.alike(left.core, right.core)
             return same if sign == "==" else rewrite.negated(same)
     raise DefinitionError(

@@ -24,7 +24,7 @@ from ..model.event import STATUSES, Event, Transition
 from ..model.instant import BEGINNING, NEVER, Instant
 from ..model.topic import Topic
 from .keys import Keys, grown
-from .machine import CONDITION, SCOPE, SINCE, STATUS, Batches, Mask, Survey, Told, with_columns
+from .machine import CONDITIONS, SCOPE, SINCE, STATUS, Batches, Mask, Survey, Told, with_columns
 
 Words = NDArray[Any]  # one unsigned integer for each scope or row; bit f belongs to filter f
 Rows = NDArray[np.intp]
@@ -252,11 +252,11 @@ class Filters:
             statuses.append(status)
         which = np.concatenate(picks)
         since = np.concatenate(sinces)
-        conditions = np.repeat(np.arange(len(picks), dtype=np.int8), [len(p) for p in picks])
+        own = np.uint64(1) << np.arange(len(picks), dtype=np.uint64)
         named, scopes = np.unique(outermost[which], return_inverse=True)
         names = [self.shown(key) for key in state.levels[-1].keys.take(named).to_pylist()]
         added = {
-            CONDITION: pa.array(conditions),
+            CONDITIONS: pa.array(np.repeat(own, [len(p) for p in picks])),
             STATUS: pa.DictionaryArray.from_arrays(np.concatenate(statuses), list(STATUSES)),
             SCOPE: pa.array(names, pa.string()).take(pa.array(scopes)),
             SINCE: pa.array(since, pa.int64(), mask=since == BEGINNING).cast(TIME),
@@ -274,24 +274,32 @@ class Filters:
         if name not in batches:
             return {}
         batch = batches[name]
-        rows = self._able_to_pass(batch) if closed else [np.flatnonzero(self.matters(name, batch))]
+        rows = (
+            self._able_to_pass(batch, self.scoping(batch))
+            if closed
+            else [np.flatnonzero(self.matters(name, batch))]
+        )
         return {name: _thinned(batch, rows)}
 
     def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         return self._mattering(batch, self.scoping(batch)[-1][0])
 
-    def survey(self, topic: str, batch: pa.RecordBatch) -> Survey:
-        outermost = self.scoping(batch)[-1][0]
-        beyond = np.count_nonzero(outermost < 0)
-        return Survey(self._mattering(batch, outermost), np.full(len(self.filters), beyond, np.int64))
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        found = self.scoping(batch)
+        outermost = found[-1][0]
+        if closed:
+            matters = np.zeros(len(batch), np.bool_)
+            matters[_concatenated(self._able_to_pass(batch, found), np.intp)] = True
+        else:
+            matters = self._mattering(batch, outermost)
+        return Survey(matters, np.full(len(self.filters), np.count_nonzero(outermost < 0), np.int64))
 
     def _mattering(self, batch: pa.RecordBatch, outermost: NDArray[np.int32]) -> Mask:
         masks = self._masks(batch, outermost)
         return _concatenated([(enter | leave) != 0 for _, enter, leave in masks], np.bool_)
 
-    def _able_to_pass(self, batch: pa.RecordBatch) -> list[Rows]:
+    def _able_to_pass(self, batch: pa.RecordBatch, found: Any) -> list[Rows]:
         """The rows of a closed part that pass if their innermost scope began with all bits 0 or all 1."""
-        found = self.scoping(batch)
         codes, keys = found[0]
         low = np.zeros(len(keys), self.word)
         high = np.full(len(keys), ~self.word(0), self.word)

@@ -30,8 +30,11 @@ Batches = Mapping[str, pa.RecordBatch]
 
 Mask = NDArray[np.bool_]
 
-CONDITION, STATUS, SCOPE, SINCE = "@condition", "@status", "@scope", "@since"
-"""What a machine adds to the columns of events that passed."""
+CONDITIONS, STATUS, SCOPE, SINCE = "@conditions", "@status", "@scope", "@since"
+"""What a machine adds to the columns of events that passed; conditions are the bits of a word."""
+
+EVERY = np.uint64(2**64 - 1)
+"""The word of all conditions of a machine."""
 
 
 class Told(NamedTuple):
@@ -42,7 +45,7 @@ class Told(NamedTuple):
 
 
 class Survey(NamedTuple):
-    """Which events of a batch matter, and how many of them each condition has no scope for."""
+    """Which events of a batch matter, and how many of all each condition has no scope for."""
 
     matters: Mask
     outside: NDArray[np.int64]
@@ -94,8 +97,9 @@ class Machine(Protocol):
     def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         """Which events satisfy some predicate: all that a part that is not closed must keep."""
 
-    def survey(self, topic: str, batch: pa.RecordBatch) -> Survey:
-        """The same, and for each condition how many events lie in no scope of it, and so mean nothing."""
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        """The same, or of a closed part what ``reduce`` leaves; and for each condition how many events lie
+        in no scope of it, and so mean nothing."""
 
     def due(self, state: Any) -> Instant | None:
         """The instant beyond which time must come before ``advance`` says something by itself."""
@@ -125,11 +129,11 @@ class Machine(Protocol):
 
 def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
     """What was told, one by one: late events first, the rest in order of time where it is of several
-    kinds, else as it stands."""
+    kinds or concerns several conditions, else as it stands."""
     if not told.rows:
         return list(told.single)
     rows = [t for name, passed in told.rows.items() for t in _transitions(topics[name], passed)]
-    if len(told.rows) == 1 and not told.single:
+    if len(told.rows) == 1 and not told.single and len(rows) == sum(map(len, told.rows.values())):
         return rows
     late = [t for t in told.single if t.status == "late"]
     rest = [*rows, *(t for t in told.single if t.status != "late")]
@@ -137,10 +141,22 @@ def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
 
 
 def _transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:
-    columns = [passed.column(name).to_pylist() for name in (STATUS, SCOPE, CONDITION)]
-    since = passed.column(SINCE).cast(pa.int64()).to_pylist()
-    for event, status, scope, condition, began in zip(to_events(topic, passed), *columns, since, strict=True):
-        yield Transition(event, status, scope, began, condition)
+    """Late events that concern every condition are one transition each, of no condition in particular."""
+    events, since = list(to_events(topic, passed)), passed.column(SINCE).cast(pa.int64()).to_pylist()
+    statuses, scopes = (passed.column(name).to_pylist() for name in (STATUS, SCOPE))
+    words = passed.column(CONDITIONS).to_numpy()
+    everybody = (words == EVERY) & np.array([status == "late" for status in statuses], np.bool_)
+    rows, numbers = concerned(np.where(everybody, np.uint64(1), words))
+    numbers[everybody[rows]] = -1
+    for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):
+        yield Transition(events[row], statuses[row], scopes[row], since[row], number)
+
+
+def concerned(words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """For each row and each condition in its word the row and the condition's number."""
+    bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    rows, numbers = np.nonzero(bits)
+    return rows, numbers
 
 
 def in_time(told: Transition) -> tuple[object, ...]:
@@ -149,12 +165,12 @@ def in_time(told: Transition) -> tuple[object, ...]:
     return (event.time, told.condition, event.source, event.sequence, event.topic)
 
 
-def marked(events: pa.RecordBatch, conditions: NDArray[np.int8], status: Status) -> pa.RecordBatch:
+def marked(events: pa.RecordBatch, words: NDArray[np.uint64], status: Status) -> pa.RecordBatch:
     """Events as rows that were told, all with one status, in no scope."""
     size = len(events)
     code = np.full(size, STATUSES.index(status), np.int8)
     added = {
-        CONDITION: pa.array(conditions, pa.int8()),
+        CONDITIONS: pa.array(words),
         STATUS: pa.DictionaryArray.from_arrays(code, list(STATUSES)),
         SCOPE: pa.nulls(size, pa.string()),
         SINCE: pa.nulls(size, TIME),

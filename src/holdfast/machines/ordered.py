@@ -21,7 +21,7 @@ from ..model.event import Event, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.qos import Late
 from ..model.topic import Topic
-from .machine import Batches, Machine, Mask, Survey, Told, marked, mattering
+from .machine import EVERY, Batches, Machine, Mask, Survey, Told, marked, mattering
 
 Held = tuple[tuple[Instant, str, int], int, Event]
 
@@ -120,7 +120,7 @@ class Ordered:
             return state.inner, batch
         missed, batch = batch.filter(pa.array(late)), batch.filter(pa.array(~late))
         if self.late == "drop":
-            out.append(marked(missed, np.full(len(missed), -1, np.int8), "late"))
+            out.append(marked(missed, np.full(len(missed), EVERY), "late"))
             return state.inner, batch
         inner, told = self.inner.step(state.inner, {self.topic.name: missed}, BEGINNING)
         out.append(told.rows[self.topic.name])
@@ -142,7 +142,7 @@ class Ordered:
     def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         return self.inner.matters(topic, batch)
 
-    def survey(self, topic: str, batch: pa.RecordBatch) -> Survey:
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
         return self.inner.survey(topic, batch)
 
     def due(self, state: State) -> Instant | None:

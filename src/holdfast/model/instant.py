@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
+from typing import Annotated
+
+from ..errors import UsageError
+from .quantity import DURATION
 
 Instant = int
-Duration = int
+Duration = Annotated[int, DURATION]
 
 MILLISECOND = 1_000
 SECOND = 1_000_000
@@ -33,11 +37,18 @@ EARLIEST, LATEST = from_datetime(datetime.min), from_datetime(datetime.max)
 """The instants that have a date: the years 1 to 9999."""
 
 
-def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> Instant:
-    """The instant that ISO 8601 text (or text in a ``strptime`` format) names."""
+def parse_datetime(text: str, format: str | None = None) -> datetime:
+    """What ISO 8601 text (or text in a ``strptime`` format) says."""
     text = text.strip()
-    moment = datetime.strptime(text, format) if format else datetime.fromisoformat(text)
-    return from_datetime(moment, zone)
+    return datetime.strptime(text, format) if format else datetime.fromisoformat(text)
+
+
+def parse_instant(text: str, zone: tzinfo = UTC, format: str | None = None) -> Instant:
+    """The instant that it names."""
+    return from_datetime(parse_datetime(text, format), zone)
+
+
+YEAR_2000 = 30 * 365 * DAY
 
 
 def instant(when: str | datetime) -> Instant:
@@ -46,7 +57,25 @@ def instant(when: str | datetime) -> Instant:
     >>> instant("2007-09-13T13:35:00Z") == instant("2007-09-13 15:35+02:00") == 1189690500000000
     True
     """
-    return parse_instant(when) if isinstance(when, str) else from_datetime(when)
+    try:
+        at = parse_instant(when) if isinstance(when, str) else from_datetime(when)
+    except (AttributeError, OverflowError, TypeError, ValueError):
+        raise UsageError(f"{repr(when)[:60]} is not a time; {_instead(when)}") from None
+    if not isinstance(at, int) or not EARLIEST <= at <= LATEST:  # pandas.NaT is a datetime
+        raise UsageError(f"{when} is not in the years 1 to 9999")
+    return at
+
+
+def _instead(when: object) -> str:
+    """What to write in place of something that is no time; numbers are known by their size."""
+    try:
+        size = abs(float(when))  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return 'write a datetime, or ISO 8601 text such as "2026-06-21T08:00Z"'
+    for unit, factor in (("seconds", SECOND), ("milliseconds", MILLISECOND)):
+        if YEAR_2000 <= size * factor < YEAR_2000 * 10:
+            return f"by its size it counts {unit} since 1970: an instant is that times {factor:_}"
+    return "an instant is whole microseconds since 1970; a number that is one is used as it is"
 
 
 def show_instant(at: Instant) -> str:

@@ -475,6 +475,23 @@ class Forest:
 
 def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
     """Arrange regions by containment; a partial overlap is an error that names the two."""
+    around = _around(regions, gazetteer)
+    parents = tuple(max(ring, key=lambda j: len(around[j]), default=-1) for ring in around)
+    index = {region.name: i for i, region in enumerate(regions)}
+    places: dict[str, int] = {}
+    sources: dict[str, int] = {}
+    for region in gazetteer.regions:
+        names = [region.name, *(r.name for r in gazetteer.ancestors(region.name))]
+        at = places[region.name] = next((index[name] for name in names if name in index), -1)
+        for source in region.sources:
+            known = sources.get(source, -1)
+            if known < 0 or (at >= 0 and len(around[at]) > len(around[known])):
+                sources[source] = at
+    return Forest(tuple(regions), parents, tuple(places.items()), tuple(sources.items()))
+
+
+def _around(regions: Sequence[Region], gazetteer: Gazetteer) -> list[list[int]]:
+    """For each region the numbers of those that contain it, which are nested themselves."""
     members = {r.name: _members(r, gazetteer) for r in regions}
     around: list[list[int]] = [[] for _ in regions]
     for i, a in enumerate(regions):  # every pair: a few thousand regions take some seconds
@@ -490,18 +507,7 @@ def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
         for i, j in combinations(ring, 2):
             if i not in around[j] and j not in around[i]:
                 raise PartialOverlap(regions[i].name, regions[j].name)
-    parents = tuple(max(ring, key=lambda j: len(around[j]), default=-1) for ring in around)
-    index = {region.name: i for i, region in enumerate(regions)}
-    places: dict[str, int] = {}
-    sources: dict[str, int] = {}
-    for region in gazetteer.regions:
-        names = [region.name, *(r.name for r in gazetteer.ancestors(region.name))]
-        at = places[region.name] = next((index[name] for name in names if name in index), -1)
-        for source in region.sources:
-            known = sources.get(source, -1)
-            if known < 0 or (at >= 0 and len(around[at]) > len(around[known])):
-                sources[source] = at
-    return Forest(tuple(regions), parents, tuple(places.items()), tuple(sources.items()))
+    return around
 
 
 def _members(region: Region, gazetteer: Gazetteer) -> frozenset[str]:

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from ..errors import did_you_mean
+
 Dimension = tuple[tuple[str, int], ...]  # sorted (base, exponent), no zero exponents
 
 NONE: Dimension = ()
@@ -35,6 +37,9 @@ _BASE: Mapping[str, Dimension] = {
     "time": (("time", 1),),
     "length": (("length", 1),),
     "mass": (("mass", 1),),
+    "volume": (("length", 3),),
+    "density": (("length", -3), ("mass", 1)),
+    "flow": (("length", 3), ("time", -1)),
     "speed": (("length", 1), ("time", -1)),
     "temperature": (("temperature", 1),),
     "pressure": (("length", -1), ("mass", 1), ("time", -2)),
@@ -47,10 +52,11 @@ _BASE: Mapping[str, Dimension] = {
     "irradiance": (("mass", 1), ("time", -3)),
     "energy": (("length", 2), ("mass", 1), ("time", -2)),
     "frequency": (("time", -1),),
+    "rate": (("bit", 1), ("time", -1)),
 }
 
 _TABLE = """
-time         us µs          1/1000000
+time         us µs μs       1/1000000
 time         ms             1/1000
 time         s sec          1
 time         min            60
@@ -64,6 +70,16 @@ length       ft             0.3048
 length       mi             1609.344
 mass         g              1/1000
 mass         kg             1
+volume       L              1/1000
+volume       m³ m3          1
+density      µg/m³ μg/m³ µg/m3 μg/m3 ug/m3 1/1000000000
+density      mg/m³ mg/m3    1/1000000
+density      g/m³ g/m3      1/1000
+density      kg/m³ kg/m3    1
+flow         L/min l/min    1/60000
+flow         L/s l/s        1/1000
+flow         m³/h m3/h      1/3600
+flow         m³/s m3/s      1
 speed        m/s            1
 speed        km/h kmh       5/18
 speed        mph            0.44704
@@ -76,8 +92,8 @@ pressure     hPa mbar       100
 pressure     kPa            1000
 pressure     bar            100000
 number       %              1/100
-number       ppm            1/1000000
-number       ppb            1/1000000000
+number       ppm ppmv       1/1000000
+number       ppb ppbv       1/1000000000
 angle        deg °          1
 illuminance  lx lux         1
 level        dB             1
@@ -87,12 +103,21 @@ voltage      V              1
 voltage      mV             1/1000
 power        W              1
 power        kW             1000
-irradiance   W/m2           1
+power        VA             1
+power        kVA            1000
+power        var            1
+power        kvar           1000
+irradiance   W/m2 W/m²      1
 energy       J              1
 energy       Wh             3600
 energy       kWh            3600000
 frequency    Hz             1
 frequency    kHz            1000
+frequency    rpm            1/60
+rate         bit/s bps      1
+rate         kbit/s         1000
+rate         Mbit/s         1000000
+rate         Gbit/s         1000000000
 """
 
 
@@ -105,6 +130,23 @@ def _read(row: str) -> list[tuple[str, Unit]]:
 
 UNITS: Mapping[str, Unit] = {name: unit for row in _TABLE.strip().splitlines() for name, unit in _read(row)}
 """Every unit by every name it may be written with."""
+
+_SPELLED = {
+    "c": "°C", "celsius": "°C", "f": "°F", "fahrenheit": "°F", "kelvin": "K", "percent": "%", "degree": "deg",
+    "second": "s", "minute": "min", "hr": "h", "meter": "m", "metre": "m", "kilometer": "km", "mile": "mi",
+    "kilometre": "km", "foot": "ft", "feet": "ft", "gram": "g", "kilogram": "kg", "liter": "L", "litre": "L",
+    "kph": "km/h", "knot": "kn", "pascal": "Pa", "volt": "V", "ampere": "A", "amp": "A", "watt": "W",
+    "joule": "J", "hertz": "Hz", "decibel": "dB", "lpm": "L/min", "cmh": "m³/h", "rev/min": "rpm",
+    "1/min": "rpm", "kbps": "kbit/s", "mbps": "Mbit/s", "gbps": "Gbit/s", "microg/m3": "µg/m³",
+}  # fmt: skip
+"""How else people write a unit."""
+
+
+def nearest(name: str) -> str | None:
+    """``Did you mean '°C'?`` of what might be meant with an unknown unit."""
+    plain = name.casefold().replace("^", "")
+    spelled = _SPELLED.get(plain) or _SPELLED.get(plain.removesuffix("s"))
+    return f"Did you mean '{spelled}'?" if spelled else did_you_mean(plain, UNITS)
 
 
 def product(a: Unit, b: Unit) -> Unit:

@@ -12,20 +12,20 @@
     platforms    Platform: currents of MicaZ, TelosB, ... or from a file
     energy       Account: microseconds in each state and cause, hence joules; Rest; Battery
     node         Node: position, clock, chance, timers, energy, link
-    host         Routing (what a routing protocol offers); Host: a protocol machine on a node
+    host         Routing (what a routing protocol offers); NodeHost: a protocol machine on a node
     network      Setup -> Network: build, boot, run, kill, restart, cut, partition, drift; Totals
     trace        Trace: columns, to Parquet; integrate: energy from the trace alone
     metrics      lifetime, packets per joule, total and wasted energy, relative consumption, footprint
     topology     positions and link qualities, from files or rules
     routing/     Router: routing protocols that fulfil host.Routing (see there)
-    scenario/    a run described in a file; report/ what it found, in words and figures; statistics
+    statistics   what several runs say together
 
 How a run is made::
 
     network = Network(Setup(positions=places, propagation=LogDistance(3.0), mac=Csma(), seed=1))
     def boot(node):                                  # called for every node at start and after each restart
         routing = Router(node, Flooding(), ledger)   # owns node.link
-        Host(node, machine, routing, size=len, deliver=record)
+        NodeHost(node, machine, routing, size=len, deliver=record)
     network.boot(boot)
     network.at(30 * SECOND, lambda: network.kill(7))
     network.run(1000 * SECOND)

@@ -307,7 +307,7 @@ class Battery:
         """mW that were assumed when the next look was planned."""
         self._look: Entry | None = None
 
-    def changed(self, _: Instant, state: int) -> None:
+    def changed(self, *_: int) -> None:
         """Something is switched."""
         if self._account.power(self._clock.now) > self._expected:
             self._plan()

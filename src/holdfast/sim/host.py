@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any, Protocol
 
+from ..model.host import Actions, Host
 from ..model.protocol import (
     EVERYBODY,
-    Asked,
-    CancelTimer,
     Deliver,
     Drop,
-    Effect,
-    Fired,
-    Input,
     Peer,
     ProtocolMachine,
     Received,
     Send,
-    SetTimer,
     Started,
 )
 from .chance import derived
-from .clock import Entry
 from .frame import BROADCAST, Frame, NodeId
 from .node import Node
 
@@ -48,71 +43,58 @@ class Routing(Protocol):
         """Have ``callback`` called with messages of a type: those for us; with ``peek`` those that pass."""
 
 
-class Host:
-    """Runs a machine; peers are the names of nodes, by default their numbers."""
+def _ignore(*_: Any) -> None:
+    """What is for nobody."""
 
-    def __init__(
-        self,
-        node: Node,
-        machine: ProtocolMachine,
-        routing: Routing,
-        *,
-        size: Callable[[Any], int],
-        deliver: Callable[[Node, Any], None] = lambda node, what: None,
-        cause: str = "",
-        name: Callable[[NodeId], Peer] = str,
-        number: Callable[[Peer], NodeId] = int,
-        kind: str = KIND,
-        state: Any = None,
-    ) -> None:
-        self._node, self._machine, self._routing = node, machine, routing
-        self._size, self._deliver, self._cause, self._kind = size, deliver, cause, kind
-        self._name, self._number = name, number
-        self._timers: dict[str, Entry] = {}
-        self._shunned: dict[Peer, str] = {}
-        self.state = machine.initial() if state is None else state
-        """What the machine knows; a state that was kept from an earlier life may be given back to it."""
-        routing.register_handler(kind, False, self._received)
-        self._handle(Started(node.now, derived(node.seed, kind, node.boots)))
+
+@dataclass(eq=False, slots=True)
+class NodeHost:
+    """Runs a machine on a node.  Peers are the numbers of nodes; one that is dropped is not heard again."""
+
+    node: Node
+    machine: ProtocolMachine
+    routing: Routing
+    _: KW_ONLY
+    size: Callable[[Any], int]
+    deliver: Callable[[Node, Any], None] = _ignore
+    cause: str = ""
+    kind: str = KIND
+    kept: InitVar[Any] = None
+    """What the machine knew in an earlier life, if it gets that back."""
+    _host: Host = field(init=False)
+    _shunned: dict[Peer, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self, kept: Any) -> None:
+        state = self.machine.initial() if kept is None else kept
+        actions: Actions = {Send: self._send, Deliver: self._delivered, Drop: self._drop}
+        self._host = Host(self.machine, state, self.node, actions, alive=lambda: self.node.alive)
+        self.routing.register_handler(self.kind, False, self._received)
+        self._host.tell(Started, derived(self.node.seed, self.kind, self.node.boots))
+
+    @property
+    def state(self) -> Any:
+        """What the machine knows."""
+        return self._host.state
 
     def ask(self, request: Any) -> None:
         """The application wants something."""
-        self._handle(Asked(self._node.now, request))
+        self._host.ask(request)
 
     def _received(self, carried: Carried) -> None:
-        sender = self._name(carried.origin)
+        sender = str(carried.origin)
         if sender not in self._shunned:
-            self._handle(Received(self._node.now, sender, carried.message))
+            self._host.tell(Received, sender, carried.message)
 
-    def _fired(self, timer: str) -> None:
-        del self._timers[timer]
-        self._handle(Fired(self._node.now, timer))
+    def _send(self, effect: Send) -> None:
+        where = BROADCAST if effect.to == EVERYBODY else int(effect.to)
+        message = effect.message
+        self.routing.send(where, self.kind, message, self.size(message), effect.cause or self.cause)
 
-    def _handle(self, given: Input) -> None:
-        self.state, effects = self._machine.handle(self.state, given)
-        for effect in effects:
-            if not self._node.alive:
-                return
-            self._do(effect)
+    def _delivered(self, effect: Deliver) -> None:
+        self.deliver(self.node, effect.what)
 
-    def _do(self, effect: Effect) -> None:
-        match effect:
-            case Send(to, message, cause):
-                where = BROADCAST if to == EVERYBODY else self._number(to)
-                self._routing.send(where, self._kind, message, self._size(message), cause or self._cause)
-            case SetTimer(timer, at):
-                self._cancel(timer)
-                self._timers[timer] = self._node.at(at, self._fired, timer)
-            case CancelTimer(timer):
-                self._cancel(timer)
-            case Deliver(what):
-                self._deliver(self._node, what)
-            case Drop(peer, why):
-                self._shunned[peer] = why
-
-    def _cancel(self, timer: str) -> None:
-        if timer in self._timers:
-            self._node.cancel(self._timers.pop(timer))
+    def _drop(self, effect: Drop) -> None:
+        self._shunned[effect.peer] = effect.why
 
 
 class OneHop:

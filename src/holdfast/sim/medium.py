@@ -172,7 +172,8 @@ class Medium:
     def _end(self, transmission: Transmission) -> None:
         """A signal ends: those who are locked on to it have received it, or not."""
         now, missed = self.clock.now, transmission.missed
-        came, failed = [], []
+        came: list[Transceiver] = []
+        failed: list[Transceiver] = []
         for path in transmission.audience.receivers:
             receiver = path.receiver
             del receiver.heard[transmission]
@@ -190,6 +191,11 @@ class Medium:
                 failed.append(receiver)
         self.received += len(came)
         self._settle(transmission, came)
+        self._told(transmission, came, failed)
+
+    @staticmethod
+    def _told(transmission: Transmission, came: list[Transceiver], failed: list[Transceiver]) -> None:
+        """The stations of those who took part learn what became of it."""
         sender = transmission.sender
         for radio in (*came, *failed, sender):
             radio.rest()

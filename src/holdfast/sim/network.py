@@ -32,7 +32,7 @@ class Setup:
 
     positions: Sequence[Point]
     """Metres, in two or three dimensions; a node's number is its place in the list."""
-    propagation: Propagation = field(default_factory=partial(LogDistance, 3.0))
+    propagation: Propagation = field(default_factory=LogDistance)
     radio: Radio = CC2420
     mac: Mac = field(default_factory=Csma)
     platform: Platform = MICAZ
@@ -104,8 +104,8 @@ class Network:
         noise, table = interference_rule(setup.propagation, setup.radio)
         self.medium = Medium(self.clock, setup.radio, noise, table, trace)
         self._hearing = list(hearing(setup.propagation, setup.positions, setup.radio, setup.seed))
-        self._boot: Boot = lambda node: None
-        self._on_death: Callable[[Node], None] = lambda node: None
+        self._boot: Boot = lambda _: None
+        self._on_death: Callable[[Node], None] = lambda _: None
         self._broken: set[tuple[NodeId, NodeId]] = set()
         mac = self._mac()
         self.nodes = [self._node(id, position, mac) for id, position in enumerate(setup.positions)]

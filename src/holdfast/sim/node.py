@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from typing import Any
 
@@ -20,42 +21,32 @@ Boot = Callable[["Node"], None]
 """Installs what runs on a node; called when it starts, and again after each restart."""
 
 
+@dataclass(eq=False)
 class Node:
     """What everything that runs on a node may use.  Timers and ``now`` follow its own clock."""
 
-    def __init__(
-        self,
-        id: NodeId,
-        position: Point,
-        *,
-        clock: Clock,
-        local: LocalClock,
-        random: Random,
-        seed: int,
-        radio: Transceiver,
-        energy: Account,
-        platform: Platform,
-        mac: Mac,
-        ledgers: Ledgers,
-    ) -> None:
-        self.id = id
-        self.position = position
-        self.clock = clock
-        self.local = local
-        self.random = random
-        self.seed = seed
-        self.radio = radio
-        self.energy = energy
-        self.platform = platform
-        self.work: Work = platform.work
-        self.ledgers = ledgers
-        self.boots = 0
-        """How often it was switched on."""
-        self.alive = False
-        self.died: Instant | None = None
-        """When its battery was empty."""
-        self.link: Station
-        self._mac = mac
+    id: NodeId
+    position: Point
+    _: KW_ONLY
+    clock: Clock
+    local: LocalClock
+    random: Random
+    seed: int
+    radio: Transceiver
+    energy: Account
+    platform: Platform
+    mac: Mac
+    ledgers: Ledgers
+    boots: int = field(default=0, init=False)
+    """How often it was switched on."""
+    alive: bool = field(default=False, init=False)
+    died: Instant | None = field(default=None, init=False)
+    """When its battery was empty."""
+    work: Work = field(init=False)
+    link: Station = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.work = self.platform.work
 
     @property
     def now(self) -> Instant:
@@ -89,7 +80,7 @@ class Node:
         self.boots += 1
         self.alive = True
         self.energy.mcu.start(now)
-        self.link = self.radio.upper = station(self._mac, self)
+        self.link = self.radio.upper = station(self.mac, self)
         self.link.start()
         boot(self)
 

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, log10, pi
+from typing import ClassVar
 
 import numpy as np
 
 from ..errors import UsageError
+from ..model.quantity import Decibels, Metres
 from ..model.space import Point
 from .chance import derived
 from .frame import NodeId
@@ -48,15 +50,16 @@ class Hears:
 class LogDistance:
     """Path loss ``L(d) = L(1 m) + 10·n·log10(d) + X``, ``X`` normal for each pair, constant in time.
 
-    ``loss_1m_db`` is that of free space at the radio's frequency unless given.  ``X`` has ``shadowing_db``
-    as its deviation and is the same in both directions; ``asymmetry_db`` is a second part of its own for
-    each direction (differences of transmitters and receivers).
+    ``loss_at_1_m_db`` is that of free space at the radio's frequency unless given.  ``X`` has
+    ``shadowing_db`` as its deviation and is the same in both directions; ``asymmetry_db`` is a second part
+    of its own for each direction (differences of transmitters and receivers).
     """
 
-    exponent: float = 2.0
-    shadowing_db: float = 0.0
-    asymmetry_db: float = 0.0
-    loss_1m_db: float | None = None
+    kind: ClassVar = "log-distance"
+    exponent: float = 3.0
+    shadowing_db: Decibels = 0.0
+    asymmetry_db: Decibels = 0.0
+    loss_at_1_m_db: Decibels | None = None
 
     def __post_init__(self) -> None:
         for name in ("exponent", "shadowing_db", "asymmetry_db"):
@@ -68,8 +71,9 @@ class LogDistance:
 class UnitDisk:
     """All within ``range_m`` receive; all within ``interference_m`` (default: the same) are disturbed."""
 
-    range_m: float
-    interference_m: float | None = None
+    kind: ClassVar = "disk"
+    range_m: Metres
+    interference_m: Metres | None = None
 
     def __post_init__(self) -> None:
         if not self.range_m > 0:
@@ -122,7 +126,7 @@ def free_space_1m_db(frequency_hz: float) -> float:
 
 def received_dbm(model: LogDistance, radio: Radio, metres: Floats) -> Floats:
     """The mean received power at a distance; nearer than 1 m counts as 1 m."""
-    loss = free_space_1m_db(radio.frequency_hz) if model.loss_1m_db is None else model.loss_1m_db
+    loss = free_space_1m_db(radio.frequency_hz) if model.loss_at_1_m_db is None else model.loss_at_1_m_db
     return np.asarray(radio.power_dbm - loss - 10.0 * model.exponent * np.log10(np.maximum(metres, 1.0)))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean, quantiles, stdev
 
 CONFIDENCE = 0.95
 
@@ -44,3 +44,19 @@ def estimate(values: Iterable[float | None]) -> Estimate | None:
 
     t = float(stdtrit(len(known) - 1, (1 + CONFIDENCE) / 2))
     return Estimate(fmean(known), t * stdev(known) / math.sqrt(len(known)), len(known))
+
+
+def ratio(part: float, whole: float) -> float | None:
+    """A part of a whole; nothing of nothing."""
+    return part / whole if whole else None
+
+
+def percentile(ordered: Sequence[float], percent: int) -> float | None:
+    """The value below which so many percent of some ordered ones lie.
+
+    >>> percentile([1.0, 2.0, 3.0], 50), percentile([], 50)
+    (2.0, None)
+    """
+    if len(ordered) < 2:
+        return ordered[0] if ordered else None
+    return quantiles(ordered, n=100, method="inclusive")[percent - 1]

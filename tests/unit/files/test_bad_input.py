@@ -54,6 +54,8 @@ def test_a_bad_csv_row_is_put_aside_and_the_rest_is_read(put, reads, row, reason
         ({"time": "2007-09-13", "source": "s", "i": "1e300"}, "i: not an int of 64 bits"),
         ({"time": "2007-09-13", "source": "s", "f": True}, "f: not a float"),
         ({"time": "2007-09-13", "source": "s", "f": [1]}, "f: a list or an object"),
+        ({"time": "2007-09-13", "source": "s", "topic": []}, "topic: a list or an object"),
+        ({"time": "2007-09-13", "source": "s", "topic": {"a": [{}]}}, "topic: a list or an object"),
         ({"time": "2007-09-13", "source": "s", "b": 2}, "b: not a bool"),
         ({"time": "2007-09-13", "source": "s", "b": "maybe"}, "b: not a bool"),
         ({"time": "2007-09-13", "source": None}, "no source"),
@@ -84,6 +86,12 @@ def test_a_bad_json_line_is_put_aside(put, reads, line, reason):
     result = reads(put("a.jsonl", good + "\n" + line + "\n" + good))
     assert result.reasons == [(3, reason)]
     assert [e.sequence for e in result.events] == [0, 3]
+
+
+def test_a_bad_json_row_with_a_number_beyond_floats_is_told_as_text(put, reads):
+    line = '{"time": "soon", "source": "s", "value": 1, "other": 1e400}'
+    result = reads(put("a.jsonl", '{"time": "2007-09-13", "source": "s", "value": 1}\n' + line))
+    assert result.rejected == [(2, "unreadable time", line)]
 
 
 def test_bad_parquet_rows_are_put_aside(put, reads, mixed):

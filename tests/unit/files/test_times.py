@@ -23,7 +23,7 @@ EPOCH = datetime(1970, 1, 1)
 
 
 def instants(values, type=None, **options):
-    column, bad = to_instants(pa.array(values, type), Reading((), **options))
+    column, bad, *_ = to_instants(pa.array(values, type), Reading((), **options))
     return [None if b else v for v, b in zip(column.cast(pa.int64()).to_pylist(), bad, strict=True)]
 
 
@@ -83,6 +83,38 @@ def test_a_time_that_occurs_twice_is_the_earlier_and_one_that_does_not_exist_kee
         parse_instant("2007-10-28T00:30Z"),
         parse_instant("2007-03-25T01:30Z"),
     ]
+
+
+LOCAL = ["2007-10-28 02:30", "2007-10-28 02:00", "2007-10-28 03:00", "2007-10-28 01:59:59.999999",
+         "2007-03-25 02:30", "2007-03-25 03:00", None, "2007-06-01 12:00"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "options"),
+    [
+        (LOCAL, {}),
+        ([*LOCAL, "never", "2007-10-28T02:30+01:00"], {}),
+        (
+            [text and text.split(".")[0].ljust(19, ":")[:16] for text in LOCAL],
+            {"time_format": "%Y-%m-%d %H:%M"},
+        ),
+        ([text and datetime.fromisoformat(text) for text in LOCAL], {}),
+        ([*LOCAL, "1193535000"], {"time_unit": "s"}),
+    ],
+    ids=["iso", "mixed", "format", "timestamps", "numbers"],
+)
+def test_times_that_clocks_show_twice_or_never_are_counted(values, options):
+    column = pa.array(values)
+    found = to_instants(column, Reading((), zone=ZoneInfo("Europe/Zurich"), **options))
+    assert (found.twice, found.never) == (2, 1)
+    plain = to_instants(column, Reading((), **options))
+    assert (plain.twice, plain.never) == (0, 0)
+
+
+def test_half_an_hour_that_clocks_show_twice_is_counted():
+    times = [f"2007-03-25 {h:02}:{m:02}" for h in range(4) for m in range(0, 60, 10)]
+    found = to_instants(pa.array(times), Reading((), zone=ZoneInfo("Australia/Lord_Howe")))
+    assert (found.twice, found.never) == (3, 0)
 
 
 @given(st.lists(st.integers(-(2**62), 2**62)))

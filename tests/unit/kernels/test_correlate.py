@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.kernels import correlate
 from holdfast.kernels.correlate import agree, close_by, grid, participate
 from support.naive_correlate import participants
 
@@ -63,11 +65,12 @@ points = st.lists(
 ).map(sorted)
 
 
-def near_one_another(rows, width, within, near):
+def near_one_another(rows, width, within, near, run=agree):
     times, slots = (np.array([row[i] for row in rows], np.int64) for i in (0, 1))
     found = np.zeros(len(rows), np.bool_)
     spots = np.array([row[2:] for row in rows])
-    close_by(times, slots, spots, grid(spots, near), width, within, near, found)
+    with patch.object(correlate, "agree", run):
+        close_by(times, slots, spots, grid(spots, near), width, within, near, found)
     return found.tolist()
 
 
@@ -87,12 +90,24 @@ def test_partners_that_are_each_near_an_event_must_be_near_one_another_too():
 
 @settings(max_examples=3)
 @given(st.integers(0, 2**32))
-def test_the_compiled_kernels_do_what_their_python_does(seed):
+def test_the_compiled_search_in_windows_does_what_its_python_does(seed):
     rng = np.random.default_rng(seed)
     size = 400
     times, slots = np.sort(rng.integers(0, 4_000, size)), rng.integers(0, 4, size)
     words, needs = rng.integers(1, 2**40, size).astype(np.uint64), np.full(4, 2**40 - 1, np.uint64)
     rows = list(zip(times.tolist(), slots.tolist(), words.tolist(), strict=True))
-    runs = (participate.body, participate.compiled)
-    assert len({tuple(in_some_window(rows, needs, 37, run)) for run in runs}) == 1
-    assert agree.compiled is not None
+    compiled, python = (
+        in_some_window(rows, needs, 37, run) for run in (participate.compiled, participate.body)
+    )
+    assert any(python)
+    assert compiled == python
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 2**32))
+def test_the_compiled_search_in_space_does_what_its_python_does(seed):
+    rng = np.random.default_rng(seed)
+    rows = sorted((*rng.integers((400, 3)).tolist(), *rng.uniform(0, 20, 3).tolist()) for _ in range(300))
+    compiled, python = (near_one_another(rows, 3, 12, 7.0, run) for run in (agree.compiled, agree.body))
+    assert set(python) == {True, False}
+    assert compiled == python

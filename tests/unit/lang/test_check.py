@@ -5,6 +5,7 @@ import pytest
 from holdfast.errors import DefinitionError, UsageError
 from holdfast.lang.ops import Compare, Name, Number, Truth
 from holdfast.lang.parse import parse
+from holdfast.lang.show import show
 from holdfast.model.topic import Attribute, Topic
 
 TOPIC = "topic Temperature (value float °C, humidity float %, n int, ok bool, name text)\n"
@@ -205,6 +206,14 @@ def test_rows_of_a_case_are_completed_and_converted():
         (Number(25.0), None, None, None, None),
         (None, Number(0.5), Number(3), None, None),
     )
+
+
+def test_a_topic_without_attributes_may_be_given():
+    text = 'topic Ack ()\nfilter F on Ack where source == "s"\n'
+    app = parse(text + 'case "c" given Ack from "s" every 1 s: (), () expect F: atomic at 0 s, atomic at 1 s')
+    assert parse(show(app)) == app
+    (case,) = app.check().cases
+    assert case.given[0].rows == ((), ())
 
 
 @pytest.mark.parametrize(

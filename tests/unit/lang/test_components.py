@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.errors import DefinitionError
+from holdfast.errors import DefinitionError, UsageError
 from holdfast.lang.app import App
 from holdfast.lang.check import check
+from holdfast.lang.literal import QUERY_WORDS
 from holdfast.lang.ops import Detect
 from holdfast.lang.parse import parse, parse_query
 from holdfast.lang.show import show
@@ -508,8 +509,110 @@ def test_a_wrong_table_is_explained(table, message):
     assert message in caught.value.message
 
 
+_TABLE = """N "S"
+Q {name} := ((closest, T, null, null), {time}, {location}, (closest, atomic, null, null){key})
+P^n {name}.value > 1
+P^x {name}.value < 1
+"""
+_PLAIN = {"name": "A", "time": "(closest, 0^r, null, null)", "location": "(pool, null, null, D_L)", "key": ""}
+
+
+def tabled(**other):
+    return _TABLE.format(**_PLAIN | other)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        *(({"name": word}, f"'{word}' has a meaning of its own") for word in ("last", "topic", "closest")),
+        ({"time": f"(closest, {'9' * 40}^r, null, null)"}, "the time is too far away"),
+        ({"time": "(closest, 1e15, null, null)"}, "the time is too far away"),
+        ({"time": "(closest, 1e999999999^r, null, null)"}, "the number is too large"),
+        ({"time": "(aggregate, null, {(avg, not)}, (-30^r, 0^r))"}, "'not' is a word of the language"),
+        ({"time": "(aggregate, null, {avg}, (-30^r, 0^r))"}, "expected functions, each with an attribute"),
+        ({"location": f"(closest, {'9' * 400}, null, null)"}, "the number is too large"),
+        ({"location": "(pool, null, null, (0, 0) ± -5)"}, "a distance cannot be negative"),
+        ({"location": "(pool, null, null, (0, 0) ± 1e400)"}, "the number is too large"),
+        ({"key": ", (multiple: separate, null, null, D_location)"}, "expected an attribute to keep apart"),
+        ({"key": ", (multiple: separate, null, null, D_per)"}, "expected an attribute to keep apart"),
+    ],
+)
+def test_a_table_that_could_not_be_shown_is_refused(other, message):
+    with pytest.raises(DefinitionError) as caught:
+        parse(tabled(**other))
+    assert message in caught.value.message
+
+
+def test_an_attribute_may_be_called_like_a_statement():
+    app = parse(tabled() + "A^x topic := 3; level := 4")
+    assert [name for name, _ in app.statements[0].exit.sets] == ["topic", "level"]
+    assert parse(show(app, "thesis")) == app
+
+
+def test_the_thesis_has_no_table_for_a_component_without_queries():
+    app = parse("state S enter true exit false")
+    assert parse(show(app, "thesis")) == app
+
+
+@pytest.mark.parametrize("name", sorted(QUERY_WORDS))
+def test_a_word_of_components_names_no_query(name):
+    for inputs in (f"{name} = T", f"A = avg T over 3 s\n  {name} = T"):
+        with pytest.raises(DefinitionError):
+            parse(f"state S\n  {inputs}\n  enter {name}.value > 1")
+    with pytest.raises(UsageError, match="a meaning of its own"):
+        App().detect("S", {name: "T"}, enter=True)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "message"),
+    [
+        ("A.time > now - 1e308 s", "the number is too large"),
+        ("A.time > now - 1e15 s", "1000000000000000.0 s is too far away in time"),
+        ("A.time > 1e300", "1e+300 is too far away in time"),
+        ("A.value > 1e308 km", "the number is too large"),
+    ],
+)
+def test_a_number_that_is_too_large_in_its_unit_is_refused_at_its_place(predicate, message):
+    with pytest.raises(DefinitionError) as caught:
+        check(parse(f"topic T (value float mm)\nstate S\n  A = T\n  enter {predicate}"))
+    assert message in caught.value.message
+    assert caught.value.place is not None
+    assert caught.value.place.line == 4
+
+
 def test_whole_numbers_of_one_moment_and_place_meet_in_their_mean_which_may_be_none():
     text = "topic T (n int, road int)\nstate S\n  A = T each road\n  enter A.n > 1\n  exit A.n < 1\n"
     for collide, kind in (("", "float"), ("collide max\n", "int")):
         (component,) = check(parse(collide + text)).components
         assert {a.name: a.kind for a in component.topic.attributes} == {"n": kind, "road": "int"}
+
+
+EPISODES = """topic Level (value float)
+state Episode on Level each location enter value > 10 set open = 1 exit value < 5 set open = 0
+state EpisodeNow on Episode each location enter true exit true
+state City A = {query} enter A.open >= 2 exit A.open < 2
+"""
+
+
+def test_a_function_over_locations_of_starts_and_ends_is_doubtful():
+    (caution,) = check(parse(EPISODES.format(query="Episode sum location"))).warnings
+    assert "of its starts and of its ends apart" in caution.message
+    assert caution.place is not None
+    assert (caution.place.line, caution.place.column) == (4, 12)
+    assert "state EpisodeNow on Episode each location enter true exit true" in (caution.hint or "")
+    assert "then EpisodeNow sum location." in (caution.hint or "")
+    assert "ingress Episode sum location" in (caution.hint or "")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "EpisodeNow sum location",
+        "ingress Episode sum location",
+        "Episode sum location each status",
+        "Episode any location",
+        "Episode",
+    ],
+)
+def test_a_function_over_locations_of_what_has_one_status_is_not(query):
+    assert check(parse(EPISODES.format(query=query))).warnings == ()

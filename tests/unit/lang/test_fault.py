@@ -41,7 +41,8 @@ from holdfast.lang.parse import parse
             "°C",
         ),
         ("state W on T [v > 5 °X]", "                    ^^", "unknown unit '°X'", None),
-        ("topic X (a float meter)", "                 ^^^^^", "unknown unit 'meter'", None),
+        ("topic X (a float meter)", "                 ^^^^^", "unknown unit 'meter'", "Did you mean 'm'?"),
+        ("topic X (a float ug/m^3)", "                 ^^^^^^", "unknown unit 'ug/m^3'", "'ug/m3'?"),
         ("topic X (a double)", "           ^^^^^^", "unknown kind 'double'", "Did you mean 'float'?"),
         ("topic X (a boool)", "           ^^^^^", "unknown kind 'boool'", "Did you mean 'bool'?"),
         ("state W on T [v > 5; v < 3", "             ^", "'[' is never closed", "Add a ']'"),
@@ -139,3 +140,18 @@ def test_the_caret_stands_in_the_right_line():
         "    \tfilter F on T where v = 5",
         "    \t                      ^",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("state First A # = Second\n any location enter A.valid", "expected 'on' and a topic before 'A'"),
+        ("state First A = T B # = mean U\n  C = V", "expected '=', found 'C'"),
+        ("correlate C within 10 s  Temp < 0  Wind # > 8", "expected a range after 'Wind'"),
+        ("stat # Warm", "unknown word 'stat' at the start of a statement"),
+    ],
+)
+def test_a_comment_is_no_part_of_what_was_read(text, message):
+    with pytest.raises(DefinitionError) as caught:
+        parse(text)
+    assert message in caught.value.message

@@ -1,8 +1,12 @@
 """Every statement and every notation of the papers, as text."""
 
+import re
+from importlib.resources import files
+
 import pytest
 
 from holdfast.errors import DefinitionError
+from holdfast.lang.literal import QUERY_WORDS, RESERVED_WORDS, STARTING_WORDS
 from holdfast.lang.ops import (
     Absolute,
     And,
@@ -26,12 +30,14 @@ from holdfast.lang.ops import (
     UseGazetteer,
 )
 from holdfast.lang.parse import parse, parse_duration, parse_expression, parse_levels
+from holdfast.lang.show import show
 from holdfast.model.qos import Delivery
 from holdfast.model.space import Circle, Polygon, Rectangle
 from holdfast.model.topic import Attribute, Topic
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
+GRAMMAR = files("holdfast.lang").joinpath("holdfast.lark").read_text(encoding="utf-8")
 
 
 def above(name, value):
@@ -270,3 +276,92 @@ def test_a_deep_expression_is_refused_and_a_long_one_is_not():
     parse_expression(" || ".join(["a"] * 190))
     with pytest.raises(DefinitionError, match="nested more than"):
         parse_expression("(" * 5000 + "a" + ")" * 5000)
+
+
+def test_a_chain_is_as_deep_as_the_conjunction_that_it_stands_for():
+    op = parse_expression(" < ".join(["a"] * 199))
+    assert parse_expression(show(op)) == op
+    with pytest.raises(DefinitionError, match="nested more than"):
+        parse_expression(" < ".join(["a"] * 500))
+
+
+@pytest.mark.parametrize(
+    "text", ["state W on T [{}]", "state W on T enter {}", "state W\n  A = T\n  enter {}"]
+)
+def test_what_is_as_deep_as_it_may_be_has_an_exit_too(text):
+    for depth in (198, 199, 200, 201):
+        try:
+            app = parse(text.format("!" * depth + "(a > 1)"))
+        except DefinitionError as error:
+            assert "nested more than" in error.message  # noqa: PT017
+            continue
+        assert parse(show(app)) == app
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ("1e999999999", "too large"),
+        ("1e-999999999", "too small"),
+        ("1." + "3" * 5_000, "too many digits"),
+        ("9" * 400, "too long"),
+        ("9" * 5_000, "too large"),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_a_duration_that_nobody_means_is_refused_at_once(number, message):
+    with pytest.raises(DefinitionError, match=message):
+        parse_duration(f"{number} s")
+
+
+def test_nothing_however_it_is_written_is_no_time():
+    assert parse_duration("0e999999999 s") == 0
+
+
+@pytest.mark.parametrize("length", ["9" * 400, "-" + "9" * 400, "1e308 km", "9" * 320 + " mm"])
+def test_a_coordinate_is_a_float(length):
+    for text in (f"region r = circle (0, {length}) 5", f"correlate C within 1 s, {length} a > 1 b > 1"):
+        with pytest.raises(DefinitionError, match="the number is too large"):
+            parse(text)
+
+
+@pytest.mark.parametrize("before", ["x: [a > 1; a < 1] scope hall", "state S on T\n  enter v > 1 tick 3 s"])
+@pytest.mark.parametrize("name", sorted(STARTING_WORDS))
+def test_a_word_that_goes_on_with_a_statement_does_not_name_the_next(name, before):
+    with pytest.raises(DefinitionError):
+        parse(f"{before}\n{name}: [a > 1; a < 1]")
+    with pytest.raises(DefinitionError):
+        parse(f"{name} = {{a > 1, a < 1, U}}\n{before}")
+
+
+WORDS = re.findall(r"[a-z]{2,}", " ".join(re.findall(r"^_?[A-Z]+\.2: /(.*)/", GRAMMAR, re.MULTILINE)))
+
+
+@pytest.mark.parametrize("word", sorted({*WORDS} - RESERVED_WORDS))
+def test_every_word_of_the_grammar_is_harmless_or_known_not_to_be(word):
+    """A new word of the grammar that goes on with a statement belongs into `STARTING_WORDS`."""
+    if word not in STARTING_WORDS:
+        for before in (
+            "x: [a > 1] scope hall",
+            "state S A = T enter v for 3 s",
+            'case "c" given T: 3',
+            "[a > 1]",
+        ):
+            app = parse(f"{before}\n{word}: [a > 1; a < 1]")
+            assert parse(show(app)) == app
+    if word not in QUERY_WORDS:
+        for query in (
+            "T",
+            "avg T over 3 s",
+            "T each road",
+            "T at -3 s",
+            "any of (T, U)",
+            "T closest to here",
+        ):
+            app = parse(f"state S\n  A = {query}\n  {word} = {query}\n  enter {word}.value > 1")
+            assert parse(show(app)) == app
+
+
+def test_a_word_of_the_language_owns_nothing():
+    with pytest.raises(DefinitionError, match="'not' is a word of the language"):
+        parse("state S\n  A = T\n  enter 1 == not.value")

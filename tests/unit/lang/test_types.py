@@ -122,3 +122,8 @@ def test_a_difference_of_literals_is_a_literal():
     low = typed(parse_expression("25 °C - 2 °C"), Scope(None, {}))
     assert not low.difference
     assert show(predicate(parse_expression("f < low"), Scope(TOPIC, {"low": low}))) == "f < 73.4"
+
+
+def test_conditions_that_are_compared_again_and_again_are_refused_before_they_fill_memory():
+    with pytest.raises(DefinitionError, match="too large"):
+        core("(" * 60 + "(c > 1)" + " == ok)" * 60)

@@ -289,6 +289,15 @@ def test_reduce_keeps_how_far_time_has_come_and_how_many_there_were():
     assert loose.schema.names == tight.schema.names == batch.schema.names
 
 
+@pytest.mark.parametrize("count", [1, 9])
+def test_a_survey_of_a_closed_part_tells_what_reduce_leaves(count):
+    it, batch = machine_of(thresholds(count)), from_events(TOPIC, walk(500))
+    for closed in (True, False):
+        stays, outside = it.survey(TOPIC.name, batch, closed=closed)
+        assert batch.filter(pa.array(stays)).equals(reduced(it, batch, closed=closed))
+        assert outside.tolist() == [sum(k is None for k in batch.column("k").to_pylist())] * count
+
+
 def test_a_stretch_of_which_nothing_matters_still_says_how_far_time_has_come():
     thin = reduced(machine_of(WARM), from_events(TOPIC, readings(23.0, 24.0, None, start=7)))
     assert (len(thin), stood_for(thin), reached(thin)) == (0, 3, 9)

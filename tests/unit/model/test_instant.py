@@ -1,12 +1,13 @@
 """Instants and durations as text and back."""
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.errors import UsageError
 from holdfast.model.instant import (
     BEGINNING,
     DAY,
@@ -15,6 +16,7 @@ from holdfast.model.instant import (
     NEVER,
     SECOND,
     from_datetime,
+    instant,
     parse_instant,
     show_duration,
     show_instant,
@@ -116,3 +118,26 @@ def test_a_duration_that_was_shown_is_read_back(length):
     from holdfast.lang.parse import parse_duration
 
     assert parse_duration(show_duration(length)) == length
+
+
+@pytest.mark.parametrize(
+    ("when", "words"),
+    [
+        ("yesterday", "ISO 8601"),
+        ("2026-13-01", "ISO 8601"),
+        (None, "ISO 8601"),
+        (date(2026, 1, 1), "write a datetime"),
+        (1751371200, "it counts seconds since 1970: an instant is that times 1_000_000"),
+        (1751371200.5, "it counts seconds"),
+        ("1751371200", "it counts seconds"),
+        (1751371200123, "it counts milliseconds since 1970: an instant is that times 1_000"),
+        (1751371200123456, "a number that is one is used as it is"),
+        (float("nan"), "whole microseconds"),
+        (10**400, "ISO 8601"),
+        (datetime.max.replace(tzinfo=timezone(timedelta(hours=-5))), "not in the years 1 to 9999"),
+    ],
+    ids=lambda value: str(value)[:24],
+)
+def test_what_is_no_time_is_refused_with_what_to_write(when, words):
+    with pytest.raises(UsageError, match=words):
+        instant(when)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.unit import NONE, UNITS, conversion, convert, product, quotient
+from holdfast.model.unit import NONE, UNITS, conversion, convert, nearest, product, quotient
 
 units = st.sampled_from(list(UNITS.values()))
 
@@ -38,6 +38,17 @@ units = st.sampled_from(list(UNITS.values()))
         (1500, "mA", 1.5, "A"),
         (0.1, "km", 100.0, "m"),
         (2.5, "m", 2.5, "m"),
+        (50, "µg/m³", 0.05, "mg/m³"),
+        (50, "ug/m3", 5e-5, "g/m³"),
+        (1.2, "kg/m3", 1200.0, "g/m3"),
+        (1, "m³/h", 1000 / 60, "L/min"),
+        (3.6, "m3/h", 1.0, "L/s"),
+        (1, "m³", 1000.0, "L"),
+        (2, "kVA", 2000.0, "VA"),
+        (3, "kvar", 3000.0, "var"),
+        (3000, "rpm", 50.0, "Hz"),
+        (400, "ppmv", 400.0, "ppm"),
+        (1, "Mbit/s", 1e6, "bit/s"),
     ],
 )
 def test_known_conversions(value, unit, expected, to):
@@ -130,3 +141,19 @@ def test_a_difference_of_temperatures_has_no_zero():
     assert convert(9, UNITS["°F"].difference, celsius.difference) == 5.0
     assert celsius.difference.name == "Δ°C"
     assert UNITS["m"].difference is UNITS["m"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("celsius", "°C"),
+        ("Meters", "m"),
+        ("m3/hr", "m3/h"),
+        ("RPM", "rpm"),
+        ("Mbps", "Mbit/s"),
+        ("ug/m^3", "ug/m3"),
+    ],
+)
+def test_the_nearest_of_an_unknown_unit_is_named(written, meant):
+    assert nearest(written) == f"Did you mean '{meant}'?"
+    assert nearest("furlongs") is None

@@ -17,7 +17,7 @@ from holdfast.model.protocol import (
     SetTimer,
     Started,
 )
-from holdfast.sim.host import Host, OneHop
+from holdfast.sim.host import NodeHost, OneHop
 from holdfast.sim.network import Network, Setup
 from holdfast.sim.node import Node
 from support.air import links
@@ -67,7 +67,7 @@ class Beacon:
 
 @dataclass
 class Bench:
-    hosts: dict[int, Host] = field(default_factory=dict)
+    hosts: dict[int, NodeHost] = field(default_factory=dict)
     delivered: list = field(default_factory=list)
     network: Network = None
 
@@ -78,7 +78,7 @@ def bench(**setup) -> Bench:
     made.network = Network(Setup(positions=[(0, 0)] * 3, propagation=links((0, 1), (1, 2)), **setup))
 
     def boot(node: Node) -> None:
-        made.hosts[node.id] = Host(
+        made.hosts[node.id] = NodeHost(
             node,
             Beacon(quiet=node.id != 0),
             OneHop(node),
@@ -135,5 +135,5 @@ def test_chance_comes_with_the_start_and_is_new_after_a_restart():
 def test_a_machine_may_get_back_what_it_kept():
     made = bench()
     node = made.network.nodes[0]
-    host = Host(node, Beacon(quiet=True), OneHop(node), size=len, state=Told(beats=9), kind="again")
+    host = NodeHost(node, Beacon(quiet=True), OneHop(node), size=len, kept=Told(beats=9), kind="again")
     assert host.state.beats == 9

@@ -66,7 +66,7 @@ def test_more_signal_never_means_more_errors(error_rate):
 
 
 def test_power_falls_by_the_exponent():
-    model = LogDistance(3.0, loss_1m_db=40)
+    model = LogDistance(3.0, loss_at_1_m_db=40)
     assert received_dbm(model, CC2420, np.array([1.0, 10.0, 100.0])).tolist() == pytest.approx(
         [-40, -70, -100]
     )
@@ -109,7 +109,7 @@ def test_shadowing_is_the_same_in_both_directions_unless_asymmetry_is_asked_for(
 
 def test_shadowing_is_normal_and_belongs_to_the_pair_alone():
     places = [(float(i % 40), float(i // 40)) for i in range(1600)]
-    model = LogDistance(0.0, shadowing_db=1.0, loss_1m_db=0)
+    model = LogDistance(0.0, shadowing_db=1.0, loss_at_1_m_db=0)
     found = np.array([decibels(h.power_mw) for h in next(hearing(model, places, CC2420, 3))])
     assert abs(found.mean()) < 0.1
     assert found.std() == pytest.approx(1.0, rel=0.05)

@@ -40,6 +40,15 @@ class Row:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
+def times(what: str, value: float, *, least: float | None = None, most: float | None = None) -> Row:
+    """A ratio, and whether it is as large or as small as we want."""
+    if least is not None:
+        return Row(what, value, "×", f"≥ {least:g} ×", value >= least)
+    if most is not None:
+        return Row(what, value, "×", f"≤ {most:g} ×", value <= most)
+    return Row(what, value, "×")
+
+
 def run(names: list[str], progress: Callable[[str], None]) -> dict[str, Any]:
     """Run benchmarks by name, all of them if none is named."""
     for name in names:

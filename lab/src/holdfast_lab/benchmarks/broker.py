@@ -35,13 +35,13 @@ from holdfast.protocols.cbps.message import (
     Registration,
     Subscription,
 )
-from holdfast.runtimes.overlay.address import Address
 from holdfast.runtimes.overlay.client import connected
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.control import Account, Hello, Inquiry
-from holdfast.runtimes.overlay.frame import HEADER, PREAMBLE
-from holdfast.runtimes.overlay.identity import Identity
-from holdfast.runtimes.overlay.wire import Packed
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.identity import Identity
+from holdfast.runtimes.overlay.wire.control import Account, Hello, Inquiry
+from holdfast.runtimes.overlay.wire.frame import HEADER, PREAMBLE
+from holdfast.runtimes.overlay.wire.packed import Packed
 
 from . import Row, timed
 from .peers import mosquitto
@@ -273,7 +273,7 @@ async def _with_our_clients(address: Address) -> float:
     contents = [to_content(reading(n)) for n in range(THROUGH_CLIENTS)]
     async with (
         connected(address, Identity("s"), deliver=deliver) as subscriber,
-        connected(address, Identity("p"), deliver=lambda what: None) as publisher,
+        connected(address, Identity("p"), deliver=lambda _: None) as publisher,
     ):
         subscriber.ask(subscribe("wanted", WANTED))
         await subscriber.inquire()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,15 +16,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.compilers.detector import detection
+from holdfast.compilers.components.machine import detector
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector, State
 from holdfast.model.batch import TIME, concatenate, times
+from holdfast.model.event import Transition
 from holdfast.model.instant import NEVER, SECOND
 from holdfast.runtimes.local.replay import replay
 
 from . import Row, Timing, timed
+from .process import apart
 
 EVENTS = 6_000_000
 LOOKED_AT = 20_000  # the reference machine is measured on fewer
@@ -95,17 +95,17 @@ def _readings(topic: str, rows: NDArray[np.int64], roads: int) -> pa.RecordBatch
 
 def _machine() -> Detector:
     checked = check(parse(CONGESTION))
-    return detection(checked.components, checked.topics).machine
+    return detector(checked.components, checked.topics)
 
 
 def _stepped(it: Detector, batches: Iterator[dict[str, pa.RecordBatch]]) -> tuple[State, Found]:
-    state, found = it.initial(), []
+    state, found = it.initial(), list[Transition]()
     for some in batches:
         until = min(int(times(batch)[-1]) for batch in some.values())
-        state, out = it.step(state, some, until)
-        found += out
-    state, out = it.advance(state, NEVER)
-    return state, [(t.scope or "", t.status, t.event.time) for t in found + out]
+        state, told = it.step(state, some, until)
+        found += told.single
+    state, last = it.advance(state, NEVER)
+    return state, [(t.scope or "", t.status, t.event.time) for t in found + last]
 
 
 # --- throughput --------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def _in_polars(whole: dict[str, pa.RecordBatch]) -> Found:
 def growth(progress: Callable[[str], None]) -> Iterator[Row]:
     """What is kept of a road, and what a history of twice the length adds to it."""
     progress("state and memory after one length of history and after two")
-    short, long = (_kept(events) for events in (EVENTS // 2, EVENTS))
+    short, long = (apart(kept, events, ROADS) for events in (EVENTS // 2, EVENTS))
     content = SENSORS * (30 + 60) * SECOND // PERIOD
     detail = {"roads": ROADS, "readings_in_windows": content, "bytes_a_reading": long[0] / ROADS / content}
     yield Row("state of one road, as bytes", long[0] / ROADS, "bytes", detail=detail)
@@ -213,14 +213,6 @@ def growth(progress: Callable[[str], None]) -> Iterator[Row]:
         ratio = long[at] / short[at]
         both = {"events": [EVENTS // 2, EVENTS], unit: [short[at], long[at]]}
         yield Row(f"{what} after twice the history", ratio, "times", "≤ 1.1 times", ratio <= 1.1, both)
-
-
-def _kept(events: int) -> tuple[int, int]:
-    """Bytes of state and the most memory taken, in a process of its own."""
-    code = f"from {__name__} import kept; print(*kept({events}, {ROADS}))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    state, memory = map(int, out.stdout.split())
-    return state, memory
 
 
 def kept(events: int, roads: int) -> tuple[int, int]:

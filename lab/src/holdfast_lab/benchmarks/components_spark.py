@@ -6,14 +6,8 @@ must find the same transitions.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,8 +19,9 @@ import pyarrow.parquet as pq
 
 from holdfast.model.batch import TIME
 
-from . import Row
+from . import Row, times
 from .components import CONGESTION, ROADS, traffic
+from .process import Measured, measured
 
 EVENTS = int(6_000_000 * float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1))
 FILES = 8
@@ -49,36 +44,24 @@ def _rows(folder: Path, progress: Callable[[str], None], size: int) -> Iterator[
     readings = folder / "readings"
     write_readings(readings, size)
     found: dict[str, Measured] = {}
+    expected: pa.Table | None = None
     for name in NAMES:
         progress(NAMES[name])
-        it = found[name] = measured(name, readings)
-        if name != "shorter":
-            assert it.transitions.equals(found["replay"].transitions), f"{name} found other transitions"
+        it = found[name] = measured(job, name, readings)
+        told = transitions(it.output)
+        expected = told if expected is None else expected
+        assert name == "shorter" or told.equals(expected), f"{name} found other transitions"
         progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
-        yield Row(
-            f"{NAMES[name]}: {size:,} events, {ROADS:,} roads",
-            it.warm,
-            "s",
-            detail={
-                "with_start_up_s": it.cold,
-                "worst_s": it.worst,
-                "events_per_s": size / it.warm,
-                "transitions": len(it.transitions),
-            },
-        )
+        what = f"{NAMES[name]}: {size:,} events, {ROADS:,} roads"
+        yield Row(what, it.warm, "s", detail=it.detail(size, transitions=len(told)))
     ours, theirs, shorter = found["replay"], found["rolling"], found["shorter"]
-    yield _times("replay, beside rolling windows, warm", theirs.warm / ours.warm, least=3)
-    yield _times("replay, beside rolling windows, with start-up", theirs.cold / ours.cold)
-    yield _times("replay, beside rolling windows at readings alone, warm", shorter.warm / ours.warm)
+    yield times("replay, beside rolling windows, warm", theirs.warm / ours.warm, least=3)
+    yield times("replay, beside rolling windows, with start-up", theirs.cold / ours.cold)
+    yield times("replay, beside rolling windows at readings alone, warm", shorter.warm / ours.warm)
     live = found["live"]
     yield Row("live, readings a second, exactly once", size / live.warm, "events/s")
-    state = live.state / ROADS
+    state = live.found / ROADS
     yield Row("live, state of one road in Spark's state store", state, "bytes", detail={"roads": ROADS})
-
-
-def _times(what: str, value: float, least: float | None = None) -> Row:
-    goal, met = (None, None) if least is None else (f"≥ {least:g} ×", value >= least)
-    return Row(what, value, "×", goal, met)
 
 
 def write_readings(folder: Path, events: int) -> None:
@@ -104,7 +87,7 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> int:
 
     match name:
         case "replay":
-            from holdfast.runtimes.spark.replay import replay
+            from holdfast.runtimes.spark.history.replay import replay
 
             replay(CONGESTION, folder, spark=spark).dataframe.write.parquet(str(output))
         case "live":
@@ -116,7 +99,7 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> int:
 
 def _live(spark: Any, folder: Path, output: Path) -> int:
     """A file a batch, exactly once."""
-    from holdfast.runtimes.spark.stream import live, run
+    from holdfast.runtimes.spark.live.query import live, run
 
     checkpoint = Path(f"{output}.checkpoint")
     how: dict[str, Any] = {
@@ -135,46 +118,6 @@ def _state(spark: Any, checkpoint: Path) -> int:
     reader = spark.read.format("statestore").option("stateVarName", "shard")
     states = reader.load(str(checkpoint / "spark")).selectExpr("length(value.state) AS size")
     return sum(row.size for row in states.collect())
-
-
-def measure(name: str, folder: str, output: str, repeat: int) -> None:
-    """In a process of its own: do a job, say when it was done, and do it again."""
-    from holdfast.runtimes.spark.session import session
-
-    spark = session()
-    state = job(name, spark, Path(folder), Path(output))
-    done, seconds = time.time(), []
-    for i in range(repeat):
-        again = Path(f"{output}.{i}")
-        start = time.perf_counter()
-        job(name, spark, Path(folder), again)
-        seconds.append(time.perf_counter() - start)
-        shutil.rmtree(again)
-        shutil.rmtree(f"{again}.checkpoint", ignore_errors=True)
-    print(json.dumps([done, seconds, state]))
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Seconds of a job: from the start of its process, and warm; what it found, and keeps."""
-
-    cold: float
-    warm: float
-    worst: float
-    transitions: pa.Table
-    state: int
-
-
-def measured(name: str, folder: Path, repeat: int = 1) -> Measured:
-    """A job, measured."""
-    output = folder.parent / name
-    code = f"from {__name__} import measure; measure({name!r}, {str(folder)!r}, {str(output)!r}, {repeat})"
-    start = time.time()
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    if ran.returncode:
-        raise RuntimeError(f"{NAMES[name]}: {ran.stderr[-2000:]}")
-    done, seconds, state = json.loads(ran.stdout.splitlines()[-1])
-    return Measured(done - start, min(seconds), max(seconds), transitions(output), state)
 
 
 def transitions(output: Path) -> pa.Table:

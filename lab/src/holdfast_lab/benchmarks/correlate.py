@@ -6,13 +6,9 @@ find the same.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,17 +21,18 @@ import pyarrow.dataset
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from holdfast.compilers.correlation import Correlator, correlators
+from holdfast.compilers.correlations.machine import operators
+from holdfast.compilers.operator import Operator
 from holdfast.lang.condition import Correlated
-from holdfast.machines.correlation.entries import Words
-from holdfast.machines.correlation.machine import State
+from holdfast.machines.machine import CONDITIONS, concerned
 from holdfast.model.batch import TIME
 from holdfast.model.correlation import Correlation, Filter
 from holdfast.model.instant import MINUTE, NEVER, SECOND
 from holdfast.model.qos import TIMELY
 from holdfast.model.topic import Attribute, Topic
 
-from . import Row
+from . import Row, times
+from .process import Measured, measured
 
 SCALE = float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1)
 EVENTS = 1_000_000
@@ -126,23 +123,21 @@ class Correlating:
     """The machines of many subscriptions over batches, in columns."""
 
     def __init__(self, subscriptions: int) -> None:
-        self.groups: list[Correlator] = correlators(correlated(ranges(subscriptions)))
-        self.states: list[State] = [group.machine.initial() for group in self.groups]
+        self.operators = operators(correlated(ranges(subscriptions)))
+        self.states = [operator.machine.initial() for operator in self.operators]
 
-    def step(self, table: pa.Table, until: int) -> Iterator[tuple[Correlator, pa.RecordBatch, Words]]:
-        """What takes part by now: of each machine the events and the words of its subscriptions."""
+    def step(self, table: pa.Table, until: int) -> Iterator[tuple[Operator, pa.RecordBatch]]:
+        """What takes part by now: of each machine the events, with the words of its subscriptions."""
         batches = {name: _batch(table, name) for name in ATTRIBUTES}
-        for i, group in enumerate(self.groups):
-            state, _ = group.machine.take(self.states[i], batches)
-            self.states[i], told = group.machine.look(state, until)
-            for events, words in told.events.values():
-                yield group, events, words
+        for i, operator in enumerate(self.operators):
+            self.states[i], told = operator.machine.step(self.states[i], batches, until)
+            yield from ((operator, rows) for rows in told.rows.values())
 
     @property
     def size(self) -> int:
         """Bytes of what is remembered."""
-        pairs = zip(self.groups, self.states, strict=True)
-        return sum(len(group.machine.to_bytes(state)) for group, state in pairs)
+        pairs = zip(self.operators, self.states, strict=True)
+        return sum(len(operator.machine.to_bytes(state)) for operator, state in pairs)
 
 
 def _batch(table: pa.Table, name: str) -> pa.RecordBatch:
@@ -164,13 +159,13 @@ def ours(folder: Path, output: Path | None, subscriptions: int) -> int:
     for number in range(file.num_row_groups):
         table = file.read_row_group(number)
         until = int(table.column("micros")[-1].as_py())
-        for group, events, words in it.step(table, until if number + 1 < file.num_row_groups else NEVER):
-            bits = np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
-            found += int(np.count_nonzero(bits))
+        for operator, rows in it.step(table, until if number + 1 < file.num_row_groups else NEVER):
+            words = rows.column(CONDITIONS).to_numpy()
+            found += int(np.count_nonzero(np.unpackbits(words.view(np.uint8))))
             if writer is not None:
-                rows, numbers = np.nonzero(bits)
-                names = np.array([int(mine[0][1:]) for mine in group.names])
-                sequence = events.column("sequence").to_numpy()[rows]
+                which, numbers = concerned(words)
+                names = np.array([int(mine[0][1:]) for mine in operator.names])
+                sequence = rows.column("sequence").to_numpy()[which]
                 writer.write_table(pa.table([names[numbers], sequence], schema=schema))
     if writer is not None:
         writer.close()
@@ -190,35 +185,11 @@ def pairs(output: Path) -> pa.Table:
     return table.sort_by([("subscription", "ascending"), ("sequence", "ascending")])
 
 
-def measure(name: str, folder: str, output: str, subscriptions: int, repeat: int) -> None:
-    """In a process of its own: do a job some times, and say how long each took and what it found."""
-    spark = None
+def job(name: str, spark: Any, folder: Path, output: Path, subscriptions: int) -> int:
+    """Do a job once; how many pairs it has found."""
     if name in PEERS:
-        from holdfast.runtimes.spark.session import session
-
-        spark = session()
-    seconds, found = [], 0
-    for i in range(repeat):
-        target = Path(f"{output}.{i}")
-        start = time.perf_counter()
-        if spark is not None:
-            found = theirs(name, Path(folder), target, spark)
-        else:
-            found = ours(Path(folder), target if name == "ours" else None, subscriptions)
-        seconds.append(time.perf_counter() - start)
-    print(json.dumps([seconds, found]))
-
-
-def measured(name: str, folder: Path, subscriptions: int, repeat: int = 2) -> tuple[float, int]:
-    """Seconds of a job, warm where it is done twice, and how many pairs it has found."""
-    code = f"from {__name__} import measure; measure({name!r}, {str(folder)!r}, {str(folder / name)!r}, "
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{code}{subscriptions}, {repeat})"], capture_output=True, text=True
-    )
-    if ran.returncode:
-        raise RuntimeError(f"{name}: {ran.stderr[-2000:]}")
-    seconds, found = json.loads(ran.stdout.splitlines()[-1])
-    return min(seconds), found
+        return theirs(name, folder, output, spark)
+    return ours(folder, output if name == "ours" else None, subscriptions)
 
 
 # --- the measurements ------------------------------------------------------------------------------
@@ -237,45 +208,32 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     write(folder / "all", events, few)
     write(folder / "some", some, few)
 
-    def timed(name: str, where: str, size: int) -> tuple[float, int]:
-        progress(f"{NAMES[name]}: {size:,} events, {few:,} subscriptions")
-        seconds, found = measured(name, folder / where, few)
-        progress(f"  {seconds:.2f} s")
-        return seconds, found
+    def timed(name: str, where: str, subscriptions: int = few, repeat: int = 2) -> tuple[Measured, Row]:
+        size = {"all": events, "some": some}[where]
+        what = f"{NAMES[name]}: {size:,} events, {subscriptions:,} subscriptions"
+        progress(what)
+        it = measured(job, name, folder / where, subscriptions, times=repeat, on_spark=name in PEERS)
+        progress(f"  {it.best:.2f} s")
+        detail = {"events_per_s": size / it.best, "notifications": it.found}
+        return it, Row(what, it.best, "s", detail=detail)
 
-    whole, found = timed("ours", "all", events)
-    yield _seconds("ours", events, few, whole, found)
-    small, known = timed("ours", "some", some)
-    yield _seconds("ours", some, few, small, known)
-    for name, where, size, expected, seconds in (
-        ("interval_join", "some", some, known, small),
-        ("range_window", "all", events, found, whole),
-    ):
-        took, same = timed(name, where, size)
-        assert same == expected, f"{name} found {same}, not {expected}"
-        if where == "some":
-            assert pairs(folder / "some" / f"{name}.0").equals(pairs(folder / "some" / "ours.0"))
-        yield _seconds(name, size, few, took, same)
-        ratio = took / seconds
-        if name == "range_window":
-            yield Row(f"beside {NAMES[name]}, {size:,} events", ratio, "×")
-            continue
-        yield Row(f"beside {NAMES[name]}, {size:,} events", ratio, "×", "≥ 10 ×", ratio >= 10)
-        rate = took / some * events / whole
-        detail = {"extrapolated": f"measured on {some:,} events and taken as linear in them"}
-        yield Row(f"beside {NAMES[name]}, {events:,} events", rate, "×", "≥ 10 ×", rate >= 10, detail)
-    shutil.rmtree(folder / "some")
-
-    progress(f"{NAMES['counted']}: {events:,} events, {many:,} subscriptions")
-    seconds, found = measured("counted", folder / "all", many, repeat=1)
-    yield _seconds("counted", events, many, seconds, found)
-    progress(f"  {seconds:.1f} s")
+    whole, row = timed("ours", "all")
+    yield row
+    small, row = timed("ours", "some")
+    yield row
+    joined, row = timed("interval_join", "some")
+    assert pairs(joined.output).equals(pairs(small.output)), "the joins found something else"
+    yield row
+    beside = f"beside {NAMES['interval_join']}"
+    yield times(f"{beside}, {some:,} events", joined.best / small.best, least=10)
+    scaled = times(f"{beside}, {events:,} events", joined.best / some * events / whole.best, least=10)
+    yield replace(scaled, detail={"extrapolated": f"measured on {some:,} events and taken as linear in them"})
+    windows, row = timed("range_window", "all")
+    assert windows.found == whole.found, f"windows found {windows.found}, not {whole.found}"
+    yield row
+    yield times(f"beside {NAMES['range_window']}, {events:,} events", windows.best / whole.best)
+    yield timed("counted", "all", many, repeat=1)[1]
     yield from _memory(folder / "all", few)
-
-
-def _seconds(name: str, events: int, subscriptions: int, seconds: float, found: int) -> Row:
-    what = f"{NAMES[name]}: {events:,} events, {subscriptions:,} subscriptions"
-    return Row(what, seconds, "s", detail={"events_per_s": events / seconds, "notifications": found})
 
 
 def _memory(folder: Path, subscriptions: int) -> Iterator[Row]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
@@ -13,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from holdfast.compilers.machine import machine
+from holdfast.compilers.filters.machine import filters
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
-from holdfast.machines.filter import Filters, State
+from holdfast.machines.filter import State
 from holdfast.machines.machine import Machine
 from holdfast.model.batch import TIME
 from holdfast.model.event import Event
@@ -24,6 +22,7 @@ from holdfast.model.instant import BEGINNING, SECOND
 from holdfast.runtimes.local.engine import Engine
 
 from . import Row, Timing, timed
+from .process import apart, resident
 
 EVENTS = 20_000_000
 LOOPED = 1_000_000  # a plain loop is measured on fewer, and scaled
@@ -32,6 +31,7 @@ PUSHED = 50_000
 SUBSCRIPTIONS = 10
 MANY = 1_000_000
 
+TOPIC = "Temperature"
 WARM = """
 topic Temperature (value float)
 state Warm on Temperature [value > 25; value < 22] per source
@@ -63,7 +63,7 @@ def readings(events: int, keys: int, seed: int = 1) -> pa.RecordBatch:
 def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
     progress(f"generating {EVENTS:,} events of {KEYS:,} keys")
     batch = readings(EVENTS, KEYS)
-    one = machine(check(parse(WARM)).conditions)
+    one = filters(check(parse(WARM)).conditions)
     few = batch.slice(0, LOOPED)
     progress("holdfast: step of the machine, predicates included, one core")
     _in_turn(one, [batch.slice(0, 100_000)])  # loads the compiled kernels
@@ -86,22 +86,22 @@ def throughput(progress: Callable[[str], None]) -> Iterator[Row]:
         peers.append((f"DuckDB, {os.cpu_count()} threads", _in_duckdb, batch))
     for name, job, data in peers:
         progress(name)
-        yield _beside(name, timed(partial(job, data), 2), len(data), rate, one, data)
+        yield _beside(name, timed(partial(job, data), 2), rate, one, data)
 
 
-def _beside(name: str, timing: Timing, events: int, rate: float, it: Machine, data: pa.RecordBatch) -> Row:
+def _beside(name: str, timing: Timing, rate: float, it: Machine, data: pa.RecordBatch) -> Row:
     expected = _in_turn(it, [data.slice(0)])
     assert timing.result == expected, f"{name} found {timing.result} transitions, not {expected}"
-    theirs = events / timing.best
-    detail = {"events": events, "transitions": timing.result, "holdfast_is_times_faster": rate / theirs}
+    theirs = len(data) / timing.best
+    detail = {"events": len(data), "transitions": timing.result, "holdfast_is_times_faster": rate / theirs}
     return Row(f"the same by {name}", theirs, "events/s", detail=detail)
 
 
 def _in_turn(it: Machine, batches: list[pa.RecordBatch]) -> int:
     state, passed = it.initial(), 0
     for batch in batches:
-        state, out = it.step(state, batch, BEGINNING)
-        passed += len(out)
+        state, told = it.step(state, {TOPIC: batch}, BEGINNING)
+        passed += len(told.rows[TOPIC])
     return passed
 
 
@@ -182,30 +182,27 @@ def latency(progress: Callable[[str], None]) -> Row:
 def memory(progress: Callable[[str], None]) -> Row:
     """Resident memory that a million keys take, measured in a process of its own."""
     progress(f"{MANY:,} keys in memory")
-    code = f"from {__name__} import resident; print(*resident())"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    grown, arrays = map(int, out.stdout.split())
+    grown, arrays = apart(grown_by_keys)
     megabytes = grown / 1e6
     detail = {"keys": MANY, "arrays_mb": arrays / 1e6}
     return Row("a million keys, all holding", megabytes, "MB", "≤ 100 MB", megabytes <= 100, detail)
 
 
-def resident() -> tuple[int, int]:
+def grown_by_keys() -> tuple[int, int]:
     """How much the process grew by a million holding keys, and the bytes of the arrays."""
-    it = machine(check(parse(WARM)).conditions)
-    assert isinstance(it, Filters)
+    it = filters(check(parse(WARM)).conditions)
     state: State = it.initial()
-    state, _ = it.step(state, _all_warm(0, 100_000), BEGINNING)  # code, kernels, buffers
+    state, _ = it.step(state, {TOPIC: _all_warm(0, 100_000)}, BEGINNING)  # code, kernels, buffers
     state = it.initial()
     pa.default_memory_pool().release_unused()
-    before = _resident()
+    before = resident()
     for first in range(0, MANY, 100_000):
-        state, _ = it.step(state, _all_warm(first, 100_000), BEGINNING)
+        state, _ = it.step(state, {TOPIC: _all_warm(first, 100_000)}, BEGINNING)
     pa.default_memory_pool().release_unused()
     held = len(it.holding(state))
     assert held == MANY, held
     (keys, words), since = state.levels[0], state.since
-    return _resident() - before, keys.nbytes + words.nbytes + since.nbytes
+    return resident() - before, keys.nbytes + words.nbytes + since.nbytes
 
 
 def _all_warm(first: int, count: int) -> pa.RecordBatch:
@@ -217,8 +214,3 @@ def _all_warm(first: int, count: int) -> pa.RecordBatch:
         "value": np.full(count, 30.0),
     }
     return pa.RecordBatch.from_pydict(columns)
-
-
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -6,9 +6,6 @@ on the machine then changes little.  What the clock on the wall says stands besi
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,6 +18,7 @@ from holdfast.protocols.cbps.boxes import Boxes, Ranges
 
 from . import Row, timed
 from .brute import WAYS
+from .process import apart, resident
 
 SIZES = (10_000, 100_000, 1_000_000)
 ATTRIBUTES = 20
@@ -142,23 +140,16 @@ def memory(progress: Callable[[str], None]) -> Row:
     """Resident memory that a million subscriptions take, measured in a process of its own."""
     size = max(SIZES)
     progress(f"{size:,} subscriptions in memory")
-    code = f"from {__name__} import resident; print(*resident())"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    grown, arrays, given = map(int, out.stdout.split())
+    grown, arrays, given = apart(grown_by_boxes)
     detail = {"count": size, "arrays_mb": arrays / 1e6, "ranges_alone_mb": given / 1e6}
     return Row("a million subscriptions", grown / 1e6, "MB", detail=detail)
 
 
-def resident() -> tuple[int, int, int]:
+def grown_by_boxes() -> tuple[int, int, int]:
     """How much the process grew, the bytes of the index, and of the ranges alone."""
     size, width = max(SIZES), min(WIDTHS.values())
     Boxes(ATTRIBUTES, subscriptions(5000, width)).match(events(1))  # code and kernels
     ranges = subscriptions(size, width)
-    before = _resident()
+    before = resident()
     boxes = Boxes(ATTRIBUTES, ranges)
-    return _resident() - before, boxes.nbytes, sum(column.nbytes for column in ranges)
-
-
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return resident() - before, boxes.nbytes, sum(column.nbytes for column in ranges)

@@ -6,14 +6,9 @@ must find the same transitions.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -30,7 +25,8 @@ from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.batch import TIME
 
-from . import Row
+from . import Row, times
+from .process import Measured, measured
 
 SCALE = float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1)
 EVENTS = (10_000_000, 50_000_000)
@@ -103,7 +99,7 @@ def job(name: str, spark: Any, folder: Path, output: Path, subscriptions: int = 
 
 
 def _replay(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
-    from holdfast.runtimes.spark.replay import replay
+    from holdfast.runtimes.spark.history.replay import replay
 
     replay(definition(subscriptions), folder, spark=spark).dataframe.write.parquet(str(output))
 
@@ -111,8 +107,8 @@ def _replay(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
 def _live(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
     """A file a batch, as ``keyed`` has it, exactly once."""
     from holdfast.files.reading import Reading
-    from holdfast.runtimes.spark.log import folders
-    from holdfast.runtimes.spark.stream import Live, run
+    from holdfast.runtimes.spark.live.log import folders
+    from holdfast.runtimes.spark.live.query import Live, run
 
     checked = check(parse(definition(subscriptions)))
     live = Live(
@@ -126,58 +122,6 @@ def _live(spark: Any, folder: Path, output: Path, subscriptions: int) -> None:
         batch_bytes=1,
     )
     run(live, spark)
-
-
-def measure(name: str, folder: str, output: str, subscriptions: int, repeat: int) -> None:
-    """In a process of its own: do a job, say when it was done, and do it again."""
-    spark = None
-    if name in ON_SPARK:
-        from holdfast.runtimes.spark.session import session
-
-        spark = session()
-    job(name, spark, Path(folder), Path(output), subscriptions)
-    done, seconds = time.time(), []
-    for i in range(repeat):
-        again = Path(f"{output}.{i}")
-        start = time.perf_counter()
-        job(name, spark, Path(folder), again, subscriptions)
-        seconds.append(time.perf_counter() - start)
-        shutil.rmtree(again)
-        shutil.rmtree(f"{again}.checkpoint", ignore_errors=True)
-    print(json.dumps([done, seconds]))
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Seconds of a job: from the start of its process, and warm; and how many transitions it found."""
-
-    events: int
-    cold: float
-    warm: float
-    worst: float
-    transitions: pa.Table
-
-    @property
-    def events_per_second(self) -> float:
-        return self.events / self.warm
-
-
-def measured(name: str, folder: Path, *, subscriptions: int = 1, repeat: int = 2) -> Measured:
-    """A job, measured."""
-    events = pyarrow.dataset.dataset(folder, format="parquet").count_rows()
-    output = folder.parent / f"{folder.name}.{name}"
-    code = f"from {__name__} import measure; measure({name!r}, {str(folder)!r}, {str(output)!r}, "
-    start = time.time()
-    ran = subprocess.run(
-        [sys.executable, "-c", f"{code}{subscriptions}, {repeat})"], capture_output=True, text=True
-    )
-    if ran.returncode:
-        raise RuntimeError(f"{NAMES[name]}: {ran.stderr[-2000:]}")
-    done, seconds = json.loads(ran.stdout.splitlines()[-1])
-    found = transitions(output)
-    shutil.rmtree(output)
-    shutil.rmtree(f"{output}.checkpoint", ignore_errors=True)
-    return Measured(events, done - start, min(seconds), max(seconds), found)
 
 
 def transitions(output: Path) -> pa.Table:
@@ -207,42 +151,33 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     yield from small.rows(["holdfast", "window", "lean", *installed])
     yield from small.rows(["grouped", "live", "keyed"], repeat=1)
     live, keyed = small.found["live"], small.found["keyed"]
-    yield _ratio(f"live, beside the state of each key in Spark, {few:,} events, warm", keyed.warm / live.warm)
-    yield _ratio(
-        f"live, beside the state of each key in Spark, {few:,} events, with start-up", keyed.cold / live.cold
-    )
+    beside = f"live, beside the state of each key in Spark, {few:,} events"
+    yield times(f"{beside}, warm", keyed.warm / live.warm)
+    yield times(f"{beside}, with start-up", keyed.cold / live.cold)
     small.remove()
 
     large = bench(many, SENSORS[0])
     yield from large.rows(["holdfast", "window", "lean", *installed])
     yield from large.rows(["live"], repeat=1)
-    rate = large.found["live"].events_per_second / keyed.events_per_second
+    rate = large.events / large.found["live"].warm / (small.events / keyed.warm)
     what = f"live, events a second, {many:,} beside {few:,} with the state of each key in Spark, warm"
-    yield _goal(what, rate, "≥ 10 ×", 10)
+    yield times(what, rate, least=10)
     ours, window = large.found["holdfast"], large.found["window"]
-    yield _goal("replay, beside the window query, warm", window.warm / ours.warm, "≥ 8 ×", 8)
-    yield _goal("replay, beside the window query, with start-up", window.cold / ours.cold, "≥ 4 ×", 4)
+    yield times("replay, beside the window query, warm", window.warm / ours.warm, least=8)
+    yield times("replay, beside the window query, with start-up", window.cold / ours.cold, least=4)
     if "in_polars" in installed:
-        ratio = ours.warm / large.found["in_polars"].warm
-        yield Row("replay takes of Polars' time, warm", ratio, "×", "≤ 2 ×", ratio <= 2)
-    yield _ratio("five times the events take", ours.warm / small.found["holdfast"].warm)
+        polars = large.found["in_polars"]
+        yield times("replay takes of Polars' time, warm", ours.warm / polars.warm, most=2)
+    yield times("five times the events take", ours.warm / small.found["holdfast"].warm)
     yield from large.rows(["holdfast"], subscriptions=SUBSCRIPTIONS)
-    ratio = large.found["holdfast"].warm / ours.warm
-    yield Row(f"{SUBSCRIPTIONS} subscriptions take of one, warm", ratio, "×", "≤ 5 ×", ratio <= 5)
+    fifty = large.found["holdfast"]
+    yield times(f"{SUBSCRIPTIONS} subscriptions take of one, warm", fifty.warm / ours.warm, most=5)
     large.remove()
 
     for events in (few, many):
         wide = bench(events, max(1, int(SENSORS[1] * min(1, SCALE * 10))))
         yield from wide.rows(["holdfast", "window", *installed], repeat=1)
         wide.remove()
-
-
-def _ratio(what: str, value: float) -> Row:
-    return Row(what, value, "×")
-
-
-def _goal(what: str, value: float, goal: str, least: float) -> Row:
-    return Row(what, value, "×", goal, value >= least)
 
 
 class _Bench:
@@ -254,6 +189,8 @@ class _Bench:
         self._folder = folder / f"{events}-{sensors}"
         progress(f"generating {self._size}")
         write_readings(self._folder, events, sensors)
+        self.events = pyarrow.dataset.dataset(self._folder, format="parquet").count_rows()
+        self._transitions: pa.Table | None = None
 
     def rows(self, names: list[str], *, subscriptions: int = 1, repeat: int = 2) -> Iterator[Row]:
         """Measure jobs; each must find what the first one has found."""
@@ -261,25 +198,19 @@ class _Bench:
         for name in names:
             what = f"{NAMES[name]}: {self._size}{many}"
             self._progress(what)
-            it = measured(name, self._folder, subscriptions=subscriptions, repeat=repeat)
-            first = next(iter(self.found.values()), it)
-            assert it.transitions.equals(first.transitions), f"{name} found other transitions"
-            self.found[name] = it
-            self._progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
-            yield Row(
-                what,
-                it.warm,
-                "s",
-                detail={
-                    "with_start_up_s": it.cold,
-                    "worst_s": it.worst,
-                    "events_per_s": it.events_per_second,
-                    "transitions": len(it.transitions),
-                    "holdfast_is_times_faster": it.warm / self.found["holdfast"].warm
-                    if name not in ("holdfast", "live")
-                    else None,
-                },
+            it = self.found[name] = measured(
+                job, name, self._folder, subscriptions, times=1 + repeat, on_spark=name in ON_SPARK
             )
+            found = transitions(it.output)
+            it.remove()
+            if self._transitions is None:
+                self._transitions = found
+            assert found.equals(self._transitions), f"{name} found other transitions"
+            self._progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
+            detail = it.detail(self.events, transitions=len(found))
+            if name not in ("holdfast", "live"):
+                detail["holdfast_is_times_faster"] = it.warm / self.found["holdfast"].warm
+            yield Row(what, it.warm, "s", detail=detail)
 
     def remove(self) -> None:
         """Free the disk."""

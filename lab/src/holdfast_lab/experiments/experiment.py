@@ -1,21 +1,23 @@
 """What an experiment is: parameters, rows, and claims of a document that are judged.
 
 A claim's rule stands in its text before anything is measured.  ``holds`` is true, false, or ``None``
-where it cannot be judged; the note says why.
+where it cannot be judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Progress = Callable[[str], None]
 Row = dict[str, Any]
+Drawing = Any
+"""A figure of matplotlib's, which need not be there."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +29,34 @@ class Claim:
     paper: Any
     ours: Any
     holds: bool | None
-    note: str
+    measured: str = ""
+    """What else was measured: true whatever the verdict."""
+    why: Mapping[bool | None, str] = field(default_factory=dict)
+    """The reason of each verdict that we have seen and explained."""
+
+    @property
+    def note(self) -> str:
+        """What is said beside the figures."""
+        return " ".join(filter(None, (self.measured, self.why.get(self.holds))))
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "claim": self.claim,
-            "paper": self.paper,
-            "ours": self.ours,
-            "holds": self.holds,
-            "note": self.note,
-        }
+        return {name: getattr(self, name) for name in ("id", "claim", "paper", "ours", "holds", "note")}
+
+
+class Judged(NamedTuple):
+    """What a claim's rule gives: the last fields of a claim."""
+
+    paper: Any
+    ours: Any
+    holds: bool | None
+    measured: str = ""
+    why: Mapping[bool | None, str] = {}
+
+
+def judged(rules: Mapping[str, str], verdicts: Iterable[Judged]) -> tuple[Claim, ...]:
+    """Claims by their rules, with a verdict for each."""
+    found = zip(rules.items(), verdicts, strict=True)
+    return tuple(Claim(id, rule, *verdict) for (id, rule), verdict in found)
 
 
 @dataclass(frozen=True)
@@ -73,15 +92,23 @@ class Table:
 class Experiment:
     """A table or figure of a document that can be run again.
 
-    ``run(data, full, progress)`` measures; ``tables(result)`` arranges the rows for reading;
-    ``figure(result, folder)`` draws and returns the files.
+    ``run(data, full, progress)`` measures; ``tables(result)`` arranges the rows for reading; ``draw(result)``
+    makes a picture of them.
     """
 
     name: str
     title: str
     run: Callable[[Path | None, bool, Progress], Result]
     tables: Callable[[Result], Sequence[Table]]
-    figure: Callable[[Result, Path], list[Path]]
+    draw: Callable[[Result], Drawing]
+
+    def figure(self, result: Result, folder: Path) -> Path:
+        """Draw a result into a file of that folder."""
+        drawing = self.draw(result)
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.png"
+        drawing.savefig(path, dpi=100, metadata={"Software": None})
+        return path
 
 
 def show(experiment: Experiment, result: Result, console: Console) -> None:

@@ -13,10 +13,10 @@ MODULES = {
     "arqos": "dds.arqos",
     "eatdds-lifetime": "dds.eatdds_lifetime",
     "energy-map": "dds.energy_map",
-    "fsf-large-network": "fsf.large_network",
-    "fsf-large-sources": "fsf.large_sources",
-    "fsf-medium": "fsf.medium",
-    "fsf-small": "fsf.small",
+    "fsf-large-network": "fsf.four:LARGE_NETWORK",
+    "fsf-large-sources": "fsf.four:LARGE_SOURCES",
+    "fsf-medium": "fsf.four:MEDIUM",
+    "fsf-small": "fsf.four:SMALL",
     "hop-model": "hop_model.run",
     "ifs": "dds.ifs",
     "journey-planner": "journey_planner.run",
@@ -32,7 +32,7 @@ MODULES = {
     "subsumption-study": "subsumption_study.run",
     "tinydds-modes": "dds.tinydds_modes",
 }
-"""Name -> the module here whose ``EXPERIMENT`` it is."""
+"""Name -> the module here whose ``EXPERIMENT`` it is, or what it is called there."""
 
 
 def load(name: str) -> Experiment:
@@ -40,7 +40,8 @@ def load(name: str) -> Experiment:
     if name not in MODULES:
         hint = did_you_mean(name, MODULES) or f"There is {', '.join(MODULES)}."
         raise UsageError(f"no experiment named '{name}'. {hint}")
-    found: Experiment = import_module(f".{MODULES[name]}", __package__).EXPERIMENT
+    module, _, called = MODULES[name].partition(":")
+    found: Experiment = getattr(import_module(f".{module}", __package__), called or "EXPERIMENT")
     return found
 
 

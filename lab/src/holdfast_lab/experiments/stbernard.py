@@ -6,7 +6,7 @@ not a temperature.  No value is computed: a reading of the grid is one that a st
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -64,12 +64,20 @@ class Period:
         return f"{np.datetime64(int(self.times[0]), 'us').astype('datetime64[m]')}Z"
 
 
-def read(path: Path) -> Cleaned:
-    """The temperatures of the file, cleaned."""
+class Reports(NamedTuple):
+    """What the file holds, as it is there: instants, stations and ``[report, attribute]``."""
+
+    times: Times
+    stations: NDArray[np.int64]
+    readings: NDArray[np.float64]
+
+
+def reports(path: Path, attributes: Sequence[str]) -> Reports:
+    """Some attributes of all reports."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    wanted = ["time", "station", "ambient_temp"]
+    wanted = ["time", "station", *attributes]
     try:
         table = pq.read_table(path, columns=wanted)
     except (OSError, pa.ArrowException, KeyError) as error:
@@ -77,7 +85,14 @@ def read(path: Path) -> Cleaned:
     if set(table.column_names) != set(wanted):
         raise InputError(f"{path} is not the St. Bernard data set: it needs the columns {', '.join(wanted)}")
     times = table["time"].cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()
-    return clean(times, table["station"].to_numpy(), table["ambient_temp"].to_numpy())
+    readings = np.column_stack([table[attribute].to_numpy() for attribute in attributes])
+    return Reports(times, table["station"].to_numpy(), readings.astype(np.float64))
+
+
+def read(path: Path) -> Cleaned:
+    """The temperatures of the file, cleaned."""
+    times, stations, readings = reports(path, ["ambient_temp"])
+    return clean(times, stations, readings[:, 0])
 
 
 def clean(times: Times, stations: NDArray[np.int64], values: Temperatures) -> Cleaned:

@@ -198,7 +198,7 @@ def value(op: Expression) -> Compute:
     """What a core expression of a component computes; ``None`` is missing or unknown."""
     match op:
         case Number(constant) | Text(constant) | Truth(constant):
-            return lambda context: constant
+            return lambda _context: constant
         case Name("now"):
             return lambda context: context.now
         case Name("here"):

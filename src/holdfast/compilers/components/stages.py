@@ -79,8 +79,10 @@ def sharded(components: Sequence[Component], topics: Sequence[Topic]) -> list[Op
     by_name = {component.name: component for component in components}
     heard = {at: _heard(mine, by_name) for at, mine in together.items()}
     followed = {one.name for some in heard.values() for one in some}
+    clock = frozenset(topic.name for one in components for topic in one.listens if topic in topics)
     return [
-        _staged(mine, heard[at], where, waits, topics, followed=followed) for at, mine in together.items()
+        replace(_staged(mine, heard[at], where, waits, topics, followed=followed), told_time_by=clock)
+        for at, mine in together.items()
     ]
 
 

@@ -27,7 +27,7 @@ from ..operator import FIXED, Operator, digest
 FAMILY = "correlations"
 
 
-def operators(correlations: Iterable[Correlated], topics: Sequence[Topic] = ()) -> list[Operator]:
+def operators(correlations: Iterable[Correlated], _topics: Sequence[Topic] = ()) -> list[Operator]:
     """As few machines as the correlations allow; those that mean the same become one.  [S7]"""
     alike: dict[object, dict[str, list[Correlated]]] = {}
     for one in correlations:
@@ -58,8 +58,19 @@ def _operator(distinct: Sequence[Sequence[Correlated]]) -> Operator:
         meanings=tuple(map(meaning, correlations)),
         listens=tuple(tuple(topic.name for topic in one.listens) for one in correlations),
         looks_at={t.name: frozenset((*FIXED, *(a.name for a in t.attributes))) for t in run.topics.values()},
+        sources=_sources(run.slots),
         key=(FAMILY, digest(names)),
     )
+
+
+def _sources(slots: Sequence[Slot]) -> dict[str, frozenset[str]]:
+    """The sensors that are named, for topics of which all are."""
+    free = {slot.topic for slot in slots if slot.sensor is None}
+    found: dict[str, set[str]] = {}
+    for slot in slots:
+        if slot.sensor is not None and slot.topic not in free:
+            found.setdefault(slot.topic, set()).add(slot.sensor)
+    return {topic: frozenset(sensors) for topic, sensors in found.items()}
 
 
 def meaning(one: Correlated) -> str:

@@ -23,7 +23,7 @@ from ..operator import Keys, Operator, digest
 FAMILY = "filters"
 
 
-def operators(conditions: Iterable[Condition], topics: Sequence[Topic] = ()) -> list[Operator]:
+def operators(conditions: Iterable[Condition], _topics: Sequence[Topic] = ()) -> list[Operator]:
     """As few machines as the conditions allow; equal filters become one filter.  [S7]"""
     alike: dict[object, list[Condition]] = {}
     for condition in conditions:
@@ -47,7 +47,7 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
     topic = conditions[0].topic.name
     run = filters(conditions)
 
-    def keyed(topic: str, batch: pa.RecordBatch) -> Keys:
+    def keyed(_topic: str, batch: pa.RecordBatch) -> Keys:
         codes, texts = run.scoping(batch)[-1]
         return Keys(codes, texts.to_pylist())
 
@@ -86,7 +86,7 @@ def filters(conditions: Sequence[Condition]) -> Filters:
         depth=1 if universal else len(first.keys) + (first.forest.depth if first.forest else 0),
         chain=scalar.chain(first),
         scoping=columns.scoping(first),
-        shown=(lambda key: None) if universal else shown,
+        shown=(lambda _key: None) if universal else shown,
     )
 
 

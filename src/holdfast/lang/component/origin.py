@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 from ...errors import DefinitionError
@@ -50,12 +51,13 @@ def _members(op: Expression) -> list[str]:
 def _replaced(op: Expression, means: str) -> Expression:
     if isinstance(op, Name) and op.name == ORIGIN:
         return replace(op, name=means)
-    return _map(op, lambda part: _replaced(part, means))
+    return _map(op, partial(_replaced, means=means))
 
 
 def _map(op: Expression, change: Any) -> Expression:
     """The expression with each of its parts changed."""
-    changes: dict[str, Any] = {
-        f.name: change(part) for f in fields(op) if isinstance(part := getattr(op, f.name), Expression)
-    }
+    changes: dict[str, Any] = {}
+    for f in fields(op):  # a loop: a comprehension would be one more call for each level
+        if isinstance(part := getattr(op, f.name), Expression):
+            changes[f.name] = change(part)
     return replace(op, **changes) if changes else op

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import DefinitionError
-from ...model.instant import SECOND, show_duration
+from ...model.instant import EARLIEST, LATEST, NEVER, SECOND, show_duration
 from ...model.query import (
     DIMENSIONS,
     FUNCTIONS,
@@ -35,13 +35,13 @@ from ...model.query import (
     Range,
     Whole,
 )
-from ..literal import is_name, write_number, write_text
-from ..nodes import as_token, as_tree, is_tree, one_of, parts_of, place, text_of, topic_word, word_of
+from ..literal import finite, is_name, read_exact, write_number, write_text
+from ..nodes import as_token, as_tree, is_tree, name_of, one_of, parts_of, place, text_of, word_of, wrong
 from ..ops import Detect, Turn
 from ..show import show_expression
 from .origin import in_thesis
-from .show import show_traits
-from .tree import STATUSES, traits_of, turn
+from .show import show_detect, show_traits
+from .tree import DIMENSION, STATUSES, query_word, traits_of, turn
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -78,7 +78,7 @@ def _definition(node: Tree[Token]) -> tuple[str, Query]:
             hint="They are for topic, time, location and status.",
         )
     made = {d: _parameter(p, d) for d, p in zip(DIMENSIONS, parameters, strict=False)}
-    return topic_word(name), Query(**made, each=tuple(_key(p) for p in parameters[4:]))
+    return query_word(name), Query(**made, each=tuple(_key(p) for p in parameters[4:]))
 
 
 def _parameter(node: Tree[Token], dimension: Dimension) -> Any:
@@ -108,17 +108,24 @@ def _parameter(node: Tree[Token], dimension: Dimension) -> Any:
 def _key(node: Tree[Token]) -> str:
     """The attribute of ``(multiple: separate, null, null, D_road)``."""
     *_, domain = cast("list[Any]", node.children)
-    word = str(domain) if not is_tree(domain) else ""
-    if not word.startswith("D_"):
+    word = "" if is_tree(domain) else str(domain)
+    key = word.removeprefix("D_")
+    if key == word or not is_name(key) or key in DIMENSION:
         raise DefinitionError("expected an attribute to keep apart", place(domain), hint="As in: D_road")
-    return word.removeprefix("D_")
+    return key
 
 
 def _functions(node: Node) -> Function | tuple[tuple[str, Function], ...]:
     if not is_tree(node):
         return cast(Function, one_of(as_token(node), FUNCTIONS, "a function"))
-    pairs = [[as_token(word) for word in parts_of(pair)] for pair in parts_of(node)]
-    return tuple((str(name), cast(Function, one_of(f, FUNCTIONS, "a function"))) for f, name in pairs)
+    pairs = [parts_of(pair) for pair in parts_of(node)]
+    if any(len(pair) != 2 or any(map(is_tree, pair)) for pair in pairs):
+        hint = "As in: {(avg, level), (max, speed)}."
+        raise DefinitionError("expected functions, each with an attribute", place(node), hint=hint)
+    return tuple(
+        (name_of(as_token(name)), cast(Function, one_of(as_token(f), FUNCTIONS, "a function")))
+        for f, name in pairs
+    )
 
 
 def _group(node: Node, dimension: Dimension) -> Group:
@@ -132,7 +139,7 @@ def _group(node: Node, dimension: Dimension) -> Group:
         case "collection":
             return Members(tuple(_index(part, dimension) for part in parts))
         case "ball" if dimension == "location":
-            return Ball(_index(parts[0], dimension), float(as_token(parts[1])))
+            return Ball(_index(parts[0], dimension), _radius(as_token(parts[1])))
     hint = "As in: {Rain, Snow}." if dimension == "topic" else "As in: (-30^r, 0^r), {a, b} or D_L."
     raise DefinitionError(f"expected a group of values of {dimension}", place(node), hint=hint)
 
@@ -144,11 +151,7 @@ def _index(node: Node, dimension: Dimension) -> Index:
             raise DefinitionError(f"expected the name of a {dimension}", place(node))
         return Index(word_of(token) if dimension == "topic" else one_of(token, STATUSES, "a status"))
     if dimension == "time" and not is_tree(node) and token.type in ("SIGNED", "RELATIVE"):
-        number, relative = _number(token)
-        moment = number * SECOND
-        if moment.denominator != 1:
-            raise DefinitionError("a time must be a whole number of microseconds", place(node))
-        return Index(int(moment), relative)
+        return _moment(token)
     if dimension == "location":
         return _location(node)
     raise DefinitionError("expected a time, such as -30^r", place(node))
@@ -167,16 +170,41 @@ def _location(node: Node) -> Index:
     return HERE if relative and point == (0.0,) else Index(point, relative)
 
 
+def _moment(token: Token) -> Index:
+    number, relative = _number(token)
+    moment = number * SECOND
+    if moment.denominator != 1:
+        raise DefinitionError("a time must be a whole number of microseconds", place(token))
+    if not (-NEVER < moment < NEVER if relative else EARLIEST <= moment <= LATEST):
+        raise DefinitionError("the time is too far away", place(token))
+    return Index(int(moment), relative)
+
+
+def _radius(token: Token) -> float:
+    radius, _ = _number(token)
+    if radius < 0:
+        raise DefinitionError("a distance cannot be negative", place(token))
+    return float(radius)
+
+
 def _number(token: Token) -> tuple[Fraction, bool]:
+    """The number, which a float can be near, and whether it is relative."""
     text = token.removesuffix("^r")
-    return Fraction(text), text != str(token)
+    try:
+        number = read_exact(text.lstrip("+-"))
+        finite(number)
+    except ValueError as error:
+        raise wrong(error, token) from None
+    return -number if text.startswith("-") else number, text != str(token)
 
 
 # --- showing -----------------------------------------------------------------------------------
 
 
 def show_table(statement: Detect) -> str:
-    """A component as the thesis would print it."""
+    """A component as the thesis would print it; it has no table for one without queries."""
+    if not statement.inputs:
+        return show_detect(statement)
     queries = [_shown(name or "A", query) for name, query in statement.inputs]
     lines = [
         f"N {write_text(statement.name)}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import DefinitionError, did_you_mean
@@ -47,7 +47,7 @@ from ..nodes import (
     word_of,
     wrong,
 )
-from ..ops import Detect, Expression, Not, Turn
+from ..ops import Detect, Expression, Not, Turn, Word
 from .origin import resolved
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from ..nodes import Node
 
-_DIMENSION: dict[str, Dimension] = {
+DIMENSION: dict[str, Dimension] = {
     "time": "time", "times": "time",
     "location": "location", "locations": "location",
     "status": "status", "statuses": "status",
@@ -70,7 +70,8 @@ def component(parts: list[Any]) -> Detect:
         inputs = tuple(_input(node) for node in looked_at.children)
     else:
         inputs = (("", select(looked_at)),)
-    entrance = turn(*enter.children)
+    when, hold, sets = enter.children
+    entrance = turn(when, hold, sets, inside=int(leave is None))
     return Detect(
         label_of(name),
         inputs,
@@ -81,7 +82,7 @@ def component(parts: list[Any]) -> Detect:
     )
 
 
-def turn(when: Node, hold: Node | None, sets: Node | None) -> Turn:
+def turn(when: Node, hold: Node | None, sets: Node | None, inside: int = 0) -> Turn:
     """A predicate, how long it must hold, and what is computed then."""
     pairs = [as_tree(node).children for node in (parts_of(sets) if sets is not None else ())]
     computed: list[tuple[str, Expression]] = []
@@ -91,7 +92,7 @@ def turn(when: Node, hold: Node | None, sets: Node | None) -> Turn:
             raise DefinitionError(f"'{word}' is set twice", place(target))
         computed.append((word, resolved(expression(value), word)))
     length = 0 if hold is None else duration(hold, above_zero=True)
-    return Turn(resolved(expression(when)), length, tuple(computed), place(when))
+    return Turn(resolved(expression(when, inside)), length, tuple(computed), place(when))
 
 
 def traits_of(nodes: Iterable[Tree[Token]]) -> dict[str, Any]:
@@ -127,14 +128,18 @@ def _trait(node: Tree[Token]) -> Duration | Point | str | None:
 
 def _input(node: Node) -> tuple[str, Query]:
     name, query = as_tree(node).children
-    token = as_token(name)
-    if token in ("last", "now", "here"):
+    return query_word(as_token(name)), select(query)
+
+
+def query_word(token: Token) -> Word:
+    """The name of a query."""
+    if token in literal.QUERY_WORDS:
         raise DefinitionError(
             f"'{token}' has a meaning of its own in a component",
             place(token),
             hint="Name the query otherwise.",
         )
-    return topic_word(token), select(query)
+    return topic_word(token)
 
 
 def select(node: Node) -> Query:
@@ -244,45 +249,43 @@ def _clause(node: Tree[Token], said: _Said) -> None:
         case "each":
             *words, members = parts
             for word in words:
-                if word in _DIMENSION:
-                    said.put(_DIMENSION[word], "how", "separate", node)
-                    _members(_DIMENSION[word], members, said)
+                if word in DIMENSION:
+                    said.put(DIMENSION[word], "how", "separate", node)
+                    _members(DIMENSION[word], members, said)
                 else:
                     said.keys.append(topic_word(word))
         case "fused":
             functions, word, members = parts
             said.put(_dimension(word), "function", _functions(functions), node)
             _members(_dimension(word), members, said)
-        case "over":
-            said.put("time", "group", _window(parts), node)
-        case "over_these":
-            said.put("time", "group", Members(tuple(map(_moment, parts))), node)
-        case "ever":
-            said.put("time", "group", WHOLE, node)
-        case "moment":
-            said.put("time", "closest", _moment(parts[0]), node)
-        case "nearest":
-            said.put("location", "closest", _spot(parts[0]), node)
-        case "inside":
-            said.put("location", "group", Range(*map(_spot, parts)), node)
-        case "around":
-            said.put("location", "group", Ball(_spot(parts[1]), _radius(parts[0])), node)
-        case "among":
-            said.put("location", "group", Members(tuple(map(_spot, parts))), node)
         case other:
-            raise AssertionError(other)
+            dimension, what, value = _PARTS[other]
+            said.put(dimension, what, value(parts), node)
+
+
+_PARTS: dict[str, tuple[Dimension, str, Callable[[list[Any]], Any]]] = {
+    "over": ("time", "group", lambda parts: _window(parts)),
+    "over_these": ("time", "group", lambda parts: Members(tuple(map(_moment, parts)))),
+    "ever": ("time", "group", lambda _: WHOLE),
+    "moment": ("time", "closest", lambda parts: _moment(parts[0])),
+    "nearest": ("location", "closest", lambda parts: _spot(parts[0])),
+    "inside": ("location", "group", lambda parts: Range(*map(_spot, parts))),
+    "around": ("location", "group", lambda parts: Ball(_spot(parts[1]), _radius(parts[0]))),
+    "among": ("location", "group", lambda parts: Members(tuple(map(_spot, parts)))),
+}
+"""What a part of a query says of which dimension, and how it is read."""
 
 
 def _dimension(word: Token) -> Dimension:
-    if word not in _DIMENSION:
-        near = did_you_mean(word, _DIMENSION)
+    if word not in DIMENSION:
+        near = did_you_mean(word, DIMENSION)
         raise DefinitionError(
             f"'{word}' is not a dimension",
             place(word),
             hint=near
             or "There are time, location and status; any of (T, U) is for topics, each for the rest.",
         )
-    return _DIMENSION[word]
+    return DIMENSION[word]
 
 
 def _members(dimension: Dimension, node: Node | None, said: _Said) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ..fault import Fault
 
 _OPENING = re.compile(r"\b(let|topic|gazetteer|filter|state|correlate|case|given|expect)\b")
-_SILENT = re.compile(r'"(?:\\.|[^"\\\n])*"|#[^\n]*')
+_TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"')
 _WORD = re.compile(r"[^\W\d][\w.]*")
 _OPTIONS = ("tell", "timely", "ordered", "late", "in")
 
@@ -28,7 +28,7 @@ _AS_IN = "As in: ambient_temp in [-5, 2]  wind_speed >= 8"
 
 def mistake(fault: Fault) -> DefinitionError | None:
     """A typical mistake in a correlation, if this is one."""
-    words = _OPENING.findall(_SILENT.sub(" ", fault.before))
+    words = _OPENING.findall(_TEXT.sub(" ", fault.before))
     if not words or words[-1] != "correlate":
         return None
     if fault.expected == {"_CIRCLE", "_POLYGON", "_RECTANGLE", "_REGION"} and _WORD.match(fault.rest):
@@ -37,7 +37,8 @@ def mistake(fault: Fault) -> DefinitionError | None:
         return fault.error(*_INSTEAD[fault.found])
     if fault.expected == {"COLON", "EQUAL"}:  # a name that no range follows was taken for a statement
         word = re.search(r"([^\W\d][\w.]*)\s*$", fault.before)
-        assert word is not None
+        if word is None:
+            return None
         fault = replace(fault, start=word.start(1))
     elif "ATTRIBUTE" not in fault.expected:
         return None

@@ -19,10 +19,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...model.batch import from_ipc, plain, reached, times, to_events, to_ipc
+from ...model.batch import from_ipc, reached, times, to_events, to_ipc
 from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
 from ...model.qos import Late
@@ -223,7 +222,7 @@ class Correlations:
         for topic, kept in state.kept.items():
             words = of_rows(found[topic], len(kept.told)) & self.simply & ~kept.told
             if (new := np.flatnonzero(words)).size:
-                rows[topic] = _participants(kept.events.take(pa.array(new)), words[new])
+                rows[topic] = marked(kept.events.take(pa.array(new)), words[new], "atomic")
                 kept.told[new] |= words[new]
         complex_events = [
             Transition(event, "atomic", None, None, i)
@@ -260,7 +259,7 @@ class Correlations:
         found[self.match(topic, batch).rows] = True
         return found
 
-    def survey(self, topic: str, batch: pa.RecordBatch) -> Survey:
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
         """A correlation has no scope for events that cannot concern it for where they come from."""
         words = self.within_reach(topic, batch)
         outside = [
@@ -338,15 +337,3 @@ _Kept = tuple[
     Instant,
     Instant,
 ]
-
-
-def _participants(events: pa.RecordBatch, words: Words) -> pa.RecordBatch:
-    """A row for each event and correlation in which it takes part, in order of time."""
-    rows, numbers = np.nonzero(np.unpackbits(words.view(np.uint8).reshape(-1, 8), axis=1, bitorder="little"))
-    taken = events.take(pa.array(rows))
-    keys = {"time": times(taken), "number": numbers, "source": plain(taken.column("source"))}
-    order = pc.sort_indices(
-        pa.table({**keys, "sequence": taken.column("sequence")}),
-        sort_keys=[(name, "ascending") for name in (*keys, "sequence")],
-    )
-    return marked(taken.take(order), numbers[np.asarray(order)].astype(np.int8), "atomic")

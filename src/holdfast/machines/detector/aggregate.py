@@ -181,7 +181,7 @@ def _extreme(group: Group, attributes: Mapping[str, Value]) -> Knowledge:
     return group.point(next((i for i, value in enumerate(group.values(name)) if value == wanted), 0))
 
 
-def _middle(group: Group, attributes: Mapping[str, Value]) -> Knowledge:
+def _middle(group: Group, _attributes: Mapping[str, Value]) -> Knowledge:
     """The mean of time and place, valid if one of them is; what has no mean is the least's."""
     times, places = group.times, group.places
     return replace(

@@ -211,7 +211,7 @@ class Detector:
         """Which events some component looks at: of its topics, in the locations of a query."""
         return self.survey(topic, batch).matters
 
-    def survey(self, topic: str, batch: pa.RecordBatch) -> Survey:
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
         looked_at, whole = self._looked_at(topic, batch), np.ones(len(batch), np.bool_)
         outside = [np.count_nonzero(~looked_at.get(i, whole)) for i in range(len(self.smcs))]
         return Survey(np.logical_or.reduce([~whole, *looked_at.values()]), np.array(outside, np.int64))

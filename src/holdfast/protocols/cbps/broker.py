@@ -8,8 +8,9 @@ subscriptions and connections come and go makes no difference [B10].
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -42,34 +43,34 @@ from .bundle import (
 from .condition import Conditions
 from .content import Content
 from .context import content_of, passes, received
+from .hosting import Hosting
 from .leases import LEASES, Leases
 from .message import (
     KINDS,
-    Answer,
-    Ask,
+    About,
     Bundle,
     ExpressSlip,
-    Interruption,
+    Handover,
     Key,
     Message,
-    Placement,
     Refusal,
     Registration,
     Renewal,
+    Said,
     Unadvertise,
     Unsubscribe,
 )
-from .replica import Sight
 from .routing import Routing, Stored
 from .spreading import Spreading
-from .watching import Watch, Watching
+from .watch import Watch
+from .watching import Watching
 
 MOST_HOPS = 64
 """What has come by so many brokers goes in circles, and ends here."""
 
 
 @dataclass(slots=True)
-class State:
+class BrokerState:
     """All that a broker remembers.  ``counted`` says what it has done, for accounts."""
 
     routing: Routing = field(default_factory=Routing)
@@ -80,20 +81,28 @@ class State:
     def __post_init__(self) -> None:
         self.watching = Watching(self.routing)
 
+    @property
+    def account(self) -> dict[str, int]:
+        """What it has done, and the conditions that it runs, if any."""
+        return {
+            **self.counted,
+            **({"conditions run here": hosted} if (hosted := self.watching.hosted) else {}),
+        }
+
 
 @dataclass(frozen=True)
 class Broker:
-    """The machine.  ``conditions`` makes sense of state filters.  Of one connection it stores at most
+    """The machine.  ``conditions`` makes sense of definitions.  Of one connection it stores at most
     ``most`` bundles.  Without ``memoize`` it neither writes nor reads express slips."""
 
     conditions: Conditions
     most: int = 100_000
     memoize: bool = True
 
-    def initial(self) -> State:
-        return State()
+    def initial(self) -> BrokerState:
+        return BrokerState()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
         turn = _Turn(self, state, given.now)
         match given:
             case Started():
@@ -106,8 +115,8 @@ class Broker:
                 turn.received(sender, message)
             case Undelivered(_, peer, message):
                 turn.undelivered(peer, message)
-            case Fired():
-                turn.expire()
+            case Fired(_, timer):
+                turn.fired(timer)
             case Asked(_, request):
                 raise UsageError(f"a broker has no user; connect a client and ask that for {request!r}")
         if (at := state.leases.wake()) is not None:
@@ -118,7 +127,7 @@ class Broker:
 class _Turn(Spreading):
     """The work that one input makes."""
 
-    def __init__(self, broker: Broker, state: State, now: Instant) -> None:
+    def __init__(self, broker: Broker, state: BrokerState, now: Instant) -> None:
         super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
         self.state, self.most = state, broker.most
 
@@ -143,21 +152,25 @@ class _Turn(Spreading):
         self.routing.unlink(peer)
         for watch in self.watching.all():
             if watch.peer != peer:
-                self.watching.interrupt(watch, watch.lost(peer), self.say)
-                watch.told.pop(peer, None)
+                watch.left(peer, self.moment)
         for stored in self.routing.in_force.values():
             stored.sent.pop(peer, None)
         kept = list(self.routing.bundles.get(peer, {}).values())
         self.withdraw(peer, [(stored, stored.bundle) for stored in kept])
+        for watch in self.watching.all():
+            watch.tell(self.moment)
 
     def undelivered(self, peer: Peer, message: Message) -> None:
-        """A peer will never see a bundle: whoever is behind it no longer knows what holds."""
-        if not isinstance(message, Bundle) or peer not in self.watching.watches:
-            return
-        for notification in message.notifications:
-            for watch, sight in self.watching.concerned(notification.content, [peer]):
-                if sight.keys:
-                    self.watching.startle(watch, frozenset(sight.keys), self.say)
+        """A peer will never see a message: whoever is behind it no longer knows what holds."""
+        match message:
+            case Bundle() if peer in self.watching.watches:
+                for notification in message.notifications:
+                    for watch, seen in self.watching.concerned(notification.content, [peer]):
+                        watch.missed(seen, self.moment)
+            case Said(of) if isinstance(host := self.watching.find(of), Hosting) and host.peer == peer:
+                host.unsaid(self.moment)
+            case Handover(of):
+                self.say(Send(peer, Handover(of, None)))
 
     def received(self, sender: Peer, message: Message) -> None:
         match message:
@@ -166,23 +179,30 @@ class _Turn(Spreading):
             case Registration():
                 self.register(sender, message)
             case Unadvertise(key):
-                if stored := self.kept(sender, key):
-                    self.withdraw(sender, [(stored, without_interest(stored.bundle))])
+                self.recall(sender, key, without_interest)
             case Unsubscribe(key):
-                if stored := self.kept(sender, key):
-                    self.withdraw(sender, [(stored, without_advertisements(stored.bundle))])
+                self.recall(sender, key, without_advertisements)
             case Renewal(keys):
                 self.renew(sender, keys)
             case Refusal():
                 self.refused(sender, message)
-            case Placement():
-                self.watching.placed(sender, message, self.say)
-            case Ask():
-                self.watching.asked(sender, message, self.say)
-            case Answer():
-                self.watching.answered(sender, message, self.say)
-            case Interruption():
-                self.watching.interrupted(sender, message, self.say)
+            case _:
+                self.about(sender, message)
+
+    def about(self, sender: Peer, message: About) -> None:
+        """Something is said about a condition that is stored."""
+        watch = self.watching.find(message.of)
+        if watch is not None and sender == watch.peer:
+            watch.from_below(message, self.moment)
+        elif watch is not None and sender in watch.stored.sent:
+            watch.from_above(sender, message, self.moment)
+            if isinstance(message, Handover):
+                self.spare(sender, watch.stored)
+
+    def recall(self, sender: Peer, key: Key, part: Callable[[Bundle], Bundle]) -> None:
+        """A peer withdraws a part of what it has stored here."""
+        if stored := self.kept(sender, key):
+            self.withdraw(sender, [(stored, part(stored.bundle))])
 
     # --- bundles ---
 
@@ -233,7 +253,7 @@ class _Turn(Spreading):
 
     def forward(self, sender: Peer, bundle: Bundle, stored: Stored | None = None) -> None:
         """Send a bundle that has just come to everybody it concerns: those known by a twin first, then
-        those that match [B46]; the events in it pass the state filters besides."""
+        those that match [B46]; conditions look at the events in it besides."""
         assert bundle.context is not None
         seen = content_of(bundle.context, self.now)
         if not passes(bundle.outgoing, seen):
@@ -252,20 +272,27 @@ class _Turn(Spreading):
                 found.setdefault(watch.peer, None)
         for peer, slip in found.items():
             self.send(peer, bundle, slip, stored)
-        for watch, sight, _ in watched:
-            if watch.peer in found and watch.replica.note(sight):
-                self.watching.ask(watch, self.say)
+        for watch, event, _ in watched:
+            if watch.peer in found:
+                watch.went(event, self.moment)
 
-    def watched(self, bundle: Bundle, seen: Content, sender: Peer) -> list[tuple[Watch, Sight, bool]]:
-        """The state filters that the events of a bundle concern, and whether each passes."""
+    def watched(self, bundle: Bundle, seen: Content, sender: Peer) -> list[tuple[Watch, Any, bool]]:
+        """The conditions that the events of a bundle concern, and whether each lets them pass."""
         peers = (self.watching.watches.keys() & self.routing.accepting["notification"]) - {sender}
         return [
-            (watch, sight, watch.replica.passes(sight))
+            (watch, event, watch.passes(event, sender, self.moment))
             for notification in (bundle.notifications if peers else ())
-            for watch, sight in self.watching.concerned(notification.content, peers, seen)
+            for watch, event in self.watching.concerned(notification.content, peers, seen)
         ]
 
-    # --- leases ---
+    # --- timers ---
+
+    def fired(self, timer: str) -> None:
+        """A lease has run out, or time has come for a condition."""
+        if timer == LEASES:
+            self.expire()
+        elif timer in self.watching.hosts:
+            self.watching.hosts[timer].wake(self.moment)
 
     def renew(self, sender: Peer, keys: Iterable[Key]) -> None:
         """Begin leases anew here and wherever the bundles went."""

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .context import carried
-from .message import KINDS, Bundle, Kind, Message, RoutingSlip
+from .message import KINDS, Bundle, Kind, Message, RoutingSlip, Said
 
 FIELD: Mapping[Kind, str] = {
     "advertisement": "advertisements",
@@ -50,8 +50,11 @@ def is_stored(bundle: Bundle) -> bool:
 
 
 def is_losable(message: Message) -> bool:
-    """Whether a message may be given up for a peer that cannot keep up: nothing in it is stored."""
-    return isinstance(message, Bundle) and not is_stored(message)
+    """Whether a message may be given up for a peer that cannot keep up: it says what happened, and nothing
+    in it is stored."""
+    if isinstance(message, Bundle):
+        return bool(message.notifications) and not is_stored(message)
+    return isinstance(message, Said)
 
 
 def has_interest(bundle: Bundle) -> bool:

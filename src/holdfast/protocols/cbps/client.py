@@ -7,7 +7,7 @@ held when events may have been lost that nobody knows any more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ from ...model.protocol import (
     Undelivered,
 )
 from .bundle import has_interest, is_empty, is_stored, lasting, passing
-from .condition import Condition, Conditions
+from .condition import Condition, Conditions, Replicated
 from .content import Content, Filter, satisfied
 from .context import content_of, passes
 from .message import (
@@ -52,6 +52,7 @@ from .message import (
     Refusal,
     Registration,
     Renewal,
+    Said,
     StateFilter,
     Subscription,
     Unadvertise,
@@ -59,6 +60,7 @@ from .message import (
 )
 from .once import Once
 from .parts import pins
+from .running import Running
 from .scopes import Scopes, from_wire
 
 RENEW = "renew"
@@ -83,6 +85,11 @@ class Withdraw:
     """Take back what was submitted under a name."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Take back everything: who has said goodbye has lost nothing, and others need not fear it."""
 
 
 def advertise(name: str, filter_: Filter, *, flood_forward: bool = True, aggregation: bool = True) -> Submit:
@@ -177,20 +184,52 @@ class Unsent:
 
 @dataclass(slots=True)
 class Watched:
-    """A condition at work."""
+    """A state filter that a subscription watches: it is run here, and has the last word."""
 
-    condition: Condition
-    state: Any
+    name: str
+    condition: Replicated
+    running: Running
+
+    def forget(self, scopes: Scopes) -> list[tuple[str | None, Instant]]:
+        """Nobody knows any more what holds in some scopes; where it did, and since when."""
+        return self.condition.forget(self.running.state, scopes)
 
 
 @dataclass(slots=True)
-class State:
+class Followed:
+    """Any other condition, which a broker runs for us: where it holds, and since when."""
+
+    name: str
+    condition: Condition
+    holds: dict[str | None, Instant] = field(default_factory=dict)
+
+    def forget(self, _scopes: Scopes) -> list[tuple[str | None, Instant]]:
+        """Nobody knows any more what holds; where it did, and since when."""
+        lost, self.holds = self.holds, {}
+        return list(lost.items())
+
+    def fits(self, said: model.Notification) -> bool:
+        """Whether a start or end follows from what we know: else the one before it is lost, and the word
+        about that is on its way."""
+        match said.status:
+            case "ingress" if said.scope not in self.holds:
+                self.holds[said.scope] = said.event.time
+            case "egress" if said.scope in self.holds:
+                del self.holds[said.scope]
+            case "ingress" | "egress":
+                return False
+        return True
+
+
+@dataclass(slots=True)
+class ClientState:
     """All that a client remembers."""
 
     broker: Peer | None = None
     sequence: int = 0
     bundles: dict[str, Bundle] = field(default_factory=dict)
     watched: dict[Part, Watched] = field(default_factory=dict)
+    followed: dict[Part, Followed] = field(default_factory=dict)
     once: Once = field(default_factory=Once)
 
 
@@ -204,10 +243,10 @@ class Client:
     accepts: tuple[Kind, ...] = ("notification", "context", "payload")
     lease: Duration | None = None
 
-    def initial(self) -> State:
-        return State()
+    def initial(self) -> ClientState:
+        return ClientState()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: ClientState, given: Input) -> tuple[ClientState, list[Effect]]:
         match given:
             case Started(now, _):
                 state.sequence = now
@@ -220,19 +259,15 @@ class Client:
                 effects = self._received(state, now, message)
             case Undelivered(_, _, message):
                 effects = self._undelivered(message)
-            case Fired(now, _):
-                effects = self._renew(state, now)
-            case Asked(_, Submit(bundle, name)):
-                effects = self._submit(state, bundle, name)
-            case Asked(_, Withdraw(name)):
-                effects = self._withdraw(state, name)
+            case Fired(now, timer):
+                effects = self._fired(state, timer, now)
             case Asked(_, request):
-                raise UsageError(f"a client can submit and withdraw; it cannot {request!r}")
+                effects = self._asked(state, request)
         return state, list(effects)
 
     # --- the connection ---
 
-    def _joined(self, state: State, now: Instant, peer: Peer) -> Iterator[Effect]:
+    def _joined(self, state: ClientState, now: Instant, peer: Peer) -> Iterator[Effect]:
         state.broker = peer
         yield Send(peer, Registration(self.accepts, request=True))
         for bundle in state.bundles.values():
@@ -240,17 +275,24 @@ class Client:
         if self.lease is not None:
             yield SetTimer(RENEW, now + self.lease // 3)
 
-    def _left(self, state: State, why: str) -> Iterator[Effect]:
+    def _left(self, state: ClientState, why: str) -> Iterator[Effect]:
         state.broker = None
         yield CancelTimer(RENEW)
-        for part in state.watched:
-            yield from self._forget(state, part, None, why or "the connection to the broker is lost")
+        for part in (*state.watched, *state.followed):
+            yield from _lost(state, part, None, why or "the connection to the broker is lost")
 
-    def _renew(self, state: State, now: Instant) -> Iterator[Effect]:
+    def _renew(self, state: ClientState, now: Instant) -> Iterator[Effect]:
         if state.broker is not None and self.lease is not None:
             keys = tuple(bundle.key for bundle in state.bundles.values())
             yield Send(state.broker, Renewal(keys), cause="renewal")
             yield SetTimer(RENEW, now + self.lease // 3)
+
+    def _fired(self, state: ClientState, timer: str, now: Instant) -> Iterator[Effect]:
+        if timer == RENEW:
+            yield from self._renew(state, now)
+        for part, watched in state.watched.items():
+            if timer == _timer(part):
+                yield from _told(part, watched, watched.running.wake(now))
 
     def _undelivered(self, message: Message) -> Iterator[Effect]:
         if isinstance(message, Bundle) and message.notifications:
@@ -258,7 +300,19 @@ class Client:
 
     # --- what the user asks ---
 
-    def _submit(self, state: State, bundle: Bundle, name: str) -> Iterator[Effect]:
+    def _asked(self, state: ClientState, request: Any) -> Iterator[Effect]:
+        match request:
+            case Submit(bundle, name):
+                yield from self._submit(state, bundle, name)
+            case Withdraw(name):
+                yield from self._withdraw(state, name)
+            case Leave():
+                for name in list(state.bundles):
+                    yield from self._withdraw(state, name)
+            case _:
+                raise UsageError(f"a client can submit, withdraw and leave; it cannot {request!r}")
+
+    def _submit(self, state: ClientState, bundle: Bundle, name: str) -> Iterator[Effect]:
         if is_empty(bundle):
             raise UsageError("the bundle is empty: put something into it")
         if is_stored(lasting(bundle)) and name in state.bundles:
@@ -271,23 +325,27 @@ class Client:
         }
         state.sequence += 1
         key = Key(self.name, state.sequence)
-        subscriptions = tuple(
-            replace(s, filter=conditions[i].content) if i in conditions else s
+        wanted = [
+            (replace(s, filter=input), conditions.get(i))
             for i, s in enumerate(bundle.subscriptions)
-        )
-        bundle = replace(bundle, key=key, subscriptions=subscriptions)
+            for input in (conditions[i].inputs if i in conditions else (s.filter,))
+        ]
+        bundle = replace(bundle, key=key, subscriptions=tuple(s for s, _ in wanted))
         kept = lasting(bundle)
         if is_stored(kept):
             bundle = replace(bundle, lease=self.lease)
             state.bundles[name] = replace(kept, lease=self.lease)
-        for i, condition in conditions.items():
-            state.watched[Part(key, i)] = Watched(condition, condition.machine.initial())
+        for i, (_, condition) in enumerate(wanted):
+            if isinstance(condition, Replicated):
+                state.watched[Part(key, i)] = Watched(name, condition, Running.begun(condition))
+            elif condition is not None:
+                state.followed[Part(key, i)] = Followed(name, condition)
         if state.broker is not None:
             yield from self._send(state, bundle)
         elif not is_empty(passing(bundle)):
             yield Deliver(Unsent(key, "there is no connection to a broker"))
 
-    def _require_promised(self, state: State, bundle: Bundle) -> None:
+    def _require_promised(self, state: ClientState, bundle: Bundle) -> None:
         """Notifications keep what the advertisements promise.  [B51]"""
         promises = [a.filter for kept in state.bundles.values() for a in kept.advertisements]
         promises += [a.filter for a in bundle.advertisements]
@@ -298,19 +356,22 @@ class Client:
                     "advertise it first"
                 )
 
-    def _withdraw(self, state: State, name: str) -> Iterator[Effect]:
+    def _withdraw(self, state: ClientState, name: str) -> Iterator[Effect]:
         bundle = state.bundles.pop(name, None)
         if bundle is None:
             hint = did_you_mean(name, state.bundles) or ""
             raise UsageError(f"nothing was submitted under the name '{name}'. {hint}".rstrip())
         for i in range(len(bundle.subscriptions)):
-            state.watched.pop(Part(bundle.key, i), None)
+            state.followed.pop(part := Part(bundle.key, i), None)
+            watched = state.watched.pop(part, None)
+            if watched is not None and watched.running.wakes is not None:
+                yield CancelTimer(_timer(part))
         if state.broker is not None and has_interest(bundle):
             yield Send(state.broker, Unsubscribe(bundle.key), cause="subscription")
         if state.broker is not None and bundle.advertisements:
             yield Send(state.broker, Unadvertise(bundle.key), cause="advertisement")
 
-    def _send(self, state: State, bundle: Bundle) -> Iterator[Effect]:
+    def _send(self, state: ClientState, bundle: Bundle) -> Iterator[Effect]:
         assert state.broker is not None
         yield Send(state.broker, bundle)
         for i in range(len(bundle.subscriptions)):
@@ -319,23 +380,25 @@ class Client:
 
     # --- what the broker says ---
 
-    def _received(self, state: State, now: Instant, message: Message) -> Iterator[Effect]:
+    def _received(self, state: ClientState, now: Instant, message: Message) -> Iterator[Effect]:
         match message:
             case Bundle():
                 yield from self._bundle(state, now, message)
-            case Ask(part, number) if part in state.watched:
-                watched = state.watched[part]
-                bits = tuple(sorted(watched.condition.machine.bits(watched.state)))
-                assert state.broker is not None
-                yield Send(state.broker, Answer(part, number, bits))
-            case Interruption(part, scopes) if part in state.watched:
-                yield from self._forget(state, part, from_wire(scopes), "a connection on the way is lost")
             case Refusal(key, why):
                 for name in [name for name, bundle in state.bundles.items() if bundle.key == key]:
                     yield from self._withdraw(state, name)
                     yield Deliver(Refused(name, why))
+            case Ask(part, number) if part in state.watched:
+                watched = state.watched[part]
+                bits = tuple(sorted(watched.condition.bits(watched.running.state)))
+                assert state.broker is not None
+                yield Send(state.broker, Answer(part, number, bits))
+            case Interruption(part, scopes):
+                yield from _lost(state, part, from_wire(scopes), "a connection on the way is lost")
+            case Said(part, said) if part in state.followed and state.followed[part].fits(said):
+                yield Deliver(Told(state.followed[part].name, said))
 
-    def _bundle(self, state: State, now: Instant, bundle: Bundle) -> Iterator[Effect]:
+    def _bundle(self, state: ClientState, now: Instant, bundle: Bundle) -> Iterator[Effect]:
         """What came, to each subscription that wants it, and never twice."""
         if not state.once.first(bundle.key):
             return
@@ -347,35 +410,44 @@ class Client:
                     continue
                 if seen is not None and not passes(incoming, seen):
                     continue
+                if part in state.followed:
+                    continue
                 heard = True
                 if part in state.watched:
-                    yield from self._react(state.watched[part], name, notification.content)
+                    yield from self._react(state.watched[part], part, notification.content, now)
                 else:
                     content = notification.content
                     yield Deliver(Heard(name, bundle.key, content, bundle.context, bundle.payloads))
         if bundle.payloads and not heard:
             yield Deliver(Parcel(bundle.key, bundle.payloads))
 
-    def _react(self, watched: Watched, name: str, content: Content) -> Iterator[Effect]:
+    def _react(self, watched: Watched, part: Part, content: Content, now: Instant) -> Iterator[Effect]:
         event = watched.condition.event(content)
-        if event is None:
-            return
-        watched.state, passed = watched.condition.machine.react(watched.state, event)
-        for moved in passed:
-            said = model.Notification(
-                watched.condition.name, moved.event, moved.status, moved.scope, moved.since
-            )
-            yield Deliver(Told(name, said))
-
-    def _forget(self, state: State, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:
-        watched = state.watched[part]
-        name = next(name for name, bundle in state.bundles.items() if bundle.key == part.bundle)
-        watched.state, lost = watched.condition.machine.forget(watched.state, scopes)
-        for scope, since in lost:
-            yield Deliver(Unknown(name, watched.condition.name, scope, since, why))
+        if event is not None:
+            yield from _told(part, watched, watched.running.take(event, now))
 
 
-def _subscriptions(state: State) -> Iterator[tuple[str, Part, Subscription, tuple[Filter, ...]]]:
+def _lost(state: ClientState, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:
+    """Nobody knows any more what holds in some scopes of a subscription's condition."""
+    if (one := state.watched.get(part) or state.followed.get(part)) is not None:
+        for scope, since in one.forget(scopes):
+            yield Deliver(Unknown(one.name, one.condition.name, scope, since, why))
+
+
+def _told(part: Part, watched: Watched, said: Iterable[model.Notification]) -> Iterator[Effect]:
+    """What a condition that is run here says, and when it is to be looked at again."""
+    for notification in said:
+        yield Deliver(Told(watched.name, notification))
+    if (at := watched.running.timer()) is not None:
+        yield SetTimer(_timer(part), at)
+
+
+def _timer(part: Part) -> str:
+    """The timer of a condition that is run here."""
+    return f"due {part.place} {part.bundle.sequence}"
+
+
+def _subscriptions(state: ClientState) -> Iterator[tuple[str, Part, Subscription, tuple[Filter, ...]]]:
     for name, bundle in state.bundles.items():
         for i, subscription in enumerate(bundle.subscriptions):
             yield name, Part(bundle.key, i), subscription, bundle.incoming

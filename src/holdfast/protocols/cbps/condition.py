@@ -1,4 +1,4 @@
-"""A state filter as brokers and subscribers run it.
+"""A condition as brokers and subscribers run it.
 
 Predicates, scopes and the condition machine come from the host as plain functions; a protocol
 machine knows neither the language nor its compilers.
@@ -6,11 +6,11 @@ machine knows neither the language nor its compilers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ...model.event import Event, Transition
+from ...model.event import Event, Notification, Transition
 from ...model.instant import Instant
 from .content import Content, Filter
 from .scopes import Scopes
@@ -18,8 +18,12 @@ from .scopes import Scopes
 Chain = tuple[str | None, ...]
 
 
-class Watcher(Protocol):
-    """The condition machine on the subscriber's side, which has the last word."""
+class Runs(Protocol):
+    """As much of a condition machine as is needed to run it here."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it minds how far time has come."""
 
     def initial(self) -> Any:
         """The state before any event."""
@@ -27,33 +31,60 @@ class Watcher(Protocol):
     def react(self, state: Any, event: Event) -> tuple[Any, list[Transition]]:
         """Take one event.  The state that was passed in must not be used again."""
 
-    def bits(self, state: Any) -> Collection[str]:
-        """The keys of the scopes in which a bit is set."""
+    def advance(self, state: Any, until: Instant) -> tuple[Any, list[Transition]]:
+        """Let event time come as far as ``until``."""
 
-    def forget(self, state: Any, scopes: Scopes) -> tuple[Any, list[tuple[str | None, Instant]]]:
-        """Reset the bits of some scopes; the outermost ones that held, and since when."""
+    def due(self, state: Any) -> Instant | None:
+        """The instant beyond which time must come before ``advance`` says something by itself."""
+
+    def to_bytes(self, state: Any) -> bytes:
+        """The state, to be sent elsewhere."""
+
+    def from_bytes(self, raw: bytes) -> Any:
+        """The state that ``to_bytes`` made bytes of."""
 
 
 @dataclass(frozen=True)
 class Condition:
     """What a definition means.
 
-    ``event`` makes the event of a notification, if it is one of the condition's topic.  ``chain`` gives
-    the keys of the scopes that contain an event, innermost first, and ``reach`` those of all events
-    that a filter lets pass.  A condition that is not ``filterable`` must see every event, so no broker
-    may drop any.
+    ``inputs`` describe the notifications that it looks at, and ``event`` makes the event of one of them.
+    ``told`` is what the machine says, as the subscriber hears it.
     """
 
     name: str
-    content: Filter
+    inputs: tuple[Filter, ...]
     event: Callable[[Content], Event | None]
+    machine: Runs
+    told: Callable[[Iterable[Transition]], list[Notification]]
+
+
+@dataclass(frozen=True)
+class Hosted(Condition):
+    """A condition that one broker runs; ``matters`` says whether an event can make a difference to it."""
+
+    matters: Callable[[Event], bool]
+
+
+@dataclass(frozen=True)
+class Replicated(Condition):
+    """A state filter, of which every broker on the way runs a replica: what starts or ends it are events as
+    they were published.
+
+    ``chain`` gives the keys of the scopes that contain an event, innermost first, and ``reach`` those of
+    all events that a filter lets pass.  One that is not ``filterable`` must see every event, so no broker
+    may drop any.  ``bits`` are the keys of the scopes in which a bit is set in a state of the machine;
+    ``forget`` resets those of some scopes, and says which of the outermost held, and since when.
+    """
+
     chain: Callable[[Event], Chain | None]
     reach: Callable[[Filter], Scopes]
     enter: Callable[[Event], bool]
     leave: Callable[[Event], bool]
     momentary: bool
     filterable: bool
-    machine: Watcher
+    bits: Callable[[Any], Collection[str]]
+    forget: Callable[[Any, Scopes], list[tuple[str | None, Instant]]]
 
 
 Conditions = Callable[[str], Condition]

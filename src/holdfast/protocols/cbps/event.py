@@ -10,6 +10,7 @@ from __future__ import annotations
 from itertools import takewhile
 
 from ...model.event import UNNUMBERED, Event
+from ...model.instant import EARLIEST, LATEST
 from ...model.topic import Kind, Topic
 from .content import Constraint, Content, Filter
 from .ranges import LONG, Type, Value, type_of
@@ -40,7 +41,9 @@ def to_event(topic: Topic, content: Content) -> Event | None:
     """
     time, sequence = _whole(content.get("time")), _whole(content.get("sequence", UNNUMBERED))
     source, place = content.get("source"), content.get("place")
-    if content.get("topic") != topic.name or time is None or sequence is None or not isinstance(source, str):
+    if content.get("topic") != topic.name or sequence is None or not isinstance(source, str):
+        return None
+    if time is None or not EARLIEST <= time <= LATEST:
         return None
     attributes = {a.name: _of_kind(a.kind, content.get(a.name)) for a in topic.attributes}
     where = place if isinstance(place, str) else None

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
+from ...model import event as model
 from ...model.instant import Duration, Instant
 from .content import Filter
 from .ranges import Value
@@ -170,19 +171,26 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     why: str
 
 
-# State filters: each broker on the way runs a replica, which may drop events once it knows the bits
+# Conditions.  Of a state filter each broker on the way runs a replica, which may drop events once it knows
+# the bits; any other condition is run by one broker, and its state is handed over when that is to be another
 
 
-class Placement(msgspec.Struct, frozen=True, tag="placement"):
-    """From the subscriber's side: which scopes of a state filter have publishers elsewhere, so that
-    you must not drop for them what may matter; ask me for the bits of the others.  No list is all."""
+class Placement(msgspec.Struct, frozen=True, omit_defaults=True, tag="placement"):
+    """From the subscriber's side: which scopes of a condition have publishers elsewhere, so that you must
+    not drop for them what may matter; ask me for the bits of the others.  No list is all.
+
+    What has no replicas is one scope: with an empty list ask me for its state, and run it; without a list
+    hand it back.
+    """
 
     of: Part
     shared: tuple[str, ...] | None
+    number: int = 0
 
 
 class Ask(msgspec.Struct, frozen=True, tag="ask"):
-    """From the publisher's side: which bits are set, when you have heard all that I said before this?"""
+    """From the publisher's side: which bits are set, or what is the state, when you have heard all that I
+    said before this?"""
 
     of: Part
     number: int
@@ -204,6 +212,21 @@ class Interruption(msgspec.Struct, frozen=True, tag="interruption"):
     scopes: tuple[str, ...] | None
 
 
+class Handover(msgspec.Struct, frozen=True, omit_defaults=True, tag="handover"):
+    """Run it from now on: the state of a condition, in pieces.  No piece: it is lost, begin anew."""
+
+    of: Part
+    piece: bytes | None
+    last: bool = True
+
+
+class Said(msgspec.Struct, frozen=True, tag="said"):
+    """From the publisher's side: what the condition says to its subscriber."""
+
+    of: Part
+    notification: model.Notification
+
+
 Message = (
     Bundle
     | Registration
@@ -215,4 +238,16 @@ Message = (
     | Ask
     | Answer
     | Interruption
+    | Handover
+    | Said
 )
+
+About = Placement | Ask | Answer | Interruption | Handover | Said
+"""What is said about a condition that is stored already."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def bytes_of(message: Message) -> int:
+    """How long a message is as brokers write it."""
+    return len(_encode(message))

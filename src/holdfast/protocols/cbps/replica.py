@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...model.event import Event
-from .condition import Condition
+from .condition import Replicated
 from .content import Content
 from .scopes import Scopes, contains, either, includes
 
@@ -29,7 +29,7 @@ LONGEST_RECORD = 1_000
 class Sight:
     """An event as a condition sees it, looked at once for all filters that are equal.  [S7]"""
 
-    condition: Condition
+    condition: Replicated
     event: Event
 
     @cached_property
@@ -47,7 +47,7 @@ class Sight:
         return self.condition.leave(self.event)
 
 
-def sighted(condition: Condition, content: Content) -> Sight | None:
+def sighted(condition: Replicated, content: Content) -> Sight | None:
     """A notification as a condition sees it; nothing if it cannot matter."""
     event = condition.event(content)
     if event is None:
@@ -63,7 +63,7 @@ class Replica:
     """``bits`` are the keys of the scopes that hold.  ``shared`` are the scopes of which no bit is kept
     here, and ``wanted`` those of which none will be once the question is answered."""
 
-    condition: Condition
+    condition: Replicated
     shared: Scopes = None
     wanted: Scopes = None
     bits: set[str] = field(default_factory=set)

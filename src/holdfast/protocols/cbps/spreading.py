@@ -19,9 +19,9 @@ from .condition import Condition, Conditions
 from .context import content_of, leaving
 from .database import Item
 from .message import Bundle, ExpressSlip, Key, Kind, Part, Unadvertise, Unsubscribe
-from .replica import Replica
 from .routing import Change, Routing, Stored
-from .watching import Watch, Watching
+from .watch import Moment
+from .watching import Watching
 
 
 class Spreading:
@@ -34,6 +34,7 @@ class Spreading:
         self.now, self.conditions, self.memoize = now, conditions, memoize
         self.effects: list[Effect] = []
         self.say = self.effects.append
+        self.moment = Moment(now, self.say)
         self._made: dict[tuple[int, ExpressSlip | None, frozenset[Kind]], tuple[Bundle, Bundle]] = {}
 
     # --- sending ---
@@ -44,8 +45,8 @@ class Spreading:
         self.say(Send(peer, gone, cause=kind_of(gone)))
         if stored is not None and is_stored(gone):
             stored.sent[peer] = None
-            for watch in self.watches_of(stored):
-                self.watching.tell(watch, self.say)
+            for watch in self.watching.of(stored):
+                watch.tell(self.moment)
 
     def _outward(self, bundle: Bundle, slip: ExpressSlip | None, kinds: frozenset[Kind]) -> Bundle:
         """A bundle as peers get it that accept these kinds: one message for all of them."""
@@ -78,7 +79,7 @@ class Spreading:
         """Put a bundle in force: ``spread`` sends it where it should go, and the rest follows."""
         change = self.routing.enforce(stored)
         for part, condition in self.understood(stored.bundle).items():
-            self.watching.begin(stored, part, Replica(condition))
+            self.watching.begin(stored, part, condition)
         spread()
         self.settle(stored.source, change)
         for subscription in stored.bundle.subscriptions:
@@ -86,7 +87,7 @@ class Spreading:
                 self.offer(addressed, [stored.source])
 
     def understood(self, bundle: Bundle) -> dict[Part, Condition]:
-        """The conditions of a bundle's state filters; an error if there is one that means nothing."""
+        """The conditions of a bundle; an error if there is one that means nothing."""
         return {
             Part(bundle.key, i): self.conditions(subscription.state.definition)
             for i, subscription in enumerate(bundle.subscriptions)
@@ -109,22 +110,28 @@ class Spreading:
             for item in change.went:
                 self._take_back(peer, item)
         for watch in concerned:
-            self.watching.tell(watch, self.say)
+            watch.tell(self.moment)
 
     def _take_back(self, peer: Peer, advertisement: Item) -> None:
         """Withdraw from a connection what only an advertisement that it no longer makes called for."""
         covered = (stored for stored in self.routing.in_force.values() if stored.hidden)
         for stored in dict.fromkeys(chain(self.routing.interested(advertisement, peer), covered)):
-            if peer in stored.sent and peer not in self._wanting(stored, {peer}):
-                self._retract(stored, stored.bundle, peer)
+            self.spare(peer, stored)
+
+    def spare(self, peer: Peer, stored: Stored) -> None:
+        """Withdraw a bundle from a connection that has no use for it, unless a condition is still there."""
+        if peer not in stored.sent or any(watch.keeps(peer) for watch in self.watching.of(stored)):
+            return
+        if peer not in self._wanting(stored, {peer}):
+            self._retract(stored, stored.bundle, peer)
 
     def withdraw(self, peer: Peer, gone: Iterable[tuple[Stored, Bundle]]) -> None:
         """Forget parts of bundles of a connection.  What they covered goes out before they are taken
         back, so that nothing is missed in between; then others take their places."""
         change, gone = Change(), [(stored, part) for stored, part in gone if is_stored(part)]
         for stored, part in gone:
-            for watch in self.watches_of(stored) if part.subscriptions else ():
-                self.watching.end(watch)
+            for watch in self.watching.of(stored) if part.subscriptions else ():
+                self.watching.end(watch, self.moment)
             self.routing.withdraw(stored, part, change)
         self.settle(peer, change)
         for stored, part in gone:
@@ -145,17 +152,11 @@ class Spreading:
             self.say(Send(peer, Unsubscribe(stored.bundle.key)))
         if not rest:
             del stored.sent[peer]
-            for watch in self.watches_of(stored):
-                watch.told.pop(peer, None)
+            for watch in self.watching.of(stored):
+                watch.retracted(peer)
 
     # --- looking up ---
 
     def kept(self, peer: Peer, key: Key) -> Stored | None:
         """The bundle of that name that a connection has stored."""
         return self.routing.bundles.get(peer, {}).get(key)
-
-    def watches_of(self, stored: Stored) -> list[Watch]:
-        """The watches for a bundle's subscriptions."""
-        mine = self.watching.watches.get(stored.source, {})
-        parts = (Part(stored.bundle.key, i) for i in range(len(stored.bundle.subscriptions)))
-        return [mine[part] for part in parts if part in mine]

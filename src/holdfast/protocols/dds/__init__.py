@@ -16,7 +16,7 @@
     placement    state filters on the publisher's node: only transitions travel
     ifs          interference-free scheduling  [D32]
     state        what a node remembers
-    node, publisher, subscriber, broker, adapting
+    member, publisher, subscriber, broker, adapting
                  what a node does in each role, by these algorithms
     participant  Participant: all roles, as one machine
 

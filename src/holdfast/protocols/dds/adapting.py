@@ -6,8 +6,8 @@ from ...errors import UsageError
 from ...model.instant import Instant
 from ...model.protocol import CancelTimer, Effect, Peer, Send, SetTimer
 from .arqos import ALL, Agreement, Assembly, History, checked, is_adaptive
+from .member import Member
 from .message import PLAIN, Data, Have, Heartbeat, LevelRequest, Nack, Name, Stream, Switch, cause_of
-from .node import Node
 from .state import Assured, State
 from .subscriber import Subscriber
 from .topic import Topic, TopicId
@@ -131,7 +131,7 @@ class Receiver(Subscriber):
         return [*delivered, *assembly.answer(name)]
 
 
-class Originator(Node):
+class Originator(Member):
     """The side that is counted."""
 
     __slots__ = ()

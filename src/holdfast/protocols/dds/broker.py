@@ -5,15 +5,15 @@ from __future__ import annotations
 from ...model.instant import Instant
 from ...model.protocol import Effect, Peer, Send
 from . import rendezvous
+from .member import Member
 from .message import Ack, Data, Notification, Role, Subscribe, Unsubscribe, cause_of
-from .node import Node
 from .publisher import entered
 from .registry import Registry, digest
 from .rendezvous import Rendezvous
 from .state import State
 
 
-class Broker(Node):
+class Broker(Member):
     """The RN's side of DefTDDS, HyTDDS and EATDDS; in BLTDDS nobody is one.  [D41]"""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class Broker(Node):
                     state.rendezvous[topic.id] = Rendezvous(Registry(topic))
         return []
 
-    def wished(self, state: State, now: Instant, wish: Subscribe | Unsubscribe) -> list[Effect]:
+    def wished(self, state: State, wish: Subscribe | Unsubscribe) -> list[Effect]:
         """HyTDDS: a NOTIFICATION for each publisher.  DefTDDS, EATDDS: the table."""
         publishers = self.deployment.publishers_of(wish.topic)
         if not self.mode.brokered:

@@ -18,7 +18,6 @@ The thesis has energy reports, rounds and the rule; what it leaves out (spec §7
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -59,7 +58,7 @@ class Eatdds:
         effects: list[Effect] = []
         for topic in self.deployment.topics:
             if self.deployment.rendezvous(topic.id) == self.me:
-                effects += self._take(state, topic.id, now, 0, Registry(topic), silent=True)
+                effects += self._take(state, topic.id, now, 0, self._silent(Registry(topic), now))
             else:
                 effects += self._watch(state, topic.id, now)
         return effects
@@ -153,16 +152,20 @@ class Eatdds:
         patience = (SIGNS + successors.index(self.me)) * self.deployment.rotation.sign
         return [SetTimer(f"watch/{topic}", now + patience)]
 
+    def _silent(self, registry: Registry, now: Instant) -> Rendezvous:
+        """An RN that says nothing for a while."""
+        return Rendezvous(registry, silent_until=now + self.deployment.rotation.settle)
+
     def _take(
-        self, state: State, topic: TopicId, now: Instant, term: int, registry: Registry, silent: bool
+        self, state: State, topic: TopicId, now: Instant, term: int, rendezvous: Rendezvous
     ) -> list[Effect]:
         """This node has the role now."""
-        until = now + self.deployment.rotation.settle if silent else BEGINNING
-        state.rendezvous[topic] = Rendezvous(registry, silent_until=until)
+        state.rendezvous[topic] = rendezvous
         state.clusters[topic] = Cluster(attempted=term)
         state.roles[topic] = Known(term, self.me)
         timers = [self._timer("round", topic, now), self._timer("sign", topic, now)]
-        return [CancelTimer(f"watch/{topic}"), *timers, *self._announce(state, topic, fresh=silent)]
+        announced = self._announce(state, topic, fresh=rendezvous.silent_until > BEGINNING)
+        return [CancelTimer(f"watch/{topic}"), *timers, *announced]
 
     def _suspect(self, state: State, topic: TopicId, now: Instant) -> list[Effect]:
         """Signs are missing: ask the RN, and take its place if it never answers."""
@@ -178,7 +181,7 @@ class Eatdds:
         term = self.known(state, topic).term + 1
         rn = state.rendezvous.get(topic)
         registry = Registry(self.deployment.topics.by_id[topic]) if rn is None else rn.registry
-        taken = self._take(state, topic, now, term, registry, silent=True)
+        taken = self._take(state, topic, now, term, self._silent(registry, now))
         return [*taken, *self._call(state, topic, now), *subscribe_again(state, topic, now)]
 
     def _call(self, state: State, topic: TopicId, now: Instant) -> list[Effect]:
@@ -197,7 +200,8 @@ class Eatdds:
         transfer, wishes = state.transfers.get(topic), rn.registry.wishes.values()
         if not wishes or (transfer is not None and transfer.to == to.node):
             return timers
-        return [*timers, *self._transfer(state, topic, now, to, wishes, role=False)]
+        going = Transfer(topic, to.node, to.term, deque(wishes), role=False)
+        return [*timers, *self._transfer(state, now, going)]
 
     def _announce(self, state: State, topic: TopicId, fresh: bool = False) -> list[Effect]:
         role = Role(topic, *self.known(state, topic), fresh)
@@ -261,12 +265,10 @@ class Eatdds:
             return [self._timer("round", topic, now)]
         cluster.attempted += 1
         wishes = state.rendezvous[topic].registry.wishes.values()
-        return self._transfer(state, topic, now, Known(cluster.attempted, chosen), wishes)
+        return self._transfer(state, now, Transfer(topic, chosen, cluster.attempted, deque(wishes)))
 
-    def _transfer(
-        self, state: State, topic: TopicId, now: Instant, to: Known, wishes: Iterable[Wish], role: bool = True
-    ) -> list[Effect]:
-        transfer = state.transfers[topic] = Transfer(topic, to.node, to.term, deque(wishes), role)
+    def _transfer(self, state: State, now: Instant, transfer: Transfer) -> list[Effect]:
+        state.transfers[transfer.topic] = transfer
         return transfer.go_on(now + self.deployment.reliable.rto)
 
     def changed(self, state: State, wish: Wish) -> None:
@@ -312,7 +314,7 @@ class Eatdds:
                 del state.incoming[piece.topic]
                 for wish in rn.registry.wishes.values() if rn is not None else ():
                     incoming.registry.add(wish)
-                begun = self._take(state, piece.topic, now, piece.term, incoming.registry, silent=False)
+                begun = self._take(state, piece.topic, now, piece.term, Rendezvous(incoming.registry))
                 return [taken, *begun]
         return [taken]
 

@@ -13,15 +13,18 @@ from ...model.protocol import Asked, Effect, Fired, Input, Peer, Received, Send,
 from . import message, request
 from .adapting import Originator, Receiver
 from .broker import Broker
+from .member import Member
 from .message import MESSAGES, Data, Message, Stream
-from .node import Node
 from .publisher import Publisher
 from .rtdds import answer
 from .state import State
 from .topic import Topic
 
+Adaptation = message.LevelRequest | message.Switch | message.Have | message.Nack | message.Heartbeat
+Rotation = message.Energy | message.Role | message.Handover | message.Taken
 
-class Participant(Node):
+
+class Participant(Member):
     """The middleware of one node."""
 
     __slots__ = ()
@@ -103,11 +106,15 @@ class Participant(Node):
             case message.Subscribe() | message.Unsubscribe():
                 if self.mode.asks == "everybody":
                     return self.publisher.registered(state, given)
-                return self.broker.wished(state, now, given)
+                return self.broker.wished(state, given)
             case message.Notification(wish):
                 return self.publisher.registered(state, wish)
             case message.Demand():
                 return self.publisher.demanded(state, given)
+        return self._adapts(state, now, sender, given)
+
+    def _adapts(self, state: State, now: Instant, sender: Peer, given: Adaptation | Rotation) -> list[Effect]:
+        match given:
             case message.LevelRequest():
                 return self.originator.leveled(state, sender, given)
             case message.Switch():
@@ -120,13 +127,7 @@ class Participant(Node):
                 return self.receiver.heartbeat(state, now, given)
         return self._rotates(state, now, sender, given)
 
-    def _rotates(
-        self,
-        state: State,
-        now: Instant,
-        sender: Peer,
-        given: message.Energy | message.Role | message.Handover | message.Taken,
-    ) -> list[Effect]:
+    def _rotates(self, state: State, now: Instant, sender: Peer, given: Rotation) -> list[Effect]:
         if not self.mode.rotates:
             state.counted["not understood"] += 1
             return []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from ...errors import UsageError
 from ...model.event import Status, Value
@@ -10,15 +11,25 @@ from ...model.instant import Instant
 from ...model.protocol import Deliver, Effect, Peer, SetTimer
 from . import rtdds
 from .level import is_reliable
+from .member import Member
 from .message import PLAIN, Ack, Data, Demand, Name, Stream, Subscribe, Unsubscribe
-from .node import Node
 from .registry import Registry, digest, usual
 from .request import Accepted, Refused, Registered
 from .state import State
 from .topic import Topic
 
 
-class Publisher(Node):
+class Sample(NamedTuple):
+    """What is written: values, and what they mean for those who watch a condition."""
+
+    values: Mapping[str, Value]
+    time: Instant
+    reliable: bool
+    status: Status = "atomic"
+    since: Instant | None = None
+
+
+class Publisher(Member):
     """``advertise()`` and ``publish()``.  [D1]"""
 
     __slots__ = ()
@@ -67,45 +78,32 @@ class Publisher(Node):
         state.placed.place(topic.id, demand.conditions, known)
         for condition, change in state.placed.react(topic, self.me, values, time, known):
             stream = Stream(topic.id, condition)
-            effects += self._offer(state, now, stream, values, time, True, change.status, change.since)
+            sample = Sample(values, time, True, change.status, change.since)
+            effects += self._offer(state, now, stream, sample)
         if not demand.plain:
             state.counted["filtered at the source"] += 1
             return effects
         ordered = any(receiver.reliable for receiver in state.assured.get(topic.id, {}).values())
         reliable = ordered or is_reliable(demand.level, values.get(topic.reading))
-        return [*effects, *self._offer(state, now, Stream(topic.id), values, time, reliable)]
+        return [*effects, *self._offer(state, now, Stream(topic.id), Sample(values, time, reliable))]
 
-    def _offer(
-        self,
-        state: State,
-        now: Instant,
-        stream: Stream,
-        values: Mapping[str, Value],
-        time: Instant,
-        reliable: bool,
-        status: Status = "atomic",
-        since: Instant | None = None,
-    ) -> list[Effect]:
+    def _offer(self, state: State, now: Instant, stream: Stream, sample: Sample) -> list[Effect]:
         """The classifier has set the bit; the writer takes the sample or drops it.  [D19, D24]"""
         topic, terms = self.topic(stream.topic), self.deployment.reliable
         writer = state.writers.setdefault(stream, rtdds.Writer(stream))
         history = state.histories.get(stream.topic) if stream.condition == PLAIN else None
         crowded = history is not None and len(history.sent) >= terms.ring
-        if crowded or not writer.has_room(reliable, terms):
-            return self._refuse(state, stream, values, time)
+        if crowded or not writer.has_room(sample.reliable, terms):
+            return self._refuse(state, stream, sample.values, sample.time)
         writer.sequence += 1
         data = Data(
             name=Name(self.me, stream, state.session, writer.sequence),
-            reliable=reliable,
-            values=values,
-            time=time,
             kept=history is not None,
-            status=status,
-            since=since,
+            **sample._asdict(),
             demand=digest(self._demand(state, topic)) if self.mode.brokered else 0,
         )
         state.counted["accepted"] += 1
-        accepted = Deliver(Accepted(data.name, values, time, reliable))
+        accepted = Deliver(Accepted(data.name, sample.values, sample.time, sample.reliable))
         kept = history.keep(data, now, terms) if history is not None else []
         return [accepted, *kept, *rtdds.publish(writer, data, self._sending(state, now, stream))]
 

@@ -9,13 +9,13 @@ from ...model.instant import Instant
 from ...model.protocol import EVERYBODY, CancelTimer, Deliver, Effect, Send, SetTimer
 from . import request, rtdds
 from .interest import holds
+from .member import Member
 from .message import EVERY_READER, PLAIN, Data, Subscribe, Unsubscribe, cause_of
-from .node import Node
 from .state import Reader, State
 from .topic import TopicId
 
 
-class Subscriber(Node):
+class Subscriber(Member):
     """``subscribe()``, ``unsubscribe()``, and the ``notify()`` that follows.  [D1]"""
 
     __slots__ = ()

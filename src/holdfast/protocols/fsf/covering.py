@@ -40,7 +40,7 @@ class Verdict(Enum):
 class Filtering(Protocol):
     """A way to decide whether a box is covered; a value, so that it can be printed and compared."""
 
-    def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator) -> Verdict:
+    def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator, /) -> Verdict:
         """Whether ``boxes``, one or more, cover ``box``."""
 
 
@@ -48,7 +48,7 @@ class Filtering(Protocol):
 class Pairwise:
     """Covered by a single one of the boxes."""
 
-    def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator) -> Verdict:
+    def decide(self, box: Box, boxes: Boxes, _chance: np.random.Generator) -> Verdict:
         """Covered if a box has all of it."""
         return Verdict.COVERED if _contained(box, boxes) else Verdict.NOT_COVERED
 
@@ -59,7 +59,7 @@ class Exact:
 
     most: int = 1_000_000
 
-    def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator) -> Verdict:
+    def decide(self, box: Box, boxes: Boxes, _chance: np.random.Generator) -> Verdict:
         """Covered if no point is left over; corners are tried first."""
         boxes = _meeting(box, boxes)
         if not len(boxes):

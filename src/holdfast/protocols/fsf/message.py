@@ -8,6 +8,11 @@ from ...model.correlation import Correlation, Filter, Simple
 from ...model.space import Point
 from .operator import Operator
 
+Event = Simple
+"""What a sensor measures, and nodes pass on."""
+Subscription = Correlation
+"""What a user asks for."""
+
 # --- between nodes -------------------------------------------------------------------------------
 
 
@@ -45,10 +50,10 @@ class Unsubscribe:
 class Readings:
     """Simple events, for whoever needs them."""
 
-    events: tuple[Simple, ...]
+    events: tuple[Event, ...]
 
 
-Members = tuple[tuple[Simple, tuple[str, ...]], ...]
+Members = tuple[tuple[Event, tuple[str, ...]], ...]
 """Simple events, each with the subscriptions in whose result sets it is."""
 
 
@@ -69,7 +74,7 @@ class Want:
     """A user subscribes; ``pending``: a subscription without a source waits for one."""
 
     name: str
-    subscription: Correlation
+    subscription: Subscription
     pending: bool = False
 
 

@@ -36,7 +36,7 @@ from .splitting import Parts
 
 
 @dataclass(slots=True)
-class State:
+class FsfState:
     """What a node knows."""
 
     chance: np.random.Generator
@@ -58,7 +58,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FsfNode:
     """The machine.  ``towards`` is the way to the central node, where a policy has one; ``validity`` is how
     long events are kept: longer than the longest δt by as much as events may come late; unless given,
     twice the longest δt that the node has heard of."""
@@ -67,11 +67,11 @@ class Node:
     towards: Peer | None = None
     validity: Duration | None = None
 
-    def initial(self) -> State:
+    def initial(self) -> FsfState:
         """Nothing is known."""
-        return State(np.random.default_rng(0))
+        return FsfState(np.random.default_rng(0))
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: FsfState, given: Input) -> tuple[FsfState, list[Effect]]:
         """Take one input."""
         match given:
             case Started(_, seed):
@@ -83,12 +83,16 @@ class Node:
                 return state, list(self._lost(state, peer))
             case Received(now, sender, message) if sender in state.peers:
                 return state, list(self._told(state, now, sender, message))
+            case Asked(_, Want(name, subscription, pending)):
+                return state, list(self._wanted(state, whole(name, subscription), pending))
+            case Asked(_, Cancel(name)):
+                return state, list(self._cancelled(state, name))
             case Asked(now, request):
                 return state, list(self._told(state, now, HERE, request))
             case _:
                 return state, []
 
-    def _told(self, state: State, now: Instant, link: Peer, message: object) -> Iterator[Effect]:
+    def _told(self, state: FsfState, now: Instant, link: Peer, message: object) -> Iterator[Effect]:
         match message:
             case Readings() if self.policy.central and self.towards is not None:
                 yield Send(self.towards, message)
@@ -106,36 +110,30 @@ class Node:
                 yield from self._advertised(state, link, message)
             case Withdraw(sensor):
                 yield from self._withdrawn(state, link, sensor)
-            case Want(name, subscription, pending):
-                yield from self._wanted(state, whole(name, subscription), pending)
-            case Cancel(name):
-                operator = state.own.pop(name)
-                state.missing.pop(name, None)
-                yield from self._dropped(state, HERE, operator)
             case _:
                 raise AssertionError(f"a node was told {message!r}")
 
     # --- advertisements [J3] ---
 
-    def _found(self, state: State, peer: Peer) -> Iterator[Effect]:
+    def _found(self, state: FsfState, peer: Peer) -> Iterator[Effect]:
         """A neighbour is there."""
         state.peers[peer] = Forwarded()
         yield from (Send(peer, known, "advertisement") for known in state.sources)
         if peer == self.towards:
             yield from self._rearranged(state)
 
-    def _advertised(self, state: State, link: Peer, sensor: Advertise) -> Iterator[Effect]:
+    def _advertised(self, state: FsfState, link: Peer, sensor: Advertise) -> Iterator[Effect]:
         state.sources.add(sensor, link)
         yield from _flooded(state, link, sensor)
         yield from self._rearranged(state, sensor.attribute)
 
-    def _withdrawn(self, state: State, link: Peer, sensor: str) -> Iterator[Effect]:
+    def _withdrawn(self, state: FsfState, link: Peer, sensor: str) -> Iterator[Effect]:
         known = state.sources.remove(sensor) if state.sources.link(sensor) == link else None
         if known is not None:
             yield from _flooded(state, link, Withdraw(sensor))
             yield from self._rearranged(state, known.attribute)
 
-    def _lost(self, state: State, peer: Peer) -> Iterator[Effect]:
+    def _lost(self, state: FsfState, peer: Peer) -> Iterator[Effect]:
         """A neighbour is gone, with what it asked for and all that was behind it."""
         del state.peers[peer]
         for link, operator in [held for held in state.parts if held[0] == peer]:
@@ -147,7 +145,7 @@ class Node:
 
     # --- subscriptions [J6, J7, J9] ---
 
-    def _wanted(self, state: State, operator: Operator, pending: bool) -> Iterator[Effect]:
+    def _wanted(self, state: FsfState, operator: Operator, pending: bool) -> Iterator[Effect]:
         missing = _missing(state, operator)
         if missing and not pending:
             yield Deliver(Refused(operator.name, missing))
@@ -156,18 +154,24 @@ class Node:
         yield _answered(state, operator.name, missing)
         yield from self._asked(state, HERE, operator)
 
-    def _asked(self, state: State, link: Peer, operator: Operator) -> Iterator[Effect]:
+    def _cancelled(self, state: FsfState, name: str) -> Iterator[Effect]:
+        """A user wants it no more."""
+        operator = state.own.pop(name)
+        state.missing.pop(name, None)
+        yield from self._dropped(state, HERE, operator)
+
+    def _asked(self, state: FsfState, link: Peer, operator: Operator) -> Iterator[Effect]:
         state.events.untell(*state.wants.setdefault(link, Wants()).add(operator))
         state.longest = max(state.longest, operator.within)
         state.parts[link, operator] = []
         yield from self._placed(state, link, operator)
 
-    def _dropped(self, state: State, link: Peer, operator: Operator) -> Iterator[Effect]:
+    def _dropped(self, state: FsfState, link: Peer, operator: Operator) -> Iterator[Effect]:
         yield from self._replaced(state, link, operator, [])
         del state.parts[link, operator]
         state.wants[link].remove(operator)
 
-    def _rearranged(self, state: State, attribute: str | None = None) -> Iterator[Effect]:
+    def _rearranged(self, state: FsfState, attribute: str | None = None) -> Iterator[Effect]:
         """Sources (of one attribute) have come or gone: operators may have to go other ways."""
         state.joins.clear()
         for link, operator in list(state.parts):
@@ -178,7 +182,7 @@ class Node:
             if missing != state.missing.get(name, ()):
                 yield _answered(state, name, missing)
 
-    def _placed(self, state: State, link: Peer, operator: Operator) -> Iterator[Effect]:
+    def _placed(self, state: FsfState, link: Peer, operator: Operator) -> Iterator[Effect]:
         """Ask the neighbours for the parts of an operator."""
         if not self.policy.central:
             parts = self.policy.splitting(operator, link, state.sources)
@@ -188,7 +192,7 @@ class Node:
             parts = [(self.towards, operator)]
         yield from self._replaced(state, link, operator, parts)
 
-    def _replaced(self, state: State, link: Peer, operator: Operator, parts: Parts) -> Iterator[Effect]:
+    def _replaced(self, state: FsfState, link: Peer, operator: Operator, parts: Parts) -> Iterator[Effect]:
         """Ask for these parts of an operator instead of those before; first for the new ones, so that
         nothing is lost between."""
         before = state.parts[link, operator]
@@ -203,7 +207,7 @@ class Node:
 
     # --- events [J2, J8] ---
 
-    def _came(self, state: State, now: Instant, link: Peer, events: Iterable[Simple]) -> Iterator[Effect]:
+    def _came(self, state: FsfState, now: Instant, link: Peer, events: Iterable[Simple]) -> Iterator[Effect]:
         """Events have come: they and others may be wanted from now on."""
         if self.policy.central:
             link = HERE  # the central node matches all events, for every link
@@ -217,7 +221,7 @@ class Node:
                 if asker == HERE or asker != link:
                     yield from self._passed(state, asker, groups, new)
 
-    def _passed(self, state: State, link: Peer, groups: list[Group], new: list[Seen]) -> Iterator[Effect]:
+    def _passed(self, state: FsfState, link: Peer, groups: list[Group], new: list[Seen]) -> Iterator[Effect]:
         """Pass on what a link wants and has not got."""
         once = link != HERE and not self.policy.result_sets
         found: dict[Seen, list[str]] = {}
@@ -241,14 +245,14 @@ class Node:
             members = tuple((seen.event, tuple(names)) for seen, names in found.items())
             yield Deliver(Found(members)) if link == HERE else Send(link, Results(members))
 
-    def _join(self, state: State, link: Peer, group: Group) -> Join:
+    def _join(self, state: FsfState, link: Peer, group: Group) -> Join:
         join = state.joins.get(group)
         if join is None:
             some = next(iter(group.rows))
             join = state.joins[group] = self.policy.joining(some, link, state.sources)
         return join
 
-    def _relayed(self, state: State, members: Members) -> Iterator[Effect]:
+    def _relayed(self, state: FsfState, members: Members) -> Iterator[Effect]:
         """Result sets of the central node go on to whom they are for."""
         for link, wants in state.wants.items():
             theirs = tuple(
@@ -260,7 +264,7 @@ class Node:
                 yield Deliver(Found(theirs)) if link == HERE else Send(link, Results(theirs))
 
 
-def _answered(state: State, name: str, missing: tuple[Filter, ...]) -> Effect:
+def _answered(state: FsfState, name: str, missing: tuple[Filter, ...]) -> Effect:
     """Tell a user whether a subscription waits."""
     if missing:
         state.missing[name] = missing
@@ -269,17 +273,17 @@ def _answered(state: State, name: str, missing: tuple[Filter, ...]) -> Effect:
     return Deliver(Accepted(name))
 
 
-def _flooded(state: State, link: Peer, message: Advertise | Withdraw) -> Iterator[Effect]:
+def _flooded(state: FsfState, link: Peer, message: Advertise | Withdraw) -> Iterator[Effect]:
     return (Send(peer, message, "advertisement") for peer in state.peers if peer != link)
 
 
-def _missing(state: State, operator: Operator) -> tuple[Filter, ...]:
+def _missing(state: FsfState, operator: Operator) -> tuple[Filter, ...]:
     ways = state.sources.ways(operator, HERE)
     return tuple(one for one, way in zip(operator.filters, ways, strict=True) if not way)
 
 
 def _released(
-    state: State, peer: Peer, part: Operator, holder: Operator, ask: Ask | None
+    state: FsfState, peer: Peer, part: Operator, holder: Operator, ask: Ask | None
 ) -> Iterator[Effect]:
     gone, shown = state.peers[peer].release(part, holder, ask)
     for other in shown:

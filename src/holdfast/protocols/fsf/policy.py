@@ -43,7 +43,7 @@ class Policy:
     """Whether everything goes to one node; nothing is then split."""
 
 
-def of_all(operator: Operator, origin: Peer, sources: Sources) -> Join:
+def of_all(operator: Operator, *_: object) -> Join:
     """One event for each filter."""
     return complete if len(operator.filters) > 1 else alone
 

@@ -53,18 +53,22 @@ class _Running:
     operator: Operator
     state: Any
 
-    def take(self, event: Event, now: Instant) -> Iterator[Notification]:
-        """Take one event, with which time has come so far."""
+    def now(self, reached: Mapping[str, Instant]) -> Instant:
+        """How far time has come: as far as the latest event of any of its topics."""
+        return until(reached, self.operator.topics, BEGINNING)
+
+    def take(self, event: Event, reached: Mapping[str, Instant]) -> Iterator[Notification]:
+        """Take one event, with which the time of each topic has come so far."""
         machine = self.operator.machine
         self.state, said = machine.react(self.state, event)
         if machine.is_timed:
-            self.state, more = machine.advance(self.state, now)
+            self.state, more = machine.advance(self.state, self.now(reached))
             said += more
         return self.operator.addressed(said)
 
-    def step(self, topic: str, batch: pa.RecordBatch, now: Instant) -> list[Notification]:
-        """Take a batch, with which time has come so far."""
-        self.state, told = self.operator.machine.step(self.state, {topic: batch}, now)
+    def step(self, topic: str, batch: pa.RecordBatch, reached: Mapping[str, Instant]) -> list[Notification]:
+        """Take a batch, with which the time of each topic has come so far."""
+        self.state, told = self.operator.machine.step(self.state, {topic: batch}, self.now(reached))
         return self.operator.notifications(told)
 
     def advance(self, now: Instant) -> Iterator[Notification]:
@@ -127,7 +131,7 @@ class Engine:
         self._sequence = 0
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
-        self._run(check(self._app, base), [], lambda one: None)
+        self._run(check(self._app, base), [], lambda _one: None)
 
     # --- who wants to know ---
 
@@ -145,9 +149,9 @@ class Engine:
         """Hear of a condition that runs already, by its name, or of a new one, by its definition.
 
         A new condition starts with the next event.  If an equal filter runs and nothing holds
-        there, the two share its state; the answers are the same as if they did not.  A component
-        that runs tells its last event at once; a new one knows the latest events, and one with the
-        name of another takes its place.
+        there, the two share its state; the answers are the same as if they did not.  Where conditions
+        build on one another, one that runs tells its last event at once; a new one knows the latest
+        events, and one with the name of another takes its place.
         """
         name = what.strip()
         if name not in self._listeners:
@@ -212,6 +216,7 @@ class Engine:
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }
+        self._remembers = any(one.operator.joins for one in self._running)
         names = [name for one in self._running for name in one.operator.subscriptions]
         self._listeners = {name: self._listeners.get(name, []) for name in names}
 
@@ -221,7 +226,7 @@ class Engine:
         new = [i for i in range(len(operator.names)) if one.before is None or one.was[i] is None]
         if one.before is None:
             state = machine.initial()
-            if machine.is_timed and (now := self._now(operator)) > BEGINNING:
+            if machine.is_timed and (now := until(self._reached, operator.topics, BEGINNING)) > BEGINNING:
                 state, _ = machine.advance(state, now)
         if operator.joins:
             latest = [event for events in self._latest.values() for event in events.values()]
@@ -252,10 +257,11 @@ class Engine:
         event = self._admitted(topic, event)
         self._sequence = max(self._sequence, event.sequence + 1)
         self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), event.time)
-        self._remember(topic.name, [event])
+        if self._remembers:
+            self._remember(topic.name, [event])
         out: list[Notification] = []
         for running in self._listening[topic.name]:
-            out += running.take(event, self._now(running.operator))
+            out += running.take(event, self._reached)
         return self._deliver(out)
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
@@ -265,24 +271,20 @@ class Engine:
         latest = reached(batch)
         if latest is not None:
             self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
-            self._remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
+            if self._remembers:
+                self._remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
         out: list[Notification] = []
         for running in self._listening[topic]:
-            out += running.step(topic, batch, self._now(running.operator))
+            out += running.step(topic, batch, self._reached)
         return self._deliver(out)
 
-    def _now(self, operator: Operator) -> Instant:
-        """How far time has come for an operator: as far as the latest event of any of its topics."""
-        return until(self._reached, operator.topics, BEGINNING)
-
     def _remember(self, topic: str, events: Iterable[Event]) -> None:
-        """Keep the latest reading of every source, if somebody may want it."""
-        if any(one.operator.joins for one in self._running):
-            known = self._latest.setdefault(topic, {})
-            for event in events:
-                before = known.get(event.source)
-                if before is None or before.time <= event.time:
-                    known[event.source] = event
+        """Keep the latest reading of every source."""
+        known = self._latest.setdefault(topic, {})
+        for event in events:
+            before = known.get(event.source)
+            if before is None or before.time <= event.time:
+                known[event.source] = event
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
         """Push every event, let time run out, and yield the notifications as they come."""
@@ -294,7 +296,7 @@ class Engine:
         """Tell the engine that event time has come this far, though no event says so."""
         self._reached = {name: max(self._reached.get(name, BEGINNING), until) for name in self._topics}
         timed = [one for one in self._running if one.operator.machine.is_timed]
-        return self._deliver([n for one in timed for n in one.advance(self._now(one.operator))])
+        return self._deliver([n for one in timed for n in one.advance(one.now(self._reached))])
 
     def finish(self) -> list[Notification]:
         """Nothing more will come: process what is still held back, and let time come as far as the last
@@ -449,7 +451,7 @@ def _last_rows(batch: pa.RecordBatch) -> list[int]:
 # --- snapshots ---------------------------------------------------------------------------------------
 
 _SNAPSHOT = b"holdfast snapshot "
-_FORM = b"3\n"
+_FORM, _EARLIER = b"3\n", (b"1\n", b"2\n")
 
 
 class _Snapshot(msgspec.Struct):
@@ -471,10 +473,10 @@ _SEALED = len(_seal(b""))
 
 
 def _opened(snapshot: bytes) -> _Snapshot:
-    if snapshot.startswith(_SNAPSHOT) and not snapshot.startswith(_SNAPSHOT + _FORM):
+    if any(snapshot.startswith(_SNAPSHOT + form) for form in _EARLIER):
         raise UsageError(
-            "this snapshot was taken by another version of Holdfast: restore it with that version, or start "
-            "without it and push the history again"
+            "this snapshot was taken by an earlier version of Holdfast: restore it with that version, or "
+            "start without it and push the history again"
         )
     seal, raw = snapshot[:_SEALED], snapshot[_SEALED:]
     if seal != _seal(raw):

@@ -52,7 +52,7 @@ class Replay:
         rejects: Rejects | None = None,
         memory: int = MEMORY,
         scratch: Path | None = None,
-        progress: Callable[[Tally], None] = lambda tally: None,
+        progress: Callable[[Tally], None] = lambda _tally: None,
     ) -> None:
         self.tally = Tally()
         self.kept = 0

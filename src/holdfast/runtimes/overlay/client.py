@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from ...errors import HoldfastError
 from ...model.event import Event
 from ...model.topic import Topic
-from ...protocols.cbps.bundle import is_stored
-from ...protocols.cbps.client import Client, advertise, publish
+from ...protocols.cbps.bundle import is_losable
+from ...protocols.cbps.client import Client, Leave, advertise, publish
 from ...protocols.cbps.event import advertised, to_content
-from ...protocols.cbps.message import Bundle
-from .address import Address
 from .conditions import condition
-from .identity import Identity
-from .limits import Limits
-from .tcp import DEFAULTS, Node
-
-
-def losable(message: Any) -> bool:
-    """Whether a message may be given up for a slow consumer: it holds notifications, and nothing that
-    brokers store."""
-    return isinstance(message, Bundle) and bool(message.notifications) and not is_stored(message)
+from .connection.address import Address
+from .connection.identity import Identity
+from .connection.limits import Limits
+from .tcp import DEFAULTS, TcpHost
 
 
 def free_name(role: str) -> str:
@@ -40,27 +33,33 @@ async def connected(
     deliver: Callable[[Any], None],
     limits: Limits = DEFAULTS,
     patient: bool = False,
-) -> AsyncIterator[Node]:
+) -> AsyncIterator[TcpHost]:
     """A client whose connection is there, and comes back when it is lost; at the end, everything that
-    was submitted has reached the broker.  Unless patient it fails if nobody answers the first call."""
+    was submitted has reached the broker, and what is stored there is taken back.  Unless patient it fails
+    if nobody answers the first call."""
     client = Client(identity.name, condition)
-    node = Node(identity, client, limits=limits, losable=losable, deliver=deliver)
+    node = TcpHost(identity, client, limits=limits, losable=is_losable, deliver=deliver)
     node.start()
     node.call(address, patient=patient)
     try:
         await node.ready()
         yield node
     finally:
+        node.ask(Leave())
         await node.stop("it has finished")
         with suppress(HoldfastError):
             if node.failed.done():
                 node.failed.result()
 
 
+Connector = Callable[..., AbstractAsyncContextManager[TcpHost]]
+"""`connected` to somebody, as somebody: it lacks ``deliver`` only."""
+
+
 class Publisher:
     """Sends events, and advertises each source of a topic before its first."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: TcpHost) -> None:
         self._node = node
         self._known: set[tuple[str, str]] = set()
 

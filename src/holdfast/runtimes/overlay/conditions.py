@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
 
 from ...compilers import scalar
-from ...compilers.machine import machine, state_filter
+from ...compilers.families import builds_on, conditions, operators
+from ...compilers.filters.machine import delivered, filters, state_filter
+from ...compilers.operator import Operator
 from ...errors import Unsupported, UsageError
+from ...lang import condition as lang
 from ...lang.app import App
 from ...lang.check import check
-from ...lang.condition import Condition as Checked
-from ...lang.ops import Case, DeclareRegion, DeclareTopic, Let, Statement, Subscribe, UseGazetteer
+from ...lang.ops import Case, DeclareTopic, Defined, Statement, Subscribe, UseGazetteer
 from ...lang.parse import parse
 from ...lang.show import show
 from ...machines import filter, ordered
 from ...machines.filter import Filters
-from ...machines.ordered import Ordered
-from ...model.event import Event, Transition
-from ...model.instant import BEGINNING, Duration, Instant
-from ...protocols.cbps.condition import Chain, Condition
-from ...protocols.cbps.content import Constraint, Filter
+from ...model.batch import from_events
+from ...model.event import Event, Notification, Transition
+from ...model.instant import BEGINNING, Instant
+from ...model.topic import Topic
+from ...protocols.cbps.condition import Chain, Condition, Hosted, Replicated
+from ...protocols.cbps.content import Constraint, Content, Filter
 from ...protocols.cbps.event import to_event
 from ...protocols.cbps.parts import pins
 from ...protocols.cbps.scopes import NOWHERE, Scopes, contains
-
-Lost = tuple[str | None, Instant]
-"""The scope of a condition that held, and since when."""
 
 LONGEST = 65_536
 """How many characters a definition may have that comes from somewhere else."""
@@ -39,15 +40,31 @@ def definitions(app: App) -> dict[str, str]:
     """Each subscription of an app as a text that means the same without the others."""
     statements = [s for s in app.statements if not isinstance(s, Case)]
     _require_movable(statements)
-    known = {condition.name: condition for condition in check(app).conditions}
-    about = [s for s in statements if isinstance(s, Let | DeclareRegion)]
-    return {
-        s.name: show(
-            App([DeclareTopic(known[s.name].topic), *about, replace(s, topic=known[s.name].topic.name)])
-        )
-        for s in statements
-        if isinstance(s, Subscribe)
-    }
+    checked = check(app)
+    topics = {name: of for operator in operators(checked) for name, of in operator.listening().items()}
+    defined = {s.name: _with_topic(s, topics[s.name]) for s in statements if isinstance(s, Defined)}
+    about = [s for s in statements if not isinstance(s, DeclareTopic | Defined)]
+    found = {}
+    for name in defined:
+        needed = _needed(checked, name)
+        heard = {topic for one in needed for topic in topics[one]}
+        declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in heard]
+        below = [statement for one, statement in defined.items() if one in needed]
+        found[name] = show(App([*declared, *about, *below]))
+    return found
+
+
+def _with_topic(statement: Defined, topics: tuple[str, ...]) -> Defined:
+    """A statement that says its topic, though it was written in a notation without."""
+    return replace(statement, topic=topics[0]) if isinstance(statement, Subscribe) else statement
+
+
+def _needed(checked: lang.Checked, name: str) -> list[str]:
+    """A condition and all that it builds on."""
+    found = [name]
+    for above in found:
+        found += [one for one in conditions(checked) if above in builds_on(checked, one) and one not in found]
+    return found
 
 
 @lru_cache(maxsize=4_096)
@@ -57,40 +74,97 @@ def condition(definition: str) -> Condition:
         raise UsageError(f"a definition may have {LONGEST} characters, not {len(definition)}")
     app = parse(definition)
     _require_movable(app.statements)
-    checked = check(app).conditions
-    if len(checked) != 1:
-        raise UsageError(f"a subscription has one condition, not {len(checked)}; send one for each")
-    return _condition(checked[0])
+    checked = check(app)
+    found = [name for name in conditions(checked) if not builds_on(checked, name)]
+    if len(found) != 1:
+        raise UsageError(f"a subscription has one condition, not {len(found)}; send one for each")
+    meant = conditions(checked)[found[0]]
+    if isinstance(meant, lang.Condition):
+        return _replicated(meant)
+    (operator,) = (one for one in operators(checked) if meant.name in one.subscriptions)
+    return _hosted(meant, operator)
 
 
 def _require_movable(statements: Iterable[Statement]) -> None:
-    """Only what means the same everywhere travels: no file, and nothing that a broker cannot run."""
-    for statement in statements:
-        if isinstance(statement, UseGazetteer):
-            raise Unsupported(
-                "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
-            )
-        if not isinstance(statement, Let | DeclareTopic | DeclareRegion | Subscribe):
-            raise Unsupported(f"states and filters run on an overlay; this does not: {show(statement)}")
+    """Only what means the same everywhere travels: no file."""
+    if any(isinstance(statement, UseGazetteer) for statement in statements):
+        raise Unsupported(
+            "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
+        )
 
 
-def _condition(checked: Checked) -> Condition:
-    predicates, chain = state_filter(checked), scalar.chain(checked)
-    return Condition(
+# --- conditions that one broker runs -----------------------------------------------------------------
+
+
+def _hosted(meant: Any, operator: Operator) -> Hosted:
+    """A condition, given the operator that runs it for one subscription."""
+
+    def told(said: Iterable[Transition]) -> list[Notification]:
+        return [one for one in operator.addressed(said) if one.subscription == meant.name]
+
+    return Hosted(
+        name=meant.name,
+        inputs=tuple(_inputs(operator)),
+        event=partial(_event, operator.topics),
+        matters=_matters(meant, operator),
+        machine=operator.machine,
+        told=told,
+    )
+
+
+def _inputs(operator: Operator) -> Iterator[Filter]:
+    """What an operator looks at: its topics, and of some of them a few sources alone."""
+    for topic in operator.topics:
+        of_topic = Constraint("topic", "text", "=", topic)
+        for source in sorted(operator.sources.get(topic, ())):
+            yield Filter((of_topic, Constraint("source", "text", "=", source)))
+        if topic not in operator.sources:
+            yield Filter((of_topic,))
+
+
+def _event(topics: Mapping[str, Topic], content: Content) -> Event | None:
+    topic = topics.get(str(content.get("topic")))
+    return None if topic is None else to_event(topic, content)
+
+
+def _matters(meant: Any, operator: Operator) -> Callable[[Event], bool]:
+    """Whether an event can make a difference.  Where time decides what is said, every event tells how far
+    it has come; only what is said at once, of events near in time to one another, is free of that."""
+    machine = operator.machine
+    if machine.margin is None or meant.delivery.wait is not None:
+        return lambda _: True
+    return lambda event: bool(
+        machine.matters(event.topic, from_events(machine.topics[event.topic], [event]))[0]
+    )
+
+
+# --- state filters, of which every broker on the way runs a replica ----------------------------------
+
+
+def _replicated(checked: lang.Condition) -> Replicated:
+    predicates, chain, run = state_filter(checked), scalar.chain(checked), filters([checked])
+
+    def told(said: Iterable[Transition]) -> list[Notification]:
+        return [Notification(checked.name, *moved[:4]) for moved in said]
+
+    return Replicated(
         name=checked.name,
-        content=Filter((Constraint("topic", "text", "=", checked.topic.name),)),
+        inputs=(Filter((Constraint("topic", "text", "=", checked.topic.name),)),),
         event=partial(to_event, checked.topic),
+        machine=delivered(run, checked.delivery),
+        told=told,
         chain=chain,
         reach=lru_cache(maxsize=16_384)(_reach(checked, chain)),
         enter=predicates.enter,
         leave=predicates.leave,
         momentary=checked.momentary,
         filterable=checked.delivery.wait is None,
-        machine=_runner(checked),
+        bits=_bits,
+        forget=partial(_forget, run),
     )
 
 
-def _reach(checked: Checked, chain: Callable[[Event], Chain | None]) -> Callable[[Filter], Scopes]:
+def _reach(checked: lang.Condition, chain: Callable[[Event], Chain | None]) -> Callable[[Filter], Scopes]:
     """The scopes of the events that a filter lets pass: known if it pins all that they depend on."""
     needed = {name for level in checked.keys for name in level}
     forest = checked.forest
@@ -107,71 +181,30 @@ def _reach(checked: Checked, chain: Callable[[Event], Chain | None]) -> Callable
     return reach
 
 
-@dataclass(frozen=True)
-class Timely:
-    """A state filter on the subscriber's side, as events come."""
+def _bits(state: filter.State | ordered.State) -> list[str]:
+    """The keys of the scopes in which a bit is set."""
+    return [level.keys.key(code) for level in _inner(state).levels for code in _set(level)]
 
-    filters: Filters
 
-    def initial(self) -> filter.State:
-        return self.filters.initial()
+def _forget(
+    run: Filters, state: filter.State | ordered.State, scopes: Scopes
+) -> list[tuple[str | None, Instant]]:
+    """Reset the bits of some scopes; the outermost ones that held, and since when."""
+    inner, lost = _inner(state), []
+    for level in inner.levels:
+        for code in _set(level):
+            if contains(scopes, key := level.keys.key(code)):
+                level.words[code] = 0
+                if level is inner.levels[-1]:
+                    lost.append((run.shown(key), int(inner.since[0, code])))
+                    inner.since[0, code] = BEGINNING
+    return lost
 
-    def react(self, state: filter.State, event: Event) -> tuple[filter.State, list[Transition]]:
-        return self.filters.react(state, event)
 
-    def bits(self, state: filter.State) -> list[str]:
-        return [level.keys.key(code) for level in state.levels for code in _set(level)]
-
-    def forget(self, state: filter.State, scopes: Scopes) -> tuple[filter.State, list[Lost]]:
-        outermost, lost = state.levels[-1], []
-        for level in state.levels:
-            for code in _set(level):
-                if contains(scopes, key := level.keys.key(code)):
-                    level.words[code] = 0
-                    if level is outermost:
-                        lost.append((self.filters.shown(key), int(state.since[0, code])))
-                        state.since[0, code] = BEGINNING
-        return state, lost
+def _inner(state: Any) -> filter.State:
+    return state.inner if isinstance(state, ordered.State) else state
 
 
 def _set(level: filter.Level) -> list[int]:
     """The scopes of a level whose bit is set, as codes."""
     return [int(code) for code in np.flatnonzero(level.words)]
-
-
-Progress = tuple[ordered.State, Instant]
-"""What an ordered condition holds back, and how far event time has come."""
-
-
-@dataclass(frozen=True)
-class InOrder:
-    """A state filter on the subscriber's side, by event time."""
-
-    machine: Ordered
-    timely: Timely
-    wait: Duration
-
-    def initial(self) -> Progress:
-        return self.machine.initial(), BEGINNING
-
-    def react(self, state: Progress, event: Event) -> tuple[Progress, list[Transition]]:
-        held, reached = state[0], max(state[1], event.time)
-        held, passed = self.machine.react(held, event)
-        held, more = self.machine.advance(held, reached - self.wait)
-        return (held, reached), passed + more
-
-    def bits(self, state: Progress) -> list[str]:
-        return self.timely.bits(state[0].inner)
-
-    def forget(self, state: Progress, scopes: Scopes) -> tuple[Progress, list[Lost]]:
-        inner, lost = self.timely.forget(state[0].inner, scopes)
-        return (state[0]._replace(inner=inner), state[1]), lost
-
-
-def _runner(checked: Checked) -> Timely | InOrder:
-    made = machine([checked])
-    if isinstance(made, Ordered):
-        assert isinstance(made.inner, Filters) and checked.delivery.wait is not None
-        return InOrder(made, Timely(made.inner), checked.delivery.wait)
-    assert isinstance(made, Filters)
-    return Timely(made)

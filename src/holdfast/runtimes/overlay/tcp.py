@@ -6,16 +6,16 @@ import asyncio
 import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import KW_ONLY, dataclass
 from itertools import count
 from typing import Any, TypeVar
 
 from ...errors import HoldfastError
+from ...model.host import Actions, Host
 from ...model.instant import SECOND, Duration, Instant, show_duration
 from ...model.protocol import (
-    Asked,
     Deliver,
     Drop,
-    Effect,
     Input,
     Joined,
     Left,
@@ -25,17 +25,17 @@ from ...model.protocol import (
     Started,
     Undelivered,
 )
-from .address import Address
-from .backoff import Backoff
-from .calling import keep_calling
-from .codec import Language
-from .control import Account, Inquiry, Ping
-from .fault import Refused, WireFault
-from .handshake import NONCE, Called
-from .identity import Identity
-from .limits import Limits
-from .link import CHUNK, LINGER, PATIENCE, Ending, Link, log
-from .runner import Runner
+from .clock import LoopClock
+from .connection.address import Address
+from .connection.backoff import Backoff
+from .connection.calling import keep_calling
+from .connection.handshake import NONCE, Called
+from .connection.identity import Identity
+from .connection.limits import Limits
+from .connection.link import CHUNK, LINGER, PATIENCE, Ending, Link, log
+from .wire.codec import Language
+from .wire.control import Account, Inquiry, Ping
+from .wire.fault import Refused, WireFault
 
 T = TypeVar("T")
 
@@ -57,34 +57,32 @@ SILENT = 3
 DEFAULTS, BACKOFF = Limits(), Backoff()
 
 
-class Node:
-    """A machine, its connections, its timers, and the counters of what it did.
+@dataclass(eq=False)
+class TcpHost:
+    """A machine, its connections, and the counters of what it did.
 
     ``losable`` says which messages may be given up for a slow consumer; ``deliver`` takes what the
     machine has for its own user; ``counted`` reads what it counts itself from its state.  ``failed``
-    ends with an error when the node cannot go on.
+    ends with an error when the host cannot go on.
     """
 
-    def __init__(
-        self,
-        identity: Identity,
-        machine: ProtocolMachine,
-        *,
-        limits: Limits = DEFAULTS,
-        backoff: Backoff = BACKOFF,
-        losable: Callable[[Any], bool] = lambda message: False,
-        deliver: Callable[[Any], None] = lambda what: None,
-        counted: Callable[[Any], Mapping[str, int]] = lambda state: {},
-    ) -> None:
-        self.identity, self.limits = identity, limits
+    identity: Identity
+    machine: ProtocolMachine
+    _: KW_ONLY
+    limits: Limits = DEFAULTS
+    backoff: Backoff = BACKOFF
+    losable: Callable[[Any], bool] = lambda _: False
+    deliver: Callable[[Any], None] = lambda _: None
+    counted: Callable[[Any], Mapping[str, int]] = lambda _: {}
+
+    def __post_init__(self) -> None:
         self.buffer = memoryview(bytearray(CHUNK))
         self.counters: Counter[str] = Counter(dict.fromkeys(COUNTERS, 0))
         self.links: dict[str, Link] = {}
         self.linked = asyncio.Event()
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._runner = Runner(machine, self._perform, self._blame)
-        self._tell = self._runner.tell
-        self._backoff, self._losable, self._deliver, self._counted = backoff, losable, deliver, counted
+        actions: Actions = {Send: self._send, Deliver: self._hand_over, Drop: self._drop}
+        self._host = Host(self.machine, self.machine.initial(), LoopClock(), actions, self._blame)
         self._strangers: set[Link] = set()
         self._with_more: list[Link] = []
         self._servers: list[asyncio.Server] = []
@@ -98,7 +96,7 @@ class Node:
     def start(self) -> None:
         """Begin."""
         self._keep(self._beat())
-        self._tell(Started(self.now, secrets.randbits(63)))
+        self._host.tell(Started, secrets.randbits(63))
 
     async def listen(self, address: Address) -> Address:
         """Take calls at an address; which it is, if the port was left open."""
@@ -133,7 +131,7 @@ class Node:
             stranger.drop(why)
         await asyncio.gather(*(link.leave(why, patience) for link in list(self.links.values())))
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._runner.stop()
+        self._host.stop()
 
     async def ready(self) -> Link:
         """Wait until there is a connection that takes more; the node's own failure is raised."""
@@ -159,12 +157,12 @@ class Node:
     @property
     def now(self) -> Instant:
         """The machine's clock."""
-        return self._runner.now
+        return self._host.clock.now
 
     def account(self) -> dict[str, int]:
         """What the node has done, and what is waiting."""
         waiting = sum(len(link.outbox) for link in self.links.values())
-        routed = {f"routing: {what}": number for what, number in self._counted(self._runner.state).items()}
+        routed = {f"routing: {what}": number for what, number in self.counted(self._host.state).items()}
         return {**self.counters, "peers": len(self.links), "waiting": waiting, **routed}
 
     async def inquire(self) -> dict[str, Any]:
@@ -187,7 +185,7 @@ class Node:
         self._tasks.append(task)
 
     async def _keep_calling(self, address: Address, patient: bool) -> None:
-        self._fail(await keep_calling(self, self.identity, self._backoff, address, patient=patient))
+        self._fail(await keep_calling(self, self.identity, self.backoff, address, patient=patient))
 
     def _fail(self, error: BaseException) -> None:
         if not self.failed.done():
@@ -225,11 +223,11 @@ class Node:
         self.linked.set()
         self.counters["joined"] += 1
         log.info("%s '%s' joined from %s", link.role, link.peer, link.whereabouts)
-        self._tell(Joined(self.now, link.peer))
+        self._host.tell(Joined, link.peer)
 
     def received(self, link: Link, message: Any) -> None:
         self.counters["received"] += 1
-        self._tell(Received(self.now, link.peer, message))
+        self._host.tell(Received, link.peer, message)
 
     def asked(self, link: Link) -> None:
         """A peer wants to know how we are doing."""
@@ -249,7 +247,7 @@ class Node:
     def gave_up(self, link: Link, message: Any) -> None:
         """A message was given up for a slow peer."""
         self.counters["dropped"] += 1
-        self._tell(Undelivered(self.now, link.peer, message))
+        self._host.tell(Undelivered, link.peer, message)
 
     def ended(self, link: Link, ending: Ending) -> None:
         """A connection is over."""
@@ -265,7 +263,7 @@ class Node:
         self.counters["left"] += 1
         log.info("'%s' left: %s", link.peer, ending.why)
         self._unanswered(WireFault(f"'{link.peer}' left: {ending.why}"))
-        self._tell(Left(self.now, link.peer, ending.why))
+        self._host.tell(Left, link.peer, ending.why)
 
     def has_more(self, link: Link) -> None:
         """A link has something to flush at the end of the turn."""
@@ -287,7 +285,7 @@ class Node:
 
     def ask(self, request: Any) -> None:
         """Pass on what the machine's own user wants."""
-        self._tell(Asked(self.now, request))
+        self._host.ask(request)
 
     def _blame(self, given: Input, error: Exception) -> None:
         """Drop a peer whose message could not be handled; if that is our fault, say so in the log."""
@@ -297,21 +295,19 @@ class Node:
         if isinstance(given, Received) and (link := self.links.get(given.sender)) is not None:
             link.drop(str(error) if isinstance(error, HoldfastError) else "an internal error")
 
-    def _perform(self, effect: Effect) -> None:
-        match effect:
-            case Send(to, message):
-                self._send(to, message)
-            case Deliver(what):
-                self.counters["delivered"] += 1
-                try:
-                    self._deliver(what)
-                except Exception as error:
-                    self._fail(error)
-            case Drop(peer, why):
-                if (link := self.links.get(peer)) is not None:
-                    link.drop(why)
+    def _hand_over(self, effect: Deliver) -> None:
+        self.counters["delivered"] += 1
+        try:
+            self.deliver(effect.what)
+        except Exception as error:
+            self._fail(error)
 
-    def _send(self, to: str, message: Any) -> None:
+    def _drop(self, effect: Drop) -> None:
+        if (link := self.links.get(effect.peer)) is not None:
+            link.drop(effect.why)
+
+    def _send(self, effect: Send) -> None:
+        to, message = effect.to, effect.message
         link = self.links.get(to)
         if link is None:
             self.counters["unsent"] += 1
@@ -327,4 +323,4 @@ class Node:
                 return
             self._encoded = (message, link.codec.language, data)
         self.counters["sent"] += 1
-        link.put(data, message if self._losable(message) else None)
+        link.put(data, message if self.losable(message) else None)

@@ -1,11 +1,18 @@
-"""The DDS family on simulated motes.
+"""Simulated sensor networks, described in a file or in Python: what a protocol costs before it is deployed.
 
-    scenario   Scenario: everything that a run depends on, in one frozen value
-    setups     the set-ups of the thesis as functions that make scenarios  [D67–D69]
-    conditions on_motes(definition): conditions as machines for publishers' nodes
-    account    Account: what became of every sample, and when subscriptions were known
-    outcome    Outcome: the measures of the thesis  [D44, D45, D63, D64]; spread over runs  [D66]
-    run        run(scenario) -> Outcome; repeat(make, runs) -> ten of them
+    scenario    Scenario: a network, what it has to do, and what goes wrong, as frozen values; its parts in
+                nodes, routing, traffic, readings, failure, and in the protocols
+    direct      Direct: readings go straight to the subscribers
+    dds         Dds: the DDS family; conditions run on the publishers' nodes
+    cbps        Cbps: a tree of brokers (spanning, mote, connection)
+    family      what a protocol finds on the nodes of a run, and what a run asks of it
+    document    YAML that knows where each value stands; convert: from there to values; fault: what is wrong
+    conditions  a definition as machines
+    case        a scenario with all that it takes from files, and what follows for a seed
+    run         check(scenario) -> Case; run(case, seed) -> Outcome
+    account     what should be told to whom, what was, and what was sent for it
+    outcome     what a network and its subscriptions are judged by
+    study       the points of a sweep, and seeds; results: intervals, tables, JSON; report/ for people
 
-``run(modes("HyTDDS", ipi=2 * SECOND, seed=1)).pdr`` is the delivery ratio of chapter 6's network.
+``run(check(Scenario(...)), seed=1)`` is one run from Python, ``collect(read(path), map)`` all of a file.
 """

@@ -1,116 +1,180 @@
-"""What became of every sample for everybody who wanted it, and when subscriptions were known."""
+"""The books of a run: what should be told to whom, what was told when, and what was sent for it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any
 
-from ...model.event import Value
-from ...model.instant import Instant
-from ...protocols.dds.interest import holds
-from ...protocols.dds.message import PLAIN, Name, Stream
-from ...protocols.dds.topic import Topics
+from ...model.event import Event, Notification, Status
+from ...model.instant import MILLISECOND, Instant
 from ...sim.frame import NodeId
-from .scenario import Subscription
+from ...sim.statistics import percentile, ratio
+from .conditions import Watch
 
-DELIVERED, OVERFLOWED, GIVEN_UP = "delivered", "overflowed", "given up"
-WAITING, ON_THE_WAY = "waiting at its writer", "on the way"
-LOST, LOST_WITH_ITS_NODE = "lost on the way", "lost with its node"
+Row = dict[str, Any]
+Key = tuple[str | None, str, Instant, Status]
+"""What tells deliveries of a subscription apart: scope, source, time, status."""
+
+WAITING, ON_THE_WAY, LOST = "waiting at its publisher", "on the way", "lost on the way"
 IN_FLIGHT = (WAITING, ON_THE_WAY)
+"""Fates of what may still come."""
+
+
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """A node's wish to know: a subscription or, if it is ``plain``, every event of a topic."""
+
+    name: str
+    node: NodeId
+    topics: tuple[str, ...]
+    """Whose events it is about."""
+    plain: bool = False
+    start: Instant = 0
+    stop: Instant | None = None
+
+    def at(self, time: Instant) -> bool:
+        """Whether it is one then."""
+        return self.start <= time and (self.stop is None or time < self.stop)
 
 
 @dataclass(slots=True)
-class Sample:
-    """One sample, and who got it when."""
+class Delivery:
+    """Something that a subscriber should be told, and when it was."""
 
-    time: Instant
-    wanted: tuple[NodeId, ...]
-    came: dict[NodeId, Instant] = field(default_factory=dict)
+    event: Event
+    came: Instant | None = None
 
 
 @dataclass(slots=True)
+class Expected:
+    """What a wish should be told of what was published: at once, and without a network."""
+
+    watch: Watch | None
+    deliveries: dict[Key, Delivery] = field(default_factory=dict)
+    unexpected: list[Notification] = field(default_factory=list)
+    """What was told and is not so."""
+
+    def publish(self, event: Event) -> None:
+        """An event of its topic was published."""
+        if self.watch is None:
+            self._expect([Notification("", event, "atomic", None, None)])
+        else:
+            self._expect(self.watch.react(event))
+            self._expect(self.watch.advance(event.time))
+
+    def end(self, now: Instant) -> None:
+        """Nothing more will be published."""
+        if self.watch is not None:
+            self._expect(self.watch.advance(now))
+
+    def _expect(self, told: Iterable[Notification]) -> None:
+        for each in told:
+            self.deliveries[_key(each)] = Delivery(each.event)
+
+    def told(self, what: Notification, now: Instant) -> None:
+        """The subscriber was told something."""
+        delivery = self.deliveries.get(_key(what))
+        if delivery is None:
+            self.unexpected.append(what)
+        elif delivery.came is None:
+            delivery.came = now
+
+
+def _key(told: Notification) -> Key:
+    return told.scope, told.event.source, told.event.time, told.status
+
+
 class Account:
-    """Samples that writers took or refused, and their arrivals.
+    """All of it; what was published or sent before ``since`` is left out of what subscriptions cost."""
 
-    Everybody who subscribed before a sample was published and wants it counts as one expected delivery.
-    """
+    def __init__(
+        self, wishes: Mapping[Wish, Watch | None], now: Callable[[], Instant], since: Instant
+    ) -> None:
+        self._now, self._since = now, since
+        self.expected = {wish: Expected(watch) for wish, watch in wishes.items()}
+        self.told: list[tuple[Instant, Wish, Notification]] = []
+        self.published: list[Event] = []
+        self.messages: Counter[str] = Counter()
+        """What nodes sent to one another end to end, by kind."""
+        self._sent: Counter[str] = Counter()
+        self._shared: dict[str, tuple[str, ...]] = {}
 
-    topics: Topics
-    subscriptions: tuple[Subscription, ...]
-    samples: dict[Name, Sample] = field(default_factory=dict)
-    issued: int = 0
-    """Samples that applications published."""
-    overflowed: int = 0
-    """Of those, dropped at a full ring."""
-    slotted: int = 0
-    """Of those, still waiting for a slot, or lost with the node that waited."""
-    beforehand: Counter[str] = field(default_factory=Counter)
-    """The fates of deliveries that no writer was ever asked for: refused, or waiting for a slot."""
-    repeated: int = 0
-    given_up: set[Name] = field(default_factory=set)
-    subscribed: dict[tuple[NodeId, str], Instant] = field(default_factory=dict)
-    registered: dict[tuple[NodeId, str], dict[NodeId, Instant]] = field(default_factory=dict)
-    """By subscriber and topic: when which node had it in its table."""
+    # What happens.
 
-    def wanted(self, stream: Stream, values: Mapping[str, Value], now: Instant) -> tuple[NodeId, ...]:
-        """Who wants a sample."""
-        return tuple(
-            dict.fromkeys(
-                each.node
-                for each in self.subscriptions
-                if each.start <= now
-                and (each.stop is None or now < each.stop)
-                and (each.interest.condition or PLAIN) == stream.condition
-                and any(topic.id == stream.topic for topic in each.interest.concerned(self.topics))
-                and holds(each.interest.where, values)
-            )
+    def publish(self, event: Event) -> None:
+        """An application has published an event."""
+        self.published.append(event)
+        for wish, expected in self.expected.items():
+            if event.topic in wish.topics and wish.at(event.time):
+                expected.publish(event)
+
+    def tell(self, wish: Wish, what: Notification) -> None:
+        """A subscriber was told something."""
+        self.told.append((self._now(), wish, what))
+
+    def charge(self, names: Iterable[str], kind: str, word: str) -> str:
+        """A message of a kind leaves a node for these subscriptions: the cause that it is accounted under."""
+        shared = tuple(dict.fromkeys(names)) or ("all",)
+        cause = f"{'+'.join(shared)} {word}"
+        self._shared[cause] = shared
+        self.messages[kind] += 1
+        self._sent[cause] += self._now() >= self._since
+        return cause
+
+    # What came of it.
+
+    def close(self) -> None:
+        """Nothing more will happen: see what came of what was expected."""
+        for expected in self.expected.values():
+            expected.end(self._now())
+        for time, wish, what in self.told:
+            if wish.at(what.event.time):
+                self.expected[wish].told(what, time)
+
+    def rows(self, fate: Callable[[Wish, Event], str], millijoules: Mapping[str, float]) -> list[Row]:
+        """A row for each subscription; what serves several is charged to them in equal parts."""
+        names = dict.fromkeys(wish.name for wish in self.expected)
+        return [self._row(name, fate, millijoules) for name in names]
+
+    def _row(self, name: str, fate: Callable[[Wish, Event], str], millijoules: Mapping[str, float]) -> Row:
+        mine = {wish: expected for wish, expected in self.expected.items() if wish.name == name}
+        due = [(wish, each) for wish, expected in mine.items() for each in self._counted(expected)]
+        came = [(each.came - each.event.time) / MILLISECOND for _, each in due if each.came is not None]
+        delays = sorted(came)
+        fates = Counter(fate(wish, each.event) for wish, each in due if each.came is None)
+        energy = self._share(name, millijoules)
+        false = [what for expected in mine.values() for what in expected.unexpected]
+        return {
+            "subscription": name,
+            "subscribers": len(mine),
+            "readings": sum(self._readings(wish) for wish in mine),
+            "expected": len(due),
+            "delivered": len(delays),
+            "in_flight": sum(fates[why] for why in IN_FLIGHT),
+            "lost": {why: count for why, count in sorted(fates.items()) if why not in IN_FLIGHT},
+            "loss": ratio(sum(count for why, count in fates.items() if why not in IN_FLIGHT), len(due)),
+            "unexpected": sum(what.event.time >= self._since for what in false),
+            "delay_ms": fmean(delays) if delays else None,
+            "delay_p95_ms": percentile(delays, 95),
+            "messages": self._share(name, self._sent),
+            "energy_mj": energy,
+            "energy_per_delivery_mj": ratio(energy, len(delays)),
+        }
+
+    def _counted(self, expected: Expected) -> list[Delivery]:
+        return [each for each in expected.deliveries.values() if each.event.time >= self._since]
+
+    def _readings(self, wish: Wish) -> int:
+        """How many events it is about."""
+        return sum(
+            event.topic in wish.topics and wish.at(event.time) and event.time >= self._since
+            for event in self.published
         )
 
-    def take(self, name: Name, values: Mapping[str, Value], time: Instant) -> None:
-        """A writer has taken a sample."""
-        self.samples[name] = Sample(time, self.wanted(name.stream, values, time))
-
-    def refuse(self, stream: Stream, values: Mapping[str, Value], time: Instant) -> None:
-        """A writer has refused a sample."""
-        self.overflowed += 1
-        self.beforehand[OVERFLOWED] += len(self.wanted(stream, values, time))
-
-    def slot(self, stream: Stream, values: Mapping[str, Value], time: Instant, fate: str) -> None:
-        """A sample has waited for a slot that did not come."""
-        self.slotted += 1
-        self.beforehand[fate] += len(self.wanted(stream, values, time))
-
-    def arrive(self, name: Name, node: NodeId, now: Instant) -> None:
-        """A sample was delivered to a node's application."""
-        self.samples[name].came.setdefault(node, now)
-
-    def delays(self) -> list[int]:
-        """From publication to first delivery, µs."""
-        return [at - each.time for each in self.samples.values() for at in each.came.values()]
-
-    def fates(
-        self, ringed: Iterable[Name], carried: Iterable[Name], buried: Iterable[Name] = ()
-    ) -> Counter[str]:
-        """Expected deliveries by what became of them.
-
-        ``ringed`` samples are in the ring of a node that lives, ``carried`` ones in the hands of routing,
-        ``buried`` ones were in the ring of a node when it died.
-        """
-        waiting, on_the_way, lost = set(ringed), set(carried), set(buried)
-        found = self.beforehand.copy()
-        for name, sample in self.samples.items():
-            delivered = sum(node in sample.came for node in sample.wanted)
-            found[DELIVERED] += delivered
-            found[
-                GIVEN_UP if name in self.given_up
-                else WAITING if name in waiting
-                else ON_THE_WAY if name in on_the_way
-                else LOST_WITH_ITS_NODE if name in lost
-                else LOST
-            ] += len(sample.wanted) - delivered  # fmt: skip
-        return +found
-
-    def expected(self) -> int:
-        """How many deliveries there should be."""
-        return self.beforehand.total() + sum(len(sample.wanted) for sample in self.samples.values())
+    def _share(self, name: str, by_cause: Mapping[str, float]) -> float:
+        return sum(
+            by_cause.get(cause, 0) / len(names) for cause, names in self._shared.items() if name in names
+        )

@@ -1,11 +1,95 @@
-"""Conditions of a definition as machines for publishers' nodes."""
+"""What a definition says, as machines that run on nodes: the only place that knows how they are compiled."""
 
 from __future__ import annotations
 
-from ...compilers.machine import machine
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ...compilers import scalar
+from ...compilers.families import operators
+from ...compilers.filters.machine import filters, state_filter
+from ...compilers.keys import shown
+from ...compilers.operator import Operator
 from ...errors import Unsupported
+from ...lang.app import App
 from ...lang.condition import Checked, Condition
+from ...lang.ops import DeclareRegion, DeclareTopic, Let, Subscribe, UseGazetteer
+from ...lang.parse import load, parse
+from ...lang.show import show
+from ...machines.filter import Filters, State
 from ...machines.machine import Machine
+from ...model.event import Event, Notification, Transition
+from ...model.instant import BEGINNING, Instant
+from ...model.topic import Topic
+from ...protocols.cbps import condition as cbps
+from ...protocols.cbps.content import Constraint, Filter
+from ...protocols.cbps.event import to_event
+from ...protocols.cbps.parts import pins
+from ...protocols.cbps.scopes import NOWHERE, Scopes, contains
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Topics and subscriptions of a scenario."""
+
+    app: App
+    checked: Checked
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        """By name."""
+        return {topic.name: topic for topic in self.checked.topics}
+
+    @property
+    def filters(self) -> dict[str, Condition]:
+        """The subscriptions that look at one event at a time, by name."""
+        return {condition.name: condition for condition in self.checked.conditions}
+
+    def operators(self) -> dict[str, Operator]:
+        """For each subscription the operator that serves it."""
+        return {name: each for each in operators(self.checked) for name in each.subscriptions}
+
+
+def defined(text: str, folder: Path) -> Definition:
+    """The definition in a ``.hf`` file beside the scenario, or that was written out."""
+    app = load(folder / text) if text.endswith(".hf") else parse(text)
+    return Definition(app, app.check(folder))
+
+
+class Watch:
+    """A subscription at work: what is told as events come, and as time does."""
+
+    def __init__(self, operator: Operator, name: str) -> None:
+        self._operator, self._name = operator, name
+        self._state = operator.machine.initial()
+
+    def react(self, event: Event) -> list[Notification]:
+        """Take an event."""
+        self._state, said = self._operator.machine.react(self._state, event)
+        return self._told(said)
+
+    def advance(self, until: Instant) -> list[Notification]:
+        """Let event time come so far."""
+        if not self._operator.machine.is_timed:
+            return []
+        self._state, said = self._operator.machine.advance(self._state, until)
+        return self._told(said)
+
+    @property
+    def due(self) -> Instant | None:
+        """Beyond which instant time must come before it says something by itself."""
+        return self._operator.machine.due(self._state)
+
+    def _told(self, said: list[Transition]) -> list[Notification]:
+        told = self._operator.addressed(said)
+        return [each for each in told if each.subscription == self._name and each.status != "late"]
+
+
+# On publishers' nodes.
 
 
 def on_motes(definition: Checked) -> dict[str, Machine]:
@@ -16,19 +100,94 @@ def on_motes(definition: Checked) -> dict[str, Machine]:
     >>> list(on_motes(parse(text).check()))
     ['Warm']
     """
-    beyond = [c.name for c in definition.components] + [c.name for c in definition.correlations]
-    if beyond:
-        raise Unsupported(f"'{beyond[0]}' looks at several sensors; a mote sees only its own samples")
-    return {condition.name: machine([_checked(condition)]) for condition in definition.conditions}
+    found: dict[str, Machine] = {}
+    for condition in definition.conditions:
+        if (why := why_not_alone(condition)) is not None:
+            raise Unsupported(f"'{condition.name}' {why}")
+        found[condition.name] = filters([condition])
+    for operator in operators(definition):
+        for name in set(operator.subscriptions) - found.keys():
+            raise Unsupported(f"'{name}' looks at several sensors; a mote sees only its own samples")
+    return found
 
 
-def _checked(condition: Condition) -> Condition:
+def why_not_alone(condition: Condition) -> str | None:
+    """Why not every sensor can evaluate a condition for itself, if it cannot."""
     alone = condition.keys and "source" in condition.keys[-1]
     if condition.forest is not None or not (alone or condition.momentary):
-        raise Unsupported(
-            f"'{condition.name}' has one state for several sensors; on motes each sensor has its own: "
-            "write 'per source'"
-        )
+        return "has one state for several sensors; on motes each sensor has its own: write 'per source'"
     if condition.delivery.wait is not None:
-        raise Unsupported(f"'{condition.name}' puts samples in order; a mote's own samples are: leave it out")
-    return condition
+        return "puts samples in order; a mote's own samples are: leave it out"
+    return None
+
+
+def scope(condition: Condition, event: Event) -> str | None:
+    """The outermost scope of a condition that contains an event."""
+    keys = [key for key in scalar.chain(condition)(event) or () if key is not None]
+    return shown(keys[-1]) if keys and condition.keys else None
+
+
+# On brokers.
+
+
+def travelling(definition: Definition, condition: Condition) -> tuple[str, cbps.Replicated] | None:
+    """A subscription as the text that goes to brokers, and what they make of it; nothing if it cannot."""
+    statements = definition.app.statements
+    if condition.delivery.wait is not None or any(isinstance(s, UseGazetteer) for s in statements):
+        return None
+    about = [s for s in statements if isinstance(s, Let | DeclareRegion)]
+    (named,) = [s for s in statements if isinstance(s, Subscribe) and s.name == condition.name]
+    text = show(App([DeclareTopic(condition.topic), *about, replace(named, topic=condition.topic.name)]))
+    return text, _for_brokers(condition)
+
+
+def _for_brokers(condition: Condition) -> cbps.Replicated:
+    predicates, chain, run = state_filter(condition), scalar.chain(condition), filters([condition])
+
+    def told(said: Iterable[Transition]) -> list[Notification]:
+        return [Notification(condition.name, *moved[:4]) for moved in said]
+
+    return cbps.Replicated(
+        name=condition.name,
+        inputs=(Filter((Constraint("topic", "text", "=", condition.topic.name),)),),
+        event=partial(to_event, condition.topic),
+        machine=run,
+        told=told,
+        chain=chain,
+        reach=partial(_reach, condition, chain),
+        enter=predicates.enter,
+        leave=predicates.leave,
+        momentary=condition.momentary,
+        filterable=True,
+        bits=_bits,
+        forget=partial(_forget, run),
+    )
+
+
+def _reach(condition: Condition, chain: Callable[[Event], cbps.Chain | None], filter_: Filter) -> Scopes:
+    """The scopes of the events that a filter lets pass: known if it pins all that they depend on."""
+    pinned, needed = pins(filter_), {name for level in condition.keys for name in level}
+    if condition.forest is not None or not needed <= pinned.keys():
+        return None
+    whole = {"source": "", **pinned, "topic": condition.topic.name, "time": 0, "sequence": 0}
+    event = to_event(condition.topic, whole)
+    keys = chain(event) if event is not None else None
+    return NOWHERE if keys is None else frozenset(key for key in keys if key is not None)
+
+
+def _bits(state: State) -> list[str]:
+    """The keys of the scopes in which a bit is set."""
+    return [level.keys.key(int(code)) for level in state.levels for code in np.flatnonzero(level.words)]
+
+
+def _forget(run: Filters, state: State, scopes: Scopes) -> list[tuple[str | None, Instant]]:
+    """Reset the bits of some scopes; the outermost ones that held, and since when."""
+    lost = []
+    for level in state.levels:
+        for code in map(int, np.flatnonzero(level.words)):
+            if contains(scopes, key := level.keys.key(code)):
+                level.words[code] = 0
+                if level is state.levels[-1]:
+                    lost.append((run.shown(key), int(state.since[0, code])))
+                    state.since[0, code] = BEGINNING
+    return lost

@@ -1,107 +1,155 @@
-"""What a run is judged by: the measures of the thesis.  [D44, D45, D63, D64]"""
+"""What came of a run: what a network and its subscriptions are judged by."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, stdev
+from statistics import fmean
 
-from ...sim.metrics import Energy
-from .account import IN_FLIGHT
+from ...model.instant import SECOND, Duration, Instant
+from ...sim import metrics
+from ...sim.frame import COLLISION
+from ...sim.network import Network
+from ...sim.routing.ledger import DELIVERED, IN_FLIGHT, Ledger
+from ...sim.statistics import percentile, ratio
+from .account import Row
 
-
-@dataclass(frozen=True, slots=True, order=True)
-class Measured:
-    """A round of ARQoS: who measured what of whom, and in which mode that was sent."""
-
-    seconds: float
-    receiver: int
-    origin: int
-    pdr: float
-    reliable: bool
+STEPS = 60
+"""Into how many steps a timeline is cut at most; a step is no shorter than any sender's period."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Outcome:
-    """Counts and shares of one run; None where nothing was there to be measured."""
+    """A row of measures, one for each subscription, one for each node, one for each step of time; and what
+    the protocol says of itself."""
 
-    issued: int
-    """Samples that applications published."""
-    overflowed: int
-    """Of them, dropped because the ring was full."""
-    expected: int
-    """Deliveries that there should be: one for each sample and subscriber."""
-    fates: Mapping[str, int]
-    """What became of them; they add up to ``expected``."""
-    delivered: int
-
-    pdr: float | None
-    """Packet delivery ratio: of the expected deliveries."""
-    eed_ms: float | None
-    """End-to-end delay: mean from publication to first delivery, waiting and repetitions included."""
-    dmr: float | None
-    """Dropped message ratio: overflow, of what was issued."""
-    retx: float | None
-    """ReTx/Msg: repetitions by writers for each delivery."""
-    rd: float | None
-    """Rd/Msg: deliveries beyond the first, for each delivery."""
-    retransmitted: int
-    redundant: int
-
-    discovery_ms: float | None
-    """The longest time from a first SUBSCRIBE until all who must know it did."""
-    undiscovered: int
-    """Subscriptions that somebody who must know never heard of."""
-    discovery_messages: int
-    """Subscriptions, notifications and, in a flood, each time one is repeated."""
-
-    energy: Energy
-    """NLT, TEC, WE, PPJ, and the rest state that they depend on."""
-    radio_mj: float
-    mcu_mj: float
-    joules: tuple[float, ...]
-    """What each node has used."""
-    dead: tuple[int, ...]
-    """Nodes whose battery is empty."""
-    seconds: float
-    """How long the run was."""
-
-    messages: Mapping[str, int]
-    """What nodes sent to one another end to end, by kind."""
-    transmissions: int
-    """Frames on the air."""
-    counted: Mapping[str, int]
-    """What all nodes' middleware says that it has done."""
-    rounds: tuple[Measured, ...] = ()
-    """ARQoS: what receivers measured, in order of time."""
-
-    @property
-    def in_flight(self) -> int:
-        """Deliveries that may still come: the sample waits at its writer, or is on its way."""
-        return sum(self.fates.get(fate, 0) for fate in IN_FLIGHT)
-
-    @property
-    def conserved(self) -> bool:
-        """Whether every expected delivery has a fate."""
-        return sum(self.fates.values()) == self.expected
+    measures: Row
+    nodes: list[Row]
+    timeline: list[Row]
+    subscriptions: list[Row]
+    protocol: Row
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Mean and standard deviation over some runs; the thesis has ten for each point.  [D66]"""
+class Samples:
+    """What the network had done at the end of the warm-up, and at the end of each step."""
 
-    mean: float
-    deviation: float
-    runs: int
+    def __init__(self, network: Network, step: Duration, warm_up: Instant) -> None:
+        self._network = network
+        self._step = step
+        self._taken = [(0, 0, 0.0, len(network.nodes))]
+        self.warm()
+        network.every(self._step, self._take)
+        if warm_up:
+            network.at(warm_up, self.warm)
+
+    def _take(self) -> None:
+        network = self._network
+        alive = sum(node.alive for node in network.nodes)
+        self._taken.append((network.now, network.medium.transmissions, sum(network.joules()), alive))
+
+    def warm(self) -> None:
+        """What follows is counted."""
+        self.totals, self.causes = self._network.totals(), self._network.by_cause()
+
+    def rows(self, ledger: Ledger) -> list[Row]:
+        """One row for each step; what was sent in it, and how much of that has arrived whenever."""
+        if self._network.now > self._taken[-1][0]:
+            self._take()
+        sent: Counter[int] = Counter()
+        came: Counter[int] = Counter()
+        for entry in ledger.entries.values():
+            sent[entry.sent // self._step] += entry.expected
+            came[entry.sent // self._step] += len(entry.arrivals)
+        rows = []
+        for i, (before, now) in enumerate(zip(self._taken, self._taken[1:], strict=False)):
+            seconds = (now[0] - before[0]) / SECOND
+            rows.append(
+                {
+                    "time_s": before[0] / SECOND,
+                    "seconds": seconds,
+                    "sent": sent[i],
+                    "delivered": came[i],
+                    "transmissions": now[1] - before[1],
+                    "power_mw": (now[2] - before[2]) / seconds * 1e3,
+                    "alive": now[3],
+                }
+            )
+        return rows
 
 
-def spread(values: Iterable[float | None]) -> Spread | None:
-    """What runs say together; those without a value are left out.
+def measured(network: Network, ledger: Ledger, samples: Samples, warm_up: Instant) -> Row:
+    """What all messages, and all nodes together, came to since the warm-up."""
+    if network.now < warm_up:
+        samples.warm()
+    fates = ledger.fates(warm_up)
+    entries = list(ledger.since(warm_up))
+    arrivals = [(entry, arrival) for entry in entries for arrival in entry.arrivals.values()]
+    delays = sorted((arrival.at - entry.sent) / 1e3 for entry, arrival in arrivals)
+    seconds = max(0, network.now - warm_up) / SECOND
+    totals, energy = network.totals(), metrics.energy(network, received=len(arrivals))
+    delivered, expected = fates[DELIVERED], sum(fates.values())
+    transmissions = totals.transmissions - samples.totals.transmissions
+    causes = {
+        cause or "rest": (joules - samples.causes.get(cause, 0.0)) * 1e3
+        for cause, joules in sorted(network.by_cause().items())
+    }
+    millijoules = sum(causes.values())
+    return {
+        "seconds": seconds,
+        "sent": expected,
+        "delivered": delivered,
+        "in_flight": fates[IN_FLIGHT],
+        "dropped": {why: n for why, n in sorted(fates.items()) if why not in (DELIVERED, IN_FLIGHT)},
+        "duplicates": sum(entry.duplicates for entry in entries),
+        "delivery_ratio": ratio(delivered, expected),
+        "delay_ms": fmean(delays) if delays else None,
+        "delay_p95_ms": percentile(delays, 95),
+        "hops": fmean(arrival.hops for _, arrival in arrivals) if arrivals else None,
+        "throughput_bps": ratio(8 * sum(entry.size for entry, _ in arrivals), seconds),
+        "transmissions": transmissions,
+        "transmissions_per_delivery": ratio(transmissions, delivered),
+        "collisions": totals.lost.get(COLLISION, 0) - samples.totals.lost.get(COLLISION, 0),
+        "energy_mj": millijoules,
+        "energy_per_delivery_mj": ratio(millijoules, delivered),
+        "packets_per_joule": ratio(delivered, millijoules / 1e3),
+        "most_used_mj": max(network.joules()) * 1e3,
+        "lifetime_s": None if energy.lifetime is None else energy.lifetime / SECOND,
+        "wasted_mj": energy.wasted_mj,
+        "alive": sum(node.alive for node in network.nodes),
+        "energy_by_cause_mj": causes,
+        "rest": energy.rest,
+    }
 
-    >>> spread([1.0, 3.0, None])
-    Spread(mean=2.0, deviation=1.4142135623730951, runs=2)
-    """
-    known = [value for value in values if value is not None]
-    if not known:
-        return None
-    return Spread(fmean(known), stdev(known) if len(known) > 1 else 0.0, len(known))
+
+def by_node(network: Network, ledger: Ledger, names: Sequence[str], warm_up: Instant) -> list[Row]:
+    """The same for each node."""
+    shares = metrics.relative(network.joules())
+    sent: Counter[int] = Counter()
+    arrived: Counter[int] = Counter()
+    received: Counter[int] = Counter()
+    for entry in ledger.since(warm_up):
+        sent[entry.origin] += entry.expected
+        arrived[entry.origin] += len(entry.arrivals)
+        received.update(entry.arrivals.keys())
+    rows = []
+    for node, share in zip(network.nodes, shares, strict=True):
+        reading = node.energy.read(network.now)
+        x, y, z = (*node.position, 0.0)[:3]
+        rows.append(
+            {
+                "node": names[node.id],
+                "x": float(x),
+                "y": float(y),
+                "z": float(z),
+                "radio_mj": reading.radio_joules * 1e3,
+                "mcu_mj": reading.mcu_joules * 1e3,
+                "relative": share,
+                "alive": node.alive,
+                "died_s": None if node.died is None else node.died / SECOND,
+                "sent": sent[node.id],
+                "arrived": arrived[node.id],
+                "received": received[node.id],
+            }
+        )
+    return rows

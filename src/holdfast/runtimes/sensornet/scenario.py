@@ -1,183 +1,130 @@
-"""A run of the DDS family on a grid of motes, as one value."""
+"""A scenario: a network, what it has to do, and what goes wrong, as frozen values.
+
+Python makes them as they stand; a file says the same in YAML (`convert`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from random import Random
-from typing import Literal
+from typing import ClassVar, Literal
 
-from ...errors import UsageError
-from ...model.event import Value
-from ...model.instant import SECOND, Duration, Instant
-from ...protocols.dds.deployment import (
-    Adaptive,
-    Condition,
-    Deployment,
-    Discovery,
-    ModeName,
-    Reliable,
-    Rotation,
-)
-from ...protocols.dds.ifs import Schedule, grid_slots
-from ...protocols.dds.interest import Interest
-from ...protocols.dds.topic import Topic, Topics
+from ...model.instant import Duration
+from ...model.quantity import Dbm, Joules
 from ...sim.energy import Rest
-from ...sim.frame import NodeId
 from ...sim.mac import Csma, Mac
-from ...sim.network import Setup
-from ...sim.platforms import MICAZ, Platform
-from ...sim.propagation import Propagation, UnitDisk
-from ...sim.routing.datagram import RoutingMachine
-from ...sim.routing.ondemand import OnDemand
-from ...sim.routing.overhear import IdGrid
-from ...sim.routing.static import Static
-from ...sim.topology import grid
+from ...sim.propagation import LogDistance, UnitDisk
+from .cbps import Cbps
+from .dds import Dds
+from .direct import Direct
+from .failure import Failure
+from .fault import Fault
+from .nodes import Chosen, Named, Nodes
+from .readings import Readings, Recorded
+from .routing import Flooding, Routing
+from .traffic import Flow, require_times
 
-ASLEEP = Rest("sleep", "sleep")
-"""The only rest state under which the lifetimes of chapters 6 and 7 make sense (spec §7, 7)."""
-
-RoutingName = Literal["static", "id-grid", "on-demand"]
-
-Readings = Callable[[NodeId, Instant, Random], Mapping[str, Value]]
-"""What a publisher senses at a time; chance is its own."""
+Protocol = Direct | Dds | Cbps
+"""How events come to subscribers; a further one is put into this list."""
 
 
-def uniform(node: NodeId, now: Instant, chance: Random) -> Mapping[str, Value]:
-    """A number from 0 to 1: above the threshold 1 − p with the chance p."""
-    return {"value": chance.random()}
+@dataclass(frozen=True)
+class AsMeasured:
+    """Each link loses what was measured for it."""
+
+    kind: ClassVar = "measured"
 
 
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """A node that wants something, from a time on."""
-
-    node: NodeId
-    interest: Interest
-    name: str = "all"
-    start: Instant = 0
-    stop: Instant | None = None
-    percent: float | None = None
-    """ARQoS: the share that it asks for, if it does."""
+Links = LogDistance | UnitDisk | AsMeasured
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """A node goes down, or comes up again and remembers nothing."""
+@dataclass(frozen=True, kw_only=True)
+class Radio:
+    """The transceiver, and its output power if it is not the usual one."""
 
-    at: Instant
-    node: NodeId
-    kind: Literal["kill", "restart"] = "kill"
+    chip: Literal["cc2420", "cc1000"] = "cc2420"
+    power: Dbm | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Energy:
+    """Platform and supply."""
+
+    platform: str = "micaz"
+    """The name of one, or a ``.toml`` file."""
+    battery: Joules | None = None
+    mains: tuple[Named, ...] = ()
+    """Nodes whose supply does not end."""
+    rest: Rest = field(default_factory=Rest)
+    """What is drawn when nothing happens; it decides most comparisons."""
+    sampling: Duration = 0
+    """How long every processor works for each of four samplings in a second.  [D62]"""
+
+    def __post_init__(self) -> None:
+        if self.battery is not None and self.battery <= 0:
+            raise Fault("a battery holds more than nothing; leave it out for no limit", ("battery",))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publisher:
+    """Nodes that publish readings of a topic of the definition, again and again."""
+
+    topic: str
+    from_: Chosen = "all"
+    every: Duration
+    readings: Readings = field(default_factory=dict)
+    recorded: Recorded | None = None
+    """Readings from a file, in place of ``readings``."""
+    phase: Literal["random", "together"] = "random"
+    """Whether nodes begin at their own moments within a period, or all at once."""
+    start: Duration = 0
+    stop: Duration | None = None
+
+    def __post_init__(self) -> None:
+        require_times(self.every, self.start, self.stop)
+        if bool(self.readings) == (self.recorded is not None):
+            raise Fault("a publisher has readings, or they are recorded; one of the two")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subscriber:
+    """A node that wants to know: subscriptions of the definition, or all samples of topics."""
+
+    node: Named
+    to: str | tuple[str, ...] = ()
+    """Their names; none: all subscriptions."""
+    start: Duration = 0
+    stop: Duration | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """Nodes on a grid, who publishes and who subscribes, by which protocol, for how long."""
+    """All of it but the seed: equal scenarios with equal seeds give equal runs."""
 
-    rows: int
-    columns: int
-    spacing: float
-    """Metres."""
-    topics: tuple[Topic, ...]
-    publishers: Mapping[str, tuple[NodeId, ...]]
-    """By the topic's name."""
-    subscriptions: tuple[Subscription, ...]
-    table: tuple[NodeId, ...]
-    """Rendezvous nodes by hash.  [D10]"""
-
-    mode: ModeName | None = "DefTDDS"
-    """None: no middleware; publishers send straight to the subscribers' nodes.  [D62]"""
-    reliable: Reliable = field(default_factory=Reliable)
-    discovery: Discovery = field(default_factory=Discovery)
-    rotation: Rotation = field(default_factory=Rotation)
-    adaptive: Adaptive = field(default_factory=Adaptive)
-    conditions: Mapping[str, Condition] = field(default_factory=dict)
-    ifs: bool = False
-    """Interference-free scheduling: publishers sample in their slots.  [D32]"""
-
-    ipi: Duration = 5 * SECOND
-    """Between two samples of a publisher."""
-    phase: Literal["together", "random"] = "together"
-    """Whether publishers sample at the same time, as the thesis' did (L846), or each at its own."""
-    readings: Readings = uniform
-    start: Instant = 15 * SECOND
-    """When publishers begin; subscriptions are known by then."""
-    duration: Duration = 500 * SECOND
-    """For how long they publish."""
-    drain: Duration = 30 * SECOND
-    """How long the run goes on after that."""
+    nodes: Nodes
+    duration: Duration
+    name: str = ""
+    links: Links = field(default_factory=LogDistance)
+    radio: Radio = Radio()
+    mac: Mac = field(default_factory=Csma)
+    routing: Routing = field(default_factory=Flooding)
+    energy: Energy = Energy()
+    traffic: tuple[Flow, ...] = ()
+    definition: str = ""
+    """Topics and subscriptions: a ``.hf`` file, or its text."""
+    protocol: Protocol = field(default_factory=Direct)
+    publishers: tuple[Publisher, ...] = ()
+    subscribers: tuple[Subscriber, ...] = ()
     failures: tuple[Failure, ...] = ()
-
-    propagation: Propagation | None = None
-    """None: exactly the eight neighbours hear a node.  [D52]"""
-    mac: Mac = field(default_factory=lambda: Csma(acknowledged=False))
-    """TinyOS' default: CSMA, no acknowledgements on links."""
-    routing: RoutingName = "static"
-    platform: Platform = MICAZ
-    rest: Rest = ASLEEP
-    battery_j: float | None = None
+    warm_up: Duration = 0
+    """What is sent, published and drawn before is not counted."""
     until_first_death: bool = False
-    sampling: Duration = 0
-    """How long the processor works for each of four samplings a second; 0 for none.  [D62]"""
-    seed: int = 1
+    """Whether a run ends with the first battery."""
 
     def __post_init__(self) -> None:
-        nodes = self.rows * self.columns
-        named = [*self.table, *(subscription.node for subscription in self.subscriptions)]
-        named += [node for some in self.publishers.values() for node in some]
-        named += [failure.node for failure in self.failures]
-        for node in named:
-            if not 0 <= node < nodes:
-                raise UsageError(f"there is no node {node}; nodes are 0 to {nodes - 1}")
-        if self.ipi <= 0 or self.duration <= 0 or min(self.start, self.drain) < 0:
-            raise UsageError("Scenario: ipi and duration are above 0, start and drain not negative")
-        if self.mode is None and self.conditions:
-            raise UsageError("Scenario: without middleware no node runs a condition")
-        self.deployment()
-
-    @property
-    def end(self) -> Instant:
-        return self.start + self.duration + self.drain
-
-    def deployment(self) -> Deployment:
-        """What is compiled into the nodes."""
-        topics = Topics(self.topics)
-        places = grid(self.rows, self.columns, self.spacing).positions
-        return Deployment(
-            topics=topics,
-            table=tuple(map(str, self.table)),
-            publishers={topics.named(n).id: tuple(map(str, who)) for n, who in self.publishers.items()},
-            mode=self.mode or "DefTDDS",
-            reliable=self.reliable,
-            discovery=self.discovery,
-            rotation=self.rotation,
-            adaptive=self.adaptive,
-            schedule=self.schedule(),
-            conditions=self.conditions,
-            positions={str(node): place for node, place in enumerate(places)},
-        )
-
-    def schedule(self) -> Schedule | None:
-        return Schedule(grid_slots(self.rows, self.columns)) if self.ifs else None
-
-    def setup(self) -> Setup:
-        """The network."""
-        return Setup(
-            positions=grid(self.rows, self.columns, self.spacing).positions,
-            propagation=self.propagation or UnitDisk(1.5 * self.spacing),
-            mac=self.mac,
-            platform=self.platform,
-            rest=self.rest,
-            battery_j=self.battery_j,
-            seed=self.seed,
-        )
-
-    def router(self) -> RoutingMachine:
-        """The routing protocol."""
-        match self.routing:
-            case "static":
-                return Static(self.rows, self.columns)
-            case "id-grid":
-                return IdGrid(self.rows, self.columns)
-            case "on-demand":
-                return OnDemand()
+        if self.duration <= 0:
+            raise Fault("a run takes some time, such as '100 s'", ("duration",))
+        if self.warm_up >= self.duration:
+            raise Fault("the run is over before the warm-up is", ("warm-up",))
+        for i, failure in enumerate(self.failures):
+            if not 0 <= failure.at <= self.duration:
+                raise Fault("this is not within the duration of the run", ("failures", i, "at"))

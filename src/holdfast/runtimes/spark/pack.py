@@ -1,22 +1,23 @@
-"""Events that can matter, packed: one row for each machine and shard instead of one for each event.
+"""Events that can matter, packed: one row for each operator and shard instead of one for each event.
 
-A shard is a stable hash of the outermost scope, so that all events of a scope meet in one place.  What
-is packed for an operator, which takes several topics, says of which topic it is.
+A shard is a stable hash of the key by which events meet, so that all events of a scope are in one place.
+What is packed says of which topic it is, and where history is cut into slices of time, of which slice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 from zlib import crc32
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.stages import Operator
-from ...machines.filter import Filters
-from ...machines.machine import Machine
-from ...machines.ordered import Ordered
-from ...model.batch import from_ipc, reached, to_ipc, trimmed, with_progress
+from ...compilers.operator import Operator
+from ...compilers.slices import sliced
+from ...model.batch import from_events, from_ipc, reached, to_ipc, trimmed, with_progress
+from ...model.event import Event
 from ...model.instant import BEGINNING, Instant
 
 SCHEMA = pa.schema(
@@ -28,36 +29,54 @@ SCHEMA = pa.schema(
     ]
 )
 SPARK_SCHEMA = "machine int, shard int, part int, events binary"
-"""Live, ``part`` tells in which order the readers' parts of a batch arrived."""
+"""``machine`` is the number of an operator; live, ``part`` tells in which order the readers' parts of a batch
+arrived."""
 REPORT, PROGRESS, TOLD = -1, -2, -3
-"""What stands for a machine in rows that report what was read, or how far time has come, or that hold
+"""What stands for an operator in rows that report what was read, or how far time has come, or that hold
 notifications."""
 
-_TOPIC = b"holdfast.topic"
+_TOPIC, _SLICE = b"holdfast.topic", b"holdfast.slice"
 
 
-def packed(
-    number: int, machine: Filters, batch: pa.RecordBatch, shards: int, part: int = 0
-) -> Iterator[pa.RecordBatch]:
-    """The events of a batch by shard, as bytes; those in no scope go to the first."""
-    codes, keys = machine.scoping(batch)[-1]
-    shard_of = np.array([*(crc32(key.encode()) % shards for key in keys.to_pylist()), 0], np.int32)
-    mine = shard_of[codes]
-    for shard in np.unique(mine):
-        events = trimmed(batch.filter(pa.array(mine == shard)))
-        yield row(number, int(shard), to_ipc(events), part)
+class Mine(NamedTuple):
+    """Events of a topic that can matter to an operator."""
+
+    number: int
+    operator: Operator
+    topic: str
+    events: pa.RecordBatch
 
 
-def gathered(
-    number: int, operator: Operator, topic: str, batch: pa.RecordBatch, shards: int, part: int = 0
-) -> Iterator[pa.RecordBatch]:
-    """The events of a batch for an operator, by shard, as bytes; those without a key go to the first."""
+def packed(mine: Mine, shards: int, part: int = 0) -> Iterator[pa.RecordBatch]:
+    """The events by shard, as bytes; those without a key go to the first."""
+    number, operator, topic, batch = mine
     codes, texts = operator.keys(topic, batch)
-    shard_of = np.array([0 if text is None else crc32(text.encode()) % shards for text in texts], np.int32)
-    mine = shard_of[codes]
-    for shard in np.unique(mine):
-        events = trimmed(batch.filter(pa.array(mine == shard)))
+    shard_of = [0 if text is None else crc32(text.encode()) % shards for text in texts]
+    found = np.array([*shard_of, 0], np.int32)[codes]
+    for shard in np.unique(found):
+        events = trimmed(batch.filter(pa.array(found == shard)))
         yield row(number, int(shard), to_ipc(events.replace_schema_metadata({_TOPIC: topic})), part)
+
+
+def spread(mine: Mine, shards: int) -> Iterator[pa.RecordBatch]:
+    """The same of history: by slices of time, where the machine need look only so far around an event."""
+    number, operator, topic, batch = mine
+    if operator.machine.margin is None:
+        yield from packed(mine, shards)
+        return
+    for slice, events in sliced(operator.machine.margin, batch):
+        noted = trimmed(events).replace_schema_metadata({_TOPIC: topic, _SLICE: str(slice)})
+        yield row(number, slice % shards, to_ipc(noted))
+
+
+def passed_on(
+    operators: Mapping[int, Operator], heard: Mapping[str, list[Event]], shards: int
+) -> Iterator[pa.RecordBatch]:
+    """What conditions have said, packed for the operators of later stages that hear it."""
+    for number, operator in operators.items():
+        for topic in operator.heard & heard.keys():
+            batch = from_events(operator.topics[topic], heard[topic])
+            yield from packed(Mine(number, operator, topic, batch), shards)
 
 
 def reaching(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
@@ -66,17 +85,34 @@ def reaching(number: int, operator: Operator, at: Instant, shards: int) -> Itera
     return (row(number, shard, raw) for shard in range(shards if operator.key else 1))
 
 
-def topic_and_events(raw: bytes) -> tuple[str | None, pa.RecordBatch]:
-    """What was packed for an operator; without a topic it only says how far time has come."""
+def progress(reached: Mapping[str, Instant], shards: int, part: int = 0) -> Iterator[pa.RecordBatch]:
+    """For each shard how far the time of some topics has come."""
+    raw = msgspec.msgpack.encode(reached)
+    return (row(PROGRESS, shard, raw, part) for shard in range(shards if reached else 0))
+
+
+class Piece(NamedTuple):
+    """What was packed; without a topic it only says how far time has come."""
+
+    topic: str | None
+    slice: int | None
+    events: pa.RecordBatch
+
+    @property
+    def reached(self) -> Instant:
+        """How far time has come with it."""
+        at = reached(self.events)
+        return BEGINNING if at is None else at
+
+
+def unpacked(raw: bytes) -> Piece:
+    """What was packed for an operator."""
     batch = from_ipc(raw)
-    topic = (batch.schema.metadata or {}).get(_TOPIC)
-    return None if topic is None else topic.decode(), batch
-
-
-def time_in(batch: pa.RecordBatch) -> Instant:
-    """How far time has come with a batch."""
-    at = reached(batch)
-    return BEGINNING if at is None else at
+    said = batch.schema.metadata or {}
+    if _TOPIC not in said:
+        return Piece(None, None, batch)
+    slice = int(said[_SLICE]) if _SLICE in said else None
+    return Piece(said[_TOPIC].decode(), slice, batch.replace_schema_metadata(None))
 
 
 def as_bytes(table: pa.Table) -> bytes:
@@ -84,29 +120,8 @@ def as_bytes(table: pa.Table) -> bytes:
     return to_ipc(table.combine_chunks().to_batches()[0])
 
 
-def inmost(machine: Machine) -> Filters:
-    """The filters of a machine that may hold them back."""
-    machine = machine.inner if isinstance(machine, Ordered) else machine
-    assert isinstance(machine, Filters)
-    return machine
-
-
 def row(number: int, shard: int, raw: bytes, part: int = 0) -> pa.RecordBatch:
     """One row as the data source gives it to Spark."""
     cells = [[number], [shard], [part], [raw]]
     arrays = [pa.array(cell, field.type) for cell, field in zip(cells, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
-
-
-def up_to(most: int, rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of events while they have so many bytes together; reports always."""
-    size = 0
-    for batch in rows:
-        size += held(batch)
-        if size <= most or batch.column("machine")[0].as_py() == REPORT:
-            yield batch
-
-
-def held(row: pa.RecordBatch) -> int:
-    """How many bytes of events a row holds."""
-    return 0 if row.column("machine")[0].as_py() == REPORT else int(row.column("events").nbytes)

@@ -6,7 +6,7 @@ from .aloha import Aloha, AlohaStation
 from .csma import Csma, CsmaStation
 from .dcf import DcfStation, RtsCts
 from .lpl import LowPowerListening, LplStation
-from .station import Node, Station
+from .station import Owner, Station
 from .tdma import Tdma, TdmaStation
 
 Mac = Aloha | Csma | RtsCts | LowPowerListening | Tdma
@@ -14,7 +14,7 @@ Mac = Aloha | Csma | RtsCts | LowPowerListening | Tdma
 __all__ = ["Aloha", "Csma", "LowPowerListening", "Mac", "RtsCts", "Station", "Tdma", "station"]
 
 
-def station(mac: Mac, node: Node) -> Station:
+def station(mac: Mac, node: Owner) -> Station:
     """A node's part in a MAC."""
     match mac:
         case Aloha():

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...errors import UsageError
 from ..energy import LISTEN
 from ..frame import CHANNEL_BUSY
-from .station import Node, Station, at_least
+from .station import Owner, Station, at_least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Csma:
     """macMinBE, macMaxBE, macMaxCSMABackoffs and macMaxFrameRetries of the standard, with its defaults."""
 
+    kind: ClassVar = "csma"
     min_exponent: int = 3
     max_exponent: int = 5
     backoffs: int = 4
@@ -30,7 +32,7 @@ class Csma:
 
 
 class CsmaStation(Station):
-    def __init__(self, node: Node, mac: Csma) -> None:
+    def __init__(self, node: Owner, mac: Csma) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries, acknowledged=mac.acknowledged)
         self.spacing = 2 * self.unit  # macMinLIFSPeriod
         self._mac = mac

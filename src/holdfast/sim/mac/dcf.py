@@ -8,12 +8,13 @@ after a frame that was lost long enough for an acknowledgement to pass (EIFS).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ...errors import UsageError
 from ...model.instant import Duration, Instant
 from ..energy import LISTEN
 from ..frame import BROADCAST, CTS, NO_ACK, RTS, Frame, Packet
-from .station import ACK_BYTES, DATA_OVERHEAD, Node, Station, at_least
+from .station import ACK_BYTES, DATA_OVERHEAD, Owner, Station, at_least
 
 RTS_BYTES, CTS_BYTES = 13, 11
 """As 802.15.4 would write them: control, sequence, PAN, addresses, duration, check."""
@@ -25,6 +26,7 @@ DIFS_SLOTS = 2
 class RtsCts:
     """Contention window and retry limits as in 802.11; packets below ``threshold`` bytes go without RTS."""
 
+    kind: ClassVar = "rts-cts"
     window_min: int = 15
     window_max: int = 1023
     short_retries: int = 7
@@ -39,7 +41,7 @@ class RtsCts:
 
 
 class DcfStation(Station):
-    def __init__(self, node: Node, mac: RtsCts) -> None:
+    def __init__(self, node: Owner, mac: RtsCts) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.long_retries)
         self._mac = mac
         self._short = 0

@@ -8,20 +8,21 @@ acknowledged, to all for the whole interval (BoX-MAC-2, ContikiMAC).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ...errors import UsageError
 from ...model.instant import MILLISECOND, Duration, Instant
 from ..clock import Clock, Entry
 from ..energy import LISTEN, SLEEP
 from ..frame import BROADCAST, CHANNEL_BUSY, Frame, Outcome, Packet
-from .station import Node, Station, at_least
+from .station import Owner, Station, at_least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowPowerListening:
     """Wake every ``interval`` for ``check`` (default: as long as a gap between strobes, or two samples)."""
 
+    kind: ClassVar = "low-power-listening"
     interval: Duration = 100 * MILLISECOND
     wake: Literal["strobes", "preamble"] = "strobes"
     check: Duration | None = None
@@ -42,7 +43,7 @@ class LowPowerListening:
 
 
 class LplStation(Station):
-    def __init__(self, node: Node, mac: LowPowerListening) -> None:
+    def __init__(self, node: Owner, mac: LowPowerListening) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries)
         gap = self.patience + self.spec.turnaround + self.spec.sensing
         self.check = mac.check or (gap if mac.wake == "strobes" else 2 * self.spec.sensing)

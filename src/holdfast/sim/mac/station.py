@@ -72,7 +72,7 @@ class Ledgers:
         return self.broadcast if packet.destination == BROADCAST else self.unicast
 
 
-class Node(Protocol):
+class Owner(Protocol):
     """What a station needs of its node."""
 
     id: NodeId
@@ -92,7 +92,7 @@ class Station:
     spacing: Duration = 0
     """The pause after a packet, before the next."""
 
-    def __init__(self, node: Node, *, queue: int, retries: int = 0, acknowledged: bool = True) -> None:
+    def __init__(self, node: Owner, *, queue: int, retries: int = 0, acknowledged: bool = True) -> None:
         self.node = node
         self._id = node.id
         self.clock = node.clock

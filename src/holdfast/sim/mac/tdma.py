@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from itertools import count
+from typing import ClassVar
 
 from ...errors import UsageError
 from ...model.instant import Duration, Instant
 from ..clock import Clock, Entry
 from ..energy import LISTEN
 from ..frame import NodeId
-from .station import ACK_BYTES, Node, Station, at_least
+from .station import ACK_BYTES, Owner, Station, at_least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,7 @@ class Tdma:
     is how much two clocks may differ.
     """
 
+    kind: ClassVar = "tdma"
     slots: tuple[int, ...] | None = None
     """The slot of each node."""
     slot: Duration | None = None
@@ -39,7 +41,7 @@ class Tdma:
 
 
 class TdmaStation(Station):
-    def __init__(self, node: Node, mac: Tdma) -> None:
+    def __init__(self, node: Owner, mac: Tdma) -> None:
         super().__init__(node, queue=mac.queue, retries=mac.retries)
         assert mac.slots is not None
         needed = (

@@ -116,10 +116,10 @@ class RoutingMachine(Protocol):
     def handle(self, state: Any, given: Input) -> tuple[Any, list[Effect]]:
         """Take one input.  The state that was passed in must not be used again."""
 
-    def held(self, state: Any) -> Iterable[Datagram]:
+    def held(self, state: Any, /) -> Iterable[Datagram]:
         """The datagrams that wait in the state."""
 
-    def refuses(self, destination: Destination) -> str | None:
+    def refuses(self, destination: Destination, /) -> str | None:
         """Why this protocol leads to no such destination; nothing if it does."""
 
 

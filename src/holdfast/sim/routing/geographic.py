@@ -105,7 +105,7 @@ class Geographic:
     def held(self, state: GeographicState) -> Iterable[Datagram]:
         return [sent.datagram for sent in state.sent.values()]
 
-    def refuses(self, destination: Destination) -> str | None:
+    def refuses(self, _destination: Destination) -> str | None:
         return None
 
     def handle(self, state: GeographicState, given: Input) -> tuple[GeographicState, list[Effect]]:
@@ -159,7 +159,7 @@ class Geographic:
         }
         near = {node: self.places[node] for node in quality}
         course = datagram.route or Course()
-        chosen = step(state.node, self.places, near, datagram.destination, course, quality)
+        chosen = step(View(state.node, self.places, near, quality), datagram.destination, course)
         if chosen is None and isinstance(datagram.destination, tuple):
             return [Deliver(datagram)]
         if chosen is None:
@@ -184,16 +184,20 @@ class Geographic:
         return self._onward(state, now, sent.datagram)
 
 
-def step(
-    node: NodeId,
-    places: Sequence[Point],
-    near: Mapping[NodeId, Point],
-    destination: Destination,
-    course: Course,
-    quality: Mapping[NodeId, float] | None = None,
-    planar: Planarise = gabriel,
-) -> tuple[NodeId, Walk[NodeId] | None] | None:
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a node knows of the field: where everybody is, who is near, and how well their links work."""
+
+    node: NodeId
+    places: Sequence[Point]
+    near: Mapping[NodeId, Point]
+    quality: Mapping[NodeId, float] | None = None
+    planar: Planarise = gabriel
+
+
+def step(view: View, destination: Destination, course: Course) -> tuple[NodeId, Walk[NodeId] | None] | None:
     """The next node, and the walk on which the datagram gets there; nothing if it has been all round."""
+    node, places, near = view.node, view.places, view.near
     if isinstance(destination, int) and destination in near:
         return destination, None
     here = places[node]
@@ -204,10 +208,11 @@ def step(
         and course.came_from is not None
         and left >= math.dist(course.walk.start, target)
     ):
-        onward = go_on(course.walk, node, here, places[course.came_from], planar(here, near), target)
+        came_from, planar = places[course.came_from], view.planar(here, near)
+        onward = go_on(course.walk, (node, here), came_from, planar, target)
         return None if onward is None else (onward[1], onward[0])
-    greedy = nearer(here, near, target, quality)
+    greedy = nearer(here, near, target, view.quality)
     if greedy is not None:
         return greedy, None
-    walk = enter(node, here, planar(here, near), target) if left else None
+    walk = enter(node, here, view.planar(here, near), target) if left else None
     return None if walk is None else (walk.first[1], walk)

@@ -51,8 +51,8 @@ class Entry:
     """How many nodes it is for."""
     arrivals: dict[NodeId, Arrival] = field(default_factory=dict)
     duplicates: int = 0
-    visited: set[NodeId] = field(default_factory=set)
-    """The nodes that got a copy to deliver or to send on."""
+    visited: set[tuple[NodeId, int]] = field(default_factory=set)
+    """The nodes that got a copy to deliver or to send on, and after how many hops: one may come again."""
     ended: str = UNACCOUNTED
     """Why the copy that ended last went no further."""
 
@@ -97,7 +97,7 @@ class Ledger:
 
     def visit(self, datagram: Datagram, node: NodeId) -> None:
         """A copy has come to a node."""
-        self.entries[datagram.key].visited.add(node)
+        self.entries[datagram.key].visited.add((node, datagram.hops))
 
     def end(self, datagram: Datagram, why: str) -> None:
         """A copy goes no further."""
@@ -108,7 +108,7 @@ class Ledger:
         entry = self.entries[datagram.key]
         if to == BROADCAST:
             entry.ended = NOT_REACHED if entry.ended == UNACCOUNTED else entry.ended
-        elif to not in entry.visited:
+        elif (to, datagram.hops) not in entry.visited:
             entry.ended = NOT_RECEIVED
 
     def fates(self, since: Instant = 0) -> Counter[str]:
@@ -116,12 +116,10 @@ class Ledger:
 
         A message to everybody counts once for each node.
         """
-        held: set[Key] = set()
         for holder in self._holders.values():
-            if holder.alive:
-                held.update(datagram.key for datagram in holder.held())
-            else:
+            if not holder.alive:
                 self._lose(holder)
+        held = {datagram.key for datagram in self.held()}
         found: Counter[str] = Counter()
         for key, entry in self.entries.items():
             if entry.sent >= since:
@@ -129,6 +127,10 @@ class Ledger:
                 missing = entry.expected - len(entry.arrivals)
                 found[IN_FLIGHT if key in held else entry.ended] += missing
         return +found
+
+    def held(self) -> Iterator[Datagram]:
+        """The datagrams that somebody who runs holds."""
+        return (datagram for holder in self._holders.values() if holder.alive for datagram in holder.held())
 
     def since(self, since: Instant) -> Iterator[Entry]:
         """The messages sent since then."""

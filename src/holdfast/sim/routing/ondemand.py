@@ -165,15 +165,20 @@ class OnDemand:
                 return self._lose(state, lost, sender)
             case Settled(now, token, outcome):
                 return self._settled(state, now, token, outcome)
-            case Fired(_, timer) if timer in state.repeats:
-                return [Transmit(BROADCAST, state.repeats.pop(timer), ROUTE_BYTES)]
-            case Fired(now, timer) if timer in state.answers:
-                return self._answer(state, now, state.answers.pop(timer))
-            case Fired(_, timer) if timer in state.sent:
-                sent = state.sent[timer]
-                return [Transmit(sent.to, sent.what, sent.size, timer)]
-            case Fired(now, timer) if timer.startswith(_SEARCH):
-                return self._search_again(state, now, int(timer.removeprefix(_SEARCH)))
+            case Fired(now, timer):
+                return self._fired(state, now, timer)
+        return []
+
+    def _fired(self, state: OnDemandState, now: Instant, timer: str) -> list[Effect]:
+        if timer in state.repeats:
+            return [Transmit(BROADCAST, state.repeats.pop(timer), ROUTE_BYTES)]
+        if timer in state.answers:
+            return self._answer(state, now, state.answers.pop(timer))
+        if timer in state.sent:
+            sent = state.sent[timer]
+            return [Transmit(sent.to, sent.what, sent.size, timer)]
+        if timer.startswith(_SEARCH):
+            return self._search_again(state, now, int(timer.removeprefix(_SEARCH)))
         return []
 
     # Datagrams.
@@ -247,10 +252,9 @@ class OnDemand:
         if (route := self._usable(state, now, target)) is not None:
             route.until = now + self.keep
 
-    def _learn(
-        self, state: OnDemandState, now: Instant, target: NodeId, by: NodeId, number: int, hops: int
-    ) -> bool:
+    def _learn(self, state: OnDemandState, now: Instant, by: NodeId, said: Request | Reply) -> bool:
         """Take a route if it is newer than the one we have, or as new and better; whether we took it."""
+        target, number, hops = said.origin, said.number, said.hops
         known = state.routes.get(target)
         if known is not None:
             usable = self._usable(state, now, target) is not None
@@ -293,7 +297,7 @@ class OnDemand:
     ) -> list[Effect]:
         if request.origin == state.node or state.distrusted.get(sender, now) > now:
             return []
-        if not self._learn(state, now, request.origin, sender, request.number, request.hops):
+        if not self._learn(state, now, sender, request):
             return []
         if request.target == state.node:
             timer = f"answer {request.origin}"
@@ -316,9 +320,7 @@ class OnDemand:
         return [self._transmission(state, route.by, reply, ROUTE_BYTES)]
 
     def _answered(self, state: OnDemandState, now: Instant, sender: NodeId, reply: Reply) -> list[Effect]:
-        if reply.origin == state.node or not self._learn(
-            state, now, reply.origin, sender, reply.number, reply.hops
-        ):
+        if reply.origin == state.node or not self._learn(state, now, sender, reply):
             return []
         effects: list[Effect] = []
         if (search := state.searches.pop(reply.origin, None)) is not None:

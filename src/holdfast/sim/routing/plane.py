@@ -79,11 +79,16 @@ def enter(node: Node, here: Point, planar: Mapping[Node, Point], target: Point) 
 
 
 def go_on(
-    walk: Walk[Node], node: Node, here: Point, came_from: Point, planar: Mapping[Node, Point], target: Point
+    walk: Walk[Node],
+    at: tuple[Node, Point],
+    came_from: Point,
+    planar: Mapping[Node, Point],
+    target: Point,
 ) -> tuple[Walk[Node], Node] | None:
     """The walk from here and its next node; nothing when it has come round a whole face."""
     if not planar:
         return None
+    node, here = at
     aim, entered = _beside(walk.start, target), walk
     onward = next_link(here, came_from, planar)
     while (share := _leaves(walk.start, aim, here, planar[onward])) > walk.crossed + ROUNDING:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import UsageError
-from ...model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
-from ..clock import Entry as Timer
+from ...model.host import Actions, Host
+from ...model.protocol import Deliver, Started
 from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, Frame, Outcome
 from ..node import Node
 from .datagram import (
@@ -16,9 +16,7 @@ from .datagram import (
     Datagram,
     Destination,
     Discard,
-    Effect,
     Heard,
-    Input,
     Relay,
     RoutingMachine,
     Seen,
@@ -48,8 +46,7 @@ class Router:
         self.node = node
         self._ledger = ledger
         self._machines: tuple[RoutingMachine, ...] = (machine, flooding)
-        self._states: list[Any] = [m.initial(node.id) for m in self._machines]
-        self._timers: dict[tuple[int, str], Timer] = {}
+        self._hosts = tuple(map(self._hosted, self._machines))
         self._receivers: dict[str, list[Receive]] = {}
         self._peekers: dict[str, list[Peek]] = {}
         self._on_link: dict[int, Datagram] = {}
@@ -60,8 +57,18 @@ class Router:
         ledger.join(node.id, self)
         overheard = self._overheard if getattr(machine, "overhears", True) else None
         node.link.listen(self._received, overheard)
-        for which in range(len(self._machines)):
-            self._tell(which, Started(node.now, node.random.getrandbits(63)))
+        for host in self._hosts:
+            host.tell(Started, node.random.getrandbits(63))
+
+    def _hosted(self, machine: RoutingMachine) -> Host:
+        actions: Actions = {
+            Transmit: lambda effect: self._transmit(host, effect),
+            Deliver: lambda effect: self._deliver(effect.what),
+            Relay: lambda effect: self._relay(effect.datagram),
+            Discard: lambda effect: self._ledger.end(effect.datagram, effect.why),
+        }
+        host = Host(machine, machine.initial(self.node.id), self.node, actions)
+        return host
 
     # What the layers above use.
 
@@ -79,7 +86,7 @@ class Router:
         if destination == self.node.id:
             self._deliver(datagram)
         else:
-            self._ask(datagram)
+            self._host_for(datagram).ask(datagram)
 
     @property
     def alive(self) -> bool:
@@ -89,10 +96,10 @@ class Router:
     def held(self) -> Iterable[Datagram]:
         """The datagrams that are in our hands: with the link, or with a machine."""
         yield from self._on_link.values()
-        for machine, state in zip(self._machines, self._states, strict=True):
-            yield from machine.held(state)
+        for machine, host in zip(self._machines, self._hosts, strict=True):
+            yield from machine.held(host.state)
 
-    # What the link and the clock say.
+    # What the link says.
 
     def _received(self, frame: Frame) -> None:
         if isinstance(frame.payload, Datagram):
@@ -103,48 +110,14 @@ class Router:
         self._hear(frame, False)
 
     def _hear(self, frame: Frame, ours: bool) -> None:
-        self._tell(self._which(frame.payload), Heard(self.node.now, frame.source, frame.payload, ours))
+        self._host_for(frame.payload).tell(Heard, frame.source, frame.payload, ours)
 
-    @staticmethod
-    def _which(what: Any) -> int:
-        return 1 if isinstance(what, Datagram) and what.destination == BROADCAST else 0
-
-    def _ask(self, datagram: Datagram) -> None:
-        self._tell(self._which(datagram), Asked(self.node.now, datagram))
-
-    def _fire(self, which_timer: tuple[int, str]) -> None:
-        del self._timers[which_timer]
-        which, timer = which_timer
-        self._tell(which, Fired(self.node.now, timer))
-
-    def _tell(self, which: int, given: Input) -> None:
-        self._states[which], effects = self._machines[which].handle(self._states[which], given)
-        for effect in effects:
-            self._do(which, effect)
+    def _host_for(self, what: Any) -> Host:
+        return self._hosts[isinstance(what, Datagram) and what.destination == BROADCAST]
 
     # What the machines want.
 
-    def _do(self, which: int, effect: Effect) -> None:
-        match effect:
-            case Transmit():
-                self._transmit(which, effect)
-            case SetTimer(timer, at):
-                self._stop(which, timer)
-                self._timers[which, timer] = self.node.at(at, self._fire, (which, timer))
-            case CancelTimer(timer):
-                self._stop(which, timer)
-            case Deliver(datagram):
-                self._deliver(datagram)
-            case Relay(datagram):
-                self._relay(datagram)
-            case Discard(datagram, why):
-                self._ledger.end(datagram, why)
-
-    def _stop(self, which: int, timer: str) -> None:
-        if (running := self._timers.pop((which, timer), None)) is not None:
-            self.node.cancel(running)
-
-    def _transmit(self, which: int, effect: Transmit) -> None:
+    def _transmit(self, host: Host, effect: Transmit) -> None:
         datagram = effect.what if isinstance(effect.what, Datagram) else None
         self._links += 1
         number = self._links
@@ -159,7 +132,7 @@ class Router:
                 elif outcome != ACKNOWLEDGED:
                     self._ledger.end(datagram, outcome)
             if effect.token and self.alive:
-                self._tell(which, Settled(self.node.now, effect.token, outcome))
+                host.tell(Settled, effect.token, outcome)
 
         cause = datagram.cause if datagram is not None else ROUTING
         self.node.link.send(effect.to, effect.what, effect.size, cause, done)
@@ -177,4 +150,4 @@ class Router:
                 self._ledger.end(datagram, TAKEN)
                 return
             datagram = replace(datagram, message=message)
-        self._ask(datagram)
+        self._host_for(datagram).ask(datagram)

@@ -42,7 +42,7 @@ class Static:
     def initial(self, node: NodeId) -> NodeId:
         return node
 
-    def held(self, state: NodeId) -> Iterable[Datagram]:
+    def held(self, _state: NodeId) -> Iterable[Datagram]:
         return ()
 
     def refuses(self, destination: Destination) -> str | None:

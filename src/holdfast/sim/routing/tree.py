@@ -140,7 +140,7 @@ class Tree:
                 return self._settled(state, now, token, outcome)
             case Fired(now, timer) if timer in state.again:
                 datagram, resends = state.again.pop(timer)
-                return self._onward(state, now, datagram, resends)
+                return self._onward(state, datagram, resends)
         return []
 
     # The tree.
@@ -199,7 +199,7 @@ class Tree:
         if state.parents:
             waiting, state.waiting = state.waiting, []
             for datagram in waiting:
-                effects += self._onward(state, now, datagram)
+                effects += self._onward(state, datagram)
         return effects
 
     def _found(self, state: TreeState, neighbour: NodeId, transmissions: float) -> None:
@@ -219,7 +219,7 @@ class Tree:
     def _asked(self, state: TreeState, now: Instant, datagram: Datagram) -> list[Effect]:
         """Send on; what comes from somebody who should be nearer to the sink waits for the next beacon."""
         if datagram.route is None or datagram.route > self.cost(state, _sink(datagram)):
-            return self._onward(state, now, datagram)
+            return self._onward(state, datagram)
         return [state.pace.first(self.beacons, now, state.random), *self._wait(state, datagram)]
 
     def _wait(self, state: TreeState, datagram: Datagram) -> list[Effect]:
@@ -228,7 +228,7 @@ class Tree:
         state.waiting.append(datagram)
         return []
 
-    def _onward(self, state: TreeState, now: Instant, datagram: Datagram, resends: int = 0) -> list[Effect]:
+    def _onward(self, state: TreeState, datagram: Datagram, resends: int = 0) -> list[Effect]:
         sink = _sink(datagram)
         parent = state.parents.get(sink)
         if parent is None:

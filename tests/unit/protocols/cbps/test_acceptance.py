@@ -35,7 +35,7 @@ from holdfast.protocols.cbps.message import (
     Subscription,
 )
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory import Overlay
+from holdfast.runtimes.overlay.memory.brokers import Overlay
 
 
 def box(**ranges):

@@ -14,7 +14,7 @@ from holdfast.protocols.cbps.client import (
 )
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.memory import Overlay
+from holdfast.runtimes.overlay.memory.brokers import Overlay
 
 TOPIC = Topic("Temperature", (Attribute("value", "float"),))
 DEFINITION = "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22]"

@@ -11,7 +11,7 @@ from holdfast.model.space import Circle, Rectangle, Region
 from holdfast.protocols.fsf.covering import Exact
 from holdfast.protocols.fsf.message import Accepted, Refused, Waiting
 from holdfast.protocols.fsf.policy import POLICIES
-from holdfast.runtimes.overlay.correlating import Network
+from holdfast.runtimes.overlay.memory.fsf import FsfNetwork
 
 LINE = [("n1", "n2"), ("n2", "n3")]
 A, B = Filter("a", 0, 10), Filter("b", 0, 10)
@@ -20,7 +20,7 @@ BOTH = Correlation((A, B), within=5)
 
 def line(approach="fsf-exact", sensors="ab", **options):
     """Sensors at n1, users at n3."""
-    network = Network(LINE, POLICIES[approach], **options)
+    network = FsfNetwork(LINE, POLICIES[approach], **options)
     for sensor in sensors:
         network.advertise("n1", sensor, sensor)
     return network
@@ -61,7 +61,7 @@ def test_on_request_it_waits_for_its_source(approach):
 
 def test_a_source_in_another_region_is_none():
     left = Region("left", Rectangle((0.0, 0.0), (1.0, 1.0)))
-    network = Network(LINE, POLICIES["fsf-exact"])
+    network = FsfNetwork(LINE, POLICIES["fsf-exact"])
     network.advertise("n1", "s1", "a", (0.5, 0.5))
     network.advertise("n1", "s2", "b", (5.0, 5.0))
     assert network.subscribe("n3", "q", replace(BOTH, region=left)) == Refused("q", (B,))
@@ -138,7 +138,7 @@ ALL = Region("all", Rectangle((0.0, 0.0), (2.0, 1.0)))
     ],
 )
 def test_a_region_is_an_attribute_of_every_event(filters, regions, covered):
-    network = Network(LINE, POLICIES["fsf-exact"])
+    network = FsfNetwork(LINE, POLICIES["fsf-exact"])
     for attribute in "ab":
         network.advertise("n1", f"{attribute}1", attribute, (0.5, 0.5))
         network.advertise("n1", f"{attribute}2", attribute, (1.5, 0.5))
@@ -150,7 +150,7 @@ def test_a_region_is_an_attribute_of_every_event(filters, regions, covered):
 
 def test_what_could_not_be_decided_is_forwarded_and_counted():
     hurried = replace(POLICIES["fsf-exact"], filtering=Exact(most=0))
-    network = Network(LINE, hurried)
+    network = FsfNetwork(LINE, hurried)
     network.advertise("n1", "a", "a")
     for name, low, high in (("low", 0, 6), ("high", 5, 10), ("whole", 1, 9)):
         network.subscribe("n3", name, Correlation((Filter("a", low, high),), 5))
@@ -273,6 +273,6 @@ def test_errors_name_what_is_wrong():
     with pytest.raises(UsageError, match="'n1' and 'n3' are not neighbours"):
         network.cut("n1", "n3")
     with pytest.raises(UsageError, match="closes a circle"):
-        Network([*LINE, ("n3", "n1")], POLICIES["naive"])
+        FsfNetwork([*LINE, ("n3", "n1")], POLICIES["naive"])
     with pytest.raises(UsageError, match="at least one node"):
-        Network([], POLICIES["naive"])
+        FsfNetwork([], POLICIES["naive"])

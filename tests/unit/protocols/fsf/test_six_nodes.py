@@ -19,7 +19,7 @@ import pytest
 from holdfast.model.correlation import Correlation, Filter, Simple
 from holdfast.model.instant import SECOND
 from holdfast.protocols.fsf.policy import POLICIES
-from holdfast.runtimes.overlay.correlating import Network
+from holdfast.runtimes.overlay.memory.fsf import FsfNetwork
 
 LINKS = [("n1", "n4"), ("n2", "n4"), ("n3", "n4"), ("n4", "n5"), ("n5", "n6")]
 HOMES = {"a": "n1", "b": "n2", "c": "n3"}
@@ -47,7 +47,7 @@ READINGS = [
 
 
 def example(approach, subscriptions=SUBSCRIPTIONS, links=LINKS):
-    network = Network(links, POLICIES[approach])
+    network = FsfNetwork(links, POLICIES[approach])
     for sensor, node in HOMES.items():
         network.advertise(node, sensor, sensor)
     for name, wanted in subscriptions.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Event, check, parse
+from holdfast.compilers.families import meanings
 from holdfast.errors import DefinitionError, Unsupported, UsageError
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content, to_event
@@ -31,6 +32,60 @@ def test_each_subscription_travels_with_what_it_needs_and_means_the_same():
         (alone,) = check(parse(text)).conditions
         (there,) = (c for c in check(app).conditions if c.name == name)
         assert alone == there
+
+
+WHOLE = """
+let high = 25 °C
+topic Temperature (value float °C)
+topic Humidity (value float)
+topic Door (open bool)
+region lab = rectangle (0, 0) (4, 4)
+collide max
+state Warm
+  A = avg Temperature over 1 min each location
+  enter A.value > high
+  exit  A.value < 22 °C
+state Muggy
+  W = Warm
+  H = Humidity
+  enter W.valid && W.status == ingress && H.value > 70
+  exit  W.valid && W.status == egress
+correlate Storm within 2 min, 500 m in region lab  Temperature > high  Humidity >= 70
+filter Opened on Door where open
+"""
+
+
+def test_conditions_of_every_kind_travel_with_what_they_build_on_and_mean_the_same():
+    app = parse(WHOLE)
+    texts, meant = definitions(app), meanings(check(app))
+    assert {name: set(meanings(check(parse(text)))) for name, text in texts.items()} == {
+        "Warm": {"Warm"},
+        "Muggy": {"Warm", "Muggy"},
+        "Storm": {"Storm"},
+        "Opened": {"Opened"},
+    }
+    for name, text in texts.items():
+        assert meanings(check(parse(text)))[name] == meant[name]
+        assert condition(text).name == name
+    assert "Door" not in texts["Muggy"]
+
+
+def test_what_a_condition_looks_at():
+    texts = definitions(parse(WHOLE))
+    of_topic = {
+        name: [[c.value for c in i.constraints] for i in condition(texts[name]).inputs] for name in texts
+    }
+    assert of_topic == {
+        "Warm": [["Temperature"]],
+        "Muggy": [["Temperature"], ["Humidity"]],
+        "Storm": [["Temperature"], ["Humidity"]],
+        "Opened": [["Door"]],
+    }
+    named = 'topic T (v float)\ncorrelate C within 1 s  T.v of "b" > 1  T.v of "a" > 1'
+    assert [[(c.name, c.value) for c in i.constraints] for i in condition(named).inputs] == [
+        [("topic", "T"), ("source", "a")],
+        [("topic", "T"), ("source", "b")],
+    ]
 
 
 def test_the_papers_short_form_gets_a_topic():

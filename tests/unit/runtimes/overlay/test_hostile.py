@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 from holdfast.errors import HoldfastError
 from holdfast.model.protocol import Joined, Left, Received, Started
 from holdfast.protocols.cbps.broker import Broker
+from holdfast.protocols.cbps.bundle import is_losable
 from holdfast.protocols.cbps.client import Client, Heard, advertise, publish, subscribe
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.message import KINDS, Bundle, Key, Notification, Registration
-from holdfast.runtimes.overlay.client import losable
-from holdfast.runtimes.overlay.codec import codec
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.control import Hello
-from holdfast.runtimes.overlay.frame import PREAMBLE, framed
-from holdfast.runtimes.overlay.limits import Limits
+from holdfast.runtimes.overlay.connection.limits import Limits
+from holdfast.runtimes.overlay.wire.codec import codec
+from holdfast.runtimes.overlay.wire.control import Hello
+from holdfast.runtimes.overlay.wire.frame import PREAMBLE, framed
 from support.bundles import messages
 from support.overlay_chaos import flood
 from support.relay import PATIENCE, broker, node
@@ -33,7 +33,7 @@ def run(story):
 
 
 def hub(**limits):
-    return broker(machine=Broker(condition, most=1_000), losable=losable, limits=Limits(**limits))
+    return broker(machine=Broker(condition, most=1_000), losable=is_losable, limits=Limits(**limits))
 
 
 def client(name):

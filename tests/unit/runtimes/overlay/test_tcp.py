@@ -10,12 +10,12 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.model.protocol import Fired, Joined, Left, Started, Undelivered
 from holdfast.protocols.cbps.message import Bundle, Key
-from holdfast.runtimes.overlay.address import Address
-from holdfast.runtimes.overlay.codec import LANGUAGES, codec
-from holdfast.runtimes.overlay.control import Account, Bye, Hello, Inquiry, Ping, Pong, Welcome
-from holdfast.runtimes.overlay.fault import Refused
-from holdfast.runtimes.overlay.frame import PREAMBLE, framed
-from holdfast.runtimes.overlay.limits import Limits
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.limits import Limits
+from holdfast.runtimes.overlay.wire.codec import LANGUAGES, codec
+from holdfast.runtimes.overlay.wire.control import Account, Bye, Hello, Inquiry, Ping, Pong, Welcome
+from holdfast.runtimes.overlay.wire.fault import Refused
+from holdfast.runtimes.overlay.wire.frame import PREAMBLE, framed
 from support.relay import PATIENCE, broker, bundle, eventually, node
 
 
@@ -548,7 +548,7 @@ def test_where_a_token_is_needed_a_greeting_is_too():
 def test_an_error_of_the_user_s_own_is_the_node_s_failure():
     async def story():
         async with broker() as hub, node("a") as a:
-            a._deliver = lambda what: 1 / 0
+            a.deliver = lambda what: 1 / 0
             a.call(hub.address)
             with pytest.raises(ZeroDivisionError):
                 await a.failed

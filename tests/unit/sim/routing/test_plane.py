@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.sim.routing.geographic import Course, step
+from holdfast.sim.routing.geographic import Course, View, step
 from holdfast.sim.routing.plane import gabriel
 from support.ether import distances
 from support.planes import Plane, cross, disks, is_connected, planar
@@ -29,7 +29,7 @@ def walk(plane: Plane, start: int, destination, planarise=gabriel) -> tuple[list
     while path[-1] != destination and len(path) < FAR:
         node = path[-1]
         near = {n: plane.places[n] for n in graph[node]}
-        chosen = step(node, plane.places, near, destination, course, planar=planarise)
+        chosen = step(View(node, plane.places, near, planar=planarise), destination, course)
         if chosen is None:
             return path, False
         onward, round_a_face = chosen

@@ -8,7 +8,7 @@ from holdfast.errors import UsageError
 from holdfast.model.instant import MILLISECOND, SECOND
 from holdfast.model.protocol import EVERYBODY, Asked, Deliver, Received, Send
 from holdfast.sim.frame import BROADCAST, NO_ACK, NODE_DOWN
-from holdfast.sim.host import Host
+from holdfast.sim.host import NodeHost
 from holdfast.sim.mac import Aloha, Csma, LowPowerListening, RtsCts, Tdma
 from holdfast.sim.propagation import UnitDisk
 from holdfast.sim.routing import tempo
@@ -217,7 +217,7 @@ def test_a_protocol_machine_runs_above_any_routing():
     made = line(OnDemand())
     answers = []
     hosts = [
-        Host(
+        NodeHost(
             made.network.nodes[i],
             Echo(),
             made.routers[i],

@@ -22,10 +22,7 @@ class Warm(StatefulProcessor):
         self._warm = handle.getValueState("warm", "warm boolean")
 
     def handleInputRows(  # noqa: N802
-        self,
-        key: Any,
-        rows: Iterator[pd.DataFrame],
-        timerValues: Any,  # noqa: N803
+        self, key: Any, rows: Iterator[pd.DataFrame], _: Any
     ) -> Iterator[pd.DataFrame]:
         readings = pd.concat(list(rows)).sort_values("time")
         before = self._warm.get() if self._warm.exists() else None

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.deployment import ModeName
 from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet import setups
+from holdfast.runtimes.sensornet.dds import Motes
 from holdfast.runtimes.sensornet.run import Run
 
-from ..experiment import Claim
-from . import place
-from .air import CLEAR, NOISE, radio
+from ..experiment import Judged
+from . import place, setups
 from .air import printed as printed_air
-from .measure import RESTS, Measured, Moment, Point
+from .measure import RESTS, Measured, Point, point
 from .place import BETWEEN, HASHED
 from .report import Design, Line, Panel, experiment
 from .study import Study
@@ -52,40 +50,26 @@ def points(full: bool) -> list[Point]:
 
 
 def _point(rest: str, where: str, mode: ModeName, ipi: int, more: dict[str, Any]) -> Point:
-    return Point(
-        (("rest", rest), ("rendezvous", where), ("mode", mode), ("IPI s", ipi)),
-        partial(
-            setups.lifetime,
-            mode,
-            ipi * SECOND,
-            FULL,
-            table=place.RENDEZVOUS[where],
-            rest=RESTS[rest],
-            **radio(STEP),
-            **more,
-        ),
-        (Moment(0, NOISE[CLEAR]),),
-    )
+    given = {"rendezvous": place.RENDEZVOUS[where], "rest": RESTS[rest], "step": STEP, **more}
+    return point(_at(mode, ipi, where, rest), setups.lifetime, mode, ipi * SECOND, FULL, **given)
 
 
 def end(run: Run) -> Measured:
     """Who died, and how often roles moved."""
-    hosts = run.hosts.values()
+    assert isinstance(run.family, Motes)
     return {
         "dead": [node.id for node in run.network.nodes if node.died is not None],
-        "hand-overs": run.counted["terms"] + sum(host.state.counted["terms"] for host in hosts),
-        "energy reports": run.messages["Energy"],
+        "hand-overs": run.family.counted()["terms"],
+        "energy reports": run.account.messages["Energy"],
     }
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     return [_longer(study), _longest(study), _packets(study)]
 
 
-def _mean(
-    study: Study, quantity: str, mode: str, ipi: int, where: str = HASHED, rest: str = "sleeping"
-) -> float:
-    return study.mean(quantity, **{"rest": rest, "rendezvous": where, "mode": mode, "IPI s": ipi})
+def _at(mode: str, ipi: int, where: str = HASHED, rest: str = "sleeping") -> dict[str, Any]:
+    return {"rest": rest, "rendezvous": where, "mode": mode, "IPI s": ipi}
 
 
 def _ipis(study: Study, where: str = HASHED) -> list[int]:
@@ -94,36 +78,37 @@ def _ipis(study: Study, where: str = HASHED) -> list[int]:
 
 def _lifetimes(study: Study, where: str) -> dict[str, dict[str, float]]:
     return {
-        f"{where}, IPI {ipi}, s": {mode: _mean(study, "NLT s", mode, ipi, where) for mode in MODES}
+        f"{where}, IPI {ipi}, s": {mode: study.mean("NLT s", **_at(mode, ipi, where)) for mode in MODES}
         for ipi in _ipis(study, where)
     }
 
 
-def _longer(study: Study) -> Claim:
+def _longer(study: Study) -> Judged:
     ratios = {
-        (where, ipi): _mean(study, "NLT s", "EATDDS", ipi, where)
-        / _mean(study, "NLT s", "DefTDDS", ipi, where)
+        (where, ipi): study.mean("NLT s", **_at("EATDDS", ipi, where))
+        / study.mean("NLT s", **_at("DefTDDS", ipi, where))
         for where in (HASHED, BETWEEN)
         for ipi in _ipis(study, where)
     }
-    awake = _mean(study, "NLT s", "EATDDS", 2, rest="listening")
-    moved = {ipi: _mean(study, "hand-overs", "EATDDS", ipi) for ipi in _ipis(study)}
-    return Claim(
-        "EA>Def",
-        RULES["EA>Def"],
+    awake = study.mean("NLT s", **_at("EATDDS", 2, rest="listening"))
+    moved = {ipi: study.mean("hand-overs", **_at("EATDDS", ipi)) for ipi in _ipis(study)}
+    return Judged(
         "significantly longer",
         {f"EA / Def, {where}, IPI {ipi}": ratio for (where, ipi), ratio in ratios.items()},
         all(ratio >= 1.1 for (where, _), ratio in ratios.items() if where == HASHED),
-        f"Listening at rest every node of every mode is dead after {awake:.1f} s, before the first round of "
-        "350 s: there is nothing to compare. Sleeping, roles moved "
+        f"Listening at rest EATDDS lives {awake:.1f} s, and its first round ends after 350 s: there is "
+        "nothing to compare. Sleeping, roles moved "
         + ", ".join(f"{count:.1f} times at IPI {ipi}" for ipi, count in moved.items())
-        + " before the first death. What helps is not that the role moves but where to: a node of the "
-        "cluster is nearer to publishers and subscribers than the hash. Where the RN stands well from the "
-        f"beginning (between, IPI 10) EATDDS lives {ratios[BETWEEN, 10]:.2f} times as long as DefTDDS.",
+        + " before the first death. Where the RN stands well from the beginning (between, IPI 10) EATDDS "
+        f"lives {ratios[BETWEEN, 10]:.2f} times as long as DefTDDS.",
+        {
+            True: "What helps is not that the role moves but where to: a node of the cluster is nearer to "
+            "publishers and subscribers than the hash."
+        },
     )
 
 
-def _longest(study: Study) -> Claim:
+def _longest(study: Study) -> Judged:
     def holds(where: str) -> bool:
         for found in _lifetimes(study, where).values():
             bl, hy = found["BLTDDS"], found["HyTDDS"]
@@ -131,40 +116,40 @@ def _longest(study: Study) -> Claim:
                 return False
         return True
 
-    return Claim(
-        "BL-Hy-longest",
-        RULES["BL-Hy-longest"],
+    return Judged(
         "BL ≈ Hy > EA > Def",
         _lifetimes(study, HASHED) | _lifetimes(study, BETWEEN),
         holds(HASHED),
-        "With rendezvous nodes on the way (between) it "
-        f"{'holds as well' if holds(BETWEEN) else 'does not hold'}. Nothing passes one node only, so no "
-        "node is much hotter than the others; the flood of discovery costs BLTDDS little of its life.",
+        f"With rendezvous nodes on the way (between) it {'holds' if holds(BETWEEN) else 'does not hold'}.",
+        {
+            True: "Nothing passes one node only, so no node is much hotter than the others; the flood of "
+            "discovery costs BLTDDS little of its life."
+        },
     )
 
 
-def _packets(study: Study) -> Claim:
+def _packets(study: Study) -> Judged:
     found = {
-        f"{where}, IPI {ipi}": {mode: _mean(study, "PPJ", mode, ipi, where) for mode in MODES}
+        f"{where}, IPI {ipi}": {mode: study.mean("PPJ", **_at(mode, ipi, where)) for mode in MODES}
         for where in (HASHED, BETWEEN)
         for ipi in _ipis(study, where)
     }
     light, heavy = found[f"{HASHED}, IPI 10"], found[f"{HASHED}, IPI 2"]
-    reports = _mean(study, "energy reports", "EATDDS", 10)
-    return Claim(
-        "PPJ-light-heavy",
-        RULES["PPJ-light-heavy"],
+    reports = study.mean("energy reports", **_at("EATDDS", 10))
+    return Judged(
         "EA best at light, worst at heavy load",
         found,
         max(light, key=light.__getitem__) == "EATDDS" and min(heavy, key=heavy.__getitem__) == "EATDDS",
-        "A packet costs what its hops cost, at every load. EATDDS adds reports of all nodes to all "
-        f"rendezvous nodes in every round ({reports:.0f} messages before the first death at IPI 10), which "
-        "weigh more, not less, when there are few samples. We find no load at which rotation by itself "
-        "makes packets cheaper than not passing a broker at all.",
+        f"At IPI 10 nodes report their energy in {reports:.0f} messages before the first death.",
+        {
+            False: "A packet costs what its hops cost, at every load. EATDDS adds reports of all nodes to "
+            "all rendezvous nodes in every round, which weigh more, not less, when there are few samples. We "
+            "find no load at which rotation by itself makes packets cheaper than not passing a broker at all."
+        },
     )
 
 
-def parameters(full: bool) -> dict[str, str]:
+def parameters(_: bool) -> dict[str, str]:
     return {
         **place.printed(),
         "run": "until the first node has used its 1 J; reliable (FRQoS, RTO 400 ms), clear air",
@@ -176,7 +161,7 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def panels(study: Study) -> list[Panel]:
+def panels(_: Study) -> list[Panel]:
     lines = [
         Line(f"{mode}, {where}", {"rest": "sleeping", "rendezvous": where, "mode": mode})
         for where in (HASHED, BETWEEN)
@@ -195,6 +180,7 @@ EXPERIMENT = experiment(
         "network lifetime  [Energy-aware DDS, Figures 58 to 61]",
         points,
         parameters,
+        RULES,
         claims,
         ("NLT s", "PPJ", "TEC mJ", "WE mJ", "PDR", "hand-overs", "energy reports"),
         panels,

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds.level import FULL
-from holdfast.runtimes.sensornet import setups
+from holdfast.runtimes.sensornet.report.style import new_figure
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.sim.energy import TRANSMIT
 from holdfast.sim.metrics import relative
 
-from ..experiment import Claim
-from . import place
-from .air import CLEAR, NOISE, radio
+from ..experiment import Drawing, Judged
+from . import place, setups
 from .air import printed as printed_air
-from .measure import RESTS, Measured, Moment, Point, by_node
-from .report import Design, canvas, experiment, save
+from .measure import RESTS, Measured, Point, by_node, point
+from .report import Design, experiment
 from .study import Study
 from .tinydds_modes import MODES, STEP
 
@@ -39,18 +36,15 @@ RULES = {
 
 def points(full: bool) -> list[Point]:
     return [
-        Point(
-            (("rendezvous", where), ("mode", mode)),
-            partial(
-                setups.modes,
-                mode,
-                2 * SECOND,
-                FULL,
-                table=table,
-                duration=(1000 if full else 500) * SECOND,
-                **radio(STEP),
-            ),
-            (Moment(0, NOISE[CLEAR]),),
+        point(
+            {"rendezvous": where, "mode": mode},
+            setups.modes,
+            mode,
+            2 * SECOND,
+            FULL,
+            rendezvous=table,
+            duration=(1000 if full else 500) * SECOND,
+            step=STEP,
         )
         for where, table in place.RENDEZVOUS.items()
         for mode in MODES
@@ -75,7 +69,7 @@ def _full(used: Sequence[float]) -> int:
     return sum(each < FULL_BELOW * max(used) for each in used)
 
 
-def claims(study: Study) -> Sequence[Claim]:
+def claims(study: Study) -> Sequence[Judged]:
     ours = {
         f"{where}, {rest}": {
             mode: study.mean(f"full nodes, {rest}", rendezvous=where, mode=mode) for mode in MODES
@@ -91,19 +85,20 @@ def claims(study: Study) -> Sequence[Claim]:
     }
     hottest = {where: _hottest(study, where) for where in place.RENDEZVOUS}
     return [
-        Claim(
-            "full-nodes",
-            RULES["full-nodes"],
+        Judged(
             THESIS,
             ours | sending,
             any(all(abs(found[mode] - THESIS[mode]) <= CLOSE for mode in MODES) for found in ours.values()),
-            "Listening at rest all nodes use nearly the same and none is full, so the thesis' figures "
-            "belong to nodes that sleep, unlike its quarter for the processor. Sleeping, a node pays for "
-            "what it hears as well as for what it carries, and on this grid nearly every node hears "
-            "somebody. If sending alone is counted the numbers are of the thesis' size: its model seems "
-            "not to have charged nodes for frames to others. Hottest nodes of DefTDDS: "
+            "Hottest nodes of DefTDDS: "
             + "; ".join(f"{where} {', '.join(map(str, nodes))}" for where, nodes in hottest.items())
             + ".",
+            {
+                False: "Listening at rest all nodes use nearly the same and none is full, so the thesis' "
+                "figures belong to nodes that sleep, unlike its quarter for the processor. Sleeping, a node "
+                "pays for what it hears as well as for what it carries, and on this grid nearly every node "
+                "hears somebody. If sending alone is counted the numbers are of the thesis' size: its model "
+                "seems not to have charged nodes for frames to others."
+            },
         )
     ]
 
@@ -129,9 +124,9 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def draw(study: Study, folder: Path) -> list[Path]:
+def draw(study: Study) -> Drawing:
     """Relative consumption, sleeping at rest: a row for each placement, a column for each mode."""
-    drawing = canvas(3, 2, 4.2, 4.0)
+    drawing = new_figure(12.6, 8.0)
     axes = drawing.subplots(2, 3)
     for row, (where, table) in enumerate(place.RENDEZVOUS.items()):
         for column, mode in enumerate(MODES):
@@ -140,7 +135,7 @@ def draw(study: Study, folder: Path) -> list[Path]:
             count = study.mean("full nodes, sleeping", rendezvous=where, mode=mode)
             title = f"{mode}, RN {where}: {count:.1f} full (thesis {THESIS[mode]})"
             axes[row][column].set_title(title, fontsize=9)
-    return save(drawing, folder, "energy-map")
+    return drawing
 
 
 ROLES: Mapping[str, tuple[int, ...]] = {
@@ -169,9 +164,10 @@ EXPERIMENT = experiment(
         "where energy is spent  [Energy-aware DDS, Figures 54 to 56]",
         points,
         parameters,
+        RULES,
         claims,
         (*(f"{what}, {rest}" for rest in RESTS for what in ("full nodes", "mJ")), "full nodes, sending only"),
-        lambda study: (),
+        lambda _: (),
         extra=full_nodes,
         draw=draw,
     )

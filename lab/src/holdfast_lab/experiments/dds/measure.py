@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Scenario
 from holdfast.sim.energy import ACTIVE, JOULES, REST, Draw, Rest, draw
 from holdfast.sim.network import Network
 from holdfast.sim.node import Node
 from holdfast.sim.radio import CC2420
 
-from .air import disturb
+from .air import CLEAR, NOISE, disturb, radio
+from .outcome import finish
+from .setups import SPACING, Setup
 
 Key = tuple[tuple[str, Any], ...]
 """What tells a point from the others: names and values."""
@@ -38,13 +39,21 @@ class Point:
     """A set-up with values for all it depends on but the seed."""
 
     key: Key
-    make: partial[Scenario]
+    make: partial[Setup]
     noise: tuple[Moment, ...] = ()
 
     @property
     def signature(self) -> str:
         """All of it in words, the same in every process."""
         return repr((self.key, self.make.func.__name__, self.make.args, self.make.keywords, self.noise))
+
+
+def point(
+    key: Mapping[str, Any], set_up: Callable[..., Setup], *given: Any, step: float = SPACING, **more: Any
+) -> Point:
+    """A set-up on a grid of that step, in the air that the key names; else it is clear."""
+    make = partial(set_up, *given, **radio(step) | more)
+    return Point(tuple(key.items()), make, (Moment(0, NOISE[key.get("air", CLEAR)]),))
 
 
 Extra = Callable[[Run], Measured]
@@ -58,11 +67,11 @@ def nothing(_: Run) -> Measured:
 def measure(extra: Extra, cell: tuple[Point, int]) -> Measured:
     """Run a point with a seed."""
     point, seed = cell
-    run = Run(point.make(seed=seed))
+    run = point.make(seed=seed).run()
     for moment in point.noise:
         run.network.at(round(moment.second * SECOND), partial(disturb, run.network, moment.share))
-    found = run.finish()
-    assert found.conserved, f"{point.key}, seed {seed}: deliveries without a fate"
+    found = finish(run)
+    assert not found.unexpected, f"{point.key}, seed {seed}: deliveries that nobody asked for"
     return {
         "issued": found.issued,
         "delivered": found.delivered,

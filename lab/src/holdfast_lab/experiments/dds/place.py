@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.runtimes.sensornet import setups
 from holdfast.sim.frame import NodeId
+
+from . import setups
 
 BETWEEN, HASHED = "between", "hashed"
 RENDEZVOUS: Mapping[str, tuple[NodeId, ...]] = {BETWEEN: setups.RENDEZVOUS, HASHED: (0, 2, 1)}

@@ -9,14 +9,36 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UsageError
+from holdfast.runtimes.sensornet.report.style import new_figure
 
-from ..experiment import Claim, Experiment, Progress, Result, Row, Table
-from .measure import Extra, Point, nothing
-from .study import Spread, Study, conduct, spread
+from ..experiment import Claim, Drawing, Experiment, Judged, Progress, Result, Row, Table, judged
+from ..journal import place
+from ..study import Kept, Spread, conduct, on_spark
+from .measure import Extra, Point, measure, nothing
+from .study import Study, spread
 
-SEEDS = 10
-"""Runs per point.  [D66]"""
+CODE = (
+    "holdfast/compilers",
+    "holdfast_lab/experiments/dds",
+    "holdfast/lang",
+    "holdfast/machines",
+    "holdfast/model",
+    "holdfast/protocols/dds",
+    "holdfast/runtimes/sensornet",
+    "holdfast/sim",
+)
+"""The sources on which a run depends."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How often each point is run, and how.  [D66]"""
+
+    seeds: int = 10
+    spread: Spread = on_spark
+
+
+EFFORT = Effort()
 
 
 @dataclass(frozen=True)
@@ -52,16 +74,21 @@ class Design:
     points: Callable[[bool], Sequence[Point]]
     """Which, in the default and in the full run."""
     parameters: Callable[[bool], Mapping[str, Any]]
-    claims: Callable[[Study], Sequence[Claim]]
+    rules: Mapping[str, str]
+    """What is claimed, and how it is judged, by the claim's name."""
+    verdicts: Callable[[Study], Sequence[Judged]]
     quantities: Sequence[str]
     """What the rows hold."""
     panels: Callable[[Study], Sequence[Panel]]
     shown: Sequence[str] | None = None
     """The columns of the table; none: all quantities."""
     extra: Extra = nothing
-    more_tables: Callable[[Study], Sequence[Table]] = field(default=lambda study: ())
-    draw: Callable[[Study, Path], list[Path]] | None = None
+    more_tables: Callable[[Study], Sequence[Table]] = field(default=lambda _: ())
+    draw: Callable[[Study], Drawing] | None = None
     """A figure of its own, in place of the panels."""
+
+    def claims(self, study: Study) -> tuple[Claim, ...]:
+        return judged(self.rules, self.verdicts(study))
 
 
 def experiment(design: Design) -> Experiment:
@@ -75,16 +102,9 @@ def experiment(design: Design) -> Experiment:
     )
 
 
-def run(
-    design: Design,
-    data: Path | None,
-    full: bool,
-    progress: Progress,
-    seeds: int = SEEDS,
-    apply: Spread | None = None,
-) -> Result:
+def run(design: Design, _: Path | None, full: bool, progress: Progress, effort: Effort = EFFORT) -> Result:
     """All points with all seeds; with ``full`` at the thesis' size."""
-    study = conduct(design.name, design.points(full), seeds, design.extra, full, progress, apply)
+    study, seeds = studied(design, full, progress, effort), effort.seeds
     return Result(
         design.name,
         {
@@ -92,9 +112,27 @@ def run(
             "runs for each point": f"{seeds}, seeds 1 to {seeds}; ± is the standard deviation",
         },
         [_row(design, study, dict(key)) for key in study.runs],
-        tuple(design.claims(study)),
+        design.claims(study),
         study,
     )
+
+
+def studied(design: Design, full: bool, progress: Progress, effort: Effort) -> Study:
+    """All points with all seeds; with ``full`` runs are kept and not made again."""
+    points, seeds = design.points(full), range(1, effort.seeds + 1)
+    found = conduct(
+        partial(measure, design.extra),
+        {
+            f"seed {seed} of {effort.seeds}, {len(points)} points": {
+                (point.signature, seed): (point, seed) for point in points
+            }
+            for seed in seeds
+        },
+        progress,
+        Kept(place(design.name, None, CODE), dict) if full else None,
+        effort.spread,
+    )
+    return Study({point.key: [found[point.signature, seed] for seed in seeds] for point in points})
 
 
 def _row(design: Design, study: Study, key: Mapping[str, Any]) -> Row:
@@ -128,33 +166,17 @@ def plus_minus(row: Row, quantity: str) -> str:
     return f"{row[quantity]:.4g} ± {row[f'{quantity}, sd']:.2g}"
 
 
-def canvas(columns: int, rows: int, width: float = 4.6, height: float = 3.6) -> Any:
-    """An empty drawing."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
-    return Figure(figsize=(width * columns, height * rows), layout="constrained")
-
-
-def save(drawing: Any, folder: Path, name: str) -> list[Path]:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.png"
-    drawing.savefig(path, dpi=100, metadata={"Software": None})
-    return [path]
-
-
-def _figure(design: Design, result: Result, folder: Path) -> list[Path]:
+def _figure(design: Design, result: Result) -> Drawing:
     study: Study = result.exhibit
     if design.draw is not None:
-        return design.draw(study, folder)
+        return design.draw(study)
     panels = design.panels(study)
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
     rows = ceil(len(panels) / columns)
-    drawing = canvas(columns, rows)
+    drawing = new_figure(4.6 * columns, 3.6 * rows)
     for axes, panel in zip(drawing.subplots(rows, columns, squeeze=False).flat, panels, strict=False):
         _draw(axes, study, panel)
-    return save(drawing, folder, design.name)
+    return drawing
 
 
 MARKS = "osD^vx*P"

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 from holdfast.model.instant import MINUTE, SECOND, Instant
+from holdfast.runtimes.sensornet.readings import Sense
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.sim.energy import LISTEN, REST, draw
 from holdfast.sim.frame import NodeId
@@ -24,10 +25,7 @@ BEGIN, HOURS = "2013-08-29T16:00", 8
 ROOMS = 12
 ENTER, LEAVE = 600.0, 500.0
 TOPIC, CONDITION = "CO2", "Stuffy"
-DEFINITION = (
-    f"topic {TOPIC} (value float)\nstate {CONDITION} on {TOPIC} [value > {ENTER:g}; value < {LEAVE:g}] per "
-    "source"
-)
+DEFINITION = f"state {CONDITION} on {TOPIC} [value > {ENTER:g}; value < {LEAVE:g}] per source"
 STATION, BROKER = 27, 24
 NODES = (0, 3, 6, 15, 17, 19, 21, 29, 31, 33, 42, 45, 48, 8, 10, 12, 2, 4, 14, 20, 28, 34, 43, 47)
 """Where the rooms' motes stand, spread over the 7 × 7 grid; the first for the first room."""
@@ -43,11 +41,11 @@ class Trace:
     readings: Mapping[NodeId, tuple[float, ...]]
     start: Instant
 
-    def at(self, node: NodeId, now: Instant) -> float:
+    def value(self, node: NodeId, now: Instant) -> float:
         return self.readings[node][(now - self.start) // MINUTE]
 
-    def __call__(self, node: NodeId, now: Instant, chance: Random) -> dict[str, float]:
-        return {"value": self.at(node, now)}
+    def sense(self, node: NodeId, _: Random) -> Sense:
+        return lambda now: self.value(node, now)
 
     def __repr__(self) -> str:
         text = repr(sorted(self.readings.items()))
@@ -98,16 +96,16 @@ def _at(course: Course, time: Instant) -> bool:
 
 def believed(run: Run) -> Measured:
     """What the base station knew of the rooms, beside what the motes measured."""
-    trace = run.scenario.readings
-    assert isinstance(trace, Trace)
-    states = any(each.interest.condition for each in run.scenario.subscriptions)
-    phases: dict[NodeId, Instant] = dict.fromkeys(trace.readings, 0)
+    publisher = run.case.scenario.publishers[0]
+    trace, end = publisher.readings["value"], publisher.stop
+    assert isinstance(trace, Trace) and end is not None
+    ((wish, expected),) = run.account.expected.items()
+    states = not wish.plain
+    phases = {int(event.source): (event.time - trace.start) % MINUTE for event in run.account.published}
     came: dict[NodeId, list[tuple[Instant, Instant]]] = {node: [] for node in trace.readings}
-    for name, sample in run.account.samples.items():
-        phases[int(name.origin)] = (sample.time - trace.start) % MINUTE
-        if STATION in sample.came:
-            came[int(name.origin)].append((sample.came[STATION], sample.time))
-    end = run.scenario.start + run.scenario.duration
+    for each in expected.deliveries.values():
+        if each.came is not None:
+            came[int(each.event.source)].append((each.came, each.event.time))
     same, error, transitions = True, 0, 0
     for node, arrivals in came.items():
         began = trace.start + phases[node]
@@ -118,19 +116,19 @@ def believed(run: Run) -> Measured:
             belief = [(at, _at(truth, time)) for at, time in arrivals]
             same = same and [time for _, time in arrivals] == [time for time, _ in truth]
         else:
-            belief = turns([(at, trace.at(node, time)) for at, time in arrivals])
+            belief = turns([(at, trace.value(node, time)) for at, time in arrivals])
         error += wrong(truth, belief, end)
-    hours = len(came) * run.scenario.duration / (60 * MINUTE)
+    hours = len(came) * (end - publisher.start) / (60 * MINUTE)
     return {
         "transitions": transitions,
         "same": float(same) if states else None,
         "wrong s/h": error / SECOND / hours,
-        "messages": run.messages["Data"] + run.messages["Ack"],
+        "messages": run.account.messages["Data"] + run.account.messages["Ack"],
         "resting mJ": _resting(run),
     }
 
 
 def _resting(run: Run) -> float:
     """What all nodes would use if they slept all the time."""
-    drawn = draw(run.scenario.platform, RESTS["sleeping"], CC2420.power_dbm)
+    drawn = draw(run.case.platform, RESTS["sleeping"], CC2420.power_dbm)
     return len(run.network.nodes) * (drawn.radio[LISTEN] + drawn.mcu[REST]) * run.network.now / SECOND

@@ -1,36 +1,13 @@
-"""Points, each with several seeds: run as Spark tasks, kept in a file, and read as means and deviations."""
+"""Points, each run with several seeds, read as means and deviations."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import fmean, stdev
 from typing import Any
 
-from .. import journal
-from ..experiment import Progress
-from .measure import Extra, Key, Measured, Point, measure
-
-Cell = tuple[Point, int]
-Spread = Callable[[Callable[[Cell], Measured], Sequence[Cell]], list[Measured]]
-"""Applies a function to many cells."""
-
-CODE = (
-    "holdfast/compilers",
-    "holdfast_lab/experiments/dds",
-    "holdfast/lang",
-    "holdfast/machines",
-    "holdfast/model",
-    "holdfast/protocols/dds",
-    "holdfast/runtimes/sensornet",
-    "holdfast/sim",
-)
-"""The sources on which a run depends."""
-
-
-def one_after_the_other(function: Callable[[Cell], Measured], cells: Sequence[Cell]) -> list[Measured]:
-    return [function(cell) for cell in cells]
+from .measure import Key, Measured
 
 
 @dataclass(frozen=True)
@@ -70,36 +47,3 @@ class Study:
 
 def spread(values: Sequence[float]) -> float:
     return stdev(values) if len(values) > 1 else 0.0
-
-
-def conduct(
-    name: str,
-    points: Sequence[Point],
-    seeds: int,
-    extra: Extra,
-    full: bool,
-    progress: Progress,
-    apply: Spread | None = None,
-) -> Study:
-    """Run all points with all seeds; with ``full`` runs are kept in a file and not made again."""
-    if apply is None:
-        from holdfast.runtimes.spark.sweep import sweep
-
-        apply = sweep
-    kept = journal.place(name, None, CODE) if full else None
-    done: dict[str, Measured] = journal.done(kept, dict) if kept else {}
-    for seed in range(1, seeds + 1):
-        progress(f"seed {seed} of {seeds}, {len(points)} points")
-        missing = [(point, seed) for point in points if _label((point, seed)) not in done]
-        if missing:
-            found = apply(partial(measure, extra), missing)
-            done |= zip(map(_label, missing), found, strict=True)
-            if kept:
-                journal.keep(kept, done)
-    return Study(
-        {point.key: [done[_label((point, seed))] for seed in range(1, seeds + 1)] for point in points}
-    )
-
-
-def _label(cell: Cell) -> str:
-    return f"{cell[0].signature} seed {cell[1]}"

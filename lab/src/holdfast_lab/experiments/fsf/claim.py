@@ -6,21 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
-from typing import Any, NamedTuple
 
-from ..experiment import Claim
+from ..experiment import Claim, Judged
 from .grid import Exhibit, Grid, Quantity, cost, publication_load, recall, subscription_load
-from .note import NOTES
+from .note import MEASURED, WHY
 from .setting import CENTRALIZED, EXACT, FSF, MULTI_JOIN, NAIVE, PLACEMENT
-
-
-class Verdict(NamedTuple):
-    """What the document has, what we have, and whether the rule is kept."""
-
-    paper: Any
-    ours: Any
-    holds: bool
-
 
 Range = tuple[float, float]
 ByCount = Mapping[int, float]
@@ -78,7 +68,7 @@ RULES: Mapping[str, str] = {
 def claims(name: str, exhibit: Exhibit) -> Iterator[Claim]:
     """The claims of one experiment, judged."""
     printed, grid = PRINTED[name], exhibit.grid
-    judged: list[tuple[str, Verdict]] = [
+    judged: list[tuple[str, Judged]] = [
         ("subscription-load", _subscription_load(printed, grid)),
         ("publication-load", _publication_load(printed, grid)),
         ("ranking", _ranking(grid)),
@@ -90,7 +80,8 @@ def claims(name: str, exhibit: Exhibit) -> Iterator[Claim]:
     if CENTRALIZED in grid.approaches:
         judged.insert(3, ("centralized", _centralized(grid)))
     for claim, verdict in judged:
-        yield Claim(claim, RULES[claim], *verdict, NOTES[claim](exhibit) if claim in NOTES else "")
+        said = MEASURED[claim](exhibit) if claim in MEASURED else ""
+        yield Claim(claim, RULES[claim], *verdict._replace(measured=said, why=WHY.get(claim, {})))
 
 
 def savings(grid: Grid, quantity: Quantity, others: Iterable[str]) -> dict[int, float]:
@@ -101,31 +92,31 @@ def savings(grid: Grid, quantity: Quantity, others: Iterable[str]) -> dict[int, 
     }
 
 
-def _subscription_load(printed: Printed, grid: Grid) -> Verdict:
+def _subscription_load(printed: Printed, grid: Grid) -> Judged:
     found = savings(grid, subscription_load, OTHERS)
     average = fmean(found.values())
     ours = {**_percent(found), "average": f"{average:.1%}"}
     match printed.subscription:
         case None:
-            return Verdict("below the next", ours, min(found.values()) > 0)
+            return Judged("below the next", ours, min(found.values()) > 0)
         case float(expected):
-            return Verdict(f"{expected:.0%} on average", ours, abs(average - expected) <= 0.05)
+            return Judged(f"{expected:.0%} on average", ours, abs(average - expected) <= 0.05)
         case expected:
-            return Verdict(_between(expected), ours, _inside(found, expected, 0.0))
+            return Judged(_between(expected), ours, _inside(found, expected, 0.0))
 
 
-def _publication_load(printed: Printed, grid: Grid) -> Verdict:
+def _publication_load(printed: Printed, grid: Grid) -> Judged:
     found = savings(grid, publication_load, (MULTI_JOIN,))
-    return Verdict(_between(printed.publication), _percent(found), _inside(found, printed.publication, 0.1))
+    return Judged(_between(printed.publication), _percent(found), _inside(found, printed.publication, 0.1))
 
 
-def _ranking(grid: Grid) -> Verdict:
+def _ranking(grid: Grid) -> Judged:
     events = (NAIVE, PLACEMENT, MULTI_JOIN, FSF)
     operators = ((NAIVE, PLACEMENT, FSF), (NAIVE, MULTI_JOIN, FSF))
     holds = all(_falling(grid, publication_load, events, n) for n in grid.counts) and all(
         _falling(grid, subscription_load, chain, n) for chain in operators for n in grid.counts
     )
-    return Verdict(
+    return Judged(
         "operators: naive > operator-placement ≈ multi-join > fsf; "
         "events: naive > operator-placement > multi-join > fsf",
         _orders(grid, events),
@@ -133,7 +124,7 @@ def _ranking(grid: Grid) -> Verdict:
     )
 
 
-def _centralized(grid: Grid) -> Verdict:
+def _centralized(grid: Grid) -> Judged:
     holds = all(
         grid.mean(subscription_load, CENTRALIZED, n) < grid.mean(subscription_load, other, n)
         and grid.mean(publication_load, CENTRALIZED, n) > grid.mean(publication_load, other, n)
@@ -141,10 +132,10 @@ def _centralized(grid: Grid) -> Verdict:
         if other != CENTRALIZED
         for n in grid.counts
     )
-    return Verdict("least operators, most events", _orders(grid, grid.approaches), holds)
+    return Judged("least operators, most events", _orders(grid, grid.approaches), holds)
 
 
-def _recall(printed: Printed, grid: Grid) -> Verdict:
+def _recall(printed: Printed, grid: Grid) -> Judged:
     found = {n: grid.mean(recall, FSF, n) for n in grid.counts}
     enough = all(
         part >= (printed.recall_of_few if n <= FEW else printed.recall) - 0.03 for n, part in found.items()
@@ -154,27 +145,27 @@ def _recall(printed: Printed, grid: Grid) -> Verdict:
     paper = f"about {printed.recall:.0%}"
     if printed.recall_of_few < printed.recall:
         paper += f", {printed.recall_of_few:.0%} with few subscriptions"
-    return Verdict(paper, {**_percent(found, 2), "lost by the others": lost}, enough and not lost)
+    return Judged(paper, {**_percent(found, 2), "lost by the others": lost}, enough and not lost)
 
 
-def _exact_recall(grid: Grid) -> Verdict:
+def _exact_recall(grid: Grid) -> Judged:
     runs = [run for n in grid.counts for run in grid.of(EXACT, n)]
     lost = sum(run.owed - run.delivered for run in runs)
-    return Verdict(None, f"{lost} of {sum(run.owed for run in runs):,} deliveries lost", lost == 0)
+    return Judged(None, f"{lost} of {sum(run.owed for run in runs):,} deliveries lost", lost == 0)
 
 
-def _exact_cost(grid: Grid) -> Verdict:
+def _exact_cost(grid: Grid) -> Judged:
     above = {n: grid.mean(cost, EXACT, n) / grid.mean(cost, FSF, n) - 1 for n in grid.counts}
-    return Verdict(None, {n: f"{part:+.2%}" for n, part in above.items()}, max(above.values()) <= 0.05)
+    return Judged(None, {n: f"{part:+.2%}" for n, part in above.items()}, max(above.values()) <= 0.05)
 
 
-def _undecided(grid: Grid) -> Verdict:
+def _undecided(grid: Grid) -> Judged:
     runs = {n: grid.of(EXACT, n) for n in grid.counts}
     parts = {
         n: _share(sum(r.undecided for r in some), sum(r.asked for r in some)) for n, some in runs.items()
     }
     asked = sum(run.asked for some in runs.values() for run in some)
-    return Verdict(None, {**_percent(parts, 2), "questions": asked}, max(parts.values()) <= 0.05)
+    return Judged(None, {**_percent(parts, 2), "questions": asked}, max(parts.values()) <= 0.05)
 
 
 def _falling(grid: Grid, quantity: Quantity, approaches: Iterable[str], count: int) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UsageError
+from holdfast.runtimes.sensornet.report.style import new_figure
 
-from ..experiment import Result
+from ..experiment import Drawing, Result
 from .grid import Exhibit, Grid, Quantity, publication_load, recall, subscription_load
 from .setting import CENTRALIZED, EXACT, FSF, MULTI_JOIN, NAIVE, PLACEMENT
 
@@ -30,15 +29,11 @@ LEAST = 0.9
 """Where the axis of recall begins, unless something lies below."""
 
 
-def figure(result: Result, folder: Path) -> list[Path]:
+def figure(result: Result) -> Drawing:
     """Subscription load, event load and recall; bars are the standard deviation over seeds."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
     exhibit: Exhibit = result.exhibit
     grid = exhibit.grid
-    drawing = Figure(figsize=(14, 4.2), layout="constrained")
+    drawing = new_figure(14, 4.2)
     operators, events, recalls = drawing.subplots(1, 3)
     first, second = FIGURES[result.experiment]
     _lines(operators, grid, subscription_load, grid.approaches)
@@ -52,10 +47,7 @@ def figure(result: Result, folder: Path) -> list[Path]:
     for panel in (operators, events):
         panel.set_ylim(bottom=0)
         panel.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{result.experiment}.png"
-    drawing.savefig(path, dpi=90, metadata={"Software": None})
-    return [path]
+    return drawing
 
 
 def _lines(panel: Any, grid: Grid, quantity: Quantity, approaches: list[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean, stdev
 from typing import NamedTuple
 
@@ -85,20 +86,15 @@ class Grid:
         return 1 - self.mean(quantity, approach, count) / self.mean(quantity, than, count)
 
 
-def subscription_load(run: Measured) -> float:
-    return run.subscription_load
+subscription_load: Quantity = attrgetter("subscription_load")
+publication_load: Quantity = attrgetter("publication_load")
+between_routers: Quantity = attrgetter("between_routers")
+recall: Quantity = attrgetter("recall")
+cost: Quantity = attrgetter("cost")
 
 
-def publication_load(run: Measured) -> float:
-    return run.publication_load
-
-
-def recall(run: Measured) -> float:
-    return run.recall
-
-
-def cost(run: Measured) -> float:
-    return run.cost
+def in_stations(run: Measured) -> float:
+    return run.subscription_load - run.between_routers
 
 
 def covered(run: Measured) -> float:

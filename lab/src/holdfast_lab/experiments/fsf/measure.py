@@ -10,7 +10,7 @@ import numpy as np
 from holdfast.model.correlation import Simple
 from holdfast.protocols.fsf.covering import Probabilistic
 from holdfast.protocols.fsf.policy import POLICIES, Policy
-from holdfast.runtimes.overlay.correlating import Network
+from holdfast.runtimes.overlay.memory.fsf import FsfNetwork
 
 from .grid import Cell, Measured
 from .network import Layout, layout
@@ -38,7 +38,7 @@ def draw(setting: Setting, stretch: Stretch, seed: int, count: int) -> Draw:
 def measure(setting: Setting, stretch: Stretch, cell: Cell) -> Measured:
     """What a network with so many subscriptions costs and brings."""
     drawn = draw(setting, stretch, cell.seed, cell.subscriptions)
-    network = Network(drawn.layout.links, policy(setting, cell.approach), cell.seed)
+    network = FsfNetwork(drawn.layout.links, policy(setting, cell.approach), cell.seed)
     for name, attribute in stretch.sensors:
         network.advertise(drawn.layout.sensors[name], name, attribute)
     for subscription in drawn.subscriptions:

@@ -1,11 +1,20 @@
-"""Why claims turn out as they do: said in what was measured."""
+"""What is said beside a claim: more that was measured, and the reasons of verdicts that we have seen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from statistics import fmean
 
-from .grid import Exhibit, Grid, Measured, covered, publication_load, recall, subscription_load
+from .grid import (
+    Exhibit,
+    Grid,
+    between_routers,
+    covered,
+    in_stations,
+    publication_load,
+    recall,
+    subscription_load,
+)
 from .setting import CENTRALIZED, FSF, MULTI_JOIN, NAIVE, PLACEMENT
 
 
@@ -17,10 +26,8 @@ def _subscription_load(exhibit: Exhibit) -> str:
     outside = grid.saving(between_routers, next_best, FSF, most)
     inside = grid.saving(in_stations, next_best, FSF, most)
     return (
-        f"With {most} subscriptions {share:.0%} of its operators cross links between routers, where they are "
-        "whole, and a box of so many ranges seldom lies within others, be they several: it saves "
-        f"{outside:.1%} there, and {inside:.1%} in the stations, where operators are split."
-        + _varied(exhibit, "points", _both)
+        f"With {most} subscriptions {share:.0%} of its operators cross links between routers; it saves "
+        f"{outside:.1%} there, and {inside:.1%} in the stations." + _varied(exhibit, "points", _both)
     )
 
 
@@ -29,9 +36,8 @@ def _publication_load(exhibit: Exhibit) -> str:
     most = grid.counts[-1]
     more = fmean(run.surplus / run.delivered for run in grid.of(MULTI_JOIN, most))
     return (
-        f"With {most} subscriptions multi-join brings users {more:.0%} more events than are due. What that "
-        "costs depends on how selective subscriptions are: where most readings are due to somebody, "
-        "most cross a link anyway." + _varied(exhibit, "ranges", _events)
+        f"With {most} subscriptions multi-join brings users {more:.0%} more events than are due."
+        + _varied(exhibit, "ranges", _events)
     )
 
 
@@ -42,9 +48,9 @@ def _ranking(exhibit: Exhibit) -> str:
     naive, single = (grid.mean(subscription_load, a, few) for a in (NAIVE, MULTI_JOIN))
     often, seldom = (grid.mean(covered, MULTI_JOIN, n) for n in (most, few))
     return (
-        f"Operator placement and multi-join differ by at most {apart:.1%} in operators. Filters that go one "
-        f"by one are more: with {few} subscriptions, when others cover {seldom:.0%} of them, multi-join "
-        f"sends {single:,.0f} where the naive way sends {naive:,.0f}; with {most} others cover {often:.0%}."
+        f"Operator placement and multi-join differ by at most {apart:.1%} in operators. With {few} "
+        f"subscriptions others cover {seldom:.0%} of multi-join's filters, and it sends {single:,.0f} where "
+        f"the naive way sends {naive:,.0f}; with {most} others cover {often:.0%}."
     )
 
 
@@ -54,9 +60,7 @@ def _centralized(exhibit: Exhibit) -> str:
     centre, station = (grid.mean(subscription_load, a, most) / most for a in (CENTRALIZED, NAIVE))
     return (
         f"A subscription, and so each event of its result set, crosses {centre:.1f} links between user and "
-        f"centre; in the naive way it spans {station:.1f} links up to the sensors. All events must reach the "
-        "centre, but each only once; the naive way sends one for every subscription that wants it from the "
-        "first link on."
+        f"centre; in the naive way it spans {station:.1f} links up to the sensors."
     )
 
 
@@ -67,21 +71,28 @@ def _recall(exhibit: Exhibit) -> str:
     )
 
 
-NOTES: Mapping[str, Callable[[Exhibit], str]] = {
+MEASURED: Mapping[str, Callable[[Exhibit], str]] = {
     "subscription-load": _subscription_load,
     "publication-load": _publication_load,
     "ranking": _ranking,
     "centralized": _centralized,
     "recall": _recall,
 }
-
-
-def between_routers(run: Measured) -> float:
-    return run.between_routers
-
-
-def in_stations(run: Measured) -> float:
-    return run.subscription_load - run.between_routers
+WHY: Mapping[str, Mapping[bool | None, str]] = {
+    "subscription-load": {
+        False: "Between routers operators are whole, and a box of so many ranges seldom lies within others, "
+        "be they several; in the stations they are split."
+    },
+    "publication-load": {
+        False: "What that costs depends on how selective subscriptions are: where most readings are due to "
+        "somebody, most cross a link anyway."
+    },
+    "ranking": {False: "Filters that go one by one are more, and with few subscriptions few are covered."},
+    "centralized": {
+        False: "All events must reach the centre, but each only once; the naive way sends one for every "
+        "subscription that wants it from the first link on."
+    },
+}
 
 
 def _varied(exhibit: Exhibit, about: str, said: Callable[[Grid], str]) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..data import locate
 from ..experiment import Experiment, Progress, Result
-from ..journal import done, keep, place
+from ..journal import place
 from ..stbernard import FILE
+from ..study import Kept, Spread, conduct, on_spark
 from .claim import claims
 from .figure import figure
 from .grid import Cell, Exhibit, Grid, Measured
@@ -26,12 +26,9 @@ CODE = (
     "holdfast/kernels/member.py",
     "holdfast/model/correlation.py",
     "holdfast/protocols/fsf",
-    "holdfast/runtimes/overlay/correlating.py",
+    "holdfast/runtimes/overlay/memory",
 )
 """The sources on which a run depends."""
-
-Spread = Callable[[Callable[[Cell], Measured], list[Cell]], list[Measured]]
-"""A way to make many runs."""
 
 
 def experiment(title: str, setting: Setting, few: Sequence[int], varied: int | None = None) -> Experiment:
@@ -50,14 +47,12 @@ def run(
     setting: Setting, others: Sequence[Setting], data: Path | None, resume: bool, progress: Progress
 ) -> Result:
     """All approaches with all seeds, as Spark tasks."""
-    from holdfast.runtimes.spark.sweep import sweep
-
     progress("reading")
     stretch = first(read(locate(FILE, data), HOURS, STATIONS), setting.groups)
 
     def grid(one: Setting) -> Grid:
-        kept = place(setting.name, (one, stretch), CODE) if resume else None
-        return Grid(measured(one, stretch, kept, sweep, lambda what: progress(f"{one.name}, {what}")))
+        path = place(setting.name, (one, stretch), CODE) if resume else None
+        return Grid(measured(one, stretch, path, lambda what: progress(f"{one.name}, {what}")))
 
     exhibit = Exhibit(grid(setting), {one.name: grid(one) for one in others})
     draws = {
@@ -74,23 +69,14 @@ def run(
 
 
 def measured(
-    setting: Setting, stretch: Stretch, kept: Path | None, spread: Spread, progress: Progress
+    setting: Setting, stretch: Stretch, path: Path | None, progress: Progress, spread: Spread = on_spark
 ) -> dict[Cell, Measured]:
     """Every run, seed by seed; where a file is given they are kept there, and not made again."""
-    runs = done(kept, _runs) if kept else {}
-    cells = {seed: _cells(setting, seed) for seed in range(SEEDS)}
-    for seed, wanted in cells.items():
-        missing = [cell for cell in wanted if cell not in runs]
-        if missing:
-            progress(f"seed {seed + 1} of {SEEDS}")
-            runs |= zip(missing, spread(partial(measure, setting, stretch), missing), strict=True)
-            if kept:
-                keep(kept, list(runs.items()))
-    return {cell: runs[cell] for wanted in cells.values() for cell in wanted}
-
-
-def _runs(kept: Any) -> dict[Cell, Measured]:
-    return {Cell(*cell): Measured(*run) for cell, run in kept}
+    rounds = {
+        f"seed {seed + 1} of {SEEDS}": {cell: cell for cell in _cells(setting, seed)} for seed in range(SEEDS)
+    }
+    kept = Kept(path, Measured._make) if path else None
+    return conduct(partial(measure, setting, stretch), rounds, progress, kept, spread)
 
 
 def _cells(setting: Setting, seed: int) -> list[Cell]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InputError
 
-from ..stbernard import FAULT_CODE, MINUTE, Series
+from ..stbernard import FAULT_CODE, MINUTE, Reports, Series, reports
 
 HOUR = 60 * MINUTE
 EVERY = 2 * MINUTE
@@ -23,17 +23,6 @@ EVERY = 2 * MINUTE
 
 ATTRIBUTES = ("ambient_temp", "surface_temp", "humidity", "wind_speed", "wind_dir")
 TEMPERATURES = ("ambient_temp", "surface_temp")
-
-Reports = NDArray[np.float64]
-"""``[report, attribute]``; NaN is missing."""
-
-
-class Table(NamedTuple):
-    """The reports of all stations, in order of time."""
-
-    times: NDArray[np.int64]
-    stations: NDArray[np.int64]
-    reports: Reports
 
 
 class Quartiles(NamedTuple):
@@ -99,11 +88,11 @@ def read(path: Path, hours: int, stations: int) -> Stretch:
     return best
 
 
-def _stretch(table: Table, start: int, hours: int, stations: int) -> Stretch | None:
+def _stretch(table: Reports, start: int, hours: int, stations: int) -> Stretch | None:
     """The most complete stations from ``start`` on, if there are enough whose streams vary."""
     since, until = np.searchsorted(table.times, (start, start + hours * HOUR))
-    times, names, reports = (column[since:until] for column in table)
-    found = [(int(s), *_station(times[names == s], reports[names == s])) for s in np.unique(names)]
+    times, names, readings = (column[since:until] for column in table)
+    found = [(int(s), *_station(times[names == s], readings[names == s])) for s in np.unique(names)]
     varying = [one for one in found if all(map(_varies, one[2]))]
     if len(varying) < stations:
         return None
@@ -146,41 +135,30 @@ def _varies(series: Series) -> bool:
     return found.below > 0 and found.above > 0
 
 
-def _table(path: Path) -> Table:
-    """What the file holds; a fault code is a missing reading."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    wanted = ["time", "station", *ATTRIBUTES]
-    try:
-        table = pq.read_table(path, columns=wanted)
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise InputError(f"{path} is not the St. Bernard data set: {error}") from error
-    if set(table.column_names) != set(wanted):
-        raise InputError(f"{path} is not the St. Bernard data set: it needs the columns {', '.join(wanted)}")
-    times = table["time"].cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_numpy()
-    reports = np.column_stack([table[attribute].to_numpy() for attribute in ATTRIBUTES]).astype(np.float64)
+def _table(path: Path) -> Reports:
+    """What the file holds, in order of time; a fault code is a missing reading."""
+    times, stations, readings = reports(path, ATTRIBUTES)
     for attribute in TEMPERATURES:
-        readings = reports[:, ATTRIBUTES.index(attribute)]
-        readings[readings == FAULT_CODE] = np.nan
+        column = readings[:, ATTRIBUTES.index(attribute)]
+        column[column == FAULT_CODE] = np.nan
     order = np.argsort(times, kind="stable")
-    return Table(times[order], table["station"].to_numpy()[order], reports[order])
+    return Reports(times[order], stations[order], readings[order])
 
 
-def _hourly(table: Table) -> tuple[int, NDArray[np.int64]]:
+def _hourly(table: Reports) -> tuple[int, NDArray[np.int64]]:
     """When the first hour begins, and ``[hour, station]``: how many reports are complete."""
-    times, names, reports = table
+    times, names, readings = table
     begun = int(times[0]) // HOUR * HOUR
     hour = (times - begun) // HOUR
     station = np.searchsorted(np.unique(names), names)
     counts = np.zeros((hour[-1] + 1, station.max() + 1), np.int64)
-    full = ~np.isnan(reports).any(axis=1)
+    full = ~np.isnan(readings).any(axis=1)
     np.add.at(counts, (hour[full], station[full]), 1)
     return begun, counts
 
 
-def _station(times: NDArray[np.int64], reports: Reports) -> tuple[int, list[Series]]:
+def _station(times: NDArray[np.int64], readings: NDArray[np.float64]) -> tuple[int, list[Series]]:
     """How many reports of a station are complete, and its streams without what is missing."""
-    there = ~np.isnan(reports)
-    streams = [Series(times[has], values[has]) for has, values in zip(there.T, reports.T, strict=True)]
+    there = ~np.isnan(readings)
+    streams = [Series(times[has], values[has]) for has, values in zip(there.T, readings.T, strict=True)]
     return int(there.all(axis=1).sum()), streams

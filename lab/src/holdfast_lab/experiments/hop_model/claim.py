@@ -1,11 +1,11 @@
-"""What the document claims, the rule by which each claim is judged, and why it turns out so."""
+"""What the document claims, the rule by which each claim is judged, and what else was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ..experiment import Claim
+from ..experiment import Claim, Judged, judged
 from .network import NETWORKS, FanOuts, diameter, expected_hops, leaves, listed_hops, root_share, shown
 
 CLOSE = 0.01
@@ -32,34 +32,29 @@ RULES = {
 }
 
 
-def claims(measured: Mapping[FanOuts, Measured]) -> list[Claim]:
+def claims(measured: Mapping[FanOuts, Measured]) -> tuple[Claim, ...]:
     """Every claim, judged."""
-    return [_table(measured), _diameter(measured), _root(measured)]
+    return judged(RULES, [_table(measured), _diameter(measured), _root(measured)])
 
 
-def _table(measured: Mapping[FanOuts, Measured]) -> Claim:
+def _table(measured: Mapping[FanOuts, Measured]) -> Judged:
     computed = max(abs(float(expected_hops(n)) - printed.hops) for n, printed in NETWORKS.items())
     on_overlay = max(abs(measured[n].hops - printed.hops) for n, printed in NETWORKS.items())
     listed = max(abs(float(listed_hops(n)) - printed.hops) for n, printed in NETWORKS.items())
-    return Claim(
-        "table-3-1",
-        RULES["table-3-1"],
+    return Judged(
         "ten averages, from 3.5 to 9.73",
         {"largest difference, computed": computed, "measured": on_overlay},
         max(computed, on_overlay) <= CLOSE,
-        "Rounded to two digits the computed averages are the printed ones. The printed listing (its braces "
-        f"are lost) differs by up to {listed:.4f}: it counts two hops from a leaf to itself. Two printed "
-        "figures are slips: 8.34 of 10 is 83 %, not 85 %, and the 641 'total nodes' are the 640 leaves and "
-        "the root, without the brokers between them.",
+        f"The printed listing (its braces are lost) differs by up to {listed:.4f}: it counts two hops from a "
+        "leaf to itself. Two printed figures are slips: 8.34 of 10 is 83 %, not 85 %, and the 641 'total "
+        "nodes' are the 640 leaves and the root, without the brokers between them.",
     )
 
 
-def _diameter(measured: Mapping[FanOuts, Measured]) -> Claim:
+def _diameter(measured: Mapping[FanOuts, Measured]) -> Judged:
     shares = {shown(n): measured[n].hops / diameter(n) for n in NETWORKS if n[0] >= LARGE}
     others = [measured[n].hops / diameter(n) for n in NETWORKS if n[0] < LARGE]
-    return Claim(
-        "0.95-diameter",
-        RULES["0.95-diameter"],
+    return Judged(
         0.95,
         shares,
         all(abs(share - 0.95) <= ABOUT for share in shares.values()),
@@ -73,14 +68,11 @@ def _of_diameter(network: FanOuts) -> float:
     return float(expected_hops(network)) / diameter(network)
 
 
-def _root(measured: Mapping[FanOuts, Measured]) -> Claim:
+def _root(measured: Mapping[FanOuts, Measured]) -> Judged:
     apart = max(abs(measured[n].root_share - float(root_share(n))) * leaves(n) for n in NETWORKS)
-    return Claim(
-        "root-share",
-        RULES["root-share"],
+    return Judged(
         "(B-1)/B",
         {shown(n): measured[n].root_share for n in NETWORKS},
         apart < 0.5,
-        "Of the notifications that somebody wants. What changes nothing never leaves the publisher's broker "
-        "if a state filter stands there.",
+        f"Counted are the notifications that somebody wants; it differs by at most {apart:.2g} of one.",
     )

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from holdfast.runtimes.sensornet.report.style import new_figure
 
-from holdfast.errors import UsageError
-
-from ..experiment import Result
+from ..experiment import Drawing, Result
 
 
-def figure(result: Result, folder: Path) -> list[Path]:
+def figure(result: Result) -> Drawing:
     """The ten networks side by side, and what share of the traffic their roots carry."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
     rows = result.rows
     at = range(len(rows))
     names = [row["network"] for row in rows]
-    drawing = Figure(figsize=(11, 4.6), layout="constrained")
+    drawing = new_figure(11, 4.6)
     hops, share = drawing.subplots(1, 2, width_ratios=(3, 2))
     hops.bar(at, [row["diameter"] for row in rows], color="0.9", label="diameter")
     hops.bar(
@@ -47,7 +41,4 @@ def figure(result: Result, folder: Path) -> list[Path]:
     share.set_ylim(0, 1)
     share.set_title("What passes the root")
     share.legend(fontsize=8, loc="lower right")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{result.experiment}.png"
-    drawing.savefig(path, dpi=110, metadata={"Software": None})
-    return [path]
+    return drawing

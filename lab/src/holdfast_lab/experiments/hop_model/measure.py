@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.protocols.cbps.client import Heard, advertise, publish, subscribe
 from holdfast.protocols.cbps.content import Constraint, Filter
-from holdfast.runtimes.overlay.memory import Overlay
+from holdfast.runtimes.overlay.memory.brokers import Overlay
 
 from .network import FanOuts
 

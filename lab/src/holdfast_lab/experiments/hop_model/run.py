@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..experiment import Experiment, Progress, Result, Row, Table
+from ..study import conduct, singly
 from .claim import Measured, claims
 from .figure import figure
 from .measure import travel
@@ -21,12 +22,13 @@ PUBLISHERS = 8
 
 def run(_: Path | None, full: bool, progress: Progress) -> Result:
     """The ten networks; with ``full`` with several publishers in each."""
-    measured: dict[FanOuts, Measured] = {}
-    for network in NETWORKS:
-        progress(shown(network))
-        measured[network] = measure(network, publishers(network) if full else [(0,) * len(network)])
+
+    def measured_in(network: FanOuts) -> Measured:
+        return measure(network, publishers(network) if full else [(0,) * len(network)])
+
+    measured = conduct(measured_in, singly(NETWORKS, shown), progress)
     rows = [_row(network, found) for network, found in measured.items()]
-    return Result(NAME, _parameters(full), rows, tuple(claims(measured)))
+    return Result(NAME, _parameters(full), rows, claims(measured))
 
 
 def publishers(network: FanOuts) -> list[tuple[int, ...]]:

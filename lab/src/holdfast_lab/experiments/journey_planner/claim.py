@@ -102,11 +102,12 @@ def claims(runs: Mapping[str, Sequence[Counts]], days: Mapping[str, Counts]) -> 
     """The claims, judged on the first setting; the others, and further ``days``, say how firmly."""
     main = next(iter(runs.values()))
     holds = [judge(counts) for counts in main]
-    why = _notes(runs)
+    measured = _measured(runs)
     for name in RULES:
         paper, ours = ([_figures(counts)[name] for counts in both] for both in (PAPER, main))
-        note = why[name] + _how_often(name, days)
-        yield Claim(name, RULES[name], _both(paper), _both(ours), all(one[name] for one in holds), note)
+        said = measured[name] + _how_often(name, days)
+        verdict = all(one[name] for one in holds)
+        yield Claim(name, RULES[name], _both(paper), _both(ours), verdict, said, WHY[name])
 
 
 def _both(figures: Sequence[Any]) -> Any:
@@ -136,31 +137,46 @@ def _how_often(claim: str, days: Mapping[str, Counts]) -> str:
     return f" It holds on {sum(judge(counts)[claim] for counts in days.values())} of {len(days)} days."
 
 
-def _notes(runs: Mapping[str, Sequence[Counts]]) -> dict[str, str]:
-    """Why our figures are what they are, by what the settings show."""
+def _measured(runs: Mapping[str, Sequence[Counts]]) -> dict[str, str]:
+    """More that was measured, in the settings as well."""
     main = next(iter(runs.values()))
     paper, ours = (", ".join(f"{_an_hour(counts):.2f}" for counts in both) for both in (PAPER, main))
     rescaled = ", ".join(f"{100 * _numbers(c)['disseminated'] / _at_a_hertz(c):.4f} %" for c in main)
     return {
-        "crosses-network": "The share says how often sensors speak: 1 Hz in the thesis, once in 300 s here. "
-        f"What crosses is {ours} events for each road and hour ({paper} in the thesis); of as many readings "
-        f"as sensors at 1 Hz would have published it is {rescaled}.",
-        "predicate-evaluations": "Counted as the thesis does. It needs many roads that were slow at some "
-        f"time: {_line(runs, _cut)}. Our machine keeps roads apart and examines at most "
-        f"{max(_numbers(c)['examined'] for c in main)}, decomposed or not.",
-        "max-knowledge-points": "Windows hold 3 and 5 readings here, 30 and 37 there: the claim says "
-        "how often sensors speak, too. What does not depend on it are the starts and ends that a part of "
-        f"TrafficCongestion keeps, at most four for each of its roads: {_line(runs, _most_points)}.",
-        "input-cut": "A sixteenth would be 6.25 %. Real congestion is not spread evenly: "
+        "crosses-network": "Sensors speak at 1 Hz in the thesis, once in 300 s here. What crosses is "
+        f"{ours} events for each road and hour ({paper} in the thesis); of as many readings as sensors at 1 "
+        f"Hz would have published it is {rescaled}.",
+        "predicate-evaluations": f"Counted as the thesis does, {_line(runs, _cut)}. Our machine keeps roads "
+        f"apart and examines at most {max(_numbers(c)['examined'] for c in main)}, decomposed or not.",
+        "max-knowledge-points": "Windows hold 3 and 5 readings here, 30 and 37 there. Of starts and ends a "
+        f"part of TrafficCongestion keeps at most, {_line(runs, _most_points)}.",
+        "input-cut": "A sixteenth would be 6.25 %. It is, "
         f"{_line(runs, lambda c: f'{input_share(c):.0f} %')}.",
-        "sharing": "It follows from how components are cut and placed, not from the data: 60 + 60 + 16 · 16. "
-        f"Of the 256 only 16 can detect something; {_pair(main, 'effective')} have.",
-        "accounting": "Messages are counted as they are routed; the identities follow from who subscribes to "
-        f"what. Near / TrafficCongestion, exactly 24 in the thesis, is "
-        f"{' and '.join(f'{_reports(c):.1f}' for c in main)} here: it depends on where users are.",
+        "sharing": f"Of the 256 parts only 16 can detect something; {_pair(main, 'effective')} have.",
+        "accounting": "Near / TrafficCongestion, exactly 24 in the thesis, is "
+        f"{' and '.join(f'{_reports(c):.1f}' for c in main)} here.",
         "central-equal": f"{_pair(main, 'internal')} notifications; pandas computes windows, toggles and "
         "distances from the definition.",
     }
+
+
+WHY: Mapping[str, Mapping[bool | None, str]] = {
+    "crosses-network": {False: "The share says how often sensors speak."},
+    "predicate-evaluations": {False: "The cut needs many roads that were slow at some time."},
+    "max-knowledge-points": {
+        True: "The claim says how often sensors speak, too. What does not depend on it are starts and ends, "
+        "at most four for each of a part's roads."
+    },
+    "input-cut": {False: "Real congestion is not spread evenly."},
+    "sharing": {
+        True: "It follows from how components are cut and placed, not from the data: 60 + 60 + 16 · 16."
+    },
+    "accounting": {
+        True: "Messages are counted as they are routed; the identities follow from who subscribes to what, "
+        "and reports for each congestion from where users are."
+    },
+    "central-equal": {},
+}
 
 
 def _an_hour(counts: Counts) -> float:

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from holdfast.compilers.detector import scope, smc
-
+from holdfast.compilers.components.machine import scope, smc
 from holdfast.machines.detector.component import Published
 from holdfast.machines.detector.knowledge import of_event
 from holdfast.model.event import Event, Value

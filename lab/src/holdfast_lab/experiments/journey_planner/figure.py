@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from holdfast.errors import UsageError
 from holdfast.model.instant import HOUR, Instant
+from holdfast.runtimes.sensornet.report.style import new_figure
 
-from ..experiment import Result
+from ..experiment import Drawing, Result
 from .central import Said
 from .definition import CONGESTION, HIGH, NEAR, SLOW, Limits
 from .roads import FIRST_HOUR
@@ -28,24 +27,17 @@ class Exhibit:
     limits: Limits
 
 
-def figure(result: Result, folder: Path) -> list[Path]:
+def figure(result: Result) -> Drawing:
     """The roads and what was reported of each; of the one with most reports, the day with most."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
     exhibit: Exhibit = result.exhibit
     scene, said = max(exhibit.days, key=lambda one: sum(s.component == NEAR for s in one[1]))
-    drawing = Figure(figsize=(12, 6.5), layout="constrained")
+    drawing = new_figure(12, 6.5)
     grid = drawing.add_gridspec(3, 2, width_ratios=(5, 6), height_ratios=(3, 3, 2))
     _map(drawing.add_subplot(grid[:, 0]), scene, said)
     upper = drawing.add_subplot(grid[0, 1])
     panels = [upper, *(drawing.add_subplot(grid[i, 1], sharex=upper) for i in (1, 2))]
     _day(panels, exhibit.limits, scene, said)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{result.experiment}.png"
-    drawing.savefig(path, dpi=110, metadata={"Software": None})
-    return [path]
+    return drawing
 
 
 def _map(axes: Any, scene: Scene, said: Sequence[Said]) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import journal
 from ..data import locate
 from ..experiment import Experiment, Progress, Result
+from ..journal import place
+from ..study import Kept, conduct
 from .central import computed
 from .claim import PAPER, claims
 from .count import Counts, measure
@@ -20,7 +21,7 @@ from .definition import Limits
 from .deployment import SEGMENTS, segments
 from .figure import Exhibit, figure
 from .roads import FILE, METADATA, Map, Traffic, busiest, days, density, fullest, read_map, read_traffic
-from .scene import Scene, scene
+from .scene import Crowd, Scene, scene
 from .table import THESIS, row, tables
 
 NAME = "journey-planner"
@@ -68,9 +69,9 @@ class World:
     def scene(self, setting: Setting, day: date) -> Scene:
         """A day on the roads of a setting."""
         roads = range(len(self.map.roads)) if setting.all_roads else self.roads
-        return scene(day, self.map, roads, self.traffic, self.users, SEED)
+        return scene(day, self.map, roads, self.traffic, Crowd(self.users, SEED))
 
-    def counts(self, setting: Setting, day: date, *, in_process: bool) -> Counts:
+    def counts(self, setting: Setting, day: date, in_process: bool) -> Counts:
         """What is counted on a day."""
         staged = self.scene(setting, day)
         cut = segments(self.map, staged.roads)
@@ -130,20 +131,11 @@ def _counted(
 ) -> dict[str, Counts]:
     """What is counted on each day, and in one process where that is ``wanted``; if ``resumed``, days are
     kept and not counted again."""
-    key = (world.roads, world.busy, world.users, len(world.traffic.times), SEED)
-    path = journal.place(NAME, key, CODE)
-    found = journal.done(path, _runs) if resumed else {}
-    for (setting, day), in_process in wanted.items():
-        if _key(setting, day) not in found:
-            progress(_key(setting, day))
-            found[_key(setting, day)] = world.counts(setting, day, in_process=in_process)
-            if resumed:
-                journal.keep(path, found)
-    return found
-
-
-def _runs(kept: Any) -> dict[str, Counts]:
-    return {str(day): dict(counts) for day, counts in kept.items()}
+    subject = (world.roads, world.busy, world.users, len(world.traffic.times), SEED)
+    kept = Kept[Counts](place(NAME, subject, CODE), dict) if resumed else None
+    cells = {_key(*when): (*when, in_process) for when, in_process in wanted.items()}
+    rounds = {key: {key: cell} for key, cell in cells.items()}
+    return conduct(lambda cell: world.counts(*cell), rounds, progress, kept)
 
 
 def _key(setting: Setting, day: date) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,9 +88,16 @@ def user_name(user: int) -> str:
     return f"user-{user + 1:03d}"
 
 
-def scene(day: date, map: Map, roads: Iterable[int], traffic: Traffic, users: int, seed: int) -> Scene:
+class Crowd(NamedTuple):
+    """How many users there are, and the seed by which they choose where to go."""
+
+    users: int
+    seed: int
+
+
+def scene(day: date, map: Map, roads: Iterable[int], traffic: Traffic, crowd: Crowd) -> Scene:
     """A day of readings, and users who say every five minutes where they are."""
     some = tuple(roads)
     start, end = hours(day)
     times = np.arange(start, end, EVERY)
-    return Scene(day, map, some, traffic.of(some).on(day), times, drive(map, users, times, seed))
+    return Scene(day, map, some, traffic.of(some).on(day), times, drive(map, crowd.users, times, crowd.seed))

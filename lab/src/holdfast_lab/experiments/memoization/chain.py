@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from msgspec.structs import replace
 
 from holdfast.model.protocol import Asked, Effect, Input, Joined, Received, Send
-from holdfast.protocols.cbps.broker import Broker, State
+from holdfast.protocols.cbps.broker import Broker, BrokerState
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.message import (
     KINDS,
@@ -25,10 +25,10 @@ from holdfast.protocols.cbps.message import (
     Registration,
     Subscription,
 )
-from holdfast.runtimes.overlay.address import Address
 from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.identity import Identity
-from holdfast.runtimes.overlay.tcp import Node
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.identity import Identity
+from holdfast.runtimes.overlay.tcp import TcpHost
 
 Sort = Literal["advertisement", "subscription", "notification"]
 SORTS: tuple[Sort, ...] = get_args(Sort)
@@ -87,10 +87,10 @@ class Timed:
     seconds: defaultdict[tuple[Sort, bool], list[float]] = field(default_factory=lambda: defaultdict(list))
     over: bool = False
 
-    def initial(self) -> State:
+    def initial(self) -> BrokerState:
         return self.machine.initial()
 
-    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+    def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
         if self.over:
             return state, []
         if not (isinstance(given, Received) and isinstance(given.message, Bundle)):
@@ -115,7 +115,7 @@ class Scripted:
     def initial(self) -> None:
         return None
 
-    def handle(self, state: None, given: Input) -> tuple[None, list[Effect]]:
+    def handle(self, _: None, given: Input) -> tuple[None, list[Effect]]:
         match given:
             case Joined(_, peer):
                 return None, [Send(peer, Registration(("notification",)))]
@@ -131,7 +131,7 @@ class Chain:
     """Three brokers on loopback, and a client at each end."""
 
     brokers: list[Timed]
-    clients: dict[str, tuple[Node, Scripted]]
+    clients: dict[str, tuple[TcpHost, Scripted]]
 
     async def say(self, bundles: dict[str, list[Bundle]]) -> None:
         """Both clients say all of theirs, taking turns."""
@@ -179,7 +179,7 @@ async def _chain(stack: AsyncExitStack, memoize: bool) -> Chain:
         if i:
             node.call(addresses[i - 1])
             await node.linked.wait()
-    clients: dict[str, tuple[Node, Scripted]] = {}
+    clients: dict[str, tuple[TcpHost, Scripted]] = {}
     for name, address in ((PING, addresses[0]), (PONG, addresses[2])):
         script = Scripted()
         node = _node(stack, Identity(name), script)
@@ -189,8 +189,8 @@ async def _chain(stack: AsyncExitStack, memoize: bool) -> Chain:
     return Chain(brokers, clients)
 
 
-def _node(stack: AsyncExitStack, identity: Identity, machine: Any) -> Node:
-    node = Node(identity, machine)
+def _node(stack: AsyncExitStack, identity: Identity, machine: Any) -> TcpHost:
+    node = TcpHost(identity, machine)
     node.start()
     stack.push_async_callback(node.stop)
     return node

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from holdfast.runtimes.sensornet.report.style import new_figure
 
-from holdfast.errors import UsageError
-
-from ..experiment import Result
+from ..experiment import Drawing, Result
 
 
-def figure(result: Result, folder: Path) -> list[Path]:
+def figure(result: Result) -> Drawing:
     """Regular and memoized times against n, ours and the document's, for both sorts of message."""
-    try:
-        import matplotlib
-    except ModuleNotFoundError as error:
-        raise UsageError("--figure needs matplotlib; install holdfast[figures]") from error
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     points = [row for row in result.rows if row["n"] is not None]
-    drawing, axes = plt.subplots(2, 2, figsize=(10, 7), sharex=True, layout="constrained")
+    drawing = new_figure(10, 7)
+    axes = drawing.subplots(2, 2, sharex=True)
     for column, sort in enumerate(("subscription", "notification")):
         for row, (whose, unit, name) in enumerate(
             (("the document", "presumably ms", "paper {} {}"), ("ours", "µs", "{} {} (µs)"))
@@ -36,8 +28,4 @@ def figure(result: Result, folder: Path) -> list[Path]:
         axis.set_xlabel("advertisements and subscriptions of each client")
     axes[0][0].legend()
     drawing.suptitle("Distributed memoization on a chain of three brokers  [Fulcrum, figures 7-9 and 7-10]")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "memoization.png"
-    drawing.savefig(path, dpi=120)
-    plt.close(drawing)
-    return [path]
+    return drawing

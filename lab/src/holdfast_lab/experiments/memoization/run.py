@@ -13,6 +13,8 @@ from .claim import BRANCHES, claims
 from .figure import figure
 
 NAME = "memoization"
+TIMED: tuple[Sort, ...] = ("subscription", "notification")
+WAYS = [(sort, way) for sort in TIMED for way in ("memoized", "regular")]
 PAPER: dict[int, tuple[float, float, float, float]] = {
     250: (6.6712, 12.0681, 5.0213, 10.3241),
     500: (8.5405, 15.9138, 6.2142, 12.1889),
@@ -23,14 +25,14 @@ PAPER: dict[int, tuple[float, float, float, float]] = {
     1750: (8.0798, 20.7350, 6.2330, 16.2038),
     2000: (8.6184, 24.4546, 6.3105, 17.0936),
 }
-"""n -> Table 7-10: subscription memoized and regular, notification memoized and regular."""
+"""n -> Table 7-10, in the order of ``WAYS``."""
 QUICK = (250, 500, 1000, 2000)
 SENT = 2_000
 REPEATED = 3
 AT_A_BRANCH = 200
 
 
-def run(data: Path | None, full: bool, progress: Progress) -> Result:
+def run(_: Path | None, full: bool, progress: Progress) -> Result:
     """Some n with and without memoization; with ``full`` all of the document's."""
     rows = [_row(number, progress) for number in (PAPER if full else QUICK)]
     times = _at_a_hub(progress)
@@ -52,21 +54,9 @@ def _row(number: int, progress: Progress) -> Row:
             for sort in SORTS:
                 took = middle(seconds[sort])
                 best[sort, memoize] = min(took, best.get((sort, memoize), took))
-    ours = {
-        f"{sort} {way} (µs)": round(best[sort, memoize], 1)
-        for sort in ("subscription", "notification")
-        for way, memoize in (("memoized", True), ("regular", False))
-    }
-    paper = zip(
-        (
-            f"paper {sort} {way}"
-            for sort in ("subscription", "notification")
-            for way in ("memoized", "regular")
-        ),
-        PAPER[number],
-        strict=True,
-    )
-    return {"n": number, **dict(paper), **ours}
+    paper = {f"paper {sort} {way}": each for (sort, way), each in zip(WAYS, PAPER[number], strict=True)}
+    ours = {f"{sort} {way} (µs)": round(best[sort, way == "memoized"], 1) for sort, way in WAYS}
+    return {"n": number, **paper, **ours}
 
 
 def _at_a_hub(progress: Progress) -> dict[str, float]:
@@ -101,8 +91,7 @@ def _parameters() -> dict[str, Any]:
 
 def _tables(result: Result) -> list[Table]:
     points = [row for row in result.rows if row["n"] is not None]
-    ways = [(sort, way) for sort in ("subscription", "notification") for way in ("memoized", "regular")]
-    heads = [f"{sort[:5]}. {way}" for sort, way in ways]
+    heads = [f"{sort[:5]}. {way}" for sort, way in WAYS]
     (hub_row,) = (row for row in result.rows if row["n"] is None)
     return [
         Table(
@@ -111,8 +100,8 @@ def _tables(result: Result) -> list[Table]:
             [
                 (
                     row["n"],
-                    *(row[f"paper {sort} {way}"] for sort, way in ways),
-                    *(row[f"{sort} {way} (µs)"] for sort, way in ways),
+                    *(row[f"paper {sort} {way}"] for sort, way in WAYS),
+                    *(row[f"{sort} {way} (µs)"] for sort, way in WAYS),
                 )
                 for row in points
             ],

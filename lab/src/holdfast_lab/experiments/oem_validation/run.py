@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UsageError
+from holdfast.runtimes.sensornet.report.style import new_figure
 from holdfast.sim.energy import Reading
 
-from ..experiment import Experiment, Progress, Result, Row, Table
+from ..experiment import Drawing, Experiment, Progress, Result, Row, Table
+from ..study import conduct, singly
 from .claim import MINUTES, OEM_MCU, OEM_RADIO, PTZ_MCU, PTZ_RADIO, claims
 from .measure import LOAD_SHARE, TASK, Afterwards, afterwards, online
 
@@ -27,16 +29,16 @@ class Exhibit:
     mcu: list[float]
 
 
-def run(data: Path | None, full: bool, progress: Progress) -> Result:
+def run(_: Path | None, full: bool, progress: Progress) -> Result:
     """One run that is read while it goes on, and one for each duration that is computed afterwards."""
     progress(f"one run of {MINUTES[-1]} min, read every minute")
     readings = online(SEED, MINUTES[-1])
     seeds = range(SEED + 1, SEED + 1 + (OTHERS if full else 1))
-    rows = []
-    for seed in seeds:
-        for i, minutes in enumerate(MINUTES):
-            progress(f"a run of {minutes} min with seed {seed}, computed afterwards")
-            rows.append(_row(i, seed, readings[minutes - 1], afterwards(seed, minutes)))
+    runs = singly(product(seeds, MINUTES), "a run with seed %d of %d min, computed afterwards".__mod__)
+    rows = [
+        _row(MINUTES.index(minutes), seed, readings[minutes - 1], after)
+        for (seed, minutes), after in conduct(lambda run: afterwards(*run), runs, progress).items()
+    ]
     exhibit = Exhibit([each.radio_joules for each in readings], [each.mcu_joules for each in readings])
     return Result(NAME, _parameters(seeds), rows, claims(rows), exhibit)
 
@@ -100,15 +102,11 @@ def _line(row: Row, columns: Sequence[str]) -> list[Any]:
     return [row["minutes"], row["seed"], *shown]
 
 
-def figure(result: Result, folder: Path) -> list[Path]:
+def figure(result: Result) -> Drawing:
     """Energy over time: online as lines, afterwards and the thesis as points."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
     exhibit: Exhibit = result.exhibit
     minutes = [row["minutes"] for row in result.rows]
-    drawing = Figure(figsize=(9, 4), layout="constrained")
+    drawing = new_figure(9, 4)
     parts = (("radio", "Radio", exhibit.radio), ("mcu", "Processor", exhibit.mcu))
     for axes, (part, title, joules) in zip(drawing.subplots(1, 2), parts, strict=True):
         axes.plot(range(1, len(joules) + 1), joules, color="tab:blue", label="ours, online")
@@ -120,10 +118,7 @@ def figure(result: Result, folder: Path) -> list[Path]:
             axes.plot(minutes, points, mark, color=colour, markerfacecolor="none", markersize=9, label=label)
         axes.set(title=title, xlabel="min", ylabel="J", xlim=0, ylim=0)
         axes.legend(frameon=False)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{NAME}.png"
-    drawing.savefig(path, dpi=150)
-    return [path]
+    return drawing
 
 
 EXPERIMENT = Experiment(

@@ -109,9 +109,10 @@ def claims(runs: Mapping[str, Measured], many: Mapping[str, Sequence[Measured]])
             },
         ),
     }
-    holds, why = judge(main), notes(runs)
+    holds, measured = judge(main), _measured(runs)
     for name, (paper, ours) in figures.items():
-        yield Claim(name, RULES[name], paper, ours, holds[name], why[name] + _how_often(name, many))
+        said = (measured[name] + _how_often(name, many)).strip()
+        yield Claim(name, RULES[name], paper, ours, holds[name], said, WHY[name])
 
 
 def _how_often(claim: str, many: Mapping[str, Sequence[Measured]]) -> str:
@@ -124,42 +125,64 @@ def _how_often(claim: str, many: Mapping[str, Sequence[Measured]]) -> str:
     return f" Over all periods and fields it holds in {', '.join(counts)}."
 
 
-def notes(runs: Mapping[str, Measured]) -> dict[str, str]:
-    """Why our figures are what they are, by what the variants show."""
+def _measured(runs: Mapping[str, Measured]) -> dict[str, str]:
+    """More that was measured, in the variants as well."""
     main = next(iter(runs.values()))
     told_sf, told_ecf = main.sf.conditions, main.ecf.conditions
     half_hourly, made = runs[HELD], runs[MADE]
     passes = {name: _over(run.ecf.passes, run.sf.passes) for name, run in runs.items()}
     delivered = {name: _over(run.ecf.delivered, run.sf.delivered) for name, run in runs.items()}
     return {
-        "source-pass-ratio": "Two-minute readings of mountain air go to and fro across a threshold: the ten "
-        f"subscribers have {told_sf} conditions here, where 20 deliveries mean 10 in the paper. SF tells "
-        f"each start and end; ECF is deaf for 30 min and tells only {told_ecf} apart, so it is cheap because "
-        "it says less. " + _elsewhere(passes),
-        "delivered": "SF: the same chatter. ECF delivers one event for each 33 min, sensor and subscriber: "
-        "the paper's 620 / 27 filters = 23 mean that conditions held for some 12.6 of 30 h, ours "
-        f"({main.ecf.delivered} / 27 = {main.ecf.delivered / 27:.0f}) for half of that, because 10 °C is "
-        f"warm on the pass. {_elsewhere(delivered)}",
-        "duplicates-suppressed": "Redundant sensors report equal values, so a region of n sensors "
-        "suppresses n - 1 of n passes, whatever the weather: 2/3 or 1/2. The claim follows from the field, "
-        "not from the data. More is suppressed than in the paper because more passes.",
-        "shared-events": "SF shares an event if one reading crosses the thresholds of two subscribers: they "
-        "must be closer than the step between readings. ECF shares one if two validities end together, and "
-        "filters that started apart stay apart. On half-hourly values SF shares "
-        f"{half_hourly.sf.shared_before} ({half_hourly.sf.shared_after}) and ECF "
-        f"{half_hourly.ecf.shared_before}. The paper's 16 (6) follow if all thresholds of a region are "
-        "crossed at one reading and one region of three sensors has a single subscriber: 22 - 3·2 = 16, "
-        f"8 - 2 = 6; so it is on the plateau, {made.sf.shared_before} ({made.sf.shared_after}).",
+        "source-pass-ratio": f"The ten subscribers have {told_sf} conditions here, where 20 deliveries mean "
+        f"10 in the paper; ECF tells {told_ecf} apart. {_elsewhere(passes)}",
+        "delivered": "ECF delivers one event for each 33 min, sensor and subscriber: the paper's 620 / 27 "
+        "filters = 23 mean that conditions held for some 12.6 of 30 h; ours are "
+        f"{main.ecf.delivered} / 27 = {main.ecf.delivered / 27:.0f}. {_elsewhere(delivered)}",
+        "duplicates-suppressed": f"{main.sf.suppressed} of {main.sf.passes} passes are suppressed, 14 of 22 "
+        "in the paper.",
+        "shared-events": f"On half-hourly values SF shares {half_hourly.sf.shared_before} "
+        f"({half_hourly.sf.shared_after}) and ECF {half_hourly.ecf.shared_before}. The paper's 16 (6) follow "
+        "if all thresholds of a region are crossed at one reading and one region of three sensors has a "
+        f"single subscriber: 22 - 3·2 = 16, 8 - 2 = 6; on the plateau it is {made.sf.shared_before} "
+        f"({made.sf.shared_after}).",
         "resolution": "3 and 30 min are the time between readings and the validity, by definition. Measured "
-        "are the errors against the readings: SF tells an end with the reading that is the end; ECF's worst "
-        f"is {main.ecf.worst_error:.0f} min, where 27 is the largest possible (an event with the last warm "
-        "reading) and many short conditions make it likely; in ten long ones 18 is no surprise. ECF also "
-        f"hides what begins and ends within a validity: of {told_sf} conditions it tells {told_ecf} apart.",
-        "accounting": "The table says more than it spells out. 10 scoping filters for 10 subscriptions, 11 "
-        "covered publishers and 27 source-side filters leave one field only: regions of 3, 3, 3 and 2 "
-        "sensors, with 7 and 3 subscribers. Then 22 = 11·2, 8 = 4·2 and 20 = 10·2 fit one condition for each "
-        "subscriber, with all thresholds of a region crossed at one reading; our plateau shows it.",
+        f"are the errors against the readings: ECF's worst is {main.ecf.worst_error:.0f} min, where 27 is "
+        "the largest possible (an event with the last warm reading). Of "
+        f"{told_sf} conditions ECF tells {told_ecf} apart.",
+        "accounting": "",
     }
+
+
+WHY: Mapping[str, Mapping[bool | None, str]] = {
+    "source-pass-ratio": {
+        False: "Two-minute readings of mountain air go to and fro across a threshold. SF tells each start "
+        "and end; ECF is deaf for 30 min, so it is cheap because it says less."
+    },
+    "delivered": {
+        False: "SF: readings that go to and fro. ECF: conditions held for less of the time, because 10 °C is "
+        "warm on the pass."
+    },
+    "duplicates-suppressed": {
+        True: "Redundant sensors report equal values, so a region of n sensors suppresses n - 1 of n passes, "
+        "whatever the weather: 2/3 or 1/2. The claim follows from the field, not from the data."
+    },
+    "shared-events": {
+        False: "SF shares an event if one reading crosses the thresholds of two subscribers: they must be "
+        "closer than the step between readings. ECF shares one if two validities end together, and filters "
+        "that started apart stay apart."
+    },
+    "resolution": {
+        True: "SF tells an end with the reading that is the end. Many short conditions make ECF's largest "
+        "error likely; in ten long ones 18 is no surprise. ECF also hides what begins and ends within a "
+        "validity."
+    },
+    "accounting": {
+        True: "The table says more than it spells out. 10 scoping filters for 10 subscriptions, 11 covered "
+        "publishers and 27 source-side filters leave one field only: regions of 3, 3, 3 and 2 sensors, with "
+        "7 and 3 subscribers. Then 22 = 11·2, 8 = 4·2 and 20 = 10·2 fit one condition for each subscriber, "
+        "with all thresholds of a region crossed at one reading; our plateau shows it."
+    },
+}
 
 
 def _elsewhere(ratios: Mapping[str, float | None]) -> str:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
-from holdfast.errors import UsageError
+from holdfast.runtimes.sensornet.report.style import new_figure
 
-from ..experiment import Result
+from ..experiment import Drawing, Result
 from ..stbernard import MINUTE, Temperatures, Times
 from .field import VALIDITY, Field, Setting, region_name
 from .scheme import Scheme
@@ -24,12 +23,8 @@ class Exhibit:
     schemes: tuple[Scheme, Scheme]
 
 
-def figure(result: Result, folder: Path) -> list[Path]:
+def figure(result: Result) -> Drawing:
     """The temperature of the region with most subscribers, and what each of them received."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
     exhibit: Exhibit = result.exhibit
     field, setting = exhibit.field, exhibit.setting
     region = max(field.covered, key=lambda r: len(field.subscribers_of(r)))
@@ -38,7 +33,7 @@ def figure(result: Result, folder: Path) -> list[Path]:
     sensor = field.sensors_of(region)[0]
     sf, ecf = exhibit.schemes
 
-    drawing = Figure(figsize=(10, 6), layout="constrained")
+    drawing = new_figure(10, 6)
     air, told = drawing.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     air.plot(hours, exhibit.temps[sensor], color="0.25", linewidth=1)
     for subscriber in subscribers:
@@ -60,7 +55,4 @@ def figure(result: Result, folder: Path) -> list[Path]:
         told.plot(said, [i - 0.15] * len(said), "|", color="tab:orange", markersize=9)
     told.set_yticks(range(len(subscribers)), [f"{s.name}  > {setting.threshold(s)} °C" for s in subscribers])
     told.set_xlabel("hours; events delivered: SF (blue) and, from one of the sensors, ECF (orange)")
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{result.experiment}.png"
-    drawing.savefig(path, dpi=110, metadata={"Software": None})
-    return [path]
+    return drawing

@@ -37,8 +37,7 @@ def run(data: Path | None, full: bool, progress: Progress) -> Result:
     temps = temperatures(field, period, base)
     main = measure(field, base, period.times, temps)
     runs: dict[str, Measured] = {base.name: main}
-    middle = median(period, stations)
-    for setting in variants(middle):
+    for setting in variants(median(period, stations)):
         progress(setting.name)
         readings = temperatures(field, period, setting)
         runs[setting.name] = measure(field, setting, period.times, readings)
@@ -49,7 +48,7 @@ def run(data: Path | None, full: bool, progress: Progress) -> Result:
     rows += [row for name, measured in many.items() for row in _spread(name, measured)]
     return Result(
         NAME,
-        _parameters(cleaned, periods, field, base, middle, full),
+        _parameters(cleaned, periods, field, full),
         rows,
         tuple(claims(runs, many)),
         Exhibit(field, base, period.times, temps, main.schemes),
@@ -108,8 +107,6 @@ def _parameters(
     cleaned: stbernard.Cleaned,
     periods: list[tuple[Period, list[int]]],
     field: Field,
-    base: Setting,
-    middle: float,
     full: bool,
 ) -> dict[str, Any]:
     period, stations = periods[0]
@@ -123,8 +120,8 @@ def _parameters(
         "fresh reading 95 % of the time are above all and below all thresholds at some time",
         "periods that would do": [p.start for p, _ in periods],
         "carried readings": sum(period.carried[s] for s in stations),
-        "thresholds": [base.threshold(Subscriber("", 0, rank)) for rank in range(SUBSCRIBERS)],
-        "median of the period": middle,
+        "thresholds": [Setting().threshold(Subscriber("", 0, rank)) for rank in range(SUBSCRIBERS)],
+        "median of the period": median(period, stations),
         "thresholds by": "equal steps of 0.1 °C about the paper's 10 °C, dealt to subscribers by chance",
         "redundant sensors": "report the same values, at the same moments (uniform in a region)",
         "subscribers in regions": shares,

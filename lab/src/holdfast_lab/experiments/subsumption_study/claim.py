@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..experiment import Claim
+from ..experiment import Claim, Judged, judged
 from .workload import SERIES
 
 
@@ -48,14 +48,12 @@ def share(grid: Grid, cell: Cell) -> float:
     return grid[cell].merged / cell.subscriptions
 
 
-def claims(grid: Grid) -> Iterator[Claim]:
+def claims(grid: Grid) -> tuple[Claim, ...]:
     """The claims, judged."""
-    yield _zipf(grid)
-    yield _uniform(grid)
-    yield _dimensions(grid)
+    return judged(RULES, [_zipf(grid), _uniform(grid), _dimensions(grid)])
 
 
-def _zipf(grid: Grid) -> Claim:
+def _zipf(grid: Grid) -> Judged:
     series = SERIES[0]
     shares = {
         k: [share(grid, Cell(series.name, d, k, series.most)) for d in series.dimensions]
@@ -66,21 +64,22 @@ def _zipf(grid: Grid) -> Claim:
         abs(a - b) <= 0.1 for some in shares.values() for a, b in zip(some, one, strict=True)
     )
     small = [share(grid, Cell(series.name, series.dimensions[-1], k, 512)) for k in series.attributes]
-    return Claim(
-        "zipf-reduces",
-        RULES["zipf-reduces"],
+    return Judged(
         "strong; about the same; slightly more",
         {f"up to {k}" if k > 1 else "one": f"{min(s):.2%} to {max(s):.2%}" for k, s in shares.items()},
         holds,
-        "One wide range soon covers each of the popular dimensions, and swallows whatever mentions them; a "
-        "subscription with two attributes has two chances. How much goes depends on how many there are for "
-        f"each dimension: of 512 subscriptions over 512 dimensions {small[0]:.0%} are left with one "
-        f"attribute and {small[3]:.0%} with up to four. While they are as few as that, more attributes leave "
-        "a little less, as the document says; in the end they leave a little more.",
+        f"Of 512 subscriptions over 512 dimensions {small[0]:.0%} are left with one attribute and "
+        f"{small[3]:.0%} with up to four.",
+        {
+            True: "One wide range soon covers each of the popular dimensions, and swallows whatever mentions "
+            "them; a subscription with two attributes has two chances. How much goes depends on how many "
+            "there are for each dimension: while they are few, more attributes leave a little less, as the "
+            "document says; in the end they leave a little more."
+        },
     )
 
 
-def _uniform(grid: Grid) -> Claim:
+def _uniform(grid: Grid) -> Judged:
     series = SERIES[1]
     shares = {cell: share(grid, cell) for cell in grid if cell.series == series.name}
     enough = [cell for cell, part in shares.items() if part >= 0.8]
@@ -89,9 +88,7 @@ def _uniform(grid: Grid) -> Claim:
     crowded = Cell(series.name, series.dimensions[0], 1, series.most)
     same = [Cell(series.name, d, 1, d) for d in series.dimensions]
     beside = [share(grid, cell._replace(series=SERIES[0].name)) for cell in same if cell.dimensions <= 512]
-    return Claim(
-        "uniform-little",
-        RULES["uniform-little"],
+    return Judged(
         "little overlap",
         {
             "at least four fifths left": f"at {len(enough)} of {len(shares)} points",
@@ -100,32 +97,36 @@ def _uniform(grid: Grid) -> Claim:
             "with as many": f"{min(shares[c] for c in same):.0%} to {max(shares[c] for c in same):.0%}",
         },
         len(enough) == len(shares),
-        "Two ranges of uniform start and length in one dimension overlap in two of three cases, so what is "
-        "left depends on how many share a dimension. Below a quarter of a subscription for each dimension "
-        f"the claim holds; with {crowded.subscriptions} over {crowded.dimensions} dimensions "
-        f"{grid[crowded].merged:.0f} are left. With as many subscriptions as dimensions Zipf's law leaves "
-        f"{min(beside):.0%} to {max(beside):.0%}, less than the uniform choice, because it crowds them. The "
-        "conclusion is right for interests of one's own (one subscriber for each identity), which are few "
-        "for each dimension; it is not the uniformity that makes them so.",
+        f"Of {crowded.subscriptions} over {crowded.dimensions} dimensions {grid[crowded].merged:.0f} are "
+        "left. With as many subscriptions as dimensions Zipf's law leaves "
+        f"{min(beside):.0%} to {max(beside):.0%}.",
+        {
+            False: "Two ranges of uniform start and length in one dimension overlap in two of three cases, "
+            "so what is left depends on how many share a dimension; Zipf's law leaves less, because it "
+            "crowds them. The conclusion is right for interests of one's own (one subscriber for each "
+            "identity), which are few for each dimension; it is not the uniformity that makes them so."
+        },
     )
 
 
-def _dimensions(grid: Grid) -> Claim:
+def _dimensions(grid: Grid) -> Judged:
     lines = {
         (series.name, k): [grid[Cell(series.name, d, k, series.most)].merged for d in series.dimensions]
         for series in SERIES
         for k in series.attributes
     }
     grows = {line: all(a < b for a, b in pairwise(left)) for line, left in lines.items()}
-    return Claim(
-        "dimensions",
-        RULES["dimensions"],
+    return Judged(
         "fewer reductions",
         {
             f"{name}, {f'up to {k}' if k > 1 else 'one'}": [round(n, 1) for n in left]
             for (name, k), left in lines.items()
         },
         all(grows.values()),
-        "At the end about one range is left for each dimension, as wide as the contents; only the dimensions "
-        "that Zipf's law hardly ever picks, and those that few uniform subscriptions have met, hold more.",
+        f"So it is in {sum(grows.values())} of {len(grows)} lines.",
+        {
+            True: "At the end about one range is left for each dimension, as wide as the contents; only the "
+            "dimensions that Zipf's law hardly ever picks, and those that few uniform subscriptions have "
+            "met, hold more."
+        },
     )

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from holdfast.errors import UsageError
+from holdfast.runtimes.sensornet.report.style import new_figure
 
-from ..experiment import Result
+from ..experiment import Drawing, Result
 from .claim import Cell, Grid
 from .workload import SERIES, Series
 
 
-def figure(result: Result, folder: Path) -> list[Path]:
+def figure(result: Result) -> Drawing:
     """What is left of growing numbers of subscriptions; and that it depends on how many share a dimension."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a figure needs matplotlib: pip install 'holdfast[figures]'") from error
     grid: Grid = result.exhibit
     zipf, uniform = SERIES
-    drawing = Figure(figsize=(13, 8), layout="constrained")
+    drawing = new_figure(13, 8)
     *growing, last = drawing.subplots(2, 3).flat
     for panel, (series, k) in zip(
         growing, [*((zipf, k) for k in zipf.attributes), (uniform, 1)], strict=True
     ):
         _growth(panel, grid, series, k)
     _crowding(last, grid)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{result.experiment}.png"
-    drawing.savefig(path, dpi=90, metadata={"Software": None})
-    return [path]
+    return drawing
 
 
 def _growth(panel: Any, grid: Grid, series: Series, k: int) -> None:

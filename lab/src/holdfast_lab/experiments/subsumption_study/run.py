@@ -9,6 +9,7 @@ import numpy as np
 from holdfast.kernels.cover import absorb
 
 from ..experiment import Experiment, Progress, Result, Row, Table
+from ..study import conduct
 from .claim import Cell, Grid, Left, claims
 from .figure import figure
 from .workload import SERIES, Series, Subscriptions, subscriptions
@@ -21,15 +22,14 @@ ALL_SEEDS = 50
 def run(_: Path | None, full: bool, progress: Progress) -> Result:
     """Both series; with ``full`` averaged over more draws."""
     seeds = ALL_SEEDS if full else SEEDS
-    grid: dict[Cell, Left] = {}
-    for series in SERIES:
-        for d in series.dimensions:
-            progress(f"{series.name}, {d} dimensions")
-            for k in series.attributes:
-                grid |= measure(series, d, k, range(seeds))
-    return Result(
-        NAME, _parameters(seeds), [_row(*point) for point in grid.items()], tuple(claims(grid)), grid
-    )
+    rounds = {
+        f"{series.name}, {d} dimensions": {(series.name, d, k): (series, d, k) for k in series.attributes}
+        for series in SERIES
+        for d in series.dimensions
+    }
+    parts = conduct(lambda cell: measure(*cell, range(seeds)), rounds, progress)
+    grid = {cell: left for part in parts.values() for cell, left in part.items()}
+    return Result(NAME, _parameters(seeds), [_row(*point) for point in grid.items()], claims(grid), grid)
 
 
 def measure(series: Series, dimensions: int, attributes: int, seeds: range) -> Grid:

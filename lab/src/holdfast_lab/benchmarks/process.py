@@ -1,0 +1,118 @@
+"""Functions in processes of their own: what they give, and how long they take, cold and warm.
+
+Arguments and results travel as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+Job = Callable[..., Any]
+"""``job(name, spark, folder, output, *more)``: do what has that name, from one folder to another."""
+
+
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of a module gives in a process of its own."""
+    called = f"{function.__module__}:{function.__name__}"
+    code = f"from {__name__} import _answer; _answer({called!r}, {json.dumps(arguments)!r})"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    if ran.returncode:
+        raise RuntimeError(f"{called}{arguments}: {ran.stderr[-2000:]}")
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+def _answer(called: str, arguments: str) -> None:
+    print(json.dumps(_named(called)(*json.loads(arguments))))
+
+
+def _named(called: str) -> Callable[..., Any]:
+    module, _, name = called.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+def resident() -> int:
+    """How many bytes of memory this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A job that was done once from the start of its process, and then again."""
+
+    cold: float
+    """Seconds from the start of the process until it was done once."""
+    seconds: Sequence[float]
+    """Of each time."""
+    found: Any
+    """What the first time gave."""
+    output: Path
+    """Where the first time wrote to."""
+
+    @property
+    def again(self) -> Sequence[float]:
+        return self.seconds[1:] or self.seconds
+
+    @property
+    def warm(self) -> float:
+        return min(self.again)
+
+    @property
+    def best(self) -> float:
+        return min(self.seconds)
+
+    def detail(self, events: int, **more: Any) -> dict[str, Any]:
+        """What a row says besides."""
+        told = {"with_start_up_s": self.cold, "worst_s": max(self.again), "events_per_s": events / self.warm}
+        return told | more
+
+    def remove(self) -> None:
+        """Free the disk."""
+        _remove(self.output)
+
+
+def measured(
+    job: Job, name: str, folder: Path, *more: Any, times: int = 2, on_spark: bool = True
+) -> Measured:
+    """Do a job so many times in one process; what all but the first wrote is removed."""
+    output = folder.parent / f"{folder.name}.{name}"
+    called = f"{job.__module__}:{job.__name__}"
+    start = time.time()
+    done, seconds, found = apart(_repeat, called, [name, str(folder), str(output), *more], times, on_spark)
+    return Measured(done - start, seconds, found, output)
+
+
+def _repeat(called: str, how: list[Any], times: int, on_spark: bool) -> tuple[float, list[float], Any]:
+    job, (name, folder, output, *more) = _named(called), how
+    spark = None
+    if on_spark:
+        from holdfast.runtimes.spark.session import session
+
+        spark = session()
+    seconds, done, found = [], 0.0, None
+    for i in range(times):
+        target = Path(f"{output}.{i}" if i else output)
+        start = time.perf_counter()
+        given = job(name, spark, Path(folder), target, *more)
+        seconds.append(time.perf_counter() - start)
+        if i:
+            _remove(target)
+        else:
+            done, found = time.time(), given
+    return done, seconds, found
+
+
+def _remove(output: Path) -> None:
+    output.unlink() if output.is_file() else shutil.rmtree(output, ignore_errors=True)
+    shutil.rmtree(f"{output}.checkpoint", ignore_errors=True)

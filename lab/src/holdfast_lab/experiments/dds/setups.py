@@ -1,0 +1,258 @@
+"""The set-ups of the thesis, as far as its text gives them; what it leaves out is chosen with a reason.
+
+Every function takes what its experiment varies and returns a ``Setup``; what it is given besides are fields
+of that, or of its protocol, ``Dds``.  Nodes are numbered row by row from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import MILLISECOND, SECOND, Duration, Instant
+from holdfast.protocols.dds.deployment import ModeName, Reliable
+from holdfast.protocols.dds.level import BEST_EFFORT, FULL, Level, partial
+from holdfast.runtimes.sensornet.case import resolved
+from holdfast.runtimes.sensornet.dds import Dds
+from holdfast.runtimes.sensornet.direct import Direct
+from holdfast.runtimes.sensornet.failure import Failure
+from holdfast.runtimes.sensornet.nodes import Grid
+from holdfast.runtimes.sensornet.readings import Measured, Uniform
+from holdfast.runtimes.sensornet.routing import OnDemand, Routing, Static
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.runtimes.sensornet.scenario import Energy, Publisher, Scenario, Subscriber
+from holdfast.sim.chance import stream
+from holdfast.sim.energy import Rest
+from holdfast.sim.frame import NodeId
+from holdfast.sim.mac import Csma, Mac
+from holdfast.sim.propagation import LogDistance, UnitDisk
+from holdfast.sim.routing import ondemand
+from holdfast.sim.routing.flooding import FLOODING
+from holdfast.sim.routing.grid import hops
+
+TOPIC = "reading"
+ASLEEP = Rest("sleep", "sleep")
+"""The only rest state under which the lifetimes of chapters 6 and 7 make sense (spec §7, 7)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """A run on a grid of motes: publishers that sample at the same time, and who wants to know."""
+
+    rows: int
+    columns: int
+    spacing: float
+    """Metres."""
+    publishers: Mapping[str, tuple[NodeId, ...]]
+    """By topic; in the order of their hashes."""
+    subscribers: tuple[tuple[NodeId, str], ...]
+    """Who wants which topic, or condition."""
+    protocol: Dds | Direct
+    definition: str = ""
+    """Conditions on the topics."""
+    readings: Measured = field(default_factory=Uniform)
+    """From 0 to 1: above the threshold 1 - p with the chance p."""
+    ipi: Duration = 5 * SECOND
+    """Between two samples of a publisher."""
+    phase: Literal["together", "random"] = "together"
+    """The thesis' publishers sample at the same time (L846)."""
+    start: Instant = 15 * SECOND
+    """When publishers begin; subscriptions are known by then."""
+    duration: Duration = 500 * SECOND
+    """For how long they publish."""
+    drain: Duration = 30 * SECOND
+    """How long the run goes on after that."""
+    joining: Mapping[NodeId, Instant] = field(default_factory=dict)
+    """When subscribers come, if not at the beginning."""
+    failures: tuple[Failure, ...] = ()
+    propagation: LogDistance | UnitDisk | None = None
+    """None: exactly the eight neighbours hear a node.  [D52]"""
+    mac: Mac = field(default_factory=lambda: Csma(acknowledged=False))
+    """TinyOS' default: CSMA, no acknowledgements on links."""
+    routing: Routing = field(default_factory=lambda: Static(jitter=FLOODING.jitter))
+    rest: Rest = ASLEEP
+    battery_j: float | None = None
+    sampling: Duration = 0
+    until_first_death: bool = False
+    seed: int = 1
+
+    def scenario(self) -> Scenario:
+        """All of it but the seed."""
+        topics = "".join(f"topic {name} (value float)\n" for name in self.publishers)
+        return Scenario(
+            nodes=Grid(self.rows, self.columns, self.spacing),
+            links=self.propagation or UnitDisk(1.5 * self.spacing),
+            mac=self.mac,
+            routing=self.routing,
+            energy=Energy(rest=self.rest, battery=self.battery_j, sampling=self.sampling),
+            definition=topics + self.definition,
+            protocol=self.protocol,
+            publishers=tuple(
+                Publisher(
+                    topic=topic,
+                    from_=who,
+                    every=self.ipi,
+                    readings={"value": self.readings},
+                    phase=self.phase,
+                    start=self.start,
+                    stop=self.start + self.duration,
+                )
+                for topic, who in self.publishers.items()
+            ),
+            subscribers=tuple(
+                Subscriber(node=node, to=name, start=self.joining.get(node, 0))
+                for node, name in self.subscribers
+            ),
+            failures=self.failures,
+            duration=self.start + self.duration + self.drain,
+            until_first_death=self.until_first_death,
+        )
+
+    def run(self) -> Run:
+        """Ready to be finished."""
+        return Run(resolved(self.scenario()), self.seed)
+
+
+def _set_up(dds: Mapping[str, Any], given: Mapping[str, Any]) -> Setup:
+    """A set-up with that protocol; what is given may be a field of either."""
+    known = {each.name for each in fields(Dds)}
+    protocol = {**dds, **{name: value for name, value in given.items() if name in known}}
+    rest: dict[str, Any] = {name: value for name, value in given.items() if name not in known}
+    return Setup(**{"protocol": Dds(**protocol), **rest})
+
+
+# Chapter 3: what the middleware costs.  [D67]
+
+
+def middleware_cost(middleware: bool, ipi: Duration = 6 * SECOND, **more: Any) -> Setup:
+    """4 × 4 nodes on 100 m × 100 m, publishers 1 and 4, base station 15, best effort over DYMO.
+
+    The rendezvous node is 0: the hash taken literally.  DYMO needs to know which links work, so links
+    acknowledge.  The rest state is the one of chapter 5's validation: radio and processor always on.
+    """
+    dymo = ondemand.OnDemand()
+    given: dict[str, Any] = {
+        "rows": 4,
+        "columns": 4,
+        "spacing": 100 / 3,
+        "publishers": {TOPIC: (1, 4)},
+        "subscribers": ((15, TOPIC),),
+        "ipi": ipi,
+        "routing": OnDemand(wait=dymo.wait, jitter=dymo.jitter),
+        "mac": Csma(),
+        "rest": Rest("listen", "idle"),
+        "sampling": 2 * MILLISECOND,
+        "duration": 1000 * SECOND,
+        **({} if middleware else {"protocol": Direct()}),
+    }
+    return _set_up({"rendezvous": (0,)}, given | more)
+
+
+# Chapter 4: RTDDS.  [D68]
+
+ROWS, COLUMNS, SPACING = 5, 10, 100 / 6
+"""50 nodes make no square (spec §7, 10); 5 × 10, as far apart as the 7 × 7 nodes of chapter 6."""
+MIDDLE = (2, 4)
+"""Where the rendezvous node is: within three hops of 34 others, within five of all."""
+STATION_HOPS = 3
+
+
+def _at(row: int, column: int) -> NodeId:
+    return row * COLUMNS + column
+
+
+def _rtdds(publishers: tuple[NodeId, ...], station: NodeId, dds: Mapping[str, Any], more: Any) -> Setup:
+    given: dict[str, Any] = {
+        "rows": ROWS,
+        "columns": COLUMNS,
+        "spacing": SPACING,
+        "publishers": {TOPIC: publishers},
+        "subscribers": ((station, TOPIC),),
+    }
+    return _set_up({"rendezvous": (_at(*MIDDLE),), "ifs": True, **dds}, given | more)
+
+
+def rtdds_rto(rto: Duration, to_rendezvous: int, **more: Any) -> Setup:
+    """FRQoS-RTO: two publishers and the base station, each 1 to 5 hops from the RN, one message a second.
+
+    In text the hops are end to end, twice as many [AT8].
+    """
+    if not 1 <= to_rendezvous <= 5:
+        raise UsageError(f"{to_rendezvous} hops to the rendezvous node; from 1 to 5 on this grid")
+    row, column = MIDDLE
+    aside, there = min(to_rendezvous, 2), column + to_rendezvous
+    publishers = (_at(row - aside, there), _at(row, there))
+    dds = {"level": FULL, "reliable": Reliable(rto=rto)}
+    return _rtdds(publishers, _at(row + aside, there), dds, {"ipi": SECOND, **more})
+
+
+def rtdds_load(
+    publishers: int,
+    ipi: Duration,
+    level: Level = FULL,
+    seed: int = 1,
+    rto: Duration = 400 * MILLISECOND,
+    **more: Any,
+) -> Setup:
+    """FRQoS-IPI and Table 6: so many publishers within three hops of the RN, drawn by the seed."""
+    station = _at(MIDDLE[0], MIDDLE[1] + STATION_HOPS)
+    middle = _at(*MIDDLE)
+    near = [
+        node
+        for node in range(ROWS * COLUMNS)
+        if node not in (middle, station) and hops(node, middle, COLUMNS) <= STATION_HOPS
+    ]
+    if not 1 <= publishers <= len(near):
+        raise UsageError(f"{publishers} publishers; from 1 to {len(near)} are within three hops of the RN")
+    chosen = tuple(sorted(stream(seed, "publishers").sample(near, publishers)))
+    dds = {"level": level, "reliable": Reliable(rto=rto)}
+    return _rtdds(chosen, station, dds, {"ipi": ipi, "seed": seed, **more})
+
+
+def rtdds_partial(share: float, ipi: Duration, seed: int = 1, **more: Any) -> Setup:
+    """PRQoS: five publishers, readings from 0 to 1, of which a share exceeds the threshold.  [D30]"""
+    if not 0 <= share <= 1:
+        raise UsageError(f"a share of {share}; it is from 0 to 1")
+    level = {0.0: BEST_EFFORT, 1.0: FULL}.get(float(share), partial(1 - share))
+    return rtdds_load(5, ipi, level, seed, **more)
+
+
+# Chapters 6 and 7: with and without a broker.  [D69]
+
+SQUARE, TRIANGLE, CIRCLE = "square", "triangle", "circle"
+SIDE = 7
+BASE_STATION, LEFT_ACTUATOR, RIGHT_ACTUATOR = 24, 21, 27
+RENDEZVOUS = (22, 26, 10)
+"""By hash.  The figure is lost.  The text has a base station in the middle, RNs with hot nodes between them
+and it, and a third RN ("circle") that stays healthy: so two lie left and right of it, the third above."""
+PUBLISHERS = {SQUARE: (7, 35), TRIANGLE: (13, 41), CIRCLE: (3,)}
+
+
+def modes(mode: ModeName, ipi: Duration = 2 * SECOND, level: Level = FULL, **more: Any) -> Setup:
+    """Table 10: 7 × 7 nodes, five publishers, two actuators with a topic each, a base station with all three.
+
+    No interference-free scheduling (L1189).
+    """
+    watchers = [(LEFT_ACTUATOR, SQUARE), (RIGHT_ACTUATOR, TRIANGLE)]
+    watchers += [(BASE_STATION, name) for name in PUBLISHERS]
+    given: dict[str, Any] = {
+        "rows": SIDE,
+        "columns": SIDE,
+        "spacing": 100 / 6,
+        "publishers": PUBLISHERS,
+        "subscribers": tuple(watchers),
+        "ipi": ipi,
+        "duration": 1000 * SECOND,
+    }
+    return _set_up({"mode": mode, "level": level, "rendezvous": RENDEZVOUS}, given | more)
+
+
+def lifetime(mode: ModeName, ipi: Duration = 2 * SECOND, level: Level = FULL, **more: Any) -> Setup:
+    """Chapter 7: as ``modes``, with 1 J for each node, until the first has used it.  [D50]
+
+    At rest nodes sleep: with radio or processor on, 1 J does not last for one round of 350 s (spec §7, 7).
+    """
+    given = {"battery_j": 1.0, "until_first_death": True, "duration": 100_000 * SECOND, "drain": 0}
+    return modes(mode, ipi, level, **given | more)

@@ -1,0 +1,51 @@
+"""Brokers on TCP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from ...errors import UsageError
+from ...protocols.cbps.broker import Broker
+from ...protocols.cbps.bundle import is_losable
+from .conditions import condition
+from .connection.address import Address
+from .connection.backoff import Backoff
+from .connection.identity import Identity
+from .connection.limits import Limits
+from .tcp import BACKOFF, DEFAULTS, TcpHost
+
+
+@asynccontextmanager
+async def listening(
+    identity: Identity,
+    listen: Address,
+    connect: Sequence[Address] = (),
+    *,
+    limits: Limits = DEFAULTS,
+    backoff: Backoff = BACKOFF,
+) -> AsyncIterator[tuple[TcpHost, Address]]:
+    """A broker that takes calls and calls others, and where it listens."""
+    node = TcpHost(
+        identity,
+        Broker(condition),
+        limits=limits,
+        backoff=backoff,
+        losable=is_losable,
+        counted=lambda state: state.account,
+    )
+    node.start()
+    try:
+        address = await _listen(node, listen)
+        for other in connect:
+            node.call(other)
+        yield node, address
+    finally:
+        await node.stop()
+
+
+async def _listen(node: TcpHost, address: Address) -> Address:
+    try:
+        return await node.listen(address)
+    except OSError as error:
+        raise UsageError(f"--listen {address}: {error.strerror or error}") from error

@@ -1,0 +1,129 @@
+"""Events as people send them: one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from ....errors import InputError, did_you_mean
+from ....model.event import Event, Value
+from ....model.instant import Instant, parse_instant
+from ....model.topic import RESERVED, Attribute, Kind, Topic
+
+_KINDS: Mapping[Kind, str] = {
+    "float": "a number",
+    "int": "a whole number of 64 bits",
+    "text": "text",
+    "bool": "true or false",
+}
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+AXES = ("x", "y", "z")
+
+
+@dataclass
+class Lines:
+    """Reads lines of the topics that are declared; without any, a topic is what its first event has.
+
+    ``topic`` and ``source`` stand for those that a line does not say.
+    """
+
+    topics: dict[str, Topic] = field(default_factory=dict)
+    topic: str | None = None
+    source: str | None = None
+    sequence: int = 0
+
+    def __post_init__(self) -> None:
+        self._closed = bool(self.topics)
+        if self.topic is None and len(self.topics) == 1:
+            (self.topic,) = self.topics
+
+    def event(self, line: str | bytes, now: Instant) -> Event:
+        """The event of a line; one that does not say its time happens now."""
+        try:
+            said = _decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise InputError(f"not a JSON object: {error}") from None
+        name, source = said.get("topic", self.topic), said.get("source", self.source)
+        if not isinstance(name, str) or not name:
+            raise InputError("it has no topic; add one, or give --topic")
+        if not isinstance(source, str) or not source.strip():
+            raise InputError("it has no source; add one, or give --source")
+        topic = self._topic(name, said)
+        return Event(
+            name,
+            _time(said["time"]) if "time" in said else now,
+            source,
+            {a.name: _value(a, said.get(a.name)) for a in topic.attributes},
+            self._sequence(said),
+            _location(said),
+            _place(said),
+        )
+
+    def _topic(self, name: str, said: Mapping[str, Any]) -> Topic:
+        if name not in self.topics:
+            if self._closed:
+                near = did_you_mean(name, self.topics) or f"Declared: {', '.join(self.topics)}."
+                raise InputError(f"topic '{name}' is not declared. {near}")
+            self.topics[name] = _inferred(name, said)
+        topic = self.topics[name]
+        if unknown := said.keys() - topic.by_name.keys() - RESERVED:
+            missing = sorted(unknown)[0]
+            near = did_you_mean(missing, topic.by_name) or ""
+            raise InputError(f"topic '{name}' has no attribute '{missing}'. {near}".rstrip())
+        return topic
+
+    def _sequence(self, said: Mapping[str, Any]) -> int:
+        number = said.get("sequence", self.sequence)
+        if type(number) is not int or not -(2**63) <= number < 2**63:
+            raise InputError(f"sequence {number!r} is not a whole number of 64 bits")
+        self.sequence = max(self.sequence, number + 1)
+        return number
+
+
+def _inferred(name: str, said: Mapping[str, Any]) -> Topic:
+    """The topic that a first event shows; all numbers are floats."""
+    kinds: dict[type, Kind] = {bool: "bool", int: "float", float: "float", str: "text"}
+    found = [(key, value) for key, value in said.items() if key not in RESERVED]
+    return Topic(name, tuple(Attribute(key, kinds.get(type(value), "float")) for key, value in found))
+
+
+def _time(said: Any) -> Instant:
+    if not isinstance(said, str):
+        raise InputError(f"time {said!r} is not text in ISO 8601, such as 2007-09-13T13:35:00Z")
+    try:
+        return parse_instant(said)
+    except ValueError:
+        raise InputError(f"time {said!r} is not ISO 8601, such as 2007-09-13T13:35:00Z") from None
+
+
+def _place(said: Mapping[str, Any]) -> str | None:
+    place = said.get("place")
+    if place is not None and not isinstance(place, str):
+        raise InputError(f"place {place!r} is not text")
+    return place
+
+
+def _location(said: Mapping[str, Any]) -> tuple[float, ...] | None:
+    known = [_value(Attribute(axis, "float"), said.get(axis)) for axis in AXES]
+    present = [float(at) for at in known if at is not None]
+    if known[: len(present)] != present:
+        raise InputError("coordinates need x before y, and y before z")
+    return tuple(present) or None
+
+
+def _value(attribute: Attribute, value: Any) -> Value:
+    match attribute.kind, value:
+        case _, None:
+            return None
+        case ("text", str()) | ("bool", bool()):
+            return value
+        case _, bool() | str():
+            pass
+        case "float", int() | float():
+            return float(value)
+        case "int", int() if -(2**63) <= value < 2**63:
+            return value
+    raise InputError(f"{attribute.name} {value!r} is not {_KINDS[attribute.kind]}")

@@ -1,0 +1,64 @@
+"""A broker as a process, and how to ask it what it has done."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+from ..client import connected
+from ..connection.address import Address
+from ..connection.identity import Identity
+from ..connection.link import log
+from ..tcp import TcpHost
+
+T = TypeVar("T")
+
+
+async def until_stopped(work: Coroutine[Any, Any, T]) -> T | None:
+    """Run something; SIGTERM and SIGINT end it in order."""
+    task = asyncio.create_task(work)
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    for number in numbers:
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        return None
+    finally:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+
+async def serve(
+    broker: AbstractAsyncContextManager[tuple[TcpHost, Address]], is_there: Callable[[Address], None]
+) -> None:
+    """A broker as a process, until it is cancelled."""
+    _log_to_stderr()
+    async with broker as (node, address):
+        identity = node.identity
+        if not (address.is_local or identity.token or identity.certificates.of_callers):
+            log.warning("%s: whoever can reach it may publish and subscribe; see --token-file", address)
+        is_there(address)
+        try:
+            await node.failed
+        finally:
+            log.info("%s", ", ".join(f"{n:,} {what}" for what, n in node.account().items() if n))
+
+
+async def inquire(address: Address, identity: Identity) -> dict[str, Any]:
+    """What a running broker has done so far."""
+    async with connected(address, identity, deliver=lambda _: None) as node:
+        return await node.inquire()
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False

@@ -1,0 +1,88 @@
+"""What a subscriber hears, as JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ....errors import UsageError
+from ....files.write import event_line
+from ....model.event import UNNUMBERED, Event, Notification, notification_id
+from ....model.instant import Instant, show_instant
+from ....model.topic import RESERVED
+from ....protocols.cbps.client import Heard, Refused, Submit, Told, Unknown
+from ....protocols.cbps.ranges import Value
+from ..client import Connector
+
+
+async def subscribe(
+    connect: Connector, requests: Iterable[Submit], *, count: int | None, subscribed: Callable[[str], None]
+) -> None:
+    """Print what is heard, until it is enough or somebody stops us; say when the broker knows."""
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+    async with connect(deliver=heard.put_nowait) as node:
+        for request in requests:
+            node.ask(request)
+        subscribed(str((await node.unless_failed(node.inquire()))["name"]))
+        printed = 0
+        while count is None or printed < count:
+            what = heard.get_nowait() if not heard.empty() else await node.unless_failed(heard.get())
+            if isinstance(what, Refused):
+                raise UsageError(f"the broker refuses '{what.name}': {what.why}")
+            if (line := shown(what, node.now)) is not None:
+                sys.stdout.buffer.write(line.encode("utf-8", "replace"))
+                sys.stdout.buffer.flush()
+                printed += 1
+
+
+def shown(what: Any, now: Instant) -> str | None:
+    """What was heard as a line, if it is for people."""
+    match what:
+        case Told(_, notification):
+            return event_line(notification)
+        case Heard():
+            return event_line(Notification(what.subscription, _event(what, now), "atomic", None, None))
+        case Unknown():
+            return _unknown_line(what, now)
+    return None
+
+
+def _event(heard: Heard, now: Instant) -> Event:
+    """The event of a notification; if it is none of ours, as much of one as it is."""
+    content = heard.content
+    topic, source = content.get("topic"), content.get("source")
+    time, sequence = content.get("time"), content.get("sequence")
+    return Event(
+        topic if isinstance(topic, str) else "",
+        time if type(time) is int else now,
+        source if isinstance(source, str) else heard.bundle.origin,
+        {name: value for name, value in content.items() if name not in RESERVED},
+        sequence if type(sequence) is int else heard.bundle.sequence,
+        _location(content.get(axis) for axis in ("x", "y", "z")),
+        place if isinstance(place := content.get("place"), str) else None,
+    )
+
+
+def _location(found: Iterable[Value | None]) -> tuple[float, ...] | None:
+    return tuple(float(at) for at in found if isinstance(at, int | float)) or None
+
+
+def _unknown_line(what: Unknown, now: Instant) -> str:
+    """A condition that held, and of which nobody knows any more."""
+    said: dict[str, Any] = {
+        "id": notification_id(what.condition, what.scope, "unknown", what.since, "", UNNUMBERED),
+        "subscription": what.condition,
+        "scope": what.scope,
+        "status": "unknown",
+        "time": show_instant(now),
+        "since": show_instant(what.since),
+        "topic": None,
+        "source": None,
+        "location": None,
+        "attributes": {},
+        "why": what.why,
+    }
+    return json.dumps(said, ensure_ascii=False) + "\n"

@@ -1,0 +1,64 @@
+"""Keeping a connection to whoever listens at an address."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import secrets
+import ssl
+from errno import errorcode
+
+from ....model.instant import SECOND
+from ..wire.codec import codec
+from ..wire.fault import Refused
+from .address import Address
+from .backoff import Backoff
+from .handshake import NONCE, Caller
+from .identity import Identity
+from .link import Ending, Link, Owner, log
+
+
+async def keep_calling(
+    owner: Owner, identity: Identity, backoff: Backoff, address: Address, *, patient: bool
+) -> Refused:
+    """Call, and call again whenever the connection is lost; why that is of no use any more.
+
+    Unless patient, one call must come to a greeting; a client gives up when it is told not to come back.
+    """
+    failures = 0
+    while True:
+        try:
+            ending, greeted = await _call(owner, identity, address)
+        except OSError as error:
+            ending, greeted = Ending(_said(error, address)), False
+        if (ending.final and identity.role == "client") or not (greeted or patient):
+            return Refused(f"{address}: {ending.why}")
+        patient = True
+        failures = 1 if greeted else failures + 1
+        if failures == 1:
+            log.warning("%s: %s; calling again", address, ending.why)
+        wait = backoff.most if ending.final else backoff.wait(failures, random.random())
+        await asyncio.sleep(wait / SECOND)
+
+
+async def _call(owner: Owner, identity: Identity, address: Address) -> tuple[Ending, bool]:
+    """One connection, from the call to its end, and whether it came to a greeting."""
+    security = identity.certificates.for_calling()
+    caller = Caller(identity.name, identity.role, identity.token, secrets.token_bytes(NONCE))
+    said = codec(identity.language, owner.limits.max_frame)
+    async with asyncio.timeout(owner.limits.greeting / SECOND):
+        _, link = await asyncio.get_running_loop().create_connection(
+            lambda: Link(owner, caller, said), address.host, address.port, ssl=security
+        )
+    ending = await asyncio.shield(link.over)
+    return ending, caller.peer is not None
+
+
+def _said(error: OSError, address: Address) -> str:
+    """Why a call failed."""
+    if isinstance(error, ssl.SSLError):
+        return error.strerror or str(error)
+    number = error.errno or 0
+    why = os.strerror(number) if number in errorcode else error.strerror or "no answer"
+    return f"{why}; is a broker there? (holdfast broker --name NAME --listen {address})"

@@ -1,0 +1,121 @@
+"""Who is at the other end: names, and the proof that both know the token.
+
+The token itself never travels.  Each end sends a number that it has never used before, and the other
+answers with a keyed digest (HMAC) of both numbers and the caller's name.  The caller proves first, so
+that a broker gives nothing to strangers.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from ....errors import UsageError
+from ..wire.control import Bye, Challenge, Control, Hello, Proof, Role, Welcome
+from ..wire.fault import Refused, WireFault
+
+NONCE = 32
+LONGEST_NAME = 200
+SHORTEST_TOKEN = 16
+
+
+def read_token(path: Path) -> bytes:
+    """The token in a file, without the blanks around it."""
+    try:
+        token = path.read_bytes().strip()
+    except OSError as error:
+        raise UsageError(f"--token-file {path}: {error.strerror}") from error
+    if len(token) < SHORTEST_TOKEN:
+        raise UsageError(
+            f"--token-file {path}: a token has at least {SHORTEST_TOKEN} characters; "
+            f"make one with: openssl rand -hex 32 > {path}"
+        )
+    return token
+
+
+def _proof(token: bytes, side: str, name: str, called: bytes, caller: bytes) -> bytes:
+    return hmac.digest(token, msgspec.msgpack.encode((side, name, called, caller)), "sha256")
+
+
+def _require_name(name: str) -> None:
+    if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+        raise Refused(f"a name has 1 to {LONGEST_NAME} printable characters, not {name[:50]!r}")
+
+
+@dataclass
+class Caller:
+    """The end that connects.  ``peer`` is the other's name as soon as both are content."""
+
+    name: str
+    role: Role
+    token: bytes | None
+    nonce: bytes
+    challenge: bytes = b""
+    peer: str | None = None
+
+    def opening(self) -> list[Control]:
+        """What to say first."""
+        return [Hello(self.name, self.role, self.nonce)]
+
+    def receive(self, said: Control) -> list[Control]:
+        """What to answer."""
+        match said:
+            case Challenge(nonce) if not self.challenge and len(nonce) == NONCE:
+                if self.token is None:
+                    raise Refused("the broker asks for a token: give --token-file")
+                self.challenge = nonce
+                return [Proof(_proof(self.token, "caller", self.name, nonce, self.nonce))]
+            case Welcome(name, proof):
+                if self.token is not None:
+                    self._require_proof(proof)
+                _require_name(name)
+                self.peer = name
+                return []
+            case Bye():
+                raise (Refused if said.final else WireFault)(f"the broker says: {said.reason}")
+        raise WireFault(f"{type(said).__name__} is out of place in a greeting")
+
+    def _require_proof(self, proof: bytes) -> None:
+        assert self.token is not None
+        if not self.challenge:
+            raise Refused("the broker asks for no token: start it with --token-file, or leave it out here")
+        expected = _proof(self.token, "called", self.name, self.challenge, self.nonce)
+        if not hmac.compare_digest(proof, expected):
+            raise Refused("the broker does not know the token")
+
+
+@dataclass
+class Called:
+    """The end that listens.  ``peer`` and ``role`` are the other's as soon as it is trusted."""
+
+    name: str
+    token: bytes | None
+    nonce: bytes
+    hello: Hello | None = None
+    peer: str | None = None
+    role: Role = "client"
+
+    def receive(self, said: Control) -> list[Control]:
+        """What to answer."""
+        match said:
+            case Hello(name, role) if self.hello is None:
+                _require_name(name)
+                self.hello, self.role = said, role
+                if self.token is None:
+                    self.peer = name
+                    return [Welcome(self.name)]
+                if len(said.nonce) != NONCE:
+                    raise Refused(f"the nonce of a greeting has {NONCE} bytes")
+                return [Challenge(self.nonce)]
+            case Proof(proof) if self.token is not None and self.hello is not None:
+                known = (self.hello.name, self.nonce, self.hello.nonce)
+                if not hmac.compare_digest(proof, _proof(self.token, "caller", *known)):
+                    raise Refused("the token is wrong")
+                self.peer = self.hello.name
+                return [Welcome(self.name, _proof(self.token, "called", *known))]
+            case Bye():
+                raise WireFault(f"the peer says: {said.reason}")
+        raise WireFault(f"{type(said).__name__} is out of place in a greeting")

@@ -1,0 +1,61 @@
+"""A whole overlay in one process: brokers and clients, joined by queues.  [B48]"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from ....model.host import Host
+from ....model.instant import Instant
+from ....model.protocol import Received, Send, Undelivered
+from ....protocols.cbps.broker import Broker
+from ....protocols.cbps.bundle import is_losable
+from ....protocols.cbps.client import Client
+from ....protocols.cbps.condition import Conditions
+from ....protocols.cbps.context import stamped
+from ....protocols.cbps.message import Bundle, Message
+from ..conditions import condition
+from .network import Link, QueueNetwork
+
+
+class Overlay(QueueNetwork):
+    """``traffic`` counts what went over each link, by cause; ``tap`` is shown every message as it is sent."""
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        now: Instant = 0,
+        conditions: Conditions = condition,
+        tap: Callable[[str, str, Message], None] = lambda *_: None,
+    ) -> None:
+        super().__init__(seed=seed, now=now)
+        self.traffic: Counter[tuple[str, str, str]] = Counter()
+        self._conditions, self._tap = conditions, tap
+
+    def broker(self, name: str, *, to: Iterable[str] = (), machine: Broker | None = None) -> Host:
+        """Start a broker and connect it to others."""
+        return self.start(name, machine or Broker(self._conditions), to)
+
+    def client(self, name: str, to: str | None = None, *, machine: Client | None = None) -> Host:
+        """Start a client and connect it to a broker."""
+        return self.start(name, machine or Client(name, self._conditions), () if to is None else (to,))
+
+    def give_up(self, sender: str, to: str) -> bool:
+        """Drop the oldest notification on its way over a link, as a host does whose peer cannot keep up;
+        whether there was one."""
+        line = self._lines[sender, to]
+        for waiting in line:
+            _, (_, message) = waiting
+            if is_losable(message):
+                line.remove(waiting)
+                self._order.remove((sender, to))
+                self._tell(sender, Undelivered, to, message)
+                return True
+        return False
+
+    def _cross(self, link: Link, send: Send) -> None:
+        self._tap(*link, send.message)
+        self.traffic[*link, send.cause] += 1
+        message = stamped(send.message, self.now) if isinstance(send.message, Bundle) else send.message
+        self._put(link, Received, link[0], message)

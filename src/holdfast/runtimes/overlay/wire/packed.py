@@ -1,0 +1,66 @@
+"""MessagePack in frames: the language of brokers among themselves, and of our clients.
+
+The first byte of a frame says whether it is about the connection or for the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from ....errors import HoldfastError
+from ....protocols.cbps.message import Message
+from .control import Control, Controls
+from .fault import WireFault
+from .frame import HEADER, PREAMBLE, Frames, too_large
+
+CONTROL, MESSAGE = 0, 1
+
+_encoder = msgspec.msgpack.Encoder()
+_control = msgspec.msgpack.Decoder(Controls)
+_message = msgspec.msgpack.Decoder(Message)
+
+
+class Packed:
+    """The codec of one connection."""
+
+    language: Literal["msgpack"] = "msgpack"
+
+    def __init__(self, max_frame: int) -> None:
+        self._frames = Frames(max_frame)
+        self._max_frame = max_frame
+
+    def opening(self) -> bytes:
+        return PREAMBLE
+
+    def receive(self, piece: bytes | memoryview) -> Iterator[Any]:
+        return map(unpacked, self._frames.receive(piece))
+
+    def encode(self, said: Any) -> bytes:
+        """A frame; one that the peer would not take is an error here already."""
+        frame = bytearray(HEADER + 1)
+        frame[HEADER] = CONTROL if isinstance(said, Control) else MESSAGE
+        _encoder.encode_into(said, frame, HEADER + 1)
+        length = len(frame) - HEADER
+        if length > self._max_frame:
+            raise WireFault(too_large(length, self._max_frame))
+        frame[:HEADER] = length.to_bytes(HEADER)
+        return bytes(frame)
+
+
+def unpacked(frame: bytes) -> Any:
+    """The control or message in a frame."""
+    try:
+        if frame[0] == MESSAGE:
+            return _message.decode(memoryview(frame)[1:])
+        if frame[0] == CONTROL:
+            return _control.decode(memoryview(frame)[1:])
+    except HoldfastError as error:
+        raise WireFault(f"a message that means nothing: {error}") from error
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise WireFault(f"a malformed message: {error}") from error
+    except IndexError:
+        raise WireFault("an empty frame") from None
+    raise WireFault(f"a frame of the unknown kind {frame[0]}")

@@ -1,0 +1,70 @@
+"""Without a middleware: publishers send everything straight to those who want to know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...model.event import Event
+from ...model.instant import Duration
+from ...protocols.dds.message import Data, Name, Stream, bytes_of
+from ...sim.frame import NodeId
+from ...sim.host import KIND
+from ...sim.node import Node
+from ...sim.routing.router import Router
+from .account import LOST, ON_THE_WAY, Row, Wish
+from .family import Scene
+from .sink import Sinks
+
+
+@dataclass(frozen=True)
+class Direct:
+    """Readings go straight to the subscribers' nodes; conditions are evaluated there."""
+
+    kind: ClassVar = "direct"
+
+    def on(self, scene: Scene) -> Straight:
+        """Put on nodes."""
+        return Straight(scene)
+
+
+class Straight:
+    """Routers alone, and what subscribers make of readings."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._routers: dict[NodeId, Router] = {}
+        self._sinks = Sinks(scene.definition, scene.wishes, scene.account, scene.allowance)
+
+    def destinations(self) -> Iterable[NodeId]:
+        return [wish.node for wish in self._scene.wishes]
+
+    def boot(self, node: Node, router: Router) -> None:
+        self._routers[node.id] = router
+        self._sinks.boot(node)
+        router.register_handler(KIND, False, lambda datagram: self._sinks.came(node, datagram.message))
+
+    def bury(self, _node: NodeId) -> None:
+        """Nothing to be done: what it knew is gone when it boots again."""
+
+    def offset(self, _node: NodeId) -> Duration | None:
+        return None
+
+    def publish(self, node: Node, event: Event) -> None:
+        """To each node that subscribes, once; as long as a sample of DDS is."""
+        wanted: dict[NodeId, list[str]] = {}
+        for wish in self._scene.wishes:
+            if event.topic in wish.topics and wish.at(event.time):
+                wanted.setdefault(wish.node, []).append(wish.name)
+        data = Data(Name(event.source, Stream(0), 0, event.sequence), False, event.attributes, event.time)
+        for subscriber, names in wanted.items():
+            cause = self._scene.account.charge(names, "Data", "data")
+            self._routers[node.id].send(subscriber, KIND, event, bytes_of(data), cause)
+
+    def fate(self, _wish: Wish, event: Event) -> str:
+        held = (datagram.message for datagram in self._scene.ledger.held())
+        return ON_THE_WAY if event in held else LOST
+
+    def measures(self) -> Row:
+        return {}

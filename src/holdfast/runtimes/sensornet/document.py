@@ -1,0 +1,152 @@
+"""A YAML document that knows where each of its values stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ...errors import DefinitionError, InputError, Place
+from .fault import Fault, Route
+
+MOST = 100_000
+"""How many values a document may have; one that repeats itself by aliases can have more than it is long."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """The values of a YAML file, and where they are written."""
+
+    values: Any
+    places: Mapping[Route, Place]
+    keys: Mapping[Route, Place]
+    """Where the key of a value stands."""
+    text: str
+    file: str
+
+    def located(self, fault: Fault) -> DefinitionError:
+        """A fault with its place: of the value or its key, or of what encloses it if it is not there."""
+        route, places = fault.route, self.keys if fault.key else self.places
+        place = places.get(route)
+        while place is None and route:
+            route = route[:-1]
+            place = self.places.get(route)
+        return DefinitionError(fault.message, place, hint=fault.hint, text=self.text, file=self.file)
+
+    def inside(self, route: Route, error: DefinitionError) -> DefinitionError:
+        """A mistake in a text that is a value here: its place in the document, if its lines stand there."""
+        place, lines = error.place, self.text.splitlines()
+        if place is None or error.text is None:
+            return self.located(Fault(error.message, route, hint=error.hint))
+        wrong, number = error.text.splitlines()[place.line - 1], self.places[route].line + place.line
+        if number > len(lines) or wrong not in lines[number - 1]:
+            return error
+        there = Place(number, lines[number - 1].index(wrong) + place.column, place.width)
+        return DefinitionError(error.message, there, hint=error.hint, text=self.text, file=self.file)
+
+    def put(self, route: Route, value: Any, written: Route) -> Document:
+        """The same with another value, which is written elsewhere in the document."""
+        moved = {
+            (*route, *there[len(written) :]): place
+            for there, place in self.places.items()
+            if there[: len(written)] == written
+        }
+        return replace(self, values=_put(self.values, route, value), places={**self.places, **moved})
+
+
+def _put(values: Any, route: Route, value: Any) -> Any:
+    if not route:
+        return value
+    first, rest = route[0], route[1:]
+    if isinstance(first, int):
+        return [_put(v, rest, value) if i == first else v for i, v in enumerate(values)]
+    return {**values, first: _put(values.get(first), rest, value)}
+
+
+def load(path: Path) -> Document:
+    """Read a file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    return parse(text, str(path))
+
+
+def parse(text: str, file: str = "scenario") -> Document:
+    """Read a text."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as error:
+        raise _no_yaml(error, text, file) from None
+    if root is None:
+        raise DefinitionError(
+            "the file is empty", file=file, hint="'holdfast sim --example' prints a scenario."
+        )
+    reader = _Reader(text, file)
+    values = reader.value(root, (), ())
+    return Document(values, reader.places, reader.keys, text, file)
+
+
+class _Reader:
+    def __init__(self, text: str, file: str) -> None:
+        self._text, self._file = text, file
+        self._scalars = yaml.SafeLoader("")
+        self.places: dict[Route, Place] = {}
+        self.keys: dict[Route, Place] = {}
+
+    def value(self, node: Any, route: Route, within: tuple[Any, ...]) -> Any:
+        """The value of a node; what it holds, too, is put on record with its place."""
+        self.places[route] = _place(node)
+        if len(self.places) > MOST or node in within:
+            raise self._fault(node, f"the document repeats itself: more than {MOST:,} values")
+        within = (*within, node)
+        match node:
+            case yaml.ScalarNode():
+                return self._scalar(node)
+            case yaml.SequenceNode():
+                return [self.value(item, (*route, i), within) for i, item in enumerate(node.value)]
+            case _:
+                return {
+                    key: self.value(item, (*route, key), within) for key, item in self._items(node, route)
+                }
+
+    def _items(self, node: Any, route: Route) -> Iterator[tuple[str, Any]]:
+        seen: dict[str, Place] = {}
+        for key_node, item in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                raise self._fault(key_node, "'<<' is not understood here; write the keys out")
+            key = self._scalar(key_node) if isinstance(key_node, yaml.ScalarNode) else None
+            if not isinstance(key, str | int) or isinstance(key, bool):
+                raise self._fault(key_node, "a key must be a word or a number")
+            key = str(key)
+            if key in seen:
+                raise self._fault(key_node, f"'{key}' is there already, in line {seen[key].line}")
+            seen[key] = self.keys[*route, key] = _place(key_node)
+            yield key, item
+
+    def _scalar(self, node: Any) -> Any:
+        try:
+            return self._scalars.construct_object(node, deep=True)
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            raise self._fault(node, f"cannot be read: {str(error).splitlines()[0]}") from None
+
+    def _fault(self, node: Any, message: str) -> DefinitionError:
+        return DefinitionError(message, _place(node), text=self._text, file=self._file)
+
+
+def _place(node: Any) -> Place:
+    start, end = node.start_mark, node.end_mark
+    width = end.column - start.column if end.line == start.line else 1
+    return Place(start.line + 1, start.column + 1, max(width, 1))
+
+
+def _no_yaml(error: yaml.YAMLError, text: str, file: str) -> DefinitionError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    said = getattr(error, "problem", None) or str(error).splitlines()[0]
+    place = None if mark is None else Place(mark.line + 1, mark.column + 1)
+    return DefinitionError(f"this is not YAML: {said}", place, text=text, file=file)

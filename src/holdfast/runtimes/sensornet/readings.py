@@ -1,0 +1,193 @@
+"""What the sensors of a scenario measure: made up, with chance of their own, or played from a file."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sin, tau
+from pathlib import Path
+from random import Random
+from typing import Annotated, ClassVar, Protocol
+
+from msgspec import Meta
+
+from ...errors import InputError, did_you_mean
+from ...files.find import find
+from ...files.read import inspect, read
+from ...files.reading import Reading, TimeUnit
+from ...files.tally import Rejects, Tally
+from ...model.batch import to_events
+from ...model.event import Value
+from ...model.instant import DAY, Duration, Instant
+from ...model.topic import Kind, Topic
+from ...sim.frame import NodeId
+from .fault import Fault
+
+Sense = Callable[[Instant], Value]
+"""What an attribute is at a time of a run; asked for in order of time."""
+Width = Annotated[float, Meta(ge=0)]
+
+
+class Measured(Protocol):
+    """An attribute at every node."""
+
+    def sense(self, node: NodeId, draw: Random) -> Sense:
+        """At one of them; chance is its own."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Always the same."""
+
+    kind: ClassVar = "constant"
+    value: float | str | bool
+
+    def sense(self, _node: NodeId, _draw: Random) -> Sense:
+        return lambda _: self.value
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Any number between two, each time another."""
+
+    kind: ClassVar = "uniform"
+    low: float = 0.0
+    high: float = 1.0
+
+    def sense(self, _node: NodeId, draw: Random) -> Sense:
+        return lambda _: self.low + (self.high - self.low) * draw.random()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """From one reading to the next up or down, by so much on average, and never beyond the bounds."""
+
+    kind: ClassVar = "walk"
+    start: float
+    step: Width
+    low: float = float("-inf")
+    high: float = float("inf")
+
+    def sense(self, _node: NodeId, draw: Random) -> Sense:
+        here = self.start
+
+        def step(_: Instant) -> float:
+            nonlocal here
+            here = min(max(here + draw.gauss(0.0, self.step), self.low), self.high)
+            return here
+
+        return step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sine:
+    """Up and down in every period, with some noise; a node may be behind the others by up to ``lag``."""
+
+    kind: ClassVar = "sine"
+    mean: float
+    swing: Width
+    period: Duration = DAY
+    noise: Width = 0.0
+    lag: Duration = 0
+
+    def __post_init__(self) -> None:
+        if self.period <= 0:
+            raise Fault("a period takes some time, such as '24 h'", ("period",))
+
+    def sense(self, _node: NodeId, draw: Random) -> Sense:
+        behind = draw.random() * self.lag
+
+        def wave(now: Instant) -> float:
+            level = self.mean + self.swing * sin((now - behind) / self.period * tau)
+            return level + draw.gauss(0.0, self.noise)
+
+        return wave
+
+
+Readings = Mapping[str, Constant | Uniform | Walk | Sine | Measured]
+"""By attribute."""
+Sample = Callable[[Instant], Mapping[str, Value]]
+"""What a publisher measures at a time of a run; asked for in order of time."""
+
+_FITS: Mapping[Kind, type] = {"text": str, "bool": bool}
+
+
+def require_fitting(readings: Readings, topic: Topic) -> None:
+    """Readings are of attributes that the topic has, and of their kind."""
+    known = {attribute.name: attribute.kind for attribute in topic.attributes}
+    for name, each in readings.items():
+        if name not in known:
+            hint = did_you_mean(name, known) or f"It has {', '.join(known)}."
+            raise Fault(f"topic '{topic.name}' has no '{name}'", (name,), hint=hint, key=True)
+        fits = _FITS.get(known[name])
+        constant = each.value if isinstance(each, Constant) else 0.0
+        if not (isinstance(constant, fits) if fits else isinstance(constant, float | int)):
+            raise Fault(
+                f"'{name}' is of kind {known[name]}", (name,), hint="A constant can be text, or true."
+            )
+
+
+def made_up(readings: Readings, topic: Topic, node: NodeId, draw: Random) -> Sample:
+    """The samples of a node's sensor."""
+    senses = {name: each.sense(node, draw) for name, each in readings.items()}
+    whole = {attribute.name for attribute in topic.attributes if attribute.kind == "int"}
+
+    def sample(now: Instant) -> dict[str, Value]:
+        found = {name: sense(now) for name, sense in senses.items()}
+        return {n: round(v) if n in whole and isinstance(v, float) else v for n, v in found.items()}
+
+    return sample
+
+
+# From a file.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """A CSV, JSON lines or Parquet file with a column for the time, the source and each attribute.
+
+    A node has the readings of the source that is called as it is; if none is, the first node has the first
+    source, and so on.
+    """
+
+    file: str
+    map: Mapping[str, str] = field(default_factory=dict)
+    """From our names to those of the file's columns."""
+    time_unit: TimeUnit | None = None
+    """Of times that are numbers."""
+
+
+Tape = Sequence[tuple[Instant, Mapping[str, Value]]]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a file says of each source, in order of time; its first reading is at the start of a run."""
+
+    tapes: Mapping[str, Tape]
+
+    def sample(self, number: int, name: str, start: Instant) -> Sample:
+        """What the publisher with that number and name measures: the latest reading, or the first."""
+        tape = self.tapes.get(name) or list(self.tapes.values())[number % len(self.tapes)]
+        begin = min(tape[0][0] for tape in self.tapes.values()) - start
+
+        def sample(now: Instant) -> Mapping[str, Value]:
+            place = bisect_right(tape, begin + now, key=lambda entry: entry[0])
+            return tape[max(0, place - 1)][1]
+
+        return sample
+
+
+def loaded(recorded: Recorded, topic: Topic, folder: Path) -> Recording:
+    """What is in the file."""
+    (file,) = find([str(folder / recorded.file)])
+    reading = Reading((topic,), recorded.map, time_unit=recorded.time_unit)
+    inspect(file, reading)
+    tapes: dict[str, list[tuple[Instant, Mapping[str, Value]]]] = {}
+    for _, batch in read(file, reading, Tally(), Rejects()):
+        for event in to_events(topic, batch):
+            tapes.setdefault(event.source, []).append((event.time, event.attributes))
+    if not tapes:
+        raise InputError(f"{file.path}: there is no reading of '{topic.name}' in it")
+    return Recording({source: sorted(tapes[source], key=lambda entry: entry[0]) for source in sorted(tapes)})

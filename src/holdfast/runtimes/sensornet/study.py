@@ -1,0 +1,183 @@
+"""What a scenario file asks for: one network or, with ``sweep``, several; each with several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice, product
+from pathlib import Path
+from typing import Any
+
+from ...errors import DefinitionError
+from .case import Case
+from .convert import convert
+from .document import Document, load, parse
+from .fault import Fault, Route
+from .run import check
+from .scenario import Scenario
+
+_ABOUT_ALL = ("seeds", "sweep", "trace")
+"""What a file says beside its scenario."""
+MOST_RUNS = 100_000
+"""How many runs a study may have."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One network of a study: what the sweep set, and the whole of it."""
+
+    settings: Mapping[str, Any]
+    case: Case
+
+
+@dataclass(frozen=True)
+class Study:
+    """The networks and the seeds that each of them is run with."""
+
+    name: str
+    points: tuple[Point, ...]
+    seeds: tuple[int, ...]
+    trace: bool
+    """Whether the first run is to be traced."""
+    text: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """What the sweep changes."""
+        return tuple(dict.fromkeys(name for point in self.points for name in point.settings))
+
+
+def read(path: Path) -> Study:
+    """Read a file; what it names is looked for beside it."""
+    return _study(load(path), path.parent, path.stem)
+
+
+def read_text(text: str, folder: Path = Path()) -> Study:
+    """Read a text; what it names is looked for in the folder."""
+    return _study(parse(text), folder, "scenario")
+
+
+def _study(document: Document, folder: Path, name: str) -> Study:
+    try:
+        seeds, trace, settings = _asked(document.values)
+    except Fault as fault:
+        raise document.located(fault) from None
+    points = tuple(_point(document, folder, seeds, setting) for setting in settings)
+    return Study(points[0].case.scenario.name or name, points, seeds, trace, document.text)
+
+
+def _asked(values: Any) -> tuple[tuple[int, ...], bool, list[dict[Route, Route]]]:
+    """Seeds, whether there is to be a trace, and what is set at each point."""
+    if not isinstance(values, dict):
+        hint = "'holdfast sim --example' prints a scenario to copy."
+        raise Fault("expected keys: nodes, traffic, duration …", hint=hint)
+    seeds, trace = _seeds(values.get("seeds", 1)), values.get("trace", False)
+    if not isinstance(trace, bool):
+        raise Fault("expected true or false", ("trace",))
+    settings = list(islice(_settings(values), MOST_RUNS // len(seeds) + 1))
+    if len(settings) * len(seeds) > MOST_RUNS:
+        raise Fault(f"more than {MOST_RUNS:,} runs; sweep over less", ("sweep",))
+    return seeds, trace, settings
+
+
+def _point(document: Document, folder: Path, seeds: tuple[int, ...], setting: Mapping[Route, Route]) -> Point:
+    changed, settings = document, {}
+    for route, written in setting.items():
+        value = _value(document.values, written)
+        changed = changed.put(route, value, written)
+        settings[".".join(map(str, route))] = value
+    values = {key: value for key, value in changed.values.items() if key not in _ABOUT_ALL}
+    changed = Document(values, changed.places, changed.keys, changed.text, changed.file)
+    scenario = convert(changed, Scenario)
+    try:
+        return Point(settings, check(scenario, folder, seeds))
+    except DefinitionError as error:
+        raise (changed.inside(("definition",), error) if error.file is None else error) from None
+    except Fault as fault:
+        where = ", ".join(f"{name} {label(value)}" for name, value in settings.items())
+        fault.message += f" (with {where})" if where else ""
+        raise changed.located(fault) from fault
+
+
+def label(value: Any) -> str:
+    """A value of a sweep in a word or two.
+
+    >>> label("2 s"), label({"kind": "csma", "retries": 0}), label([1, 2])
+    ('2 s', 'csma retries=0', '1, 2')
+    """
+    match value:
+        case dict():
+            rest = [f"{key}={label(v)}" for key, v in value.items() if key != "kind"]
+            return " ".join([*([str(value["kind"])] if "kind" in value else []), *rest])
+        case list():
+            return ", ".join(map(label, value))
+        case bool():
+            return "yes" if value else "no"
+    return str(value)
+
+
+def _value(values: Any, route: Route) -> Any:
+    for step in route:
+        values = values[step]
+    return values
+
+
+def _seeds(given: Any) -> tuple[int, ...]:
+    """``seeds: 5`` are 1 to 5; a list is what it says."""
+    match given:
+        case bool():
+            pass
+        case int() if 1 <= given <= 10_000:
+            return tuple(range(1, given + 1))
+        case [*seeds] if seeds and all(type(seed) is int for seed in seeds):
+            if len(set(seeds)) < len(seeds):
+                raise Fault("a seed is there twice; it would give the same run again", ("seeds",))
+            return tuple(seeds)
+    raise Fault("expected how many runs there are, or a list of whole numbers", ("seeds",))
+
+
+# The sweep.
+
+
+def _settings(values: dict[str, Any]) -> Iterator[dict[Route, Route]]:
+    """For each point, what is set, and where in the document the value for it is written."""
+    sweep = values.get("sweep", {})
+    if isinstance(sweep, list) and sweep:
+        for i, together in enumerate(sweep):
+            if not isinstance(together, dict):
+                raise Fault("expected a mapping, such as nodes.rows: 5", ("sweep", i))
+            yield {_target(values, name, ("sweep", i, name)): ("sweep", i, name) for name in together}
+        return
+    if not isinstance(sweep, dict):
+        raise Fault("expected a mapping, such as traffic.0.every: [2 s, 4 s]", ("sweep",))
+    axes = []
+    for name, several in sweep.items():
+        target = _target(values, name, ("sweep", name))
+        if not isinstance(several, list) or not several:
+            raise Fault("expected a list of values, such as [2 s, 4 s]", ("sweep", name))
+        axes.append([(target, ("sweep", name, i)) for i in range(len(several))])
+    for choice in product(*axes):
+        yield dict(choice)
+
+
+def _target(values: Any, name: str, written: Route) -> Route:
+    """What a name such as ``traffic.0.every`` leads to."""
+    route = tuple(int(step) if step.isdecimal() else step for step in name.split("."))
+    there: Any = values
+    for i, step in enumerate(route):
+        last = i == len(route) - 1
+        if isinstance(there, list) and isinstance(step, int) and step < len(there):
+            there = there[step]
+        elif isinstance(there, dict) and isinstance(step, str) and (step in there or last):
+            there = there.get(step)
+        else:
+            raise _nowhere(route[: i + 1], written)
+    if route[0] in _ABOUT_ALL:
+        raise _nowhere(route[:1], written)
+    return route
+
+
+def _nowhere(route: Route, written: Route) -> Fault:
+    where = ".".join(map(str, route))
+    hint = "A name leads to what stands in the file, places in lists count from 0: traffic.0.every"
+    return Fault(f"there is no '{where}' to change", written, hint=hint, key=True)

@@ -1,0 +1,1 @@
+"""A user's own DataFrames and streams, and Holdfast as a data source."""

@@ -1,0 +1,295 @@
+"""History on Spark: readers reduce, scopes meet in shards, machines step.
+
+Stage 1: read, keep what can matter [law 2], pack by shard.  Stage 2, after one shuffle: put the
+events of a shard in order and step the machine through them [law 3]; conditions that build on others
+under another key follow in further stages.  Where little is left to matter and the driver wants it
+all, it steps the machines itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from ....compilers.operator import Coverage
+from ....errors import InputError
+from ....files.find import InputFile, find
+from ....files.plan import Part, shares, split, touching_parts, with_shared
+from ....files.read import inspect
+from ....files.reading import Reading, TimeUnit, parse_zone
+from ....files.tally import Rejects, Tally
+from ....lang.app import App
+from ....lang.check import check
+from ....lang.condition import Checked
+from ....lang.parse import parse
+from ....model.batch import from_ipc, to_ipc
+from ....model.event import Notification
+from ....model.instant import Instant
+from ..pack import REPORT, SPARK_SCHEMA, passed_on
+from ..plan import Work
+from ..reading import Report, reported
+from ..session import session
+from ..table import from_table, spark_schema
+from .reader import Job, Task, run
+from .shard import finished, staged, step_shard
+
+LARGE = 4 << 20
+"""An interleaved part of more rows is read by several readers, which then reduce less."""
+
+SHARES = 4
+"""How many readers there are for each core, so that none waits long for another."""
+
+FEW = 64 << 20
+"""Up to so many bytes of events that can matter are taken by the driver at once."""
+
+ROWS = 1 << 16
+"""How many notifications become objects at a time."""
+
+_ORDER = ("time", "subscription", "scope", "source", "sequence")
+
+
+class Replay:
+    """The notifications of a history, computed on Spark: ``dataframe``, or iterate in order."""
+
+    def __init__(
+        self,
+        checked: Checked,
+        files: Sequence[InputFile],
+        reading: Reading,
+        *,
+        spark: SparkSession | None = None,
+        rejects: Rejects | None = None,
+    ) -> None:
+        self._rejects = rejects if rejects is not None else Rejects()
+        self._spark = spark if spark is not None else session()
+        self._work = Work.on_history(checked)
+        files = [replace(file, path=os.path.abspath(file.path)) for file in files]  # workers are elsewhere
+        for file in files:
+            inspect(file, reading)
+        cores = self._spark.sparkContext.defaultParallelism
+        self._job = Job(
+            self._work,
+            reading,
+            tuple(tasks(files, reading, cores)),
+            shards=self._work.shards(cores),
+            strict=self._rejects.strict,
+            keep_rejects=rejects is not None,
+        )
+        self.passed: Counter[str] = Counter()
+        """How many notifications each subscription had, once they have been iterated over."""
+        self._open: dict[tuple[str, str | None], Instant] = {}
+
+    def _packed(self, most: int | None = None) -> DataFrame:
+        """What the readers give, each of them no more than ``most`` bytes of events."""
+        job, count = self._job, len(self._job.tasks)
+
+        def readers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number in (number for some in numbers for number in some.column(0).to_pylist()):
+                yield from run(job, number, most)
+
+        return self._spark.range(0, count, 1, count).mapInArrow(readers, SPARK_SCHEMA)
+
+    @cached_property
+    def _read(self) -> tuple[list[Report], dict[int, list[bytes]] | None]:
+        """What the readers said, and unless it is too much the packed events of each machine."""
+        most, is_heavy = FEW // len(self._job.tasks), self._work.is_heavy
+        rows = self._given.filter(f"machine = {REPORT}") if is_heavy else self._packed(most)
+        events = _by_machine(rows)
+        reports = [reported(raw) for raw in events.pop(REPORT)]
+        if any(report.packed > most for report in reports):
+            return reports, None
+        return reports, _by_machine(self._given.filter("machine >= 0")) if is_heavy else events
+
+    @cached_property
+    def _given(self) -> DataFrame:
+        """What the readers give, kept where it is so much that it should not be read twice."""
+        return self._packed().persist()
+
+    @cached_property
+    def dataframe(self) -> DataFrame:
+        """The notifications, in no particular order: one row each, one column for each attribute.
+
+        What goes wrong in a reader fails the job that asks for them.
+        """
+        return notifications(self._work, self._packed(), self._job.shards)
+
+    def __iter__(self) -> Iterator[Notification]:
+        self.tally  # noqa: B018 -- what went wrong in reading is said first
+        _, events = self._read
+        try:
+            for table in self._from_executors() if events is None else self._stepped(events):
+                for notification in from_table(self._work.published, table):
+                    self._count(notification)
+                    yield notification
+        finally:
+            if self._work.is_heavy:
+                self._given.unpersist()
+
+    def _stepped(self, events: dict[int, list[bytes]]) -> Iterator[pa.Table]:
+        """The notifications in order, computed here."""
+        tables, heard = list[pa.Table](), dict[int, list[bytes]]()
+        for number in self._work.operators:  # by stage
+            if mine := [*events.get(number, ()), *heard.get(number, ())]:
+                table, said = step_shard(self._work, number, mine)
+                tables.append(table)
+                for row in passed_on(self._work.operators, said, shards=1):
+                    raw = row.column("events")[0].as_py()
+                    heard.setdefault(row.column("machine")[0].as_py(), []).append(raw)
+        if tables:
+            whole = pa.concat_tables(tables)
+            first = pc.fill_null(whole.column("scope"), "")
+            keys = whole.select(_ORDER).set_column(_ORDER.index("scope"), "scope", first)
+            order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in _ORDER])
+            yield from (whole.take(order.slice(at, ROWS)) for at in range(0, len(whole), ROWS))
+
+    def _from_executors(self) -> Iterator[pa.Table]:
+        """The notifications in order, computed there, some at a time."""
+        parts = max(self._job.shards, sum(report.packed for report in self.reports) // FEW)
+        if self._work.is_heavy:  # to sort them is to look at them twice
+            told = notifications(self._work, self._given, self._job.shards).persist()
+        else:
+            told = self.dataframe
+        ordered = told.repartitionByRange(parts, *_ORDER).sortWithinPartitions(*_ORDER)
+        try:
+            for row in ordered.mapInArrow(_blobs, "raw binary").toLocalIterator():
+                yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
+        finally:
+            if self._work.is_heavy:
+                told.unpersist()
+
+    def _count(self, notification: Notification) -> None:
+        self.passed[notification.subscription] += 1
+        scope = (notification.subscription, notification.scope)
+        if notification.status == "ingress":
+            self._open[scope] = notification.event.time
+        elif notification.status == "egress":
+            self._open.pop(scope, None)
+
+    def holding(self) -> list[tuple[str, str | None, Instant]]:
+        """The conditions that hold at the end, once all has been iterated over."""
+        found = [(name, scope, since) for (name, scope), since in self._open.items()]
+        return sorted(found, key=lambda row: (row[0], row[1] or ""))
+
+    @property
+    def reports(self) -> list[Report]:
+        """What the readers said."""
+        return self._read[0]
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """How many events lay in scopes."""
+        whole = Coverage()
+        for report in self.reports:
+            whole.add(Coverage(Counter(report.events), Counter(report.outside)))
+        return whole
+
+    def misplaced(self) -> list[str]:
+        """The subscriptions that not one event could concern."""
+        return self.coverage.misplaced(self._work.operators.values())
+
+    @property
+    def kept(self) -> int:
+        """How many events satisfied some predicate."""
+        return sum(report.kept for report in self.reports)
+
+    @cached_property
+    def tally(self) -> Tally:
+        """What was read; what went wrong in a reader is raised here."""
+        tally = Tally()
+        files = {file.path: file for task in self._job.tasks for file in _files_of(task)}
+        for report in self.reports:
+            report.require_success()
+            part = Tally(report.rows, Counter(report.rejected), Counter(report.other_topics))
+            tally.add(part)
+            for path, row, reason, data in report.rejects:
+                self._rejects.write(files[path], row, reason, msgspec.json.decode(data))
+        if tally.rejected and not tally.used:
+            first = next(report.first for report in self.reports if report.first is not None)
+            raise InputError(f"not one row can be used ({tally.rows:,} read).  The first:\n  {first}")
+        return tally
+
+
+def _files_of(task: Task) -> Iterator[InputFile]:
+    return (piece.file for piece in task.part.pieces)
+
+
+def replay(
+    app: App | str,
+    *inputs: str | Path,
+    spark: SparkSession | None = None,
+    map: Mapping[str, str] | None = None,
+    topic: str | None = None,
+    zone: str = "UTC",
+    time_format: str | None = None,
+    time_unit: TimeUnit | None = None,
+    lets: Mapping[str, float | int | str | bool] | None = None,
+) -> Replay:
+    """As ``holdfast.replay``, on Spark."""
+    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
+    files = find([str(path) for path in inputs], [t.name for t in checked.topics])
+    return Replay(checked, files, reading, spark=spark)
+
+
+def tasks(files: Sequence[InputFile], reading: Reading, cores: int) -> Iterator[Task]:
+    """What each reader reads: shares of like size that are closed but for moments at their ends.
+
+    A part that cannot be divided so and is too large for one reader is divided by row groups, or
+    files, which are not closed.
+    """
+    parts = touching_parts(files, reading)
+    count = SHARES * cores
+    each = sum(part.rows or 0 for part in parts) // count
+    found: list[tuple[Part, bool]] = []
+    for large, some in groupby(parts, _is_large):
+        if large:
+            found += ((share, False) for part in some for share in split(part, count))
+        else:
+            found += ((share, True) for share in shares(list(some), each))
+    if not found:
+        found = [(Part((), 0, 0), True)]  # even nothing is read by somebody, who reports it
+    for part, (_, closed) in zip(with_shared([part for part, _ in found]), found, strict=True):
+        yield Task(part, closed)
+
+
+def _is_large(part: Part) -> bool:
+    units = sum(len(piece.row_groups or (None,)) for piece in part.pieces)
+    return units > 1 and (part.rows is None or part.rows > LARGE)
+
+
+def _blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each batch as the bytes of one row."""
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays([pa.array([to_ipc(batch)], pa.binary())], names=["raw"])
+
+
+def notifications(work: Work, rows: DataFrame, shards: int) -> DataFrame:
+    """The notifications of packed rows: a shuffle for each stage."""
+    for stage in range(work.stages - 1):
+        by_shard = rows.groupBy("machine", "shard")
+        rows = by_shard.applyInArrow(staged(work, stage, shards), SPARK_SCHEMA)
+    last = finished(work, _require_success)
+    return rows.groupBy("machine", "shard").applyInArrow(last, spark_schema(work.published))
+
+
+def _require_success(report: bytes) -> None:
+    reported(report).require_success()
+
+
+def _by_machine(rows: DataFrame) -> dict[int, list[bytes]]:
+    """The packed rows of each machine."""
+    found: dict[int, list[bytes]] = {}
+    table = rows.toArrow()
+    for number, raw in zip(*(table.column(n).to_pylist() for n in ("machine", "events")), strict=True):
+        found.setdefault(number, []).append(raw)
+    return found

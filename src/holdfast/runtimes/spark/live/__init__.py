@@ -1,0 +1,1 @@
+"""Live: files as they arrive, states that Spark keeps, notifications each once."""

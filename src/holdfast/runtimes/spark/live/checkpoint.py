@@ -1,0 +1,237 @@
+"""What a live query must find again: a folder with its plan, its log of files, its ledger, its states.
+
+CHECKPOINT/
+  query.json      who this is: the plan of machines, the number of shards, how files are read
+  lock            held while a query runs
+  files.jsonl     the log of arrivals (``log``)
+  waiting.json    files that are there and not in the log
+  stop            while it exists, nothing new is read
+  ledger.sqlite   what the last batches did, and the conditions that hold (``ledger``)
+  spark/          Spark's own: offsets, commits, and the states of the shards
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from ....compilers.families import in_words
+from ....compilers.operator import until
+from ....compilers.resume import resumed
+from ....errors import UsageError
+from ....files.whole import WholeFile
+from ....lang.condition import Checked
+from ....model.instant import BEGINNING, Instant
+from ..plan import Seat
+
+_FORM = 2
+
+SHARDS = 16
+"""Enough for some tens of cores; each costs a little in every batch."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """Who a checkpoint belongs to."""
+
+    id: str
+    shards: int
+    seats: tuple[Seat, ...] = ()
+    stages: int = 1
+    """How many states Spark keeps for each shard, one after the other; it never changes."""
+    next_number: int = 0
+    meanings: dict[str, dict[str, str]] = {}
+    """For each subscription what it says, in words, to tell what has changed."""
+    reading: dict[str, str] = {}
+    """Where and how events are read; another way would be another stream."""
+    form: int = _FORM
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The folder."""
+
+    folder: Path
+
+    @property
+    def query_file(self) -> Path:
+        return self.folder / "query.json"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "files.jsonl"
+
+    @property
+    def waiting(self) -> Path:
+        return self.folder / "waiting.json"
+
+    @property
+    def stop(self) -> Path:
+        """While it exists, nothing new is read."""
+        return self.folder / "stop"
+
+    @property
+    def ledger(self) -> Path:
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def spark(self) -> Path:
+        return self.folder / "spark"
+
+    def load(self) -> Plan | None:
+        """The plan of the query that the checkpoint belongs to, if there is one yet."""
+        if not self.query_file.exists():
+            if self.spark.exists():
+                raise UsageError(f"{self.folder}: query.json is missing; this checkpoint cannot be used")
+            return None
+        try:
+            plan = msgspec.json.decode(self.query_file.read_bytes(), type=Plan)
+        except msgspec.DecodeError as error:
+            raise UsageError(f"{self.query_file}: not what it should be ({error})") from None
+        if plan.form < _FORM:
+            raise UsageError(
+                f"{self.folder}: made by an earlier version of Holdfast: end that query with the version "
+                "that made it (--finish), then start a new checkpoint"
+            )
+        if plan.form != _FORM:
+            raise UsageError(f"{self.folder}: made by another version of Holdfast (form {plan.form})")
+        return plan
+
+    def save(self, plan: Plan) -> None:
+        with WholeFile(str(self.query_file)) as whole:
+            whole.file.write(msgspec.json.format(msgspec.json.encode(plan)) + b"\n")
+            whole.file.flush()
+            os.fsync(whole.file.fileno())
+
+    def note_waiting(self, incomplete: Sequence[str], unknown: Sequence[str]) -> None:
+        """Say which files are there and cannot be read yet, or at all."""
+        raw = msgspec.json.encode({"incomplete": incomplete, "unknown": unknown})
+        if not self.waiting.exists() or self.waiting.read_bytes() != raw:
+            with WholeFile(str(self.waiting)) as whole:
+                whole.file.write(raw)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else runs on this checkpoint meanwhile."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise UsageError(f"--checkpoint {self.folder}: {error.strerror}; choose another place") from None
+        try:
+            if not _is_taken(file, attempts=10):
+                raise UsageError(f"{self.folder}: another 'holdfast run' uses this checkpoint")
+            yield
+        finally:
+            os.close(file)
+
+    def is_locked(self) -> bool:
+        """Whether a query runs on it now."""
+        try:
+            file = os.open(self.folder / "lock", os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            return not _is_taken(file, attempts=1)
+        finally:
+            os.close(file)
+
+
+def _is_taken(file: int, attempts: int) -> bool:
+    """Take a lock, if it is free; somebody who only looks has it for a moment."""
+    for attempt in range(attempts):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if attempt + 1 < attempts:
+                time.sleep(0.05)
+    return False
+
+
+# --- the plan ----------------------------------------------------------------------------------------
+
+
+def planned(
+    old: Plan | None,
+    checked: Checked,
+    reading: dict[str, str],
+    shards: int | None,
+    reached: Mapping[str, Instant] = MappingProxyType({}),
+) -> Plan:
+    """The plan of a definition: as it was where it has not changed, and new seats for what is new.
+
+    ``reached`` is how far time has come for each topic, where new operators start.
+    """
+    if old is None:
+        old = Plan(uuid.uuid4().hex, shards or SHARDS, reading=reading)
+    elif shards is not None and shards != old.shards:
+        raise UsageError(
+            f"--shards {shards}: this checkpoint has {old.shards} shards, for good. "
+            "Leave the option out, or start a new checkpoint."
+        )
+    _require_same_reading(old.reading, reading)
+    meanings = in_words(checked)
+    _require_same_meaning(old.meanings, meanings)
+    seats = tuple(_seated(old, checked, reached))
+    return msgspec.structs.replace(
+        old,
+        seats=seats,
+        stages=_stages(old, seats),
+        next_number=max([old.next_number, *(seat.number + 1 for seat in seats)]),
+        meanings=meanings,
+    )
+
+
+def _seated(old: Plan, checked: Checked, reached: Mapping[str, Instant]) -> Iterator[Seat]:
+    """The old seats of operators that go on, and a new one for each that starts now."""
+    free = old.next_number
+    for one in resumed([seat.kept for seat in old.seats], checked, sharded=True):
+        if one.before is not None:
+            yield msgspec.structs.replace(old.seats[one.before], kept=one.operator.kept)
+        else:
+            yield Seat(free, one.operator.kept, until(reached, one.operator.clock, BEGINNING))
+            free += 1
+
+
+def _stages(old: Plan, seats: Sequence[Seat]) -> int:
+    """How many stages a query has; those of an old one are fixed."""
+    needed = 1 + max((seat.kept.stage for seat in seats), default=0)
+    if old.meanings and needed > old.stages:
+        raise UsageError(
+            f"the definition now needs {needed} stages, one after the other, and this checkpoint has "
+            f"{old.stages}, for good ('holdfast explain --engine spark' shows them). Start a new checkpoint."
+        )
+    return max(needed, old.stages)
+
+
+def _require_same_meaning(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> None:
+    """Refuse what changed under its old name."""
+    for name in old.keys() & new.keys():
+        for what in new[name] | old[name]:
+            was, now = old[name].get(what, ""), new[name].get(what, "")
+            if was != now:
+                raise UsageError(f"'{name}' has changed: its {what} was '{was}' and is '{now}'. {_REMEDY}")
+
+
+_REMEDY = (
+    "What holds now was decided by the old definition: give the new condition a name of its own "
+    "(the old one may be removed), or start a new checkpoint."
+)
+
+
+def _require_same_reading(old: dict[str, str], new: dict[str, str]) -> None:
+    for what in old.keys() | new.keys():
+        if old.get(what, "") != new.get(what, ""):
+            raise UsageError(
+                f"{what} was '{old.get(what, '')}' and is '{new.get(what, '')}': that is another stream. "
+                "Use what it was, or start a new checkpoint."
+            )

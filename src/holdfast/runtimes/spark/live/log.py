@@ -1,0 +1,175 @@
+"""Which files have arrived, in which order: a durable log that is only ever appended to.
+
+A stream's offset is how many entries of the log it has read.  A file enters the log when it is
+complete, whatever its name and time; it never enters twice, and its place never changes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from ....errors import InputError, UsageError
+from ....files.find import InputFile, beneath, format_of, split_topic
+from ....model.instant import Instant
+
+_MAGIC = b"PAR1"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A file that has arrived; no event of it is later than ``latest``, where that is known."""
+
+    path: str
+    topic: str | None
+    size: int
+    latest: Instant | None = None
+
+    def input_file(self, number: int) -> InputFile:
+        """The file as readers know it; its place in the log numbers its rows."""
+        known = format_of(self.path)
+        assert known is not None
+        return InputFile(self.path, number, known[0], known[1], self.topic)
+
+
+class Folder(msgspec.Struct, frozen=True):
+    """Where files arrive; ``topic`` is that of rows which do not say theirs."""
+
+    path: str
+    topic: str | None = None
+
+
+def folders(sources: Sequence[str], topics: Sequence[str]) -> tuple[Folder, ...]:
+    """The folders that sources name: ``dir:PATH`` or ``dir:Topic=PATH``."""
+    found: dict[str, Folder] = {}
+    for text in sources:
+        kind, _, place = text.partition(":")
+        if kind != "dir" or not place:
+            raise UsageError(f"--source {text}: write dir:PATH or dir:TOPIC=PATH")
+        topic, path = split_topic(place, topics)
+        path = os.path.realpath(path)
+        if not os.path.isdir(path):
+            raise UsageError(f"--source {text}: there is no folder '{path}'; create it first")
+        for other in found:
+            if os.path.commonpath([path, other]) in (path, other):
+                raise UsageError(f"--source {text}: lies in another source, or around it ({other})")
+        found[path] = Folder(path, topic)
+    return tuple(found.values())
+
+
+@dataclass
+class Waiting:
+    """Files that are there and not in the log: half-written, or of no known format."""
+
+    incomplete: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+class FileLog:
+    """The log on disk.  Another process may append to it: every writing looks first."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = 0
+        self.entries: list[Entry] = []
+        self._known: set[tuple[str, str | None]] = set()
+
+    def discover(
+        self, folders: Sequence[Folder], settle: float, latest: Callable[[Entry, int], Instant | None]
+    ) -> Waiting:
+        """Enter the files that have arrived and are complete, by path; say what is left."""
+        waiting = Waiting()
+        now = time.time()
+        new = [
+            Entry(path, folder.topic, size)
+            for folder in folders
+            for path, size in _arrived(folder.path, settle, now, waiting, self._is_known(folder.topic))
+        ]
+        if new:
+            with self._locked() as file:
+                fresh = [entry for entry in new if (entry.path, entry.topic) not in self._known]
+                told = [
+                    msgspec.structs.replace(entry, latest=latest(entry, len(self.entries) + i))
+                    for i, entry in enumerate(fresh)
+                ]
+                raw = b"".join(msgspec.json.encode(entry) + b"\n" for entry in told)
+                os.pwrite(file, raw, self._read)
+                os.fsync(file)
+                self._take(raw)
+        return waiting
+
+    def refresh(self) -> None:
+        """Read what has been appended; a torn last line was never used and is cut off."""
+        with self._locked():
+            pass
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            size = os.fstat(file).st_size
+            if size < self._read:
+                raise InputError(f"{self._path}: shorter than it was; nobody may change the log of files")
+            raw = os.pread(file, size - self._read, self._read)
+            self._take(raw[: raw.rfind(b"\n") + 1])
+            os.ftruncate(file, self._read)
+            yield file
+        finally:
+            os.close(file)
+
+    def _take(self, raw: bytes) -> None:
+        added = msgspec.json.Decoder(Entry).decode_lines(raw)
+        self.entries += added
+        self._known.update((entry.path, entry.topic) for entry in added)
+        self._read += len(raw)
+
+    def _is_known(self, topic: str | None) -> Callable[[str], bool]:
+        return lambda path: (path, topic) in self._known
+
+
+def _arrived(
+    folder: str, settle: float, now: float, waiting: Waiting, known: Callable[[str], bool]
+) -> Iterator[tuple[str, int]]:
+    try:
+        paths = sorted(beneath(folder), key=lambda path: Path(path).as_posix())
+    except FileNotFoundError:  # a folder went away while it was listed
+        return
+    for path in paths:
+        if known(path):
+            continue
+        format = format_of(path)
+        if format is None or not _is_text(path):
+            waiting.unknown.append(os.fsencode(path).decode("utf-8", "replace"))
+            continue
+        try:
+            found = os.stat(path)
+            whole = now - found.st_mtime >= settle and (format[0] != "parquet" or _has_footer(path))
+        except FileNotFoundError:  # renamed meanwhile
+            continue
+        if whole:
+            yield path, found.st_size
+        else:
+            waiting.incomplete.append(path)
+
+
+def _is_text(path: str) -> bool:
+    """Whether a name can be written down: one that is not UTF-8 cannot."""
+    return path.isprintable() or path.encode("utf-8", "ignore").decode() == path
+
+
+def _has_footer(path: str) -> bool:
+    """Whether a Parquet file ends as a complete one does."""
+    with open(path, "rb") as file:
+        if not _MAGIC.startswith(file.read(4)):
+            return True  # not Parquet at all: reading it will say so
+        if file.seek(0, os.SEEK_END) < 12:
+            return False
+        file.seek(-4, os.SEEK_END)
+        return file.read(4) == _MAGIC

@@ -1,0 +1,174 @@
+"""A shard of a live query: what its operators remember, and what they say of a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from ....compilers.operator import Kept, Operator, until
+from ....errors import UsageError
+from ....model.batch import concatenate
+from ....model.event import Event
+from ....model.instant import BEGINNING, NEVER, Instant
+from ..pack import PROGRESS, unpacked
+from ..plan import Work, with_time
+from ..table import identified, schema_of, table_of
+
+
+class Memory(msgspec.Struct):
+    """What is remembered of an operator: its state, whom that serves, and when it wants to be woken."""
+
+    kept: Kept
+    state: bytes
+    due: Instant | None = None
+
+
+class Shard(msgspec.Struct, forbid_unknown_fields=True):
+    """What a shard remembers: of its operators by number, and how far time has come."""
+
+    operators: dict[int, Memory] = {}
+    reached: dict[str, Instant] = {}
+
+    def to_bytes(self) -> bytes:
+        """What Spark keeps of it."""
+        return msgspec.msgpack.encode(self)
+
+    @staticmethod
+    def from_bytes(raw: bytes) -> Shard:
+        """The shard that Spark has kept."""
+        try:
+            return msgspec.msgpack.decode(raw, type=Shard)
+        except msgspec.ValidationError:
+            raise UsageError(
+                "this checkpoint was made by an earlier version of Holdfast: end that query with the version "
+                "that made it, then start a new checkpoint"
+            ) from None
+
+
+class Packet(msgspec.Struct):
+    """A packed row that has arrived."""
+
+    machine: int
+    part: int
+    events: bytes
+
+
+class Post(NamedTuple):
+    """At which stage and in which shard a batch is taken."""
+
+    stage: int
+    shard: int
+
+    def has(self, operator: Operator) -> bool:
+        """Whether an operator runs here: without a key, in the first shard only."""
+        return operator.stage == self.stage and bool(operator.key or self.shard == 0)
+
+
+class Said(NamedTuple):
+    """What a shard says of a batch: notifications, and what conditions of later stages hear."""
+
+    told: pa.Table
+    heard: dict[str, list[Event]]
+
+
+Arranging = Callable[[pa.RecordBatch], pa.RecordBatch]
+"""The order in which a shard takes the events of a batch, given as they arrived."""
+
+
+def as_arrived(events: pa.RecordBatch) -> pa.RecordBatch:
+    return events
+
+
+def stepped(
+    work: Work, post: Post, shard: Shard, packets: Iterable[Packet], arranged: Arranging = as_arrived
+) -> tuple[Shard, Said]:
+    """Take a batch's packets: the shard afterwards, and what its operators say.
+
+    Time goes on for all of them, but only those that have events, or are due, are looked at.
+    """
+    arrived: dict[int, list[bytes]] = {}
+    for packet in sorted(packets, key=lambda packet: packet.part):
+        arrived.setdefault(packet.machine, []).append(packet.events)
+    after = Shard({}, _advanced(shard.reached, arrived.get(PROGRESS, ())))
+    tables, heard = [schema_of(work.published).empty_table()], dict[str, list[Event]]()
+    for number, operator in work.operators.items():
+        if not post.has(operator):
+            continue
+        memory = shard.operators.get(number)
+        was, now = (until(at, operator.clock, BEGINNING) for at in (shard.reached, after.reached))
+        batches = _by_topic(arrived.get(number, ()), arranged)
+        if batches or (now > was and _is_due(operator, memory, now)):
+            state = _recalled(operator, memory, max(was, work.reached.get(number, BEGINNING)))
+            last = with_time(operator, batches, was) if now == NEVER else batches
+            state, told = operator.machine.step(state, last, now)
+            memory = _remembered(operator, state)
+            tables.append(table_of(work.published, operator, told))
+            heard |= operator.retold(told)
+        if memory is not None:
+            after.operators[number] = memory
+    return after, Said(identified(pa.concat_tables(tables)), heard)
+
+
+def _advanced(reached: Mapping[str, Instant], told: Iterable[bytes]) -> dict[str, Instant]:
+    latest = dict(reached)
+    for raw in told:
+        found = msgspec.msgpack.decode(raw, type=dict[str, int])
+        latest |= {topic: max(at, latest.get(topic, BEGINNING)) for topic, at in found.items()}
+    return latest
+
+
+def _by_topic(raw: Iterable[bytes], arranged: Arranging) -> dict[str, pa.RecordBatch]:
+    arrived: dict[str, list[pa.RecordBatch]] = {}
+    for topic, _, events in map(unpacked, raw):
+        assert topic is not None
+        arrived.setdefault(topic, []).append(events)
+    return {topic: arranged(concatenate(some)) for topic, some in arrived.items()}
+
+
+# --- states ------------------------------------------------------------------------------------------
+
+
+def _is_due(operator: Operator, memory: Memory | None, now: Instant) -> bool:
+    """Whether an operator may say something by itself when time has come so far."""
+    machine = operator.machine
+    due = machine.due(machine.initial()) if memory is None else memory.due
+    return due is not None and now > due
+
+
+def _remembered(operator: Operator, state: Any) -> Memory:
+    return Memory(operator.kept, operator.machine.to_bytes(state), operator.machine.due(state))
+
+
+def _recalled(operator: Operator, memory: Memory | None, reached: Instant) -> Any:
+    """The state of an operator, for which time had come so far: it was not due, so it says nothing."""
+    machine = operator.machine
+    if memory is None:
+        state = machine.initial()
+    else:
+        state = machine.from_bytes(memory.state, _numbers(memory.kept, operator))
+    if machine.is_timed and reached > BEGINNING:
+        state, _ = machine.step(state, {}, reached)
+    return state
+
+
+def _numbers(kept: Kept, operator: Operator) -> tuple[int | None, ...] | None:
+    """Which numbers its conditions had when a state was kept; ``None`` of those that have joined since, or
+    at all if nothing has changed.  Whoever means something else is refused."""
+    if kept.meanings == operator.meanings:
+        return None
+    numbers = {meaning: i for i, meaning in enumerate(kept.meanings)}
+    found = tuple(map(numbers.get, operator.meanings))
+    before = {name for names in kept.names for name in names}
+    changed = [
+        name
+        for names, number in zip(operator.names, found, strict=True)
+        for name in names
+        if number is None and (name in before or not operator.joins)
+    ]
+    if changed:
+        named = ", ".join(changed)
+        raise UsageError(f"the definition has changed ({named}): start it with a new checkpoint")
+    return found

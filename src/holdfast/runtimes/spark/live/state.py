@@ -1,0 +1,65 @@
+"""The state of a shard: one value in Spark's state store for all operators and scopes of the shard.
+
+Rows come packed (``pack``): Python sees a few blobs for each shard and batch, not one row for each
+event.  What a batch lets pass leaves as one blob, too.  Where conditions build on others under
+another key, one such state follows the other: what a stage is not about passes it as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from ..pack import PROGRESS, REPORT, SPARK_SCHEMA, TOLD, as_bytes, passed_on
+from ..plan import Work
+from .shard import Arranging, Packet, Post, Shard, as_arrived, stepped
+
+STORE = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    )
+}
+"""What a session must be set to: other stores do not know ``transformWithState``."""
+
+
+class ShardProcessor(StatefulProcessor):
+    """``stepped`` as Spark calls it at a stage: packed rows in, packed rows out."""
+
+    def __init__(self, work: Work, stage: int, shards: int, arranged: Arranging = as_arrived) -> None:
+        self._work, self._stage, self._shards, self._arranged = work, stage, shards, arranged
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._shard = handle.getValueState("shard", "state binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], _timers: Any) -> Iterator[Row]:  # noqa: N802
+        (number,) = key
+        packets = [Packet(row.machine, row.part, bytes(row.events)) for row in rows]
+        kept = self._shard.get()
+        shard = Shard() if kept is None else Shard.from_bytes(bytes(kept[0]))
+        shard, said = stepped(self._work, Post(self._stage, number), shard, packets, self._arranged)
+        self._shard.update((shard.to_bytes(),))
+        later = {i for i, operator in self._work.operators.items() if operator.stage > self._stage}
+        going_on = {*later, REPORT, TOLD, *([PROGRESS] if later else [])}
+        told = [Packet(TOLD, 0, as_bytes(said.told))] if len(said.told) else []
+        for packet in (*packets, *told):
+            if packet.machine in going_on:
+                yield Row(machine=packet.machine, shard=number, part=packet.part, events=packet.events)
+        for row in passed_on(self._work.operators, said.heard, self._shards):
+            yield Row(**row.to_pylist()[0])
+
+    def close(self) -> None:
+        pass
+
+
+def stated(
+    rows: DataFrame, work: Work, stages: int, shards: int, arranged: Arranging = as_arrived
+) -> DataFrame:
+    """What packed rows become: a state operator for each stage, one after the other, leaves reports of
+    readers and notifications."""
+    for stage in range(stages):
+        processor = ShardProcessor(work, stage, shards, arranged)
+        rows = rows.groupBy("shard").transformWithState(processor, SPARK_SCHEMA, "append", "none")
+    return rows

@@ -1,0 +1,126 @@
+"""What runs: operators, numbered, wherever they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from ...compilers.families import on_history, operators
+from ...compilers.operator import Kept, Operator
+from ...compilers.resume import resumed
+from ...files.rest import Decisive
+from ...lang.condition import Checked
+from ...machines.machine import Batches
+from ...model.batch import from_events, with_progress
+from ...model.instant import BEGINNING, Instant
+from ...model.topic import Topic
+
+
+class Seat(msgspec.Struct, frozen=True):
+    """An operator's place in a plan.  Its number is never used again, so that no old state can return."""
+
+    number: int
+    kept: Kept
+    reached: Instant = BEGINNING
+    """How far time had come for it when it was added."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be computed: plain values, which travel."""
+
+    checked: Checked
+    seats: tuple[Seat, ...] | None = None
+    """The operators of a plan; without one they are numbered as they come."""
+    whole: bool = False
+    """Whether events go on with all their columns, whatever operators need."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @classmethod
+    def on_history(cls, checked: Checked, *, whole: bool = False) -> Work:
+        """Of history, which is in order, nothing is late."""
+        return cls(on_history(checked), whole=whole)
+
+    @cached_property
+    def operators(self) -> dict[int, Operator]:
+        """The operators by number, those of an earlier stage before those that hear them."""
+        if self.seats is None:
+            found = dict(enumerate(operators(self.checked, sharded=True)))
+        else:
+            going_on = resumed([seat.kept for seat in self.seats], self.checked, sharded=True)
+            found = {
+                self.seats[one.before].number: one.operator for one in going_on if one.before is not None
+            }
+        return {i: replace(one, needs=None) for i, one in found.items()} if self.whole else found
+
+    @cached_property
+    def reached(self) -> dict[int, Instant]:
+        """How far time had come for each operator of a plan when it was added."""
+        return {seat.number: seat.reached for seat in self.seats or ()}
+
+    @property
+    def published(self) -> tuple[Topic, ...]:
+        """The topics that notifications can be of."""
+        return self.checked.published
+
+    @cached_property
+    def listening(self) -> dict[str, list[tuple[int, Operator]]]:
+        """Who listens to each topic."""
+        found: dict[str, list[tuple[int, Operator]]] = {}
+        for number, operator in self.operators.items():
+            for topic in operator.topics:
+                found.setdefault(topic, []).append((number, operator))
+        return found
+
+    @cached_property
+    def looks_at(self) -> Decisive:
+        """For each topic the columns that are read first; the rest only of events that are kept."""
+        return {
+            topic: frozenset().union(*(operator.looks_at[topic] for _, operator in some))
+            for topic, some in self.listening.items()
+        }
+
+    @cached_property
+    def timed(self) -> dict[int, Operator]:
+        """The operators that mind how far time has come."""
+        return {number: one for number, one in self.operators.items() if one.machine.is_timed}
+
+    @cached_property
+    def clocks(self) -> frozenset[str]:
+        """The topics that tell them."""
+        return frozenset().union(*(operator.clock for operator in self.timed.values()))
+
+    @property
+    def is_heavy(self) -> bool:
+        """Whether some operator needs nearly all readings, and those of a key in one place."""
+        machines = (operator.machine for operator in self.operators.values())
+        return any(not machine.compacts and machine.margin is None for machine in machines)
+
+    def shards(self, cores: int) -> int:
+        """How many shards so many cores should share: where there is much to do in each, some more let the
+        cores end at about the same time."""
+        return (8 if self.is_heavy else 2) * cores
+
+    @property
+    def stages(self) -> int:
+        """How many stages follow one another."""
+        return 1 + max((operator.stage for operator in self.operators.values()), default=0)
+
+
+def compacts(operator: Operator) -> bool:
+    """Whether of one topic's closed part more can be dropped than what does not matter."""
+    return operator.machine.compacts and len(operator.topics) == 1
+
+
+def with_time(operator: Operator, batches: Batches, latest: Instant) -> Batches:
+    """The last batches, which say how far time has come: whoever has heard nothing must know it as well."""
+    if latest == BEGINNING or not operator.machine.is_timed:
+        return batches
+    first = next(iter(operator.topics.values()))
+    batch = batches.get(first.name, from_events(first, []))
+    return {**batches, first.name: with_progress(batch, len(batch), latest)}

@@ -1,0 +1,210 @@
+"""Notifications as rows of a table: fixed columns, then one column for each attribute.
+
+Rows get their ids when they leave as rows (``identified``); until then there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from ...compilers.operator import Operator
+from ...files.table import EVENT_COLUMNS, ColumnKind, attribute_columns
+from ...files.write import location_text
+from ...machines.machine import CONDITIONS, SCOPE, SINCE, STATUS, Told, concerned
+from ...model.batch import AXES, TIME, TYPES, plain
+from ...model.event import Event, Notification, Value, notification_id
+from ...model.topic import Kind, Topic
+
+_FIXED = {
+    "id": pa.string(),
+    "subscription": pa.string(),
+    "scope": pa.string(),
+    "status": pa.string(),
+    "time": TIME,
+    "since": TIME,
+    "topic": pa.string(),
+    "source": pa.string(),
+    "sequence": pa.int64(),
+    "place": pa.string(),
+    "location": pa.list_(pa.float64()),
+}
+
+
+def schema_of(topics: Sequence[Topic]) -> pa.Schema:
+    """The columns of notifications of these topics."""
+    fields = [pa.field(name, type) for name, type in _FIXED.items()]
+    return pa.schema([*fields, *(pa.field(n, TYPES[kind]) for n, kind in _attributes(topics).values())])
+
+
+def spark_schema(topics: Sequence[Topic]) -> StructType:
+    return from_arrow_schema(schema_of(topics))
+
+
+def _attributes(topics: Sequence[Topic]) -> dict[str, tuple[str, ColumnKind]]:
+    return attribute_columns(topics, dict.fromkeys(_FIXED, "text"))
+
+
+def to_table(topics: Sequence[Topic], notifications: Sequence[Notification]) -> pa.Table:
+    """A row for each notification."""
+    events = [n.event for n in notifications]
+    columns: dict[str, list[Any]] = {
+        "id": [None] * len(events),
+        "subscription": [n.subscription for n in notifications],
+        "scope": [n.scope for n in notifications],
+        "status": [n.status for n in notifications],
+        "time": [e.time for e in events],
+        "since": [n.since for n in notifications],
+        "topic": [e.topic for e in events],
+        "source": [e.source for e in events],
+        "sequence": [e.sequence for e in events],
+        "place": [e.place for e in events],
+        "location": [e.location for e in events],
+    }
+    for name, (column, kind) in _attributes(topics).items():
+        values = [e.attributes.get(name) for e in events]
+        columns[column] = [_text(v) for v in values] if kind == "text" else values
+    schema = schema_of(topics)
+    return pa.table({f.name: _column(columns[f.name], f.type) for f in schema}, schema=schema)
+
+
+def _column(values: list[Any], type: pa.DataType) -> pa.Array:
+    return pa.array(values, pa.int64()).cast(TIME) if type == TIME else pa.array(values, type)
+
+
+def table_of(topics: Sequence[Topic], operator: Operator, told: Told) -> pa.Table:
+    """A row for each notification of what a machine has said: late events first, the rest in order of time
+    where it is of several kinds, else as it stands."""
+    if operator.shown is not None:
+        return to_table(topics, operator.notifications(told))
+    tables = [_by_columns(topics, operator, topic, rows) for topic, rows in told.rows.items() if len(rows)]
+    if told.single or not tables:
+        tables.append(to_table(topics, list(operator.addressed(told.single))))
+    if len(tables) == 1:
+        return tables[0]
+    whole = pa.concat_tables(tables)
+    keys = {"told": pc.not_equal(whole.column("status"), "late").cast(pa.int8())}
+    keys |= {name: whole.column(name) for name in ("time", "source", "sequence", "topic")}
+    return whole.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
+
+
+def _by_columns(topics: Sequence[Topic], operator: Operator, topic: str, passed: pa.RecordBatch) -> pa.Table:
+    """A row for each notification of events of a topic that passed."""
+    rows, names = _addressed(operator, passed.column(CONDITIONS).to_numpy())
+    passed = passed if len(rows) == len(passed) else passed.take(pa.array(rows))
+    columns = {
+        "subscription": names,
+        "scope": passed.column(SCOPE),
+        "status": plain(passed.column(STATUS)),
+        "time": passed.column("time"),
+        "since": passed.column(SINCE),
+        "topic": pa.repeat(topic, len(passed)),
+        "source": plain(passed.column("source")),
+        "sequence": passed.column("sequence"),
+        "location": _locations(passed),
+    }
+    if "place" in passed.schema.names:
+        columns["place"] = plain(passed.column("place"))
+    for name, (column, kind) in _attributes(topics).items():
+        if name in operator.topics[topic].by_name and name in passed.schema.names:
+            columns[column] = _values(passed.column(name), kind)
+    schema = schema_of(topics)
+    whole = [columns[f.name] if f.name in columns else pa.nulls(len(passed), f.type) for f in schema]
+    return pa.Table.from_arrays(whole, schema=schema)
+
+
+def _addressed(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], pa.Array]:
+    """For each notification the row that it is of, and the subscription that it goes to."""
+    counts = np.array([len(names) for names in operator.names])
+    found, conditions = concerned(words & np.uint64((1 << len(counts)) - 1))
+    each = counts[conditions]
+    rows = np.repeat(found, each)
+    among = np.arange(len(rows)) - np.repeat(np.cumsum(each) - each, each)
+    starts = np.cumsum(counts) - counts
+    names = pa.array(operator.subscriptions, pa.string())
+    return rows, names.take(pa.array(np.repeat(starts[conditions], each) + among))
+
+
+def identified(table: pa.Table) -> pa.Table:
+    """The rows with their ids."""
+    keys = [table.column(name).to_pylist() for name in ("subscription", "scope", "status")]
+    time = table.column("time").cast(pa.int64()).to_pylist()
+    event = [table.column(name).to_pylist() for name in ("source", "sequence")]
+    ids = pa.array(map(notification_id, *keys, time, *event), pa.string())
+    return table.set_column(0, table.schema.field(0), ids)
+
+
+def _locations(passed: pa.RecordBatch) -> pa.Array:
+    """The coordinates of each event as far as they are known; null where none is."""
+    axes = [passed.column(axis) for axis in AXES if axis in passed.schema.names]
+    if not axes:
+        return pa.nulls(len(passed), pa.list_(pa.float64()))
+    points = np.column_stack([axis.to_numpy(zero_copy_only=False) for axis in axes])
+    known = np.logical_and.accumulate(~np.isnan(points), axis=1)
+    sizes = known.sum(axis=1)
+    offsets = pa.array(np.append(0, np.cumsum(sizes)), pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(points[known]), mask=pa.array(sizes == 0))
+
+
+def _values(column: pa.Array, kind: ColumnKind) -> pa.Array:
+    """An attribute as its column in the table holds it."""
+    column = plain(column)
+    if kind == "text" and not pa.types.is_string(column.type):
+        return pa.array(map(_text, column.to_pylist()), pa.string())
+    if pa.types.is_floating(column.type):
+        return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    return column
+
+
+def from_table(topics: Sequence[Topic], table: pa.Table) -> Iterator[Notification]:
+    """The notifications that rows stand for."""
+    attributes, by_name = _attributes(topics), {topic.name: topic for topic in topics}
+    for batch in table.to_batches():
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        times = {name: columns[name].cast(pa.int64()).to_pylist() for name in ("time", "since")}
+        values = {name: column.to_pylist() for name, column in columns.items() if name not in times}
+        for i in range(len(batch)):
+            at = {name: column[i] for name, column in values.items()}
+            topic = by_name[at["topic"]]
+            own = {a.name: _of_kind(at[attributes[a.name][0]], a.kind) for a in topic.attributes}
+            where = tuple(at["location"]) if at["location"] is not None else None
+            event = Event(topic.name, times["time"][i], at["source"], own, at["sequence"], where, at["place"])
+            yield Notification(at["subscription"], event, at["status"], at["scope"], times["since"][i])
+
+
+def _text(value: Value) -> str | None:
+    """A value in a column that had to be text: what ``_of_kind`` reads back."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None or value != value else str(value)
+
+
+def _of_kind(value: Any, kind: Kind) -> Value:
+    """A value whose column had to be text, because another topic has another kind there."""
+    if not isinstance(value, str) or kind == "text":
+        return None if value != value else value
+    return value == "true" if kind == "bool" else float(value) if kind == "float" else int(value)
+
+
+def to_columns(topics: Sequence[Topic], table: pa.Table) -> pa.Table:
+    """The table in the columns that ``holdfast replay`` writes."""
+    columns = {name: table.column(name) for name in EVENT_COLUMNS}
+    columns["location"] = _written(table)
+    columns |= {column: table.column(column) for column, _ in _attributes(topics).values()}
+    return pa.table(columns)
+
+
+def _written(table: pa.Table) -> pa.Array:
+    """Where each event was: its coordinates, else its place."""
+    where, place = table.column("location"), table.column("place")
+    if where.null_count == len(where):
+        return place
+    pairs = zip(where.to_pylist(), place.to_pylist(), strict=True)
+    return pa.array([location_text(name, at) for at, name in pairs], pa.string())

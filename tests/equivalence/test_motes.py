@@ -1,0 +1,192 @@
+"""Over a network that loses nothing motes tell what the engine in the process tells of the same readings.
+
+Sources overtake one another on their ways, so notifications are compared scope by scope.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.model.event import Notification
+from holdfast.model.instant import MILLISECOND, SECOND
+from holdfast.runtimes.local.engine import Engine
+from holdfast.runtimes.sensornet.case import resolved
+from holdfast.runtimes.sensornet.cbps import Cbps
+from holdfast.runtimes.sensornet.dds import Dds
+from holdfast.runtimes.sensornet.direct import Direct
+from holdfast.runtimes.sensornet.nodes import Grid
+from holdfast.runtimes.sensornet.readings import Constant, Walk
+from holdfast.runtimes.sensornet.routing import OnDemand
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.runtimes.sensornet.scenario import Protocol, Publisher, Scenario, Subscriber
+from holdfast.sim.propagation import UnitDisk
+
+TOPIC = "topic T (value float, room text)\n"
+ALONE = """\
+state Warm on T [value > 22; value < 20] per source
+state Toggled on T [value > 21; value > 21] per source
+filter Hot on T where value > 23
+"""
+TOGETHER = """\
+state Room on T [value > 22; value < 20] per room
+state Nested on T [value > 22; value < 20] per source within room
+state Any on T [value > 23; value < 19]
+state Late on T [value > 22; value < 20] per room ordered 5 s
+region West = rectangle (-1, -1) (15, 100)
+region East = rectangle (15, -1) (100, 100)
+state Where on T [value > 22; value < 20] scope West, East
+"""
+MANY = """\
+topic U (value float)
+state Stuffy
+  A = avg T over 20 s each room
+  enter A.value > 21.5    set level = A.value
+  exit  A.value < 20.5    set level = A.value
+state Lasting
+  A = avg T over 20 s each room
+  enter A.value > 21.2 for 3 s
+  exit  A.value < 20.8 for 3 s
+correlate Both within 6 s, 25 m
+  T >= 21
+  U >= 21
+"""
+ROOMS = {0: "a", 1: "a", 2: "b", 3: "b", 5: "a", 7: "b", 8: "b"}
+SINK = 4
+START, END = 30 * SECOND, 190 * SECOND
+
+
+def scenario(definition: str, protocol: Protocol, nodes: tuple[int, ...] = tuple(ROOMS)) -> Scenario:
+    """A grid of nine; publishers take turns, so that no two readings are on their way at once."""
+    return Scenario(
+        nodes=Grid(3, 3, 10.0),
+        links=UnitDisk(15.0),
+        routing=OnDemand(),
+        definition=TOPIC + definition,
+        protocol=protocol,
+        publishers=tuple(
+            Publisher(
+                topic="T",
+                from_=node,
+                every=8 * SECOND,
+                readings={"value": Walk(start=21, step=1.5, low=17, high=25), "room": Constant(ROOMS[node])},
+                phase="together",
+                start=START + i * SECOND,
+                stop=END,
+            )
+            for i, node in enumerate(nodes)
+        ),
+        subscribers=(Subscriber(node=SINK),),
+        duration=END + 30 * SECOND,
+    )
+
+
+def by_scope(told: list[Notification], numbered: bool) -> dict:
+    found = defaultdict(list)
+    for each in told:
+        event = each.event
+        about = (each.status, event.time, event.source, event.attributes, each.since)
+        found[each.subscription, each.scope].append((*about, each.id if numbered else None))
+    return found
+
+
+def compare(given: Scenario, seed: int, numbered: bool = True) -> Run:
+    """A run, in which the engine's notifications must be told."""
+    run = Run(resolved(given), seed)
+    outcome = run.finish()
+    engine = Engine(given.definition)
+    told = [each for event in run.account.published for each in engine.push(event)]
+    told += engine.advance(given.duration)
+    assert by_scope([what for _, _, what in run.account.told], numbered) == by_scope(told, numbered)
+    for row in outcome.subscriptions:
+        assert row["expected"] == row["delivered"] == sum(t.subscription == row["subscription"] for t in told)
+        assert row["unexpected"] == 0
+    return run
+
+
+BROKERS = {
+    "everywhere": Cbps(),
+    "few": Cbps(brokers=(4, 0, 8)),
+    "one elsewhere": Cbps(brokers=(6,)),
+    "in a row": Cbps(brokers=(0, 1, 2, 5, 8), links=((0, 1), (1, 2), (2, 5), (5, 8)), root=8),
+}
+
+
+@pytest.mark.parametrize("mode", ["DefTDDS", "BLTDDS", "HyTDDS", "EATDDS"])
+def test_conditions_on_the_publishers_nodes(mode):
+    """DDS numbers the samples of a condition, so ids are its own."""
+    run = compare(scenario(ALONE, Dds(mode=mode)), 1, numbered=False)
+    assert len(run.account.told) > 10
+
+
+@pytest.mark.parametrize("brokers", BROKERS)
+def test_conditions_on_brokers_and_at_the_subscriber(brokers):
+    together = TOGETHER.replace("state Late on T [value > 22; value < 20] per room ordered 5 s\n", "")
+    run = compare(scenario(ALONE + together, BROKERS[brokers]), 1)
+    assert len(run.account.told) > 25
+
+
+@pytest.mark.parametrize("protocol", [Direct(), Dds(mode="HyTDDS", level="full"), Cbps()])
+def test_conditions_that_look_at_many_sensors(protocol):
+    """Wherever they come by, they are evaluated at the subscriber, by events and by its clock."""
+    given_ = scenario(MANY, protocol)
+    also = Publisher(
+        topic="U",
+        from_=6,
+        every=7 * SECOND,
+        readings={"value": Walk(start=21, step=1.5, low=17, high=25)},
+        phase="together",
+        start=START + 500 * MILLISECOND,
+        stop=END,
+    )
+    run = compare(replace(given_, publishers=(*given_.publishers, also)), 1, not isinstance(protocol, Dds))
+    assert {what.subscription for _, _, what in run.account.told} == {"Stuffy", "Lasting", "Both"}
+
+
+def test_conditions_at_the_subscriber():
+    assert len(compare(scenario(ALONE + TOGETHER, Direct()), 1).account.told) > 25
+
+
+PROTOCOLS = [Direct(), Dds(mode="HyTDDS"), *BROKERS.values()]
+
+
+@settings(max_examples=12)
+@given(
+    st.sampled_from(PROTOCOLS),
+    st.sets(st.sampled_from(sorted(ROOMS)), min_size=1, max_size=4),
+    st.floats(18, 24),
+    st.floats(18, 24),
+    st.integers(0, 1000),
+)
+def test_any_band_on_any_nodes(protocol, nodes, enter, leave, seed):
+    text = f"state S on T [value > {enter:.1f}; value < {leave:.1f}] per source\n"
+    given_ = scenario(text, protocol, tuple(sorted(nodes)))
+    compare(given_, seed, numbered=not isinstance(protocol, Dds))
+
+
+def test_several_subscribers_are_told_the_same():
+    given_ = scenario(ALONE, Cbps())
+    run = Run(resolved(replace(given_, subscribers=(Subscriber(node=4), Subscriber(node=6, to="Warm")))), 1)
+    run.finish()
+    told = {
+        node: [each.id for _, wish, each in run.account.told if (wish.node, wish.name) == (node, "Warm")]
+        for node in (4, 6)
+    }
+    assert sorted(told[4]) == sorted(told[6]) != []
+
+
+def test_a_little_disorder_does_not_matter_to_what_waits_for_it():
+    """Publishers some milliseconds apart: samples overtake one another, and 'ordered' puts them back."""
+    given_ = scenario("state Late on T [value > 22; value < 20] per room ordered 2 s\n", Direct())
+    close = tuple(
+        replace(each, start=START + 5 * i * MILLISECOND) for i, each in enumerate(given_.publishers)
+    )
+    run = compare(replace(given_, publishers=close), 1)
+    came = [(arrival.at, e.sent) for e in run.ledger.entries.values() for arrival in e.arrivals.values()]
+    sent = [sent for _, sent in sorted(came)]
+    assert sent != sorted(sent)
+    assert len(run.account.told) > 25

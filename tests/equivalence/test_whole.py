@@ -1,0 +1,59 @@
+"""Filters, components and correlations in one definition: each runtime says what one event at a time says."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import parse
+from support.overlays import each_alone, told
+from support.runtimes import RUNTIMES, engine, in_order
+from support.whole import WITHOUT_INTS, cut, definitions, histories, visible
+
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
+few = settings(max_examples=max(1, EXAMPLES // 2))
+fewer = settings(max_examples=max(1, EXAMPLES // 6))
+
+
+@pytest.mark.parametrize("name", ["engine in batches", "replay"])
+@few
+@given(text=definitions(), events=histories())
+def test_in_this_process(name, text, events):
+    app = parse(text)
+    assert visible(RUNTIMES[name](app, events)) == visible(engine(app, events))
+
+
+# --- on an overlay -----------------------------------------------------------------------------------
+
+
+@few
+@given(text=definitions(), events=histories(least=8))
+def test_on_an_overlay(text, events):
+    app = parse(text)
+    assert visible(told(app, events)) == visible(each_alone(app, events))
+
+
+# --- on Spark, without Spark -------------------------------------------------------------------------
+
+
+@few
+@given(text=definitions(kinds=WITHOUT_INTS), events=histories())
+def test_history_in_shards_and_stages(text, events):
+    sharded = pytest.importorskip("support.sharded")
+    app = parse(text)
+    assert visible(sharded.sharded(app, events)) == visible(engine(app, events))
+
+
+@fewer
+@given(text=definitions(kinds=WITHOUT_INTS), events=histories(least=1), data=st.data())
+def test_files_as_they_arrive(text, events, data):
+    lives = pytest.importorskip("support.live")
+
+    def run(here, app, **how):
+        lives.Stream(here.live(app, shards=3, **how), readers=2).run()
+
+    app, parts = parse(text), data.draw(cut(in_order(events)))
+    assert visible(lives.in_parts(app, parts, run)) == visible(engine(app, events))

@@ -1,0 +1,95 @@
+"""Few cases of many conditions each, on Spark: filters, components and correlations in one definition."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from random import Random
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import holdfast as hf
+from holdfast import parse
+from support.runtimes import RUNTIMES, engine, in_order, session
+from support.whole import WITHOUT_INTS, cut, definitions, histories, visible
+
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
+a_few_large = settings(
+    max_examples=max(2, EXAMPLES // 100),
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # Spark is too slow to look for a smaller one
+)
+long = histories(least=20, most=60)
+many = definitions(least=8, most=12, kinds=WITHOUT_INTS)
+
+
+@a_few_large
+@given(text=many, events=long)
+def test_history_on_spark(text, events):
+    app = parse(text)
+    assert visible(RUNTIMES["spark"](app, events)) == visible(engine(app, events))
+
+
+@a_few_large
+@given(text=many, events=long, data=st.data())
+def test_live_on_spark(text, events, data):
+    lives, spark = pytest.importorskip("support.live"), session()
+
+    def run(here, app, **how):
+        how |= {"checkpoint": here.checkpoint, "every": None, "settle": 0, "shards": 3}
+        hf.spark.run(hf.spark.live(app, here.inbox, **how), spark)
+
+    app, parts = parse(text), data.draw(cut(in_order(events), parts=2))
+    assert visible(lives.in_parts(app, parts, run)) == visible(engine(app, events))
+
+
+SCHEMA = (
+    "topic string, time timestamp, source string, sequence bigint, x double, "
+    "value double, level double, n bigint, road string, wet boolean"
+)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@a_few_large
+@given(text=many, events=long, data=st.data())
+def test_a_frame_of_rows_in_any_order_and_partitions(text, events, data):
+    chance = Random(data.draw(st.integers(0, 99)))
+    rows = [
+        (e.topic, moment(e.time), e.source, e.sequence, *(e.location or [None]), *e.attributes.values())
+        for e in events
+    ]
+    chance.shuffle(rows)
+    frame = session().createDataFrame(rows, SCHEMA).repartition(chance.randint(1, 4))
+    app, span = parse(text), data.draw(st.sampled_from([None, 1_000_000]))
+    found = hf.spark.replay(app, frame, span=span).toArrow().to_pylist()
+    assert sorted(map(in_a_row, found)) == sorted(in_a_row(as_row(n)) for n in engine(app, events))
+
+
+def as_row(n):
+    """A notification as a row of a frame has it."""
+    event = n.event
+    return {
+        "id": n.id,
+        "subscription": n.subscription,
+        "scope": n.scope,
+        "status": n.status,
+        "time": moment(event.time),
+        "since": moment(n.since),
+        "topic": event.topic,
+        "source": event.source,
+        "sequence": event.sequence,
+        "place": event.place,
+        "location": event.location and [*event.location],
+        **event.attributes,
+    }
+
+
+def moment(at):
+    return None if at is None else EPOCH + timedelta(microseconds=at)
+
+
+def in_a_row(row):
+    """What is known of a row, as text: where topics differ in the kind of an attribute its column is text."""
+    known = {name: value for name, value in row.items() if value is not None and value == value}
+    return str(sorted((n, str(v).lower() if isinstance(v, bool) else str(v)) for n, v in known.items()))

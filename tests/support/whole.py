@@ -1,0 +1,206 @@
+"""Random definitions that have conditions of every kind at once, on the same topics, and readings for them.
+
+Keys are of every kind (text, int, bool, float, places), several conditions listen to one topic, readings
+meet in one moment, come twice, and lack what they are kept apart by.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+from hypothesis import reject
+from hypothesis import strategies as st
+
+from holdfast import DefinitionError, Event, check, parse
+
+SECOND = 1_000_000
+TOPICS = """topic T (value float, level float, n int, road text, wet bool)
+topic U (value float, level float, n int, road text, wet bool)
+region hall = rectangle (0) (2)
+region nook = rectangle (0) (1) in hall
+"""
+KEYS = ("source", "road", "n", "wet", "level", "road, n", "wet, level")
+
+_topics = st.sampled_from("TTU")
+_limits = st.sampled_from((0, 0.5, 1, 2))
+
+# --- filters -----------------------------------------------------------------------------------------
+
+_scopes = st.sampled_from(
+    (
+        "",
+        *(f"per {key}" for key in KEYS),
+        "per road within source",
+        "per level within n",
+        "per wet within road within source",
+        "scope nook within hall",
+        "per n scope hall",
+    )
+)
+_turns = st.sampled_from(
+    (
+        "[value > 1; value < 1]",
+        "[value >= 1; level < 1]",
+        "[wet; !wet]",
+        "[n >= 2; n < 1]",
+        "[level > value; level <= value]",
+        '[road == "r1"; road != "r1"]',
+        "[value > 2; true]",
+        "[wet && value > 0; false]",
+        "[n == 1; n == 1]",
+    )
+)
+
+
+@st.composite
+def filters(draw, name, delivery=""):
+    return f"state {name} on {draw(_topics)} {draw(_turns)} {draw(_scopes)} {delivery}\n"
+
+
+# --- components --------------------------------------------------------------------------------------
+
+_functions = st.sampled_from(("avg", "max", "min", "sum", "count", "stddev"))
+
+
+@st.composite
+def queries(draw, key):
+    topic = draw(_topics)
+    words = draw(
+        st.sampled_from(
+            (
+                topic,
+                topic,
+                f"{draw(_functions)} {topic} over {draw(st.integers(0, 4))} s",
+                f"{draw(_functions)} {topic} over [-4 s, -{draw(st.integers(1, 3))} s]",
+                f"{topic} at -{draw(st.integers(1, 3))} s",
+            )
+        )
+    )
+    if key == "location":
+        return f"{words} each location"
+    place = draw(st.sampled_from(("", "", "", "any location", "all locations", "within [0, 1]")))
+    return " ".join(filter(None, (words, place, f"each {key}" if key else "")))
+
+
+@st.composite
+def components(draw, name, delivery="", keys=KEYS):
+    """A component, perhaps with one above it under the same key or under none."""
+    key = draw(st.sampled_from((None, "location", *keys)))
+    inputs = {own: draw(queries(key)) for own in draw(st.sampled_from(("A", "A", "AB")))}
+    attribute = draw(st.sampled_from(("value", "value", "level", "n")))
+    tests = [f"{own}.{attribute} {draw(st.sampled_from(('>', '>=')))} {draw(_limits)}" for own in inputs]
+    guard = draw(st.sampled_from(("", "", "", " for 1 s")))
+    sets = draw(st.sampled_from(("", "", " set level = A.value", " set n = A.n")))
+    leave = draw(st.sampled_from((f"A.{attribute} < {draw(_limits)}", f"A.{attribute} < 1", "true")))
+    tick = draw(st.sampled_from(("", "", "  tick 1 s\n")))
+    text = f"state {name}\n" + "".join(f"  {own} = {query}\n" for own, query in inputs.items())
+    text += f"  enter {draw(st.sampled_from((' && ', ' || '))).join(tests)}{guard}{sets}\n"
+    text += f"  exit {leave}\n{tick}  {delivery}\n"
+    if draw(st.booleans()):
+        apart = f" each {key}" if key and draw(st.booleans()) else ""
+        starts, ends = ("atomic", "atomic") if leave == "true" else ("ingress", "egress")
+        text += f"state {name}Above\n  D = {name}{apart}\n  enter D.valid && D.status == {starts}\n"
+        text += f"  exit D.valid && D.status == {ends}\n  {delivery}\n"
+    return text
+
+
+# --- correlations ------------------------------------------------------------------------------------
+
+_ranges = st.sampled_from(("in [0, 2]", "in (0, 2]", ">= 1", "> 0.5", "< 2", "== 1"))
+
+
+@st.composite
+def correlations(draw, name, delivery=""):
+    measured = draw(
+        st.sampled_from((("T.value", "U.value"), ("T.level", "U.n"), ("T.value", "T.n"), ("T.n", "U.level")))
+    )
+    named = draw(st.sampled_from(("", "", ' of "s1"')))
+    near = "" if named else draw(st.sampled_from(("", "", ", 1 m", ", 2 m")))
+    wanted = " ".join(f"{attribute}{named} {draw(_ranges)}" for attribute in measured)
+    tell = draw(st.sampled_from(("events", "all", "latest", "first")))
+    return f"correlate {name} within {draw(st.integers(1, 2))} s{near} {wanted} tell {tell} {delivery}\n"
+
+
+# --- definitions -------------------------------------------------------------------------------------
+
+KINDS = {"Filter": filters, "Component": components, "Correlation": correlations}
+WITHOUT_INTS = {
+    **KINDS,
+    "Component": partial(components, keys=tuple(key for key in KEYS if "n" not in key.split(", "))),
+}
+"""No component keeps an int apart: where readings of one moment meet it becomes a float, and Spark fails."""
+DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
+
+
+@st.composite
+def definitions(draw, least=1, most=4, kinds=KINDS, deliveries=DELIVERIES):
+    """So many conditions, of these kinds."""
+    text = TOPICS
+    for number in range(draw(st.integers(least, most))):
+        kind = draw(st.sampled_from(sorted(kinds)))
+        statement = draw(kinds[kind](f"{kind}{number}", draw(st.sampled_from(deliveries))))
+        text += statement if _is_right(TOPICS + statement) else ""
+    if text == TOPICS:
+        reject()
+    return text
+
+
+def _is_right(text) -> bool:
+    """Whether a definition can run: not every query has every attribute."""
+    try:
+        check(parse(text))
+    except DefinitionError:
+        return False
+    return True
+
+
+# --- readings ----------------------------------------------------------------------------------------
+
+
+def mostly(*common, rare):
+    return st.sampled_from(common * 3 + rare)
+
+
+_readings = st.builds(
+    lambda topic, time, source, x, **attributes: Event(
+        topic, time * SECOND // 2, source, attributes, 0, None if x is None else (x,)
+    ),
+    _topics,
+    st.integers(0, 20),
+    st.sampled_from(("s1", "s1", "s2", "é")),
+    mostly(0.0, 1.0, 2.0, rare=(None, -0.0)),
+    value=mostly(-2.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, rare=(None, math.nan, math.inf, 1e16)),
+    level=mostly(0.0, 0.5, 1.0, rare=(None, math.nan, -0.0)),
+    n=mostly(0, 1, 2, 3, rare=(None, 2**53 + 1, -(2**63))),
+    road=mostly("r1", "r2", rare=(None, "", "a,b")),
+    wet=st.sampled_from((True, False, None)),
+)
+
+
+@st.composite
+def histories(draw, least=0, most=20):
+    """Readings in no order, numbered as they come; some come twice."""
+    events = draw(st.lists(_readings, min_size=least, max_size=most))
+    again = draw(st.lists(st.sampled_from(events), max_size=3)) if events else []
+    return [replace(event, sequence=i) for i, event in enumerate([*events, *again])]
+
+
+@st.composite
+def cut(draw, events, parts=3):
+    """The events in so many parts, one after the other, none of them in the middle of a moment."""
+    moments = sorted({event.time for event in events})
+    ends = sorted(draw(st.lists(st.sampled_from(moments), min_size=parts - 1, max_size=parts - 1)))
+    bounds = [-math.inf, *ends, math.inf]
+    return [[e for e in events if low < e.time <= high] for low, high in pairwise(bounds)]
+
+
+# --- what can be seen --------------------------------------------------------------------------------
+
+
+def visible(notifications):
+    """All that notifications say, as they are printed, and the numbers of their events."""
+    return [json.dumps([n.to_json(), n.event.sequence], ensure_ascii=False) for n in notifications]

@@ -1,0 +1,19 @@
+"""What commands say of themselves."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from holdfast.cli import COMMANDS, app
+
+NAMES = [[], *([command.__name__] for command in COMMANDS), ["dds"], ["dds", "write"], ["dds", "read"]]
+
+
+@pytest.mark.parametrize("name", NAMES, ids=" ".join)
+def test_the_help_of_a_flag_shows_no_type(name: list[str]) -> None:
+    told = CliRunner().invoke(app, [*name, "--help"], env={"COLUMNS": "200"})
+    assert told.exit_code == 0
+    assert "--help" in told.output
+    assert "<bool>" not in told.output
+    assert "BOOLEAN" not in told.output

@@ -1,0 +1,116 @@
+"""Encrypted connections, with certificates made for the test."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.protocol import Joined
+from holdfast.runtimes.overlay.connection.tls import Certificates
+from holdfast.runtimes.overlay.wire.fault import Refused
+from support.relay import PATIENCE, broker, bundle, node
+
+
+def openssl(*arguments):
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """An authority, and a certificate for this machine that it signed."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the program openssl to make certificates")
+    folder = tmp_path_factory.mktemp("tls")
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj")
+    openssl("req", "-x509", *key, "/CN=ca", "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
+    openssl("req", *key, "/CN=hub", "-keyout", folder / "key.pem", "-out", folder / "csr.pem")
+    (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
+    signing = ("-CA", folder / "ca.pem", "-CAkey", folder / "ca.key", "-CAcreateserial")
+    extras = ("-extfile", folder / "san", "-out", folder / "cert.pem")
+    openssl("x509", "-req", "-in", folder / "csr.pem", *signing, *extras)
+    return folder
+
+
+def run(story):
+    asyncio.run(asyncio.wait_for(story(), 3 * PATIENCE))
+
+
+def shown(folder, **more):
+    return Certificates(folder / "cert.pem", folder / "key.pem", **more)
+
+
+def test_what_is_said_over_tls_is_heard(folder):
+    async def story():
+        trusting = Certificates(ca=folder / "ca.pem")
+        async with (
+            broker(certificates=shown(folder)) as hub,
+            node("a", certificates=trusting) as a,
+            node("b", certificates=trusting) as b,
+        ):
+            a.call(hub.address)
+            b.call(hub.address)
+            await a.heard.of(Joined)
+            await b.heard.of(Joined)
+            for number in range(1000):
+                a.ask(bundle(number, filler="x" * 200))
+            heard = await b.heard.bundles(1000)
+            assert [one.key.sequence for one in heard] == list(range(1000))
+
+    run(story)
+
+
+def test_a_broker_whose_certificate_nobody_signed_is_not_believed(folder):
+    async def story():
+        async with (
+            broker(certificates=shown(folder)) as hub,
+            node("a", certificates=Certificates(ca=folder / "cert.pem")) as a,
+        ):
+            a.call(hub.address, patient=False)
+            with pytest.raises(Refused, match=r"(?i)certificate"):
+                await a.failed
+
+    run(story)
+
+
+def test_where_callers_must_show_certificates_one_without_is_sent_away(folder):
+    async def story():
+        strict = shown(folder, ca=folder / "ca.pem", of_callers=True)
+        async with (
+            broker(certificates=strict) as hub,
+            node("known", certificates=shown(folder, ca=folder / "ca.pem")) as known,
+            node("unknown", certificates=Certificates(ca=folder / "ca.pem")) as unknown,
+        ):
+            known.call(hub.address)
+            await known.heard.of(Joined)
+            unknown.call(hub.address, patient=False)
+            with pytest.raises(Refused):
+                await unknown.failed
+            assert list(hub.links) == ["known"]
+
+    run(story)
+
+
+def test_a_client_in_clear_is_not_understood_by_a_broker_with_tls(folder):
+    async def story():
+        async with broker(certificates=shown(folder)) as hub, node("a") as a:
+            a.call(hub.address, patient=False)
+            with pytest.raises(Refused):
+                await a.failed
+
+    run(story)
+
+
+def test_certificates_that_cannot_be_used_are_named(folder, tmp_path):
+    (tmp_path / "empty.pem").write_text("nothing")
+    with pytest.raises(UsageError, match="--tls-cert and --tls-key belong together"):
+        Certificates(cert=folder / "cert.pem")
+    with pytest.raises(UsageError, match=r"--tls-cert .*absent\.pem: there is no such file"):
+        Certificates(tmp_path / "absent.pem", folder / "key.pem").for_listening()
+    with pytest.raises(UsageError, match=r"--tls-ca .*empty\.pem: not a usable certificate"):
+        Certificates(ca=tmp_path / "empty.pem").for_calling()
+    with pytest.raises(UsageError, match="--tls-callers"):
+        shown(folder, of_callers=True)

@@ -1,0 +1,38 @@
+"""Without a middleware every reading goes straight to the subscribers, and conditions are found there."""
+
+from __future__ import annotations
+
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.runtimes.sensornet.study import read_text
+from support.protocols import watched
+
+
+def made(text: str, seed: int = 1) -> Run:
+    return Run(read_text(text).points[0].case, seed)
+
+
+def test_every_reading_is_one_message_to_each_node_that_subscribes():
+    run = made(watched(to="[Warm, T]", more="").replace("  - {node: 4", "  - {node: 6, to: T}\n  - {node: 4"))
+    outcome = run.finish()
+    assert run.account.messages == {"Data": 180}
+    assert outcome.measures["sent"] == 180
+    rows = {row["subscription"]: row for row in outcome.subscriptions}
+    assert (rows["T"]["subscribers"], rows["T"]["messages"]) == (2, 135.0)
+    assert (rows["Warm"]["subscribers"], rows["Warm"]["messages"]) == (1, 45.0)
+    assert rows["T"]["delivered"] == 180
+
+
+def test_what_is_lost_on_the_way_may_be_a_start_and_then_more_is_wrong():
+    apart = "failures: [{kind: partition, at: 30 s, groups: [[4]]}, {kind: heal, at: 55 s}]\n"
+    (row,) = made(watched(more=apart), 4).finish().subscriptions
+    assert row["lost"] == {"lost on the way": row["expected"] - row["delivered"]}
+    assert row["loss"] > 0.2
+    assert row["unexpected"] > 0
+
+
+def test_a_subscriber_that_restarts_has_forgotten_what_held():
+    dies = "failures: [{kind: kill, at: 40 s, nodes: [4]}, {kind: restart, at: 41 s, nodes: [4]}]\n"
+    text = watched(more=dies).replace("{kind: uniform}", "{kind: constant, value: 1}")
+    run = made(text)
+    (row,) = run.finish().subscriptions
+    assert (row["expected"], row["delivered"], row["unexpected"]) == (3, 3, 3), "they start again"

@@ -1,0 +1,181 @@
+"""A file and Python say the same: they make equal values, and equal runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import MILLISECOND, MINUTE, SECOND
+from holdfast.protocols.dds.deployment import Reliable, Rotation
+from holdfast.runtimes.sensornet.cbps import Cbps
+from holdfast.runtimes.sensornet.dds import Dds
+from holdfast.runtimes.sensornet.failure import Cut, Drift, Heal, Kill, Partition
+from holdfast.runtimes.sensornet.nodes import Drawn, Grid, Uniform
+from holdfast.runtimes.sensornet.readings import Constant, Recorded, Sine, Walk
+from holdfast.runtimes.sensornet.routing import Flooding, IdGrid, Tree
+from holdfast.runtimes.sensornet.run import check, run
+from holdfast.runtimes.sensornet.scenario import (
+    AsMeasured,
+    Energy,
+    Publisher,
+    Radio,
+    Scenario,
+    Subscriber,
+)
+from holdfast.runtimes.sensornet.study import read_text
+from holdfast.runtimes.sensornet.traffic import Flow, Spot
+from holdfast.sim.energy import Rest
+from holdfast.sim.mac import Aloha, Csma, LowPowerListening, Tdma
+from holdfast.sim.propagation import LogDistance, UnitDisk
+from support.protocols import watched
+
+ALL = """\
+name: all of it
+nodes: {kind: grid, rows: 3, columns: 3, spacing: 10 m}
+links: {kind: log-distance, exponent: 2.5, shadowing: 4 dB, loss-at-1-m: 41 dB}
+radio: {chip: cc2420, power: -10 dBm}
+mac: {kind: low-power-listening, interval: 50 ms, wake: preamble}
+routing: {kind: id-grid, resends: 1, jitter: 5 ms}
+energy: {platform: telosb, battery: 2 kJ, mains: [0], rest: {radio: sleep}, sampling: 2 ms}
+traffic:
+  - {from: {any: 2}, to: [0, 1], every: 1.5 s, size: 30, name: noise, start: 1 s, stop: 1 min}
+definition: "topic T (value float, room text)  state Warm on T [value > 25; value < 22] per source"
+protocol:
+  {kind: dds, mode: EATDDS, level: 0.5, rendezvous: [4], reliable: {rto: 150 ms}, rotation: {round: 1 min}}
+publishers:
+  - topic: T
+    from: [1, 2]
+    every: 10 s
+    phase: together
+    readings: {value: {kind: walk, start: 20, step: 0.5}, room: {kind: constant, value: west}}
+subscribers:
+  - {node: 4, to: [Warm, T], start: 1 s}
+failures:
+  - {kind: kill, at: 10 s, nodes: [3]}
+  - {kind: cut, at: 11 s, links: [[0, 1]]}
+  - {kind: partition, at: 12 s, groups: [[0], [1, 2]]}
+  - {kind: heal, at: 13 s}
+  - {kind: drift, at: 14 s, nodes: [5], by: 50 ppm}
+duration: 2 min
+warm-up: 20 s
+until-first-death: true
+"""
+IN_PYTHON = Scenario(
+    name="all of it",
+    nodes=Grid(3, 3, 10.0),
+    links=LogDistance(2.5, shadowing_db=4.0, loss_at_1_m_db=41.0),
+    radio=Radio(chip="cc2420", power=-10.0),
+    mac=LowPowerListening(interval=50 * MILLISECOND, wake="preamble"),
+    routing=IdGrid(resends=1, jitter=5 * MILLISECOND),
+    energy=Energy(
+        platform="telosb", battery=2000.0, mains=(0,), rest=Rest(radio="sleep"), sampling=2 * MILLISECOND
+    ),
+    traffic=(
+        Flow(
+            from_=Drawn(2),
+            to=(0, 1),
+            every=1_500 * MILLISECOND,
+            size=30,
+            name="noise",
+            start=SECOND,
+            stop=MINUTE,
+        ),
+    ),
+    definition="topic T (value float, room text)  state Warm on T [value > 25; value < 22] per source",
+    protocol=Dds(
+        mode="EATDDS",
+        level=0.5,
+        rendezvous=(4,),
+        reliable=Reliable(rto=150 * MILLISECOND),
+        rotation=Rotation(round=MINUTE),
+    ),
+    publishers=(
+        Publisher(
+            topic="T",
+            from_=(1, 2),
+            every=10 * SECOND,
+            phase="together",
+            readings={"value": Walk(start=20.0, step=0.5), "room": Constant("west")},
+        ),
+    ),
+    subscribers=(Subscriber(node=4, to=("Warm", "T"), start=SECOND),),
+    failures=(
+        Kill(10 * SECOND, (3,)),
+        Cut(11 * SECOND, ((0, 1),)),
+        Partition(12 * SECOND, ((0,), (1, 2))),
+        Heal(13 * SECOND),
+        Drift(14 * SECOND, (5,), 50.0),
+    ),
+    duration=2 * MINUTE,
+    warm_up=20 * SECOND,
+    until_first_death=True,
+)
+
+
+def test_a_file_and_python_make_equal_values_and_equal_runs():
+    (point,) = read_text(ALL).points
+    assert point.case.scenario == IN_PYTHON
+    assert run(point.case, 3) == run(check(IN_PYTHON), 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("links: {kind: disk, range: 15 m, interference: 30 m}", "links", UnitDisk(15.0, 30.0)),
+        ("mac: {kind: aloha}", "mac", Aloha()),
+        ("mac: {kind: tdma, slots: [0, 1, 2, 3], slot: 10 ms}", "mac", Tdma(slots=(0, 1, 2, 3), slot=10_000)),
+        ("routing: {kind: tree, sinks: [0], metric: hops}", "routing", Tree(sinks=(0,), metric="hops")),
+        ("protocol: {kind: cbps, brokers: [0], rto: 2 s}", "protocol", Cbps(brokers=(0,), rto=2 * SECOND)),
+        ("traffic: [{from: all, to: {x: 3 m, y: 4 m}, every: 1 s}]", "traffic",
+         (Flow(from_="all", to=Spot(3.0, 4.0), every=SECOND),)),
+        ("energy: {battery: null}", "energy", Energy()),
+    ],
+)  # fmt: skip
+def test_every_kind_of_value_can_be_written(text, field, value):
+    routing = "" if "routing" in text else "routing: {kind: geographic}\n"
+    nodes = "nodes: {kind: grid, rows: 2, columns: 2, spacing: 5 m}\n"
+    definition = "definition: topic T (value float)\n" if "protocol" in text else ""
+    (point,) = read_text(f"{nodes}{routing}{definition}duration: 5 s\n{text}\n").points
+    assert getattr(point.case.scenario, field) == value
+
+
+def test_what_is_not_said_is_as_the_value_has_it():
+    (point,) = read_text("nodes: {kind: grid, rows: 1, columns: 2, spacing: 5 m}\nduration: 5 s\n").points
+    assert point.case.scenario == Scenario(nodes=Grid(1, 2, 5.0), duration=5 * SECOND)
+    assert (point.case.scenario.mac, point.case.scenario.routing) == (Csma(), Flooding())
+
+
+def test_readings_may_be_recorded():
+    text = watched().replace("readings: {value: {kind: uniform}}", "recorded: {file: a.csv, time-unit: ms}")
+    with pytest.raises(UsageError, match=r"a\.csv"):
+        read_text(text)
+    publisher = Publisher(topic="T", every=SECOND, recorded=Recorded(file="a.csv", time_unit="ms"))
+    assert publisher.readings == {}
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Scenario(nodes=Grid(1, 1, 1.0), duration=0), "duration: a run takes some time"),
+        (lambda: Energy(battery=0.0), "battery: a battery holds more than nothing"),
+        (lambda: Sine(mean=0, swing=1, period=-1), "period: a period takes some time"),
+        (lambda: check(Scenario(nodes=Grid(2, 2, -1.0), duration=9)), "nodes.spacing: a grid of 2 rows"),
+        (
+            lambda: check(Scenario(nodes=Grid(2, 2, 1.0), duration=9, links=AsMeasured())),
+            "links.kind: nobody",
+        ),
+        (
+            lambda: check(
+                Scenario(
+                    nodes=Uniform(count=2, width=1.0, height=1.0, reach=2.0),
+                    duration=9,
+                    failures=(Kill(1, ("x",)),),
+                )
+            ),
+            "failures.0.nodes.0: there is no node 'x'",
+        ),
+    ],
+)
+def test_in_python_a_mistake_is_told_with_the_way_to_it(make, says):
+    with pytest.raises(UsageError, match=says):
+        make()

@@ -1,0 +1,83 @@
+"""What is evaluated on a subscriber's node is told as events come, and when its clock says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.model.event import Event
+from holdfast.model.instant import SECOND
+from holdfast.runtimes.sensornet.account import Account, Wish
+from holdfast.runtimes.sensornet.conditions import defined
+from holdfast.runtimes.sensornet.sink import Sinks
+from holdfast.sim.network import Network, Setup
+
+LASTS = """\
+topic T (value float)
+state Warm on T [value > 25; value < 22] per source
+state Lasting
+  A = T each source
+  enter A.value > 25 for 5 s
+  exit  A.value < 22
+"""
+
+
+class Motes:
+    """Two nodes; events come to the first as they are said to."""
+
+    def __init__(self, *wishes: Wish, text: str = LASTS) -> None:
+        self.network = Network(Setup(positions=[(0.0, 0.0), (1.0, 0.0)]))
+        self.account = Account(dict.fromkeys(wishes), lambda: self.network.now, 0)
+        self.sinks = Sinks(defined(text, Path()), wishes, self.account, 2 * SECOND)
+        self.network.boot(self.sinks.boot)
+
+    def comes(self, at: float, value: float, after: float = 0.1, node: int = 0) -> None:
+        """A reading of a time comes a little later."""
+        event = Event("T", round(at * SECOND), "a", {"value": value})
+        come = round((at + after) * SECOND)
+        self.network.at(come, lambda: self.sinks.came(self.network.nodes[node], event))
+
+    def told(self, until: float) -> list[tuple[float, str, str]]:
+        self.network.run(round(until * SECOND))
+        return [(round(at / SECOND, 1), wish.name, what.status) for at, wish, what in self.account.told]
+
+
+def test_a_filter_is_told_at_once_and_by_events_alone():
+    motes = Motes(Wish("Warm", 0, ("T",)))
+    motes.comes(10, 26)
+    motes.comes(12, 21)
+    assert motes.told(60) == [(10.1, "Warm", "ingress"), (12.1, "Warm", "egress")]
+
+
+def test_what_time_alone_brings_is_told_by_the_clock_when_everything_earlier_has_come():
+    motes = Motes(Wish("Lasting", 0, ("T",)))
+    motes.comes(10, 26)
+    assert motes.told(60) == [(17.0, "Lasting", "ingress")], "5 s later, and 2 s for what is on its way"
+
+
+def test_what_comes_late_but_within_the_allowance_is_taken_into_account():
+    motes = Motes(Wish("Lasting", 0, ("T",)))
+    motes.comes(10, 26)
+    motes.comes(14.5, 20, after=1.8)
+    assert motes.told(60) == []
+
+
+def test_every_event_of_a_topic_is_told_to_who_wants_it():
+    motes = Motes(Wish("T", 0, ("T",), plain=True), Wish("T", 1, ("T",), plain=True))
+    motes.comes(10, 26)
+    assert motes.told(60) == [(10.1, "T", "atomic")], "it came to one of the two"
+
+
+def test_only_while_it_is_wanted():
+    motes = Motes(Wish("T", 0, ("T",), plain=True, start=11 * SECOND, stop=13 * SECOND))
+    for second in (10, 12, 14):
+        motes.comes(second, 26)
+    assert motes.told(60) == [(12.1, "T", "atomic")]
+
+
+def test_a_node_that_restarts_has_forgotten_what_it_waited_for():
+    motes = Motes(Wish("Lasting", 0, ("T",)))
+    motes.comes(10, 26)
+    motes.network.at(12 * SECOND, lambda: motes.network.kill(0))
+    motes.network.at(13 * SECOND, lambda: motes.network.restart(0))
+    motes.comes(30, 26)
+    assert motes.told(60) == [(37.0, "Lasting", "ingress")]

@@ -1,0 +1,298 @@
+"""The checkpoint: one query at a time, the same plan again, and refusals that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from holdfast import check, parse
+from holdfast.errors import UsageError
+
+checkpoint = pytest.importorskip("holdfast.runtimes.spark.live.checkpoint")
+work = pytest.importorskip("holdfast.runtimes.spark.plan")
+
+TOPIC = "topic Temperature (value float)\n"
+WARM = "state Warm on Temperature [value > 25; value < 22] per source\n"
+HOT = "state Hot on Temperature [value > 35; value < 30.5] per source\n"
+COOL = "state Cool on Temperature [value < 10; value > 12]\n"
+READING = {"--source": "/inbox", "--zone": "UTC"}
+
+
+@pytest.fixture
+def here(tmp_path: Path):
+    return checkpoint.Checkpoint(tmp_path / "checkpoint")
+
+
+def planned(old, *subscriptions: str, reading=READING, shards=None):
+    return checkpoint.planned(old, check(parse(TOPIC + "".join(subscriptions))), reading, shards)
+
+
+def numbers(plan) -> dict[str, int]:
+    """The number of the operator that serves each subscription."""
+    return {name: seat.number for seat in plan.seats for names in seat.kept.names for name in names}
+
+
+# --- the plan ----------------------------------------------------------------------------------------
+
+
+def test_conditions_with_the_same_scopes_share_a_machine():
+    plan = planned(None, WARM, HOT, COOL)
+    assert numbers(plan) == {"Warm": 0, "Hot": 0, "Cool": 1}
+    assert (plan.shards, plan.next_number) == (16, 2)
+
+
+def test_the_same_definition_is_the_same_plan():
+    first = planned(None, WARM, HOT, COOL)
+    assert planned(first, WARM, HOT, COOL) == first
+
+
+def test_the_order_of_a_definition_does_not_matter():
+    first = planned(None, WARM, HOT, COOL)
+    assert planned(first, COOL, HOT, WARM).seats == first.seats
+
+
+def test_what_is_new_gets_a_machine_of_its_own():
+    assert numbers(planned(planned(None, WARM), WARM, HOT)) == {"Warm": 0, "Hot": 1}
+
+
+def test_a_number_is_never_used_again():
+    plan = planned(None, WARM)
+    seen = [0]
+    for _ in range(3):
+        plan = planned(plan, COOL)
+        seen.append(numbers(plan)["Cool"])
+        plan = planned(plan, WARM)
+        seen.append(numbers(plan)["Warm"])
+    assert seen == sorted(set(seen)), "an old state cannot return"
+
+
+def test_one_of_two_that_share_a_machine_can_leave():
+    plan = planned(None, WARM, HOT)
+    (both,) = plan.seats
+    plan = planned(plan, HOT)
+    (left,) = plan.seats
+    assert (left.number, left.kept.meanings) == (both.number, both.kept.meanings[1:])
+    assert numbers(planned(plan, WARM, HOT)) == {"Hot": 0, "Warm": 1}
+
+
+def test_where_it_runs_the_plan_is_what_was_planned():
+    plan = planned(planned(None, WARM, HOT), HOT, COOL)
+    found = work.Work(check(parse(TOPIC + HOT + COOL)), plan.seats).operators
+    assert {number: operator.kept for number, operator in found.items()} == {
+        seat.number: seat.kept for seat in plan.seats
+    }
+
+
+def test_two_names_for_one_condition_come_and_go():
+    warm_too = WARM.replace("Warm", "Mild")
+    plan = planned(None, WARM, warm_too)
+    assert numbers(plan) == {"Warm": 0, "Mild": 0}
+    plan = planned(plan, warm_too)
+    assert numbers(plan) == {"Mild": 0}
+    plan = planned(plan, WARM, warm_too)
+    assert numbers(plan) == {"Mild": 0, "Warm": 1}, "what left and comes back starts afresh"
+
+
+def test_what_is_new_starts_where_the_time_of_its_topics_has_come():
+    checked = check(parse(TOPIC + "topic Door (open bool)\n" + WARM + MEAN))
+    plan = checkpoint.planned(None, checked, READING, None, {"Temperature": 7, "Door": 9})
+    assert [seat.reached for seat in plan.seats] == [7, 7]
+    later = checkpoint.planned(plan, checked, READING, None, {"Temperature": 11, "Door": 12})
+    assert later == plan, "those that go on started when they did"
+
+
+# --- refusals ----------------------------------------------------------------------------------------
+
+
+def test_the_number_of_shards_is_for_good():
+    query = planned(None, WARM, shards=4)
+    assert planned(query, WARM).shards == 4
+    assert planned(query, WARM, shards=4).shards == 4
+    with pytest.raises(UsageError) as refused:
+        planned(query, WARM, shards=8)
+    assert str(refused.value) == (
+        "--shards 8: this checkpoint has 4 shards, for good. Leave the option out, or start a new checkpoint."
+    )
+
+
+@pytest.mark.parametrize(
+    ("reading", "message"),
+    [
+        ({"--source": "/other", "--zone": "UTC"}, "--source was '/inbox' and is '/other'"),
+        ({"--source": "/inbox"}, "--zone was 'UTC' and is ''"),
+        ({**READING, "--map": "time=ts"}, "--map was '' and is 'time=ts'"),
+    ],
+)
+def test_another_way_to_read_is_another_stream(reading, message):
+    query = planned(None, WARM)
+    with pytest.raises(UsageError) as refused:
+        planned(query, WARM, reading=reading)
+    assert str(refused.value) == (
+        f"{message}: that is another stream. Use what it was, or start a new checkpoint."
+    )
+
+
+def test_a_condition_that_has_changed_is_named_with_what_it_was():
+    query = planned(None, WARM, HOT)
+    with pytest.raises(UsageError) as refused:
+        planned(query, WARM, HOT.replace("< 30.5", "< 31.5"))
+    assert str(refused.value) == (
+        "'Hot' has changed: its end was 'value < 30.5' and is 'value < 31.5'. What holds now was decided by "
+        "the old definition: give the new condition a name of its own (the old one may be removed), or "
+        "start a new checkpoint."
+    )
+
+
+def test_a_name_that_was_given_up_may_mean_something_else():
+    query = planned(None, WARM, HOT)
+    query = planned(query, WARM)
+    assert numbers(planned(query, WARM, HOT.replace("< 30.5", "< 31"))) == {"Warm": 0, "Hot": 1}
+
+
+# --- components --------------------------------------------------------------------------------------
+
+MEAN = "state Mean A = avg Temperature over 1 min each source enter A.value > 25 exit A.value < 22\n"
+PEAK = "state Peak A = max Temperature over 1 min each source enter A.value > 35 exit A.value < 30\n"
+ANY = "state Any M = Mean enter M.status == ingress exit M.status == egress\n"
+
+
+def seats(query) -> list[tuple[int, int, tuple[str, ...]]]:
+    """The seats of conditions that build on others."""
+    found = [(seat.number, seat.kept) for seat in query.seats if seat.kept.family == "components"]
+    return [(number, kept.stage, kept.key) for number, kept in found]
+
+
+def test_components_are_known_by_stage_and_key_and_may_come_and_go():
+    query = planned(None, WARM, MEAN, ANY)
+    assert seats(query) == [(1, 0, ("source",)), (2, 1, ())]
+    query = planned(query, WARM, MEAN, PEAK)
+    assert seats(query) == [(1, 0, ("source",))]
+    assert query.stages == 2, "what Spark keeps cannot be changed"
+    query = planned(query, MEAN, ANY, PEAK)
+    assert seats(query) == [(1, 0, ("source",)), (3, 1, ())], "a number is never used again"
+
+
+def test_a_component_that_has_changed_is_named_with_what_it_was():
+    query = planned(None, MEAN)
+    with pytest.raises(
+        UsageError, match=r"'Mean' has changed: its list of queries was 'A = avg .* over 1 min .*over 2 min"
+    ):
+        planned(query, MEAN.replace("1 min", "2 min"))
+    with pytest.raises(UsageError, match="'Mean' has changed"):
+        planned(query, WARM.replace("Warm", "Mean"))
+
+
+def test_a_definition_that_needs_another_stage_needs_another_checkpoint():
+    query = planned(None, MEAN)
+    with pytest.raises(UsageError) as refused:
+        planned(query, MEAN, ANY)
+    assert str(refused.value) == (
+        "the definition now needs 2 stages, one after the other, and this checkpoint has 1, for good "
+        "('holdfast explain --engine spark' shows them). Start a new checkpoint."
+    )
+
+
+# --- on disk -----------------------------------------------------------------------------------------
+
+
+def test_nothing_is_there_at_first(here):
+    assert here.load() is None
+    with here.locked():
+        assert here.load() is None, "a lock alone is no query"
+
+
+def test_a_query_is_found_again(here):
+    query = planned(None, WARM, HOT, COOL)
+    with here.locked():
+        here.save(query)
+    assert here.load() == query
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "not what it should be"),
+        (b"{", "not what it should be"),
+        (b"[]", "not what it should be"),
+        (b'{"id": 7, "shards": 16}', "not what it should be"),
+        (b'{"id": "x"}', "not what it should be"),
+        (b"\xff\xfe", "not what it should be"),
+        (b'{"id": "x", "shards": 16, "form": 99}', "made by another version of Holdfast (form 99)"),
+    ],
+)
+def test_a_query_that_is_damaged_is_refused(here, raw, message):
+    here.folder.mkdir()
+    here.query_file.write_bytes(raw)
+    with pytest.raises(UsageError) as refused:
+        here.load()
+    assert message in str(refused.value)
+    assert str(here.folder) in str(refused.value)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused_with_what_to_do(here):
+    """As the first form had it: filters and operators apart, each with a number."""
+    here.folder.mkdir()
+    machine = {"number": 0, "kept": {"fingerprints": ["1a"], "names": [["Warm"]]}, "reached": -1}
+    seat = {"number": 1, "stage": 0, "key": ["source"]}
+    whole = {"id": "x", "shards": 16, "machines": [machine], "operators": [seat], "stages": 1}
+    more = {"next_number": 2, "meanings": {"Warm": {"start": "value > 25"}}, "reading": READING, "form": 1}
+    here.query_file.write_bytes(msgspec.json.encode(whole | more))
+    with pytest.raises(UsageError) as refused:
+        here.load()
+    assert str(refused.value) == (
+        f"{here.folder}: made by an earlier version of Holdfast: end that query with the version that made "
+        "it (--finish), then start a new checkpoint"
+    )
+
+
+def test_a_checkpoint_that_has_lost_its_query_is_refused(here):
+    here.spark.mkdir(parents=True)
+    with pytest.raises(UsageError, match=r"query\.json is missing; this checkpoint cannot be used"):
+        here.load()
+
+
+def test_a_query_that_died_before_it_had_a_plan_starts_afresh(here):
+    here.folder.mkdir()
+    here.ledger.touch()
+    here.log.touch()
+    assert here.load() is None
+
+
+def test_one_query_at_a_time(here):
+    with here.locked():
+        assert here.is_locked()
+        with pytest.raises(UsageError, match="another 'holdfast run' uses this checkpoint"), here.locked():
+            pass
+        assert here.is_locked(), "asking does not take the lock away"
+    assert not here.is_locked()
+    with here.locked():
+        pass
+
+
+def test_a_query_that_died_has_left_the_lock(here):
+    with pytest.raises(RuntimeError), here.locked():
+        raise RuntimeError
+    assert not here.is_locked()
+
+
+def test_a_place_that_cannot_be_a_checkpoint_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UsageError, match="choose another place"), checkpoint.Checkpoint(place).locked():
+            pass
+
+
+def test_what_waits_is_told_and_told_anew(here):
+    here.folder.mkdir()
+    here.note_waiting(["a.parquet"], ["b.tmp"])
+    assert msgspec.json.decode(here.waiting.read_bytes()) == {
+        "incomplete": ["a.parquet"],
+        "unknown": ["b.tmp"],
+    }
+    first = here.waiting.stat().st_ino
+    here.note_waiting(["a.parquet"], ["b.tmp"])
+    assert here.waiting.stat().st_ino == first, "nothing new, nothing written"
+    here.note_waiting([], [])
+    assert msgspec.json.decode(here.waiting.read_bytes()) == {"incomplete": [], "unknown": []}

@@ -56,7 +56,7 @@ class Definition:
 
 def defined(text: str, folder: Path) -> Definition:
     """The definition in a ``.hf`` file beside the scenario, or that was written out."""
-    app = load(folder / text) if text.endswith(".hf") else parse(text)
+    app = App() if not text else load(folder / text) if text.endswith(".hf") else parse(text)
     return Definition(app, app.check(folder))
 
 

@@ -28,7 +28,7 @@ from .outcome import STEPS, Outcome, Samples, by_node, measured
 from .readings import Sample, made_up
 from .routing import machines
 from .scenario import Scenario
-from .traffic import send
+from .traffic import Stream, send
 
 SAMPLINGS = 250 * MILLISECOND
 """4 Hz.  [D62]"""
@@ -97,6 +97,13 @@ class Run:
         for end in self.family.destinations():
             if why := self._routing[0].refuses(end):
                 raise Fault(why, ("routing", "kind"))
+        self._sending: dict[NodeId, list[Stream]] = {}
+        for some in plan.streams:
+            self._sending.setdefault(some.source, []).append(some)
+        self._publishing: dict[NodeId, list[Source]] = {}
+        for source in plan.sources:
+            for id in source.nodes:
+                self._publishing.setdefault(id, []).append(source)
         self._numbers: Counter[tuple[NodeId, str]] = Counter()
         self._located = any(_minds_places(case.definition, wish) for wish in plan.wishes)
 
@@ -130,12 +137,11 @@ class Run:
         router = Router(node, machine, self.ledger, flooding)
         if self.case.scenario.energy.sampling:
             node.after(SAMPLINGS, self._sample, node)
-        for i, some in enumerate(some for some in self.plan.streams if some.source == node.id):
+        for i, some in enumerate(self._sending.get(node.id, ())):
             send(node, router, some, i, self.seed)
         self.family.boot(node, router)
-        for source in self.plan.sources:
-            if node.id in source.nodes:
-                self._publish_from(node, source)
+        for source in self._publishing.get(node.id, ()):
+            self._publish_from(node, source)
 
     def _publish_from(self, node: Node, source: Source) -> None:
         """An application samples again and again, by its node's clock."""

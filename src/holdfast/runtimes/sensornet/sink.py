@@ -25,11 +25,11 @@ class Sinks:
 
     def boot(self, node: Node) -> None:
         """A node starts, and knows nothing."""
-        served = self._definition.operators()
-        for wish in self.wishes:
-            if wish.node == node.id:
-                self._watches[wish] = None if wish.plain else Watch(served[wish.name], wish.name)
-                self._alarms.pop(wish, None)
+        here = [wish for wish in self.wishes if wish.node == node.id]
+        served = self._definition.operators() if here else {}
+        for wish in here:
+            self._watches[wish] = None if wish.plain else Watch(served[wish.name], wish.name)
+            self._alarms.pop(wish, None)
 
     def came(self, node: Node, event: Event) -> None:
         """An event has come to a node, for all who want it there."""

@@ -509,8 +509,10 @@ def test_a_survey_says_what_matters_and_what_lies_in_no_scope(trial):
         left = trial.it.reduce({topic: batch}, latest=BEGINNING)
         assert trial.left({topic: batch.filter(pa.array(closed.matters))}) == trial.left(left)
         assert closed.outside.tolist() == outside.tolist()
-        mine = (event for event in trial.events if event.topic == topic)
+        mine = [event for event in trial.events if event.topic == topic]
         beyond |= {id(event): one.outside for event, one in zip(mine, singly, strict=True)}
+        sources = {event.source for event, stays in zip(mine, matters.tolist(), strict=True) if stays}
+        assert sources <= trial.operator.sources.get(topic, sources)
     _, whole = trial.run([(trial.events, trial.last)])
     i = trial.draw(st.integers(0, len(trial.operator.names) - 1))
     _, said = trial.run([([event for event in trial.events if not beyond[id(event)][i]], trial.last)])

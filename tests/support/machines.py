@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import product
+from math import prod
 from operator import gt, lt
 from typing import Any
 
@@ -77,6 +78,19 @@ def _parsed(text: str) -> Checked:
     return check(parse(text))
 
 
+def _one_of_each(*choices: Sequence[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
+    """One of each of some choices, drawn at one go."""
+
+    def chosen(number: int) -> tuple[Any, ...]:
+        row = []
+        for some in choices:
+            number, at = divmod(number, len(some))
+            row.append(some[at])
+        return tuple(row)
+
+    return st.integers(0, prod(map(len, choices)) - 1).map(chosen)
+
+
 def _many(events: st.SearchStrategy[Event]) -> st.SearchStrategy[list[Event]]:
     """Histories in which something happens."""
     return st.lists(events, min_size=8, max_size=18)
@@ -107,27 +121,31 @@ def _filters(draw, deliveries):
 
 
 _arrivals = st.lists(
-    st.builds(
-        lambda time, source, a, n, k, flag, spot: Event(
+    _one_of_each(
+        range(13),
+        ("s1", "s1", "é"),
+        (0.0, 0.0, 1.0, 2.0, 2.0, -0.0, float("inf"), float("nan"), None),
+        (0, 0, 1, 2, 2, None),
+        ("x", "x", "x", "y", "\x1f", "\x1e0", None),
+        (True, True, False, False, None),
+        (0.0, 0.0, 3.0, 6.0, 9.0, 10.5, None, "east", "nook", "nowhere"),
+    ),
+    min_size=8,
+    max_size=18,
+).map(
+    lambda rows: [
+        Event(
             histories.TOPIC.name,
             time,
             source,
             {"a": a, "b": None, "n": n, "k": k, "flag": flag},
-            0,
+            i,
             (spot,) if isinstance(spot, float) else None,
             spot if isinstance(spot, str) else None,
-        ),
-        st.integers(0, 12),
-        st.sampled_from(("s1", "s1", "é")),
-        st.sampled_from((0.0, 0.0, 1.0, 2.0, 2.0, -0.0, float("inf"), float("nan"), None)),
-        st.sampled_from((0, 0, 1, 2, 2, None)),
-        st.sampled_from(("x", "x", "x", "y", "\x1f", "\x1e0", None)),
-        st.sampled_from((True, True, False, False, None)),
-        st.sampled_from((0.0, 0.0, 3.0, 6.0, 9.0, 10.5, None, "east", "nook", "nowhere")),
-    ),
-    min_size=8,
-    max_size=18,
-).map(lambda some: [replace(event, sequence=i) for i, event in enumerate(some)])
+        )
+        for i, (time, source, a, n, k, flag, spot) in enumerate(rows)
+    ]
+)
 
 
 def _bit_by_bit(app, events):
@@ -247,29 +265,29 @@ def _correlations(draw, deliveries):
 
 
 _agreeing = st.lists(
-    st.builds(
-        lambda topic, time, source, value, gusts, at: Event(
+    _one_of_each(
+        range(11),
+        correlated.SENSORS,
+        "TUW",
+        (1.0, 1.0, 1.0, 1.0, 1.5, 2.0, -1.0, float("nan")),
+        (1, 1, 1, 2, 3, None),
+        ((1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (0.0, 1.5), (2.0,), (3.0, 3.0), None),
+    ),
+    min_size=12,
+    max_size=20,
+    unique_by=lambda row: row[:3],
+).map(
+    lambda rows: [
+        Event(
             topic,
             time * correlated.SECOND // 2,
             source,
             {"speed": value, "gusts": gusts} if topic == "W" else {"value": value},
-            0,
+            i,
             at,
-        ),
-        st.sampled_from("TUW"),
-        st.integers(0, 10),
-        st.sampled_from(correlated.SENSORS),
-        st.sampled_from((1.0, 1.0, 1.0, 1.0, 1.5, 2.0, -1.0, float("nan"))),
-        st.sampled_from((1, 1, 1, 2, 3, None)),
-        st.sampled_from(((1.0, 1.0), (1.0, 1.0), (1.0, 1.0), (0.0, 1.5), (2.0,), (3.0, 3.0), None)),
-    ),
-    min_size=12,
-    max_size=20,
-    unique_by=lambda event: (event.topic, event.time, event.source),
-).map(
-    lambda some: sorted(
-        (replace(event, sequence=i) for i, event in enumerate(some)), key=lambda event: event.order
-    )
+        )
+        for i, (time, source, topic, value, gusts, at) in enumerate(sorted(rows, key=lambda row: row[:2]))
+    ]
 )
 _PAIRS = {"holdfast.machines.correlation.machine.FEW": (0, 2, 16)}
 

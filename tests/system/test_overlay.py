@@ -270,6 +270,36 @@ def test_conditions_over_publishers_at_two_brokers_say_what_a_replay_says(tmp_pa
     assert json.loads(holdfast("broker", "--ask", house.at["hub"]).out)["routing: conditions run here"] == 2
 
 
+def test_when_the_broker_dies_that_runs_a_condition_it_begins_anew(tmp_path, holdfast):
+    definition = tmp_path / "high.hf"
+    definition.write_text(
+        "topic Temperature (value float)\n"
+        "state High  A = Temperature each source  enter A.value > 25  exit A.value < 22\n"
+    )
+    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
+    attic = Running(
+        "broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", hub, "--retry", "0.1"
+    )
+    address = attic.line().split()[-1]
+    subscriber = subscribed(hub, definition)
+    sensor = Running("publish", "--topics", definition, "--connect", address, "--source", "s1")
+
+    def until_told() -> tuple[str, str]:
+        while not subscriber.has_more(patience=0.2):
+            sensor.say('{"value": 30}')
+        line = json.loads(subscriber.line())
+        return line["status"], line["scope"]
+
+    assert until_told() == ("ingress", "s1")
+    asked = (json.loads(holdfast("broker", "--ask", address).out) for _ in range(PATIENCE))
+    assert any("routing: conditions run here" in account for account in asked)
+    attic.process.kill()
+    attic.rest()
+    assert json.loads(subscriber.line())["status"] == "unknown"
+    Running("broker", "--name", "attic", "--listen", address, "--connect", hub).line()
+    assert until_told() == ("ingress", "s1")
+
+
 def test_a_program_that_knows_only_xml_and_sockets_can_take_part(broker, definition):
     """As the thesis' clients do: open a socket, write elements, read elements."""
     host, port = broker.rsplit(":", 1)

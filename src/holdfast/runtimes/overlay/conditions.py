@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
@@ -14,9 +14,9 @@ from ...compilers.families import builds_on, conditions, operators
 from ...compilers.filters.machine import delivered, filters, state_filter
 from ...compilers.operator import Operator
 from ...errors import Unsupported, UsageError
-from ...lang import condition as lang
 from ...lang.app import App
 from ...lang.check import check
+from ...lang.condition import Condition as CheckedFilter
 from ...lang.ops import Case, DeclareTopic, Defined, Statement, Subscribe, UseGazetteer
 from ...lang.parse import parse
 from ...lang.show import show
@@ -44,9 +44,10 @@ def definitions(app: App) -> dict[str, str]:
     topics = {name: of for operator in operators(checked) for name, of in operator.listening().items()}
     defined = {s.name: _with_topic(s, topics[s.name]) for s in statements if isinstance(s, Defined)}
     about = [s for s in statements if not isinstance(s, DeclareTopic | Defined)]
+    above = {name: builds_on(checked, name) for name in defined}
     found = {}
     for name in defined:
-        needed = _needed(checked, name)
+        needed = _needed(name, above)
         heard = {topic for one in needed for topic in topics[one]}
         declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in heard]
         below = [statement for one, statement in defined.items() if one in needed]
@@ -59,11 +60,11 @@ def _with_topic(statement: Defined, topics: tuple[str, ...]) -> Defined:
     return replace(statement, topic=topics[0]) if isinstance(statement, Subscribe) else statement
 
 
-def _needed(checked: lang.Checked, name: str) -> list[str]:
-    """A condition and all that it builds on."""
+def _needed(name: str, above: Mapping[str, Collection[str]]) -> list[str]:
+    """A condition and all that it builds on, given those that build on each."""
     found = [name]
-    for above in found:
-        found += [one for one in conditions(checked) if above in builds_on(checked, one) and one not in found]
+    for one in found:
+        found += [below for below in above if one in above[below] and below not in found]
     return found
 
 
@@ -79,7 +80,7 @@ def condition(definition: str) -> Condition:
     if len(found) != 1:
         raise UsageError(f"a subscription has one condition, not {len(found)}; send one for each")
     meant = conditions(checked)[found[0]]
-    if isinstance(meant, lang.Condition):
+    if isinstance(meant, CheckedFilter):
         return _replicated(meant)
     (operator,) = (one for one in operators(checked) if meant.name in one.subscriptions)
     return _hosted(meant, operator)
@@ -141,7 +142,7 @@ def _matters(meant: Any, operator: Operator) -> Callable[[Event], bool]:
 # --- state filters, of which every broker on the way runs a replica ----------------------------------
 
 
-def _replicated(checked: lang.Condition) -> Replicated:
+def _replicated(checked: CheckedFilter) -> Replicated:
     predicates, chain, run = state_filter(checked), scalar.chain(checked), filters([checked])
 
     def told(said: Iterable[Transition]) -> list[Notification]:
@@ -164,7 +165,7 @@ def _replicated(checked: lang.Condition) -> Replicated:
     )
 
 
-def _reach(checked: lang.Condition, chain: Callable[[Event], Chain | None]) -> Callable[[Filter], Scopes]:
+def _reach(checked: CheckedFilter, chain: Callable[[Event], Chain | None]) -> Callable[[Filter], Scopes]:
     """The scopes of the events that a filter lets pass: known if it pins all that they depend on."""
     needed = {name for level in checked.keys for name in level}
     forest = checked.forest

@@ -100,7 +100,7 @@ def compare(given: Scenario, seed: int, numbered: bool = True) -> Run:
     outcome = run.finish()
     engine = Engine(given.definition)
     told = [each for event in run.account.published for each in engine.push(event)]
-    told += engine.advance(given.duration)
+    told += engine.advance(given.duration - run.account.allowance)
     assert by_scope([what for _, _, what in run.account.told], numbered) == by_scope(told, numbered)
     for row in outcome.subscriptions:
         assert row["expected"] == row["delivered"] == sum(t.subscription == row["subscription"] for t in told)

@@ -7,7 +7,7 @@
     cbps        Cbps: a tree of brokers (spanning, mote, connection)
     family      what a protocol finds on the nodes of a run, and what a run asks of it
     document    YAML that knows where each value stands; convert: from there to values; fault: what is wrong
-    conditions  a definition as machines
+    conditions  a definition as machines; sink: what is evaluated on the subscriber's node
     case        a scenario with all that it takes from files, and what follows for a seed
     run         check(scenario) -> Case; run(case, seed) -> Outcome
     account     what should be told to whom, what was, and what was sent for it

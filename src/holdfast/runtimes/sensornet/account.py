@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from ...model.event import Event, Notification, Status
-from ...model.instant import MILLISECOND, Instant
+from ...model.instant import MILLISECOND, Duration, Instant
 from ...sim.frame import NodeId
 from ...sim.statistics import percentile, ratio
 from .conditions import Watch
@@ -50,9 +50,11 @@ class Delivery:
 
 @dataclass(slots=True)
 class Expected:
-    """What a wish should be told of what was published: at once, and without a network."""
+    """What a wish should be told of what was published, without a network; of what time alone decides, only
+    what whoever waits for ``allowance`` can know."""
 
     watch: Watch | None
+    allowance: Duration
     deliveries: dict[Key, Delivery] = field(default_factory=dict)
     unexpected: list[Notification] = field(default_factory=list)
     """What was told and is not so."""
@@ -63,12 +65,12 @@ class Expected:
             self._expect([Notification("", event, "atomic", None, None)])
         else:
             self._expect(self.watch.react(event))
-            self._expect(self.watch.advance(event.time))
+            self.advance(event.time)
 
-    def end(self, now: Instant) -> None:
-        """Nothing more will be published."""
+    def advance(self, now: Instant) -> None:
+        """Time has come so far."""
         if self.watch is not None:
-            self._expect(self.watch.advance(now))
+            self._expect(self.watch.advance(now - self.allowance))
 
     def _expect(self, told: Iterable[Notification]) -> None:
         for each in told:
@@ -91,10 +93,14 @@ class Account:
     """All of it; what was published or sent before ``since`` is left out of what subscriptions cost."""
 
     def __init__(
-        self, wishes: Mapping[Wish, Watch | None], now: Callable[[], Instant], since: Instant
+        self,
+        wishes: Mapping[Wish, Watch | None],
+        now: Callable[[], Instant],
+        since: Instant,
+        allowance: Duration = 0,
     ) -> None:
-        self._now, self._since = now, since
-        self.expected = {wish: Expected(watch) for wish, watch in wishes.items()}
+        self._now, self._since, self.allowance = now, since, allowance
+        self.expected = {wish: Expected(watch, allowance) for wish, watch in wishes.items()}
         self.told: list[tuple[Instant, Wish, Notification]] = []
         self.published: list[Event] = []
         self.messages: Counter[str] = Counter()
@@ -129,7 +135,7 @@ class Account:
     def close(self) -> None:
         """Nothing more will happen: see what came of what was expected."""
         for expected in self.expected.values():
-            expected.end(self._now())
+            expected.advance(self._now())
         for time, wish, what in self.told:
             if wish.at(what.event.time):
                 self.expected[wish].told(what, time)

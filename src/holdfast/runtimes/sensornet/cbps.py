@@ -97,7 +97,7 @@ class Overlay:
             if name in wanted and (found := travelling(scene.definition, condition)) is not None:
                 self._texts[name], self._conditions[found[0]] = found
         elsewhere = [wish for wish in scene.wishes if wish.plain or wish.name not in self._texts]
-        self._sinks = Sinks(scene.definition, elsewhere, scene.account, scene.allowance)
+        self._sinks = Sinks(scene.definition, elsewhere, scene.account)
         self._wishes = {(w.node, submit.name): w for w in scene.wishes for submit in self._wanted(w)}
         self.hosts: dict[NodeId, NodeHost] = {}
         self._stored: dict[Key, list[str]] = {}

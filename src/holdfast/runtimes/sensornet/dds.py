@@ -154,7 +154,7 @@ class Motes:
         self.hosts: dict[NodeId, NodeHost] = {}
         self._placed = _on_motes(scene)
         elsewhere = [wish for wish in scene.wishes if wish.plain or wish.name not in self._placed]
-        self._sinks = Sinks(scene.definition, elsewhere, scene.account, scene.allowance)
+        self._sinks = Sinks(scene.definition, elsewhere, scene.account)
         self._readers = {(w.node, name): w for w in scene.wishes for name in self._interests(w)}
         self._counted: Counter[str] = Counter()
         """What nodes that are no more had done."""

@@ -35,7 +35,7 @@ class Straight:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
         self._routers: dict[NodeId, Router] = {}
-        self._sinks = Sinks(scene.definition, scene.wishes, scene.account, scene.allowance)
+        self._sinks = Sinks(scene.definition, scene.wishes, scene.account)
 
     def destinations(self) -> Iterable[NodeId]:
         return [wish.node for wish in self._scene.wishes]

@@ -11,7 +11,6 @@ from ...model.instant import Duration
 from ...sim.frame import NodeId
 from ...sim.network import Network
 from ...sim.node import Node
-from ...sim.routing import tempo
 from ...sim.routing.datagram import Datagram, Destination
 from ...sim.routing.ledger import Ledger
 from ...sim.routing.router import Router
@@ -36,11 +35,6 @@ class Scene:
     """By topic."""
     account: Account
     ledger: Ledger
-
-    @property
-    def allowance(self) -> Duration:
-        """How long something may be on its way."""
-        return tempo.answer(self.airing)
 
     @property
     def wishes(self) -> tuple[Wish, ...]:

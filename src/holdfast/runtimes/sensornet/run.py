@@ -78,7 +78,7 @@ class Run:
         self.ledger = Ledger(len(plan.placed))
         served = case.definition.operators()
         watched = {w: None if w.plain else Watch(served[w.name], w.name) for w in plan.wishes}
-        self.account = Account(watched, lambda: network.now, case.scenario.warm_up)
+        self.account = Account(watched, lambda: network.now, case.scenario.warm_up, tempo.answer(airing))
         publishers: dict[str, tuple[NodeId, ...]] = {}
         for source in plan.sources:
             publishers[source.topic.name] = publishers.get(source.topic.name, ()) + source.nodes

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...model.event import Event, Notification
-from ...model.instant import Duration, Instant
+from ...model.instant import Instant
 from ...sim.node import Node
 from .account import Account, Wish
 from .conditions import Definition, Watch
 
 
 class Sinks:
-    """What some wishes are told.  Time is let come as far as the clock shows, less ``allowance``: by then
+    """What some wishes are told.  Time is let come as far as the clock shows, less an allowance: by then
     what was published earlier has come."""
 
-    def __init__(
-        self, definition: Definition, wishes: Iterable[Wish], account: Account, allowance: Duration
-    ) -> None:
-        self._definition, self._account, self._allowance = definition, account, allowance
+    def __init__(self, definition: Definition, wishes: Iterable[Wish], account: Account) -> None:
+        self._definition, self._account, self._allowance = definition, account, account.allowance
         self.wishes = tuple(wishes)
         self._watches: dict[Wish, Watch | None] = {}
         self._alarms: dict[Wish, Instant] = {}

@@ -36,3 +36,13 @@ def test_a_subscriber_that_restarts_has_forgotten_what_held():
     run = made(text)
     (row,) = run.finish().subscriptions
     assert (row["expected"], row["delivered"], row["unexpected"]) == (3, 3, 3), "they start again"
+
+
+def test_what_nobody_can_know_yet_at_the_end_is_not_expected():
+    """'ordered 2 s' decides 2 s later, and a second is left for what may be on its way."""
+    ends = watched().replace("per source", "per source ordered 2 s").replace("stop: 80 s", "stop: 90 s")
+    run = made(ends)
+    (row,) = run.finish().subscriptions
+    assert row["lost"] == {}
+    assert row["delivered"] == row["expected"] > 5
+    assert max(what.event.time for _, _, what in run.account.told) < 87_000_000

@@ -26,8 +26,8 @@ class Motes:
 
     def __init__(self, *wishes: Wish, text: str = LASTS) -> None:
         self.network = Network(Setup(positions=[(0.0, 0.0), (1.0, 0.0)]))
-        self.account = Account(dict.fromkeys(wishes), lambda: self.network.now, 0)
-        self.sinks = Sinks(defined(text, Path()), wishes, self.account, 2 * SECOND)
+        self.account = Account(dict.fromkeys(wishes), lambda: self.network.now, 0, 2 * SECOND)
+        self.sinks = Sinks(defined(text, Path()), wishes, self.account)
         self.network.boot(self.sinks.boot)
 
     def comes(self, at: float, value: float, after: float = 0.1, node: int = 0) -> None:

@@ -136,10 +136,11 @@ class Operator:
 
     def addressed(self, said: Iterable[Transition]) -> Iterator[Notification]:
         """Transitions of the machine, for every subscription that they concern."""
+        names, shown = self.names, self.shown
         for event, status, scope, since, condition in said:
-            concerned = self.subscriptions if condition < 0 else self.names[condition]
-            for name in concerned:
-                yield Notification(name, event, status, self._shown(scope), since)
+            place = scope if shown is None or scope is None else shown(scope)
+            for name in self.subscriptions if condition < 0 else names[condition]:
+                yield Notification(name, event, status, place, since)
 
     def _shown(self, scope: str | None) -> str | None:
         return scope if self.shown is None or scope is None else self.shown(scope)

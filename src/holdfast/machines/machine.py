@@ -18,9 +18,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..model.batch import TIME, reached, stood_for, times, to_events, with_progress
+from ..model.batch import TIME, plain, reached, stood_for, times, to_events, values, with_progress
 from ..model.event import STATUSES, Event, Status, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Topic
@@ -143,9 +144,9 @@ def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
 def _transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:
     """Late events that concern every condition are one transition each, of no condition in particular."""
     events, since = list(to_events(topic, passed)), passed.column(SINCE).cast(pa.int64()).to_pylist()
-    statuses, scopes = (passed.column(name).to_pylist() for name in (STATUS, SCOPE))
+    statuses, scopes = (values(passed.column(name)) for name in (STATUS, SCOPE))
     words = passed.column(CONDITIONS).to_numpy()
-    everybody = (words == EVERY) & np.array([status == "late" for status in statuses], np.bool_)
+    everybody = (words == EVERY) & pc.equal(plain(passed.column(STATUS)), "late").to_numpy(False)
     rows, numbers = concerned(np.where(everybody, np.uint64(1), words))
     numbers[everybody[rows]] = -1
     for row, number in zip(rows.tolist(), numbers.tolist(), strict=True):

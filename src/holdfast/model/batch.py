@@ -9,7 +9,7 @@ every row.  String columns may be dictionary-encoded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import repeat, takewhile
 from typing import Any
 
 import numpy as np
@@ -66,36 +66,37 @@ def from_events(topic: Topic, events: Sequence[Event]) -> pa.RecordBatch:
 
 def to_events(topic: Topic, batch: pa.RecordBatch) -> Iterator[Event]:
     """The events of a batch, one by one; missing values are ``None``."""
-    columns = {name: _values(batch, name) for name in batch.schema.names if name != "time"}
-    times = batch.column("time").cast(pa.int64()).to_pylist()
-    axes = [columns[axis] for axis in AXES if axis in columns]
-    places = columns.get("place")
-    names = [a.name for a in topic.attributes]
     absent: list[Value] = [None] * len(batch)
-    values = [columns.get(name, absent) for name in names]
-    for i, at in enumerate(times):
-        point = tuple(takewhile(_is_known, (c[i] for c in axes)))
-        yield Event(
-            topic.name,
-            at,
-            columns["source"][i],
-            {name: column[i] for name, column in zip(names, values, strict=True)},
-            columns["sequence"][i],
-            point or None,
-            places[i] if places else None,
-        )
+    columns = {name: values(batch.column(name)) for name in batch.schema.names if name != "time"}
+    names = [a.name for a in topic.attributes]
+    rows = (
+        zip(*(columns.get(name, absent) for name in names), strict=True) if names else repeat((), len(batch))
+    )
+    axes = [columns[axis] for axis in AXES if axis in columns]
+    points = (
+        (tuple(takewhile(_is_known, point)) or None for point in zip(*axes, strict=True)) if axes else absent
+    )
+    places = columns.get("place", absent)
+    own = (times(batch).tolist(), columns["source"], columns["sequence"], points, places)
+    for at, source, sequence, point, place, row in zip(*own, rows, strict=True):
+        attributes = dict(zip(names, row, strict=True))
+        yield Event(topic.name, at, source, attributes, sequence, point, place)
 
 
 def _is_known(value: Value) -> bool:
     return value is not None
 
 
-def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
-    column = batch.column(name)
-    values: list[Any] = column.to_pylist()
+def values(column: pa.Array) -> list[Any]:
+    """The values of a column; a number that is none is missing."""
     if pa.types.is_floating(column.type):
-        return [None if v is None or v != v else v for v in values]
-    return values
+        column = pc.if_else(pc.is_nan(column), None, column)
+    if column.null_count == 0 and (pa.types.is_floating(column.type) or pa.types.is_integer(column.type)):
+        return column.to_numpy().tolist()
+    if pa.types.is_dictionary(column.type):
+        known: list[Any] = column.dictionary.to_pylist()
+        return [None if i is None else known[i] for i in values(column.indices)]
+    return column.to_pylist()
 
 
 def times(batch: pa.RecordBatch) -> NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import Annotated
@@ -52,6 +53,7 @@ def main() -> None:
     """Run a command; an error is one message and an exit status: 1 a failed run, 2 wrong use."""
     if sys.stdout is None:  # the shell closed it: >&-
         sys.exit(1)
+    gc.set_threshold(100_000, 50, 50)  # what is said is many small values, and never a circle
     try:
         app()
     except HoldfastError as error:

@@ -378,6 +378,18 @@ def test_levels_are_counted_from_the_readings():
             None,
         ),
         (
+            "state S A = T enter A.ok set name = A.count exit !A.ok",
+            "                             ^^^^",
+            "'name' is int where it is set, and text, as a query shows it, where it is not",
+            "at the start and at the end",
+        ),
+        (
+            "state S A = T enter A.ok exit !A.ok set ok = A.value",
+            "                                        ^^",
+            "'ok' is float where it is set, and bool, as a query shows it, where it is not",
+            "another name",
+        ),
+        (
             "state S A = T any location enter A.value > 1",
             "      ^",
             "'S' needs an exit: A looks at several values at once",

@@ -155,8 +155,7 @@ class _Shown:
                 return None
             return Column(f"{owner}.{name}", name, "number", function)
         if kind in ("text", "bool"):
-            counted = self.component.collide == "count"
-            return None if counted else Column(f"{owner}.{name}", name, kind)
+            return Column(f"{owner}.{name}", name, kind)
         return Column(f"{owner}.{name}", name, "number")
 
     def _function(self, name: str) -> Function | None:

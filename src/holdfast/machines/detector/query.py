@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -38,7 +38,7 @@ def select(
     query: Query, known: Iterable[Knowledge], now: Instant, here: Where = None, collide: Function = "avg"
 ) -> Table:
     """``R_topic(R_status(R_location(R_time(InfoS))))``, in order."""
-    table = one_per_cell(known, collide)
+    table = one_per_cell(known, collide, query.each)
     processed: set[Dimension] = set()
     if isinstance(query.location, Pool):  # its group is chosen first, and its location keeps nothing apart
         table = _in_group(query.location.group, "location", table, here)
@@ -53,7 +53,7 @@ def select(
             case Aggregate(functions, group):
                 chosen = _in_group(group, dimension, table, origin)
                 groups = _grouped(chosen, dimension, processed)
-                table = [merged(some, functions, query.each) for some in groups]
+                table = [merged(some, functions, query.each, _VALUE[dimension]) for some in groups]
                 processed.add(dimension)
             case Multiple(_, group):
                 table = _in_group(group, dimension, table, origin)
@@ -62,13 +62,18 @@ def select(
     return sorted(table, key=order)
 
 
-def one_per_cell(known: Iterable[Knowledge], collide: Function) -> Table:
+def one_per_cell(known: Iterable[Knowledge], collide: Function, keys: Collection[str] = ()) -> Table:
     """At most one knowledge point for each topic, time, location and status: those that collide are
-    merged by a function that is the same everywhere.  [F56]"""
+    merged by a function that is the same everywhere, but for keys, text and truth.  [F56]"""
     cells: dict[Any, Table] = {}
     for k in known:
         cells.setdefault((k.topic, k.time, standing(k), k.status), []).append(k)
-    return [some[0] if len(some) == 1 else replace(merged(some, collide), count=1) for some in cells.values()]
+    return [some[0] if len(some) == 1 else _met(some, collide, keys) for some in cells.values()]
+
+
+def _met(some: Table, collide: Function, keys: Collection[str]) -> Knowledge:
+    words = {name for k in some for name, v in k.attributes.items() if isinstance(v, (str, bool))}
+    return replace(merged(some, collide, words.union(keys)), count=1)
 
 
 # --- dimensions --------------------------------------------------------------------------------

@@ -39,12 +39,24 @@ def select(
 ) -> Table:
     """``R_topic(R_status(R_location(R_time(InfoS))))``, in order."""
     table = one_per_cell(known, collide, query.each)
-    processed: set[Dimension] = set()
     if isinstance(query.location, Pool):  # its group is chosen first, and its location keeps nothing apart
         table = _in_group(query.location.group, "location", table, here)
-        processed.add("location")
+    return _processed(EVALUATED, query, table, now, here)
+
+
+def selected(query: Query, table: Table, now: Instant, here: Where) -> Table:
+    """The same, of what ``R_time`` has shown."""
+    return _processed(EVALUATED[1:], query, table, now, here)
+
+
+def _processed(
+    dimensions: Sequence[Dimension], query: Query, table: Table, now: Instant, here: Where
+) -> Table:
+    """Some dimensions, one after the other; those before them, and a pool's location, are processed."""
+    processed = set(EVALUATED).difference(dimensions)
+    processed |= {"location"} if isinstance(query.location, Pool) else set()
     parameters = dict(query.parameters())
-    for dimension in EVALUATED:
+    for dimension in dimensions:
         origin: Any = now if dimension == "time" else here
         match parameters[dimension]:
             case Closest(index):
@@ -65,13 +77,21 @@ def select(
 def one_per_cell(known: Iterable[Knowledge], collide: Function, keys: Collection[str] = ()) -> Table:
     """At most one knowledge point for each topic, time, location and status: those that collide are
     merged by a function that is the same everywhere, but for keys, text and truth.  [F56]"""
-    cells: dict[Any, Table] = {}
+    return [met(some, collide, keys) for some in cells(known)]
+
+
+def cells(known: Iterable[Knowledge]) -> list[Table]:
+    """Knowledge by topic, time, location and status."""
+    found: dict[Any, Table] = {}
     for k in known:
-        cells.setdefault((k.topic, k.time, standing(k), k.status), []).append(k)
-    return [some[0] if len(some) == 1 else _met(some, collide, keys) for some in cells.values()]
+        found.setdefault((k.topic, k.time, standing(k), k.status), []).append(k)
+    return list(found.values())
 
 
-def _met(some: Table, collide: Function, keys: Collection[str]) -> Knowledge:
+def met(some: Table, collide: Function, keys: Collection[str]) -> Knowledge:
+    """The knowledge of a cell."""
+    if len(some) == 1:
+        return some[0]
     words = {name for k in some for name, v in k.attributes.items() if isinstance(v, (str, bool))}
     return replace(merged(some, collide, words.union(keys)), count=1)
 
@@ -93,11 +113,16 @@ def value(dimension: Dimension, known: Knowledge) -> Any:
 
 def _grouped(table: Table, dimension: Dimension, processed: set[Dimension]) -> list[Table]:
     """Groups that agree in every other dimension that has not been processed: ``A^F − A^P − {a}``."""
-    others = [_VALUE[d] for d in EVALUATED if d != dimension and d not in processed]
+    others = unprocessed(dimension, processed)
     groups: dict[Any, Table] = {}
     for known in table:
         groups.setdefault(tuple(of(known) for of in others), []).append(known)
     return list(groups.values())
+
+
+def unprocessed(dimension: Dimension, processed: set[Dimension]) -> list[Callable[[Knowledge], Any]]:
+    """What tells knowledge apart in every other dimension that has not been processed."""
+    return [_VALUE[d] for d in EVALUATED if d != dimension and d not in processed]
 
 
 def _closest(

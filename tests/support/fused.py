@@ -85,7 +85,8 @@ def definitions(draw, key=None, keyed=False):
         apart = f" each {key}" if key else ""
         test = "true" if momentary else "D.status == ingress"
         leave = "true" if momentary else "D.valid && D.status == egress"
-        text += f"state Second\n  D = First{apart}\n  enter D.valid && {test}\n  exit {leave}\n"
+        whatever = draw(st.sampled_from(("", "", " whatever status")))
+        text += f"state Second\n  D = First{apart}{whatever}\n  enter D.valid && {test}\n  exit {leave}\n"
     return text
 
 

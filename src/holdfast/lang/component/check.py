@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 from ...errors import DefinitionError, did_you_mean
-from ...model.query import Aggregate, Closest, Function, Index, Multiple, Query, Range
+from ...model.query import Aggregate, Closest, Function, Index, Multiple, Pool, Query, Range
 from ...model.topic import RESERVED, Attribute, Kind, Topic
 from ...model.unit import UNITS
 from ..condition import Caution, Component, Rule
 from ..kinds import CALLED, Members, Moment, Parameters, Position, Predicate, Quantity, Scope, Typed, Words
 from ..ops import Detect, Expression, Name, Not, Text, Truth, Turn, place_of
 from ..rewrite import parts
-from ..show import label
 from ..types import predicate, typed
 from .members import UNSETTABLE, Spread, Unusable, attributes_of, members
 from .show import show_query
@@ -385,15 +384,12 @@ def cautions(statement: Detect, made: Mapping[str, Component]) -> Iterator[Cauti
     for name, query in statement.inputs:
         lasting = [topic for topic in query.topics if topic in made and not made[topic].momentary]
         if lasting and isinstance(query.location, Aggregate) and query.status == Multiple("any"):
-            below = made[lasting[0]]
-            between = f"{below.name}Now"
-            apart = f" each {', '.join(below.keys)}" if below.keys else ""
-            changes = replace(query, topic=Closest(Index(between)))
+            latest = replace(query, status=Pool())
             starts = replace(query, status=Closest(Index("ingress")))
             yield Caution(
-                f"'{statement.name}' takes a function over locations of '{below.name}': of its starts and of "
-                "its ends apart",
+                f"'{statement.name}' takes a function over locations of '{made[lasting[0]].name}': of its "
+                "starts and of its ends apart",
                 place_of(name, None) or place_of(query.topics[0], statement.at),
-                f"For the latest of each, write state {label(between)} on {label(below.name)}{apart} enter "
-                f"true exit true; then {show_query(changes)}.  For starts alone: {show_query(starts)}.",
+                f"For the latest event of each place: {show_query(latest)}.  For starts alone: "
+                f"{show_query(starts)}.",
             )

@@ -131,12 +131,14 @@ def _since(first: Instant, stored: list[Knowledge]) -> list[Knowledge]:
 
 def _nearest(query: Query, index: Index, stored: list[Knowledge], now: Instant) -> list[Knowledge]:
     """Of each topic, place and status the last before the index, and all after it; as an absolute
-    index does not move, of those after it only the first.  Where places are pooled they are one."""
+    index does not move, of those after it only the first.  Where places are pooled they are one, and so
+    are statuses."""
     target = _offset(index) + (now if index.relative else 0)
-    pooled = isinstance(query.location, Pool) and not query.is_relative
+    one_place = isinstance(query.location, Pool) and not query.is_relative
+    one_status = query.status == Pool()
 
     def group(known: Knowledge) -> object:
-        return (known.topic, known.status, None if pooled else standing(known))
+        return (known.topic, one_status or known.status, one_place or standing(known))
 
     before = {group(known): known.time for known in stored if known.time <= target}
     after = {group(known): known.time for known in reversed(stored) if known.time > target}

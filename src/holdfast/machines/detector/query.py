@@ -39,8 +39,9 @@ def select(
 ) -> Table:
     """``R_topic(R_status(R_location(R_time(InfoS))))``, in order."""
     table = one_per_cell(known, collide, query.each)
-    if isinstance(query.location, Pool):  # its group is chosen first, and its location keeps nothing apart
-        table = _in_group(query.location.group, "location", table, here)
+    for dimension, parameter in query.parameters():  # the group of a pool is chosen first
+        if isinstance(parameter, Pool):
+            table = _in_group(parameter.group, dimension, table, here)
     return _processed(EVALUATED, query, table, now, here)
 
 
@@ -52,9 +53,8 @@ def selected(query: Query, table: Table, now: Instant, here: Where) -> Table:
 def _processed(
     dimensions: Sequence[Dimension], query: Query, table: Table, now: Instant, here: Where
 ) -> Table:
-    """Some dimensions, one after the other; those before them, and a pool's location, are processed."""
-    processed = set(EVALUATED).difference(dimensions)
-    processed |= {"location"} if isinstance(query.location, Pool) else set()
+    """Some dimensions, one after the other; those before them are processed, and pools keep nothing apart."""
+    processed = pooled(query) | set(EVALUATED).difference(dimensions)
     parameters = dict(query.parameters())
     for dimension in dimensions:
         origin: Any = now if dimension == "time" else here
@@ -72,6 +72,11 @@ def _processed(
             case Pool():
                 pass
     return sorted(table, key=order)
+
+
+def pooled(query: Query) -> set[Dimension]:
+    """The dimensions that keep nothing apart."""
+    return {dimension for dimension, parameter in query.parameters() if isinstance(parameter, Pool)}
 
 
 def one_per_cell(known: Iterable[Knowledge], collide: Function, keys: Collection[str] = ()) -> Table:

@@ -19,7 +19,7 @@ from ...model.instant import BEGINNING, Instant
 from ...model.query import Aggregate, Function, Pool, Query, Whole
 from .aggregate import Functions
 from .knowledge import Knowledge, order
-from .query import Table, cells, met, unprocessed
+from .query import Table, cells, met, pooled, unprocessed
 
 Judge = Callable[[Knowledge], bool]
 """Whether what knowledge says is still so."""
@@ -34,6 +34,8 @@ def runs_on(query: Query, *, carried: bool) -> bool:
         return False
     functions = query.time.functions
     used = {functions} if isinstance(functions, str) else {function for _, function in functions}
+    if isinstance(query.status, Pool) and not isinstance(query.status.group, Whole):
+        return False
     return "stddev" not in used and not (carried and isinstance(query.location, Pool) and query.is_relative)
 
 
@@ -44,7 +46,7 @@ class Running:
         assert isinstance(query.time, Aggregate)
         self._query, self._collide, self._functions = query, collide, query.time.functions
         self._groups: dict[Any, _Group] = {}
-        self._others = unprocessed("time", {"location"} if isinstance(query.location, Pool) else set())
+        self._others = unprocessed("time", pooled(query))
         self._folded = 0
         self.until = BEGINNING
         """The time of the latest knowledge that is part of it."""
@@ -77,7 +79,7 @@ class _Group:
         self._values: dict[str, _Values] = {}
         self._size = self._count = self._times = 0
         self._newest = first.newest
-        self._said: dict[str | None, Knowledge] = {}
+        self._said: dict[tuple[str | None, str], Knowledge] = {}
         self._place, self._is_one_place = first.place, True
         self._axes = [_Values("avg") for _ in first.at or ()]
         self._is_one_spot = self._has_centre = first.at is not None
@@ -95,7 +97,7 @@ class _Group:
         self._size += 1
         self._count += known.count
         self._times += known.time
-        self._said[known.signature] = known
+        self._said[known.signature, known.status] = known
         self._is_one_place &= known.place == self._place
         self._add_spot(known)
 

@@ -34,7 +34,7 @@ places = st.sampled_from(
         Closest(Index((1.0,))),
     ]
 )
-statuses = st.sampled_from([Multiple("any"), Closest(Index("ingress")), Aggregate("max")])
+statuses = st.sampled_from([Multiple("any"), Pool(), Closest(Index("ingress")), Aggregate("max")])
 queries = st.builds(
     lambda time, place, status, each: Query(Closest(Index("T")), time, place, status, each),
     times,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast import parse
 from support.overlays import each_alone, told
 from support.runtimes import RUNTIMES, engine, in_order
-from support.whole import WITHOUT_INTS, cut, definitions, histories, visible
+from support.whole import cut, definitions, histories, visible
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
 few = settings(max_examples=max(1, EXAMPLES // 2))
@@ -40,7 +40,7 @@ def test_on_an_overlay(text, events):
 
 
 @few
-@given(text=definitions(kinds=WITHOUT_INTS), events=histories())
+@given(text=definitions(), events=histories())
 def test_history_in_shards_and_stages(text, events):
     sharded = pytest.importorskip("support.sharded")
     app = parse(text)
@@ -48,7 +48,7 @@ def test_history_in_shards_and_stages(text, events):
 
 
 @fewer
-@given(text=definitions(kinds=WITHOUT_INTS), events=histories(least=1), data=st.data())
+@given(text=definitions(), events=histories(least=1), data=st.data())
 def test_files_as_they_arrive(text, events, data):
     lives = pytest.importorskip("support.live")
 

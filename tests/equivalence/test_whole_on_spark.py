@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast import parse
 from support.runtimes import RUNTIMES, engine, in_order, session
-from support.whole import WITHOUT_INTS, cut, definitions, histories, visible
+from support.whole import cut, definitions, histories, visible
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
 a_few_large = settings(
@@ -21,7 +21,7 @@ a_few_large = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # Spark is too slow to look for a smaller one
 )
 long = histories(least=20, most=60)
-many = definitions(least=8, most=12, kinds=WITHOUT_INTS)
+many = definitions(least=8, most=12)
 
 
 @a_few_large

@@ -79,7 +79,10 @@ queries = st.builds(
     some_topics,
     parameters(moments, groups(moments)),
     st.one_of(parameters(spots, regions), st.builds(Pool, regions)),
-    parameters(statuses, st.just(WHOLE) | several(statuses)),
+    st.one_of(
+        parameters(statuses, st.just(WHOLE) | several(statuses)),
+        st.builds(Pool, st.just(WHOLE) | several(statuses)),
+    ),
     st.lists(st.sampled_from(("road", "source", "état", "lane")), max_size=2, unique=True).map(tuple),
 )
 

@@ -29,11 +29,12 @@ _limits = st.sampled_from((0, 0.5, 1, 2))
 @st.composite
 def queries(draw, topic, key):
     """A query of a topic that keeps a key apart, or nothing."""
-    window = draw(st.sampled_from(("", "", "window", "lagging", "ago")))
+    window = draw(st.sampled_from(("", "", "window", "lagging", "ago", "ever")))
     words = {
         "": topic,
         "window": f"{draw(_functions)} {topic} over {draw(st.integers(0, 4))} s",
         "lagging": f"{draw(_functions)} {topic} over [-4 s, -{draw(st.integers(1, 3))} s]",
+        "ever": f"{draw(_functions)} {topic} ever",
         "ago": f"{topic} at -{draw(st.integers(1, 3))} s",
     }[window]
     if key == "location":
@@ -84,7 +85,8 @@ def definitions(draw, key=None, keyed=False):
         apart = f" each {key}" if key else ""
         test = "true" if momentary else "D.status == ingress"
         leave = "true" if momentary else "D.valid && D.status == egress"
-        text += f"state Second\n  D = First{apart}\n  enter D.valid && {test}\n  exit {leave}\n"
+        whatever = draw(st.sampled_from(("", "", " whatever status")))
+        text += f"state Second\n  D = First{apart}{whatever}\n  enter D.valid && {test}\n  exit {leave}\n"
     return text
 
 

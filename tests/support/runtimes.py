@@ -7,9 +7,9 @@ the order of an output.  The history is a replay: events are taken by (time, sou
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise, product
+from itertools import groupby, islice, pairwise, product
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,15 +39,19 @@ def engine(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def engine_in_batches(app: App, events: Sequence[Event]) -> list[Notification]:
-    """Batches of three, topic by topic."""
+    """Batches of at most three, each of one topic, in order."""
     running, out = Engine(app), []
     topics = {topic.name: topic for topic in check(app).topics}
-    history = in_order(events)
-    for i in range(0, len(history), 3):
-        for name, topic in topics.items():
-            part = [event for event in history[i : i + 3] if event.topic == name]
-            out += running.push_batch(name, from_events(topic, part))
+    for name, mine in groupby(in_order(events), key=lambda event: event.topic):
+        for part in batched(mine, 3):
+            out += running.push_batch(name, from_events(topics[name], part))
     return output(out + running.finish())
+
+
+def batched(events: Iterable[Event], size: int) -> Iterator[list[Event]]:
+    left = iter(events)
+    while part := list(islice(left, size)):
+        yield part
 
 
 def replay(app: App, events: Sequence[Event]) -> list[Notification]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 from hypothesis import reject
@@ -87,9 +86,9 @@ def queries(draw, key):
 
 
 @st.composite
-def components(draw, name, delivery="", keys=KEYS):
+def components(draw, name, delivery=""):
     """A component, perhaps with one above it under the same key or under none."""
-    key = draw(st.sampled_from((None, "location", *keys)))
+    key = draw(st.sampled_from((None, "location", *KEYS)))
     inputs = {own: draw(queries(key)) for own in draw(st.sampled_from(("A", "A", "AB")))}
     attribute = draw(st.sampled_from(("value", "value", "level", "n")))
     tests = [f"{own}.{attribute} {draw(st.sampled_from(('>', '>=')))} {draw(_limits)}" for own in inputs]
@@ -128,11 +127,6 @@ def correlations(draw, name, delivery=""):
 # --- definitions -------------------------------------------------------------------------------------
 
 KINDS = {"Filter": filters, "Component": components, "Correlation": correlations}
-WITHOUT_INTS = {
-    **KINDS,
-    "Component": partial(components, keys=tuple(key for key in KEYS if "n" not in key.split(", "))),
-}
-"""No component keeps an int apart: where readings of one moment meet it becomes a float, and Spark fails."""
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 
 

@@ -12,9 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast import Engine, Event, parse, replay
 from support import thesis
+from support.fused import marks, reading
 
 SECOND = 1_000_000
 
@@ -242,3 +245,35 @@ def jams(times: Any, speeds: Any, counts: Any, end: int) -> Iterator[tuple[str, 
         if speed > 55 if holds else quarter.any() and speed < 45 and count > 20:
             holds = not holds
             yield "ingress" if holds else "egress", now
+
+
+# --- what holds now, of all places ---
+
+CITY = """topic Level (value float)
+state Episode on Level each location
+  enter value > 10   set open = 1
+  exit  value < 5    set open = 0
+state City
+  A = Episode sum location whatever status
+  enter A.open >= 2
+  exit  A.open < 2
+"""
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from((1.0, 7.0, 12.0))), min_size=6, max_size=40)
+)
+def test_a_city_alarm_counts_the_places_where_an_episode_lasts(rows):
+    """The sum over the latest event of each place, whatever its status, is how many hold."""
+    holding, alarm, expected = set(), False, []
+    for second, (place, value) in enumerate(rows):
+        before = len(holding)
+        if value > 10:
+            holding.add(place)
+        elif value < 5:
+            holding.discard(place)
+        if len(holding) != before and alarm != (len(holding) >= 2):
+            alarm = not alarm
+            expected.append(("ingress" if alarm else "egress", second))
+    readings = [reading(t, "Level", place, value) for t, (place, value) in enumerate(rows)]
+    assert marks(CITY, readings, "City") == expected

@@ -286,7 +286,8 @@ _OPERAND = {
 }  # fmt: skip
 _OPERATOR = {"COMPARE", "PLUS", "MINUS", "TIMES", "OVER", "_AND", "_OR", "_IN"}
 _PART = {
-    "LPAR", "_AMONG", "_AT", "_CLOSEST", "_EACH", "_ENTER", "_EVER", "FUNCTION", "HOW", "_OVER", "_WITHIN",
+    "LPAR", "_AMONG", "_AT", "_CLOSEST", "_EACH", "_ENTER", "_EVER", "FUNCTION", "HOW", "_OVER", "_WHATEVER",
+    "_WITHIN",
 }  # fmt: skip
 _START = {f"_{word.upper()}" for word in STATEMENTS} | {"NAME", "LSQB", "_N", "$END", "_COLLIDE"}
 

@@ -19,6 +19,7 @@ STARTING_WORDS = frozenset({
     "all", "among", "any", "at", "avg", "case", "closest", "correlate", "count", "each", "enter", "ever",
     "every", "exit", "expect", "filter", "for", "from", "gazetteer", "given", "here", "let", "max", "min",
     "of", "one", "over", "region", "set", "starting", "state", "stddev", "sum", "tell", "tick", "topic",
+    "whatever",
 })  # fmt: skip
 """Words that go on with a statement or begin one: a name that begins one cannot be such a word."""
 

@@ -34,6 +34,7 @@ MOST = 64
 """How many filters one machine can hold."""
 
 _CHUNK = 1 << 16  # rows whose masks stay in the cache between predicate and toggle
+_FEW = 1 << 12  # scopes among which nobody looks for some that can be let go
 _KEY, _WORD = "@key", "@word"
 
 
@@ -140,6 +141,9 @@ class Filters:
             for key, level in zip(chain, state.levels, strict=True)
         ]
         if any(code >= len(words) for code, (_, words) in zip(codes, state.levels, strict=True)):
+            less = self._without_idle(state)
+            if less is not state:
+                return self._codes_of(less, chain)
             state = self._widened(state)
         return state, codes
 
@@ -147,6 +151,18 @@ class Filters:
         """The state with a word for every key."""
         levels = tuple(Level(keys, grown(words, len(keys))) for keys, words in state.levels)
         return State(levels, grown(state.since, len(levels[-1].words), BEGINNING))
+
+    def _without_idle(self, state: State) -> State:
+        """The state, where there is no room for another scope, without those in which nothing holds, if
+        they are most of many: they cannot be told from new ones."""
+        levels = [_busy(level) for level in state.levels]
+        if all(level is old for (level, _), old in zip(levels, state.levels, strict=True)):
+            return state
+        since, held = state.since, levels[-1][1]
+        if held is not None:
+            since = np.full_like(since, BEGINNING)
+            since[:, : len(held)] = state.since[:, held]
+        return State(tuple(level for level, _ in levels), since)
 
     def _scope(self, chain: Chain) -> str | None:
         key = chain[-1]
@@ -205,9 +221,10 @@ class Filters:
 
     def _known(self, state: State, found: Any) -> tuple[State, list[NDArray[np.int32] | None]]:
         """The state with room for every key of a batch, and how its codes translate into ours."""
-        tables = [
-            _translation(level.keys, keys) for level, (_, keys) in zip(state.levels, found, strict=True)
-        ]
+        tables = _translations(state, found)
+        less = self._without_idle(state)
+        if less is not state:
+            state, tables = less, _translations(less, found)
         return self._widened(state), tables
 
     def _outward(
@@ -371,11 +388,31 @@ def _passes(bits: list[int], f: int, spec: StateFilter, event: Event) -> bool:
     return True
 
 
+def _busy(level: Level) -> tuple[Level, Rows | None]:
+    """The level, if it is full, without scopes whose bits are all 0, and those that are left; the level as
+    it is where they are few."""
+    keys, words = level
+    if len(keys) <= len(words) or len(words) < _FEW:
+        return level, None
+    held = np.flatnonzero(words)
+    if 2 * len(held) > len(words):
+        return level, None
+    fewer, own = Keys(), np.zeros_like(words)
+    fewer.codes(keys.take(held))
+    own[: len(held)] = words[held]
+    return Level(fewer, own), held
+
+
 # --- words and rows --------------------------------------------------------------------------------
 
 
 def _words(batch: pa.RecordBatch, name: str) -> Words:
     return batch.column(batch.schema.get_field_index(name)).to_numpy()
+
+
+def _translations(state: State, found: Any) -> list[NDArray[np.int32] | None]:
+    """From a batch's codes to ours, level by level."""
+    return [_translation(level.keys, keys) for level, (_, keys) in zip(state.levels, found, strict=True)]
 
 
 def _translation(keys: Keys, local: pa.StringArray) -> NDArray[np.int32] | None:

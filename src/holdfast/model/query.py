@@ -96,7 +96,8 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Beyond the thesis, for locations: what happens in a group counts alike, wherever in it."""
+    """Beyond the thesis, for locations and statuses: what happens in a group counts alike, wherever in
+    it; of statuses, the latest event of a place is one, whether it is a start or an end."""
 
     group: Group = WHOLE
 
@@ -115,7 +116,7 @@ class Query:
     topic: Closest | Aggregate | Multiple
     time: Closest | Aggregate | Multiple = Closest(NOW)
     location: Parameter = Pool()
-    status: Closest | Aggregate | Multiple = Multiple("any")
+    status: Parameter = Multiple("any")
     each: tuple[str, ...] = ()
 
     def parameters(self) -> Iterator[tuple[Dimension, Parameter]]:

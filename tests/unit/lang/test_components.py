@@ -131,6 +131,7 @@ def test_a_table_without_topics_makes_them_from_use():
         ("T closest to here", Query(of("T"), location=Closest(HERE))),
         ("T closest to (1, 2, 3)", Query(of("T"), location=Closest(Index((1.0, 2.0, 3.0))))),
         ("T max location", Query(of("T"), location=Aggregate("max"))),
+        ("T whatever status", Query(of("T"), status=Pool())),
         ("ingress T", Query(of("T"), status=of("ingress"))),
         ("T each status", Query(of("T"), status=Multiple("separate"))),
         (
@@ -372,10 +373,28 @@ def test_levels_are_counted_from_the_readings():
             None,
         ),
         (
+            "state S A = T whatever location enter true",
+            "                       ^^^^^^^^",
+            "only the status can be whatever it is, not the location",
+            "does not matter",
+        ),
+        (
             'state S A = T enter A.ok set a = 1 exit A.ok set a = "x"',
             "                                                 ^",
             "'a' is int in one place and text in the other",
             None,
+        ),
+        (
+            "state S A = T enter A.ok set name = A.count exit !A.ok",
+            "                             ^^^^",
+            "'name' is int where it is set, and text, as a query shows it, where it is not",
+            "at the start and at the end",
+        ),
+        (
+            "state S A = T enter A.ok exit !A.ok set ok = A.value",
+            "                                        ^^",
+            "'ok' is float where it is set, and bool, as a query shows it, where it is not",
+            "another name",
         ),
         (
             "state S A = T any location enter A.value > 1",
@@ -599,8 +618,7 @@ def test_a_function_over_locations_of_starts_and_ends_is_doubtful():
     assert "of its starts and of its ends apart" in caution.message
     assert caution.place is not None
     assert (caution.place.line, caution.place.column) == (4, 12)
-    assert "state EpisodeNow on Episode each location enter true exit true" in (caution.hint or "")
-    assert "then EpisodeNow sum location." in (caution.hint or "")
+    assert "each place: Episode sum location whatever status." in (caution.hint or "")
     assert "ingress Episode sum location" in (caution.hint or "")
 
 
@@ -608,6 +626,7 @@ def test_a_function_over_locations_of_starts_and_ends_is_doubtful():
     "query",
     [
         "EpisodeNow sum location",
+        "Episode sum location whatever status",
         "ingress Episode sum location",
         "Episode sum location each status",
         "Episode any location",

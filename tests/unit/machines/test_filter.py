@@ -385,3 +385,44 @@ def test_one_bit_for_everything_has_no_scope_name():
     assert [(status, scope) for _, status, scope, _, _ in out] == [("ingress", None), ("egress", None)]
     state, _ = folded(it, readings(26.0), state)
     assert it.holding(state) == [(0, None, 0)]
+
+
+# --- scopes that nobody needs ---
+
+
+def in_a_batch(it, events, state=None):
+    return stepped(it, from_events(TOPIC, events), state)
+
+
+@pytest.mark.parametrize("way", [folded, in_a_batch])
+def test_scopes_that_do_not_come_back_are_let_go(way):
+    it = machine_of(WARM)
+    state, _ = way(it, readings(26.0, source="stays"))
+    for part in range(8):
+        new = [e for i in range(2048) for e in readings(26.0, 21.0, source=f"{part}-{i}")]
+        state, _ = way(it, new, state)
+    (level,) = state.levels
+    assert len(level.keys) <= 2 * 4096
+    assert len(level.words) <= 2 * 4096
+    assert it.holding(state) == [(0, "stays", 0)]
+    assert way(it, readings(21.0, source="stays", start=9), state)[1] == [
+        (0, "egress", "stays", 0, (9, "stays", 0))
+    ]
+
+
+@pytest.mark.parametrize("per", ["per k", "per k within source"])
+def test_letting_scopes_go_changes_nothing(per, monkeypatch):
+    """One event at a time and in batches, with few and with many that hold."""
+    it, events = machine_of(thresholds(3, per)), walk(900, seed=3, keys=60, most=5)
+    _, whole = folded(it, events)
+    monkeypatch.setattr(module, "_FEW", 8)
+    let_go = []
+    busy = module._busy
+    monkeypatch.setattr(module, "_busy", lambda level: let_go.append(busy(level)) or let_go[-1])
+    assert folded(it, events)[1] == whole
+    state, out = it.initial(), []
+    for at in range(0, len(events), 50):
+        state, told = (in_a_batch if at % 100 else folded)(it, events[at : at + 50], state)
+        out += told
+    assert sorted(out, key=repr) == sorted(whole, key=repr)
+    assert any(held is not None for _, held in let_go)

@@ -111,7 +111,7 @@ def _keeps(component: Component) -> Iterator[str]:
         if width is not None:
             yield f"{of}the last {show_duration(width)}"
         elif query.time == Closest(NOW):
-            yield f"{of}the latest of each place and status"
+            yield f"{of}the latest of each place" + ("" if query.status == Pool() else " and status")
         elif isinstance(query.time, Closest):
             yield f"{of}what is nearest in time"
         else:

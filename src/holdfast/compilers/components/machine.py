@@ -150,7 +150,7 @@ def scope(id: Id) -> str | None:
 def rule(core: Rule, names: Sequence[str]) -> SmcRule:
     """A predicate and computations as plain functions.
 
-    Before a component's first event a comparison that mentions ``last`` is true, ``last.valid`` false.
+    Before a component's first event every atom that mentions ``last`` holds, but ``last.valid`` is false.
     """
     at_first, later = (value(remembering(core.when, exists=exists)) for exists in (False, True))
     inside = list(_members(core.when))
@@ -175,7 +175,7 @@ def remembering(op: Expression, *, exists: bool) -> Expression:
             return Truth(exists)
         case Not(Member(owner, "valid")) if owner == LAST:
             return Truth(not exists)
-        case Compare() if not exists and any(one.owner == LAST for one in _members(op)):
+        case _ if not exists and any(one.owner == LAST for one in _members(op)):
             return Truth(True)
     return op
 

@@ -29,7 +29,7 @@ from ...lang.rewrite import both, either, parts
 from ...machines.detector.plan import Column, Plan, Screen
 from ...machines.detector.span import span
 from ...model.batch import AXES
-from ...model.query import NOW, Aggregate, Closest, Function, Index, Members, Multiple, Query
+from ...model.query import NOW, Aggregate, Closest, Function, Index, Members, Multiple, Pool, Query
 from ...model.topic import Attribute, Topic
 from ..columns import predicate
 
@@ -88,7 +88,7 @@ def _reasons(component: Component) -> Iterator[str]:
 def _query_reasons(query: Query) -> Iterator[str]:
     if not isinstance(query.topic, Closest):
         yield "looks at several topics"
-    if query.status not in (Multiple("any"), Closest(Index("atomic"))):
+    if query.status not in (Multiple("any"), Pool(), Closest(Index("atomic"))):
         yield "chooses by status"
     if span(query) is None:
         yield "looks at times that are neither a window up to now nor the nearest"
@@ -155,8 +155,7 @@ class _Shown:
                 return None
             return Column(f"{owner}.{name}", name, "number", function)
         if kind in ("text", "bool"):
-            counted = self.component.collide == "count"
-            return None if counted else Column(f"{owner}.{name}", name, kind)
+            return Column(f"{owner}.{name}", name, kind)
         return Column(f"{owner}.{name}", name, "number")
 
     def _function(self, name: str) -> Function | None:

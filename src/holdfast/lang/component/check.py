@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 from ...errors import DefinitionError, did_you_mean
-from ...model.query import Aggregate, Closest, Function, Index, Multiple, Query, Range
+from ...model.query import Aggregate, Closest, Function, Index, Multiple, Pool, Query, Range
 from ...model.topic import RESERVED, Attribute, Kind, Topic
 from ...model.unit import UNITS
 from ..condition import Caution, Component, Rule
 from ..kinds import CALLED, Members, Moment, Parameters, Position, Predicate, Quantity, Scope, Typed, Words
-from ..ops import Detect, Expression, Name, Not, Text, Turn, place_of
+from ..ops import Detect, Expression, Name, Not, Text, Truth, Turn, place_of
 from ..rewrite import parts
-from ..show import label
 from ..types import predicate, typed
 from .members import UNSETTABLE, Spread, Unusable, attributes_of, members
 from .show import show_query
@@ -246,11 +245,13 @@ def _published(statement: Detect, shown: Shown, scope: Scope) -> tuple[Topic, Sc
     """
     computed = {name: Attribute(str(name), "float") for name, _ in _sets(statement)}
     for _ in range(2):
-        known = _defaults(shown, computed)
-        scope = replace(scope, members={**scope.members, "last": members("last", known, derived=True)})
-        computed = _computed(statement, scope)
-    topic = Topic(statement.name, tuple(_defaults(shown, computed).values()))
-    return topic, scope
+        computed = _computed(statement, _remembering(scope, _defaults(shown, computed)))
+    known = _defaults(shown, _beside_defaults(statement, shown, computed))
+    return Topic(statement.name, tuple(known.values())), _remembering(scope, known)
+
+
+def _remembering(scope: Scope, known: Mapping[str, Attribute]) -> Scope:
+    return replace(scope, members={**scope.members, "last": members("last", known, derived=True)})
 
 
 def _sets(statement: Detect) -> list[tuple[str, Expression]]:
@@ -269,15 +270,47 @@ def _computed(statement: Detect, scope: Scope) -> dict[str, Attribute]:
     found: dict[str, Attribute] = {}
     for name, value in _sets(statement):
         attribute = _attribute(name, typed(value, scope), value)
-        before = found.setdefault(str(name), attribute)
-        if {before.kind, attribute.kind} == {"int", "float"}:
-            found[str(name)] = replace(before, kind="float")
-        elif before.kind != attribute.kind or before.unit != attribute.unit:
+        before = found.get(str(name), attribute)
+        if (both := _agreed(before, attribute)) is None:
             raise DefinitionError(
                 f"'{name}' is {_called(before)} in one place and {_called(attribute)} in the other",
                 place_of(name, value.at),
             )
+        found[str(name)] = both
     return found
+
+
+def _agreed(one: Attribute, other: Attribute) -> Attribute | None:
+    """An attribute that has two origins, if it can."""
+    if {one.kind, other.kind} == {"int", "float"}:
+        return replace(one, kind="float")
+    return one if (one.kind, one.unit) == (other.kind, other.unit) else None
+
+
+def _beside_defaults(
+    statement: Detect, shown: Shown, computed: Mapping[str, Attribute]
+) -> dict[str, Attribute]:
+    """What is computed; where it is not, an event has what a query shows under the name."""
+    found = dict(computed)
+    for name, value in _sets(statement):
+        for attributes in shown.values() if _is_left_out(name, statement) else ():
+            if (default := attributes.get(name)) is not None:
+                if (both := _agreed(found[name], default)) is None:
+                    raise DefinitionError(
+                        f"'{name}' is {_called(found[name])} where it is set, and {_called(default)}, as a "
+                        "query shows it, where it is not",
+                        place_of(name, value.at),
+                        hint="Set it at the start and at the end, or set another name.",
+                    )
+                found[str(name)] = both
+    return found
+
+
+def _is_left_out(name: str, statement: Detect) -> bool:
+    """Whether events are told without a computation; by an exit that is true or false none is."""
+    leave = statement.exit
+    told_at_exit = not isinstance(leave.when, Truth)
+    return name not in dict(statement.enter.sets) or (told_at_exit and name not in dict(leave.sets))
 
 
 def _called(attribute: Attribute) -> str:
@@ -351,15 +384,12 @@ def cautions(statement: Detect, made: Mapping[str, Component]) -> Iterator[Cauti
     for name, query in statement.inputs:
         lasting = [topic for topic in query.topics if topic in made and not made[topic].momentary]
         if lasting and isinstance(query.location, Aggregate) and query.status == Multiple("any"):
-            below = made[lasting[0]]
-            between = f"{below.name}Now"
-            apart = f" each {', '.join(below.keys)}" if below.keys else ""
-            changes = replace(query, topic=Closest(Index(between)))
+            latest = replace(query, status=Pool())
             starts = replace(query, status=Closest(Index("ingress")))
             yield Caution(
-                f"'{statement.name}' takes a function over locations of '{below.name}': of its starts and of "
-                "its ends apart",
+                f"'{statement.name}' takes a function over locations of '{made[lasting[0]].name}': of its "
+                "starts and of its ends apart",
                 place_of(name, None) or place_of(query.topics[0], statement.at),
-                f"For the latest of each, write state {label(between)} on {label(below.name)}{apart} enter "
-                f"true exit true; then {show_query(changes)}.  For starts alone: {show_query(starts)}.",
+                f"For the latest event of each place: {show_query(latest)}.  For starts alone: "
+                f"{show_query(starts)}.",
             )

@@ -160,9 +160,13 @@ def _words(parameter: Parameter, dimension: Dimension) -> str:
     """``any status of (ingress, egress)``."""
     match parameter:
         case Aggregate(functions, group) | Multiple(functions, group):
-            members = f" of ({', '.join(map(_index, group.values))})" if isinstance(group, Members) else ""
-            return f"{_functions(functions)} {dimension}{members}"
-    raise AssertionError(f"not of many: {parameter}")
+            words = _functions(functions)
+        case Pool(group):
+            words = "whatever"
+        case _:
+            raise AssertionError(f"not of many: {parameter}")
+    members = f" of ({', '.join(map(_index, group.values))})" if isinstance(group, Members) else ""
+    return f"{words} {dimension}{members}"
 
 
 def _index(index: Index) -> str:

@@ -100,9 +100,9 @@ def _parameter(node: Tree[Token], dimension: Dimension) -> Any:
             if how is None:
                 raise DefinitionError("multiple what?", place(operator), hint=f"multiple: {', '.join(HOWS)}")
             return Multiple(cast(How, one_of(how, HOWS, "multiple")), _group(group, dimension))
-        case _ if dimension == "location":
+        case _ if dimension in ("location", "status"):
             return Pool(_group(group, dimension))
-    raise DefinitionError("only locations can be pooled", place(operator))
+    raise DefinitionError("only locations and statuses can be pooled", place(operator))
 
 
 def _key(node: Tree[Token]) -> str:

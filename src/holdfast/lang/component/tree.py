@@ -206,6 +206,8 @@ class _Said:
                 return Aggregate(functions, group)
             case "closest", index:
                 return Closest(index)
+            case "pool", _:
+                return Pool(group)
         return otherwise
 
     def time(self) -> Any:
@@ -258,6 +260,15 @@ def _clause(node: Tree[Token], said: _Said) -> None:
             functions, word, members = parts
             said.put(_dimension(word), "function", _functions(functions), node)
             _members(_dimension(word), members, said)
+        case "pooled":
+            word, members = parts
+            if _dimension(word) != "status":
+                message = f"only the status can be whatever it is, not the {word}"
+                raise DefinitionError(
+                    message, place(word), hint="Leave it out: without a word it does not matter."
+                )
+            said.put("status", "pool", None, node)
+            _members("status", members, said)
         case other:
             dimension, what, value = _PARTS[other]
             said.put(dimension, what, value(parts), node)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -144,22 +144,33 @@ class Points:
         return self.all[i]
 
 
-def merged(points: Iterable[Knowledge], functions: Functions, keys: Collection[str] = ()) -> Knowledge:
-    """One knowledge point for a group of them, which have their keys in common."""
-    return combined(Points(sorted(points, key=order)), functions, keys)
+def merged(
+    points: Iterable[Knowledge],
+    functions: Functions,
+    keys: Collection[str] = (),
+    along: Callable[[Knowledge], Any] = order,
+) -> Knowledge:
+    """One knowledge point for a group of them, which have their keys in common; ``along`` is what tells
+    them apart in the aggregated dimension."""
+    return combined(Points(sorted(points, key=order)), functions, keys, along)
 
 
-def combined(group: Group, functions: Functions, keys: Collection[str] = ()) -> Knowledge:
+def combined(
+    group: Group,
+    functions: Functions,
+    keys: Collection[str] = (),
+    along: Callable[[Knowledge], Any] = order,
+) -> Knowledge:
     """The same of a group in order."""
     names = group.names
     by_name = dict.fromkeys(names, functions) if isinstance(functions, str) else dict(functions)
     attributes = {
         name: _attribute(group.values(name), None if name in keys else by_name.get(name)) for name in names
     }
-    shape = _extreme if names and by_name.get(names[0]) in ("max", "min") else _middle
+    is_extreme = names and by_name.get(names[0]) in ("max", "min")
     newest = group.newest
     return replace(
-        shape(group, attributes),
+        _extreme(group, attributes, along) if is_extreme else _middle(group),
         attributes=attributes,
         count=group.count,
         latest=newest,
@@ -175,13 +186,17 @@ def _attribute(values: Sequence[Value], function: Function | None) -> Value:
     return found
 
 
-def _extreme(group: Group, attributes: Mapping[str, Value]) -> Knowledge:
-    """Index and validity of the least that attains the extreme of the first attribute."""
+def _extreme(group: Group, attributes: Mapping[str, Value], along: Callable[[Knowledge], Any]) -> Knowledge:
+    """Index and validity of what attains the extreme of the first attribute: of several the least in the
+    aggregated dimension, then by order."""
     name, wanted = next(iter(attributes.items()))
-    return group.point(next((i for i, value in enumerate(group.values(name)) if value == wanted), 0))
+    attaining = [i for i, value in enumerate(group.values(name)) if value == wanted] or [0]
+    if along is order or len(attaining) == 1:
+        return group.point(attaining[0])
+    return min(map(group.point, attaining), key=along)
 
 
-def _middle(group: Group, _attributes: Mapping[str, Value]) -> Knowledge:
+def _middle(group: Group) -> Knowledge:
     """The mean of time and place, valid if one of them is; what has no mean is the least's."""
     times, places = group.times, group.places
     return replace(

@@ -21,7 +21,8 @@ from ...model.space import Point
 from . import infospace
 from .infospace import InfoSpace, Key
 from .knowledge import Knowledge, Where
-from .query import Table, is_looked_at, select
+from .query import Table, is_looked_at, select, selected
+from .running import Running, runs_on
 from .smc import Context, Smc, transform
 
 Id = tuple[str, Key]
@@ -187,8 +188,12 @@ def _evaluate(smc: Smc, state: State, id: Id, now: Instant) -> Iterator[Publishe
     @cache
     def tables(name: str) -> Table:
         one = smc.inputs[name]
-        known = infospace.visible(state.info, name, "" if one.key is None else key, now)
-        return select(one.query, known, now, here, smc.collide)
+        at = (name, "" if one.key is None else key)
+        if runs_on(one.query, carried=isinstance(smc.here, str)):
+            table = infospace.aggregated(state.info, at, lambda: Running(one.query, smc.collide), now)
+            if table is not None:
+                return selected(one.query, table, now, here)
+        return select(one.query, infospace.visible(state.info, *at, now), now, here, smc.collide)
 
     rule = smc.enter if instance.since is None else smc.exit
     assert rule is not None

@@ -7,7 +7,8 @@ can still look at, in order.  A query that keeps nothing apart has the one key `
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import msgspec
 
@@ -15,20 +16,30 @@ from ...model.event import Status
 from ...model.instant import Instant
 from ...model.query import Aggregate, Closest, Index, Members, Multiple, Pool, Query, Range
 from .knowledge import Knowledge, order, standing
+from .query import Table
+from .running import Running
 
 Key = str
 
 
-class InfoSpace(msgspec.Struct):
+class InfoSpace(msgspec.Struct, dict=True):
     """``points[query][key]`` is knowledge in order; ``newest[topic][signature][status]`` is when a
     component last said so, which decides what is valid."""
 
     points: dict[str, dict[Key, list[Knowledge]]] = {}
     newest: dict[str, dict[str, dict[Status, Instant]]] = {}
 
+    @cached_property
+    def running(self) -> dict[tuple[str, Key], Running]:
+        """Aggregates over all time that are kept up, made of ``points``."""
+        return {}
+
 
 def insert(info: InfoSpace, query: str, key: Key, known: Knowledge) -> None:
     """Take knowledge into the view of a query."""
+    running = info.running.get((query, key))
+    if running is not None and known.time <= running.until:
+        del info.running[query, key]
     insort(info.points.setdefault(query, {}).setdefault(key, []), known, key=order)
 
 
@@ -44,6 +55,17 @@ def visible(info: InfoSpace, query: str, key: Key, now: Instant) -> list[Knowled
     """What a query may look at: nothing from the future, and each as valid as it is now."""
     stored = info.points.get(query, {}).get(key, ())
     return [_judged(info, known, now) for known in stored if known.time <= now]
+
+
+def aggregated(
+    info: InfoSpace, at: tuple[str, Key], made: Callable[[], Running], now: Instant
+) -> Table | None:
+    """What an aggregate over all time shows of the view of a query, if that can be kept up."""
+    name, key = at
+    if at not in info.running:
+        info.running[at] = made()
+    points = info.points.get(name, {}).get(key, ())
+    return info.running[at].table(points, now, lambda known: is_valid(info, known, now))
 
 
 def _judged(info: InfoSpace, known: Knowledge, now: Instant) -> Knowledge:
@@ -109,12 +131,14 @@ def _since(first: Instant, stored: list[Knowledge]) -> list[Knowledge]:
 
 def _nearest(query: Query, index: Index, stored: list[Knowledge], now: Instant) -> list[Knowledge]:
     """Of each topic, place and status the last before the index, and all after it; as an absolute
-    index does not move, of those after it only the first.  Where places are pooled they are one."""
+    index does not move, of those after it only the first.  Where places are pooled they are one, and so
+    are statuses."""
     target = _offset(index) + (now if index.relative else 0)
-    pooled = isinstance(query.location, Pool) and not query.is_relative
+    one_place = isinstance(query.location, Pool) and not query.is_relative
+    one_status = query.status == Pool()
 
     def group(known: Knowledge) -> object:
-        return (known.topic, known.status, None if pooled else standing(known))
+        return (known.topic, one_status or known.status, one_place or standing(known))
 
     before = {group(known): known.time for known in stored if known.time <= target}
     after = {group(known): known.time for known in reversed(stored) if known.time > target}

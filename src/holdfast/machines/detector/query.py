@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -38,13 +38,25 @@ def select(
     query: Query, known: Iterable[Knowledge], now: Instant, here: Where = None, collide: Function = "avg"
 ) -> Table:
     """``R_topic(R_status(R_location(R_time(InfoS))))``, in order."""
-    table = one_per_cell(known, collide)
-    processed: set[Dimension] = set()
-    if isinstance(query.location, Pool):  # its group is chosen first, and its location keeps nothing apart
-        table = _in_group(query.location.group, "location", table, here)
-        processed.add("location")
+    table = one_per_cell(known, collide, query.each)
+    for dimension, parameter in query.parameters():  # the group of a pool is chosen first
+        if isinstance(parameter, Pool):
+            table = _in_group(parameter.group, dimension, table, here)
+    return _processed(EVALUATED, query, table, now, here)
+
+
+def selected(query: Query, table: Table, now: Instant, here: Where) -> Table:
+    """The same, of what ``R_time`` has shown."""
+    return _processed(EVALUATED[1:], query, table, now, here)
+
+
+def _processed(
+    dimensions: Sequence[Dimension], query: Query, table: Table, now: Instant, here: Where
+) -> Table:
+    """Some dimensions, one after the other; those before them are processed, and pools keep nothing apart."""
+    processed = pooled(query) | set(EVALUATED).difference(dimensions)
     parameters = dict(query.parameters())
-    for dimension in EVALUATED:
+    for dimension in dimensions:
         origin: Any = now if dimension == "time" else here
         match parameters[dimension]:
             case Closest(index):
@@ -53,7 +65,7 @@ def select(
             case Aggregate(functions, group):
                 chosen = _in_group(group, dimension, table, origin)
                 groups = _grouped(chosen, dimension, processed)
-                table = [merged(some, functions, query.each) for some in groups]
+                table = [merged(some, functions, query.each, _VALUE[dimension]) for some in groups]
                 processed.add(dimension)
             case Multiple(_, group):
                 table = _in_group(group, dimension, table, origin)
@@ -62,13 +74,31 @@ def select(
     return sorted(table, key=order)
 
 
-def one_per_cell(known: Iterable[Knowledge], collide: Function) -> Table:
+def pooled(query: Query) -> set[Dimension]:
+    """The dimensions that keep nothing apart."""
+    return {dimension for dimension, parameter in query.parameters() if isinstance(parameter, Pool)}
+
+
+def one_per_cell(known: Iterable[Knowledge], collide: Function, keys: Collection[str] = ()) -> Table:
     """At most one knowledge point for each topic, time, location and status: those that collide are
-    merged by a function that is the same everywhere.  [F56]"""
-    cells: dict[Any, Table] = {}
+    merged by a function that is the same everywhere, but for keys, text and truth.  [F56]"""
+    return [met(some, collide, keys) for some in cells(known)]
+
+
+def cells(known: Iterable[Knowledge]) -> list[Table]:
+    """Knowledge by topic, time, location and status."""
+    found: dict[Any, Table] = {}
     for k in known:
-        cells.setdefault((k.topic, k.time, standing(k), k.status), []).append(k)
-    return [some[0] if len(some) == 1 else replace(merged(some, collide), count=1) for some in cells.values()]
+        found.setdefault((k.topic, k.time, standing(k), k.status), []).append(k)
+    return list(found.values())
+
+
+def met(some: Table, collide: Function, keys: Collection[str]) -> Knowledge:
+    """The knowledge of a cell."""
+    if len(some) == 1:
+        return some[0]
+    words = {name for k in some for name, v in k.attributes.items() if isinstance(v, (str, bool))}
+    return replace(merged(some, collide, words.union(keys)), count=1)
 
 
 # --- dimensions --------------------------------------------------------------------------------
@@ -88,11 +118,16 @@ def value(dimension: Dimension, known: Knowledge) -> Any:
 
 def _grouped(table: Table, dimension: Dimension, processed: set[Dimension]) -> list[Table]:
     """Groups that agree in every other dimension that has not been processed: ``A^F − A^P − {a}``."""
-    others = [_VALUE[d] for d in EVALUATED if d != dimension and d not in processed]
+    others = unprocessed(dimension, processed)
     groups: dict[Any, Table] = {}
     for known in table:
         groups.setdefault(tuple(of(known) for of in others), []).append(known)
     return list(groups.values())
+
+
+def unprocessed(dimension: Dimension, processed: set[Dimension]) -> list[Callable[[Knowledge], Any]]:
+    """What tells knowledge apart in every other dimension that has not been processed."""
+    return [_VALUE[d] for d in EVALUATED if d != dimension and d not in processed]
 
 
 def _closest(

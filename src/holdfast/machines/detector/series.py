@@ -191,6 +191,8 @@ class Series:
             return values
         low, high = self.bounds[:-1], self.bounds[1:]
         found = values[low]
+        if name in self.query.each:
+            return found
         several = high - low > 1
         found[several] = AGGREGATES[self.collide](values, low[several], high[several])
         return found
@@ -229,7 +231,8 @@ class Series:
         if self.divided or isinstance(time, Aggregate) or not known:
             return select(self.query, known, now, here, self.collide)
         there = now + self.span.high
-        return [min(one_per_cell(known, self.collide), key=lambda one: (abs(one.time - there), one.time))]
+        cells = one_per_cell(known, self.collide, self.query.each)
+        return [min(cells, key=lambda one: (abs(one.time - there), one.time))]
 
     def needed(self, rows: Ints) -> Ints:
         """The rows of which `table` needs knowledge, as far as that can be said."""

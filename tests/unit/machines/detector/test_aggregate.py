@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.machines.detector.aggregate import aggregated, merged
 from holdfast.machines.detector.knowledge import Knowledge
-from holdfast.machines.detector.query import one_per_cell
+from holdfast.machines.detector.query import one_per_cell, value
 
 
 def at(time, value, where=0.0, *, valid=True, source="s", **more):
@@ -59,9 +59,11 @@ def test_an_extreme_has_the_time_place_and_validity_of_the_reading_that_attains_
     assert found.newest.time == 20
 
 
-def test_of_two_that_attain_the_extreme_the_least_is_taken():
-    found = merged([at(20, 5.0, 1.0), at(10, 5.0, 9.0)], "max")
-    assert (found.time, found.at) == (10, (9.0,))
+@pytest.mark.parametrize(("dimension", "least"), [("time", (10, (9.0,))), ("location", (20, (1.0,)))])
+def test_of_two_that_attain_the_extreme_the_least_in_the_aggregated_dimension_is_taken(dimension, least):
+    points = [at(20, 5.0, 1.0), at(10, 5.0, 9.0)]
+    found = merged(points, "max", along=lambda known: value(dimension, known))
+    assert (found.time, found.at) == least
 
 
 def test_each_attribute_can_have_a_function_of_its_own_and_keys_are_left_alone():
@@ -84,6 +86,15 @@ def test_readings_of_one_cell_become_one_by_the_global_function():
         (2, (0.0,), 1.0, 1),
     ]
     assert max(k.attributes["value"] for k in one_per_cell(points, "max")) == 20.0
+
+
+@pytest.mark.parametrize("collide", ["avg", "sum", "count", "stddev"])
+def test_where_readings_meet_keys_text_and_truth_stay_what_they_are(collide):
+    points = [at(1, 10.0, source=source, floor=3, road="A5", wet=True) for source in "ab"]
+    (found,) = one_per_cell(points, collide, ("floor",))
+    kept = {name: found.attributes[name] for name in ("floor", "road", "wet")}
+    assert kept == {"floor": 3, "road": "A5", "wet": True}
+    assert type(kept["floor"]) is int
 
 
 def test_readings_without_a_location_collide_only_with_those_of_their_own_source():

@@ -150,6 +150,15 @@ def test_before_the_first_event_a_comparison_with_last_is_true_and_last_valid_fa
     assert marks(first, [reading(0, "T", 1, 1.0), reading(1, "T", 1, 1.0)]) == [("atomic", 0)]
 
 
+@pytest.mark.parametrize(
+    "atom",
+    ["!(last.value > 5)", "!(last.value <= 5)", "last.high", "!last.high", "!(last.high && A.value < 0)"],
+)
+def test_before_the_first_event_every_atom_that_mentions_last_holds(atom):
+    text = T + f"state S A = T enter {atom} set high = A.value > 9 exit true"
+    assert marks(text, [reading(0, "T", 1, 1.0)]) == [("atomic", 0)]
+
+
 # --- what a predicate does not mention ---------------------------------------------------------
 
 

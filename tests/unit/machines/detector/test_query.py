@@ -80,6 +80,21 @@ def test_a_mean_of_means_weighs_places_and_a_pool_weighs_readings():
     assert [value for _, _, value in shown(pooled, known)] == [2.0]
 
 
+def test_of_equal_extremes_over_locations_the_least_location_wins():
+    known = [at(0, 9, 60), at(5, 1, 60)]
+    assert shown(Query(T, location=Aggregate("max")), known) == [(5, (1.0,), 60.0)]
+    assert shown(Query(T, Aggregate("max", ago(100)), Pool()), known) == [(0, (9.0,), 60.0)]
+
+
+def test_of_pooled_statuses_the_latest_of_each_place_is_shown_whatever_it_is():
+    known = [at(1, 7, 1, status="ingress"), at(5, 7, 0, status="egress"), at(3, 8, 1, status="ingress")]
+    latest = Query(T, location=Multiple("any"), status=Pool())
+    assert shown(latest, known) == [(3, (8.0,), 1.0), (5, (7.0,), 0.0)]
+    assert shown(Query(T, location=Aggregate("sum"), status=Pool()), known) == [(4, (7.5,), 1.0)]
+    some = Pool(Members((Index("ingress"),)))
+    assert shown(Query(T, location=Aggregate("sum"), status=some), known) == [(2, (7.5,), 2.0)]
+
+
 def test_a_pool_can_be_of_some_places():
     known = [at(90, 1, 1), at(99, 5, 5)]
     query = Query(T, Aggregate("sum", ago(30)), Pool(Range(Index((0.0,)), Index((2.0,)))))

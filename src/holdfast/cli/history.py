@@ -72,7 +72,7 @@ def replay(
     """Run a definition over files of readings: the moments at which conditions start and end."""
     from ..files.find import find
     from ..files.tally import Rejects
-    from ..files.write import open_writer
+    from ..files.write import gathered, open_writer
 
     require_choice("--engine", engine, ["local", "spark"])
     if master is not None and engine != "spark":
@@ -100,7 +100,7 @@ def replay(
                 progress=show,
             )
         with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
-            for some in _gathered(history, 1024):
+            for some in gathered(history, 1024):
                 writer.write(some)
     _summarise(history)
 
@@ -142,18 +142,6 @@ def _format(output: str) -> str:
             "which with --format"
         )
     return _FORMATS[suffix]
-
-
-def _gathered(items: Any, size: int) -> Iterator[list[Any]]:
-    """Lists of so many items."""
-    some: list[Any] = []
-    for item in items:
-        some.append(item)
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 @contextmanager

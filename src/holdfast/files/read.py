@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import InputError, UsageError
 from ..model.topic import Topic
-from . import from_csv, from_jsonl, from_parquet
+from . import from_csv, from_jsonl, from_parquet, from_table
 from .chunk import BAD_TIME, NO_SOURCE, NO_TIME, Chunk, needs_unit, to_batches
 from .convert import convert, exact_int
 from .find import InputFile
@@ -22,7 +22,12 @@ from .tally import Rejects, Tally
 
 CHUNK_ROWS = 1 << 17
 
-_NAMES = {"csv": from_csv.names, "jsonl": from_jsonl.names, "parquet": from_parquet.names}
+_NAMES = {
+    "csv": from_csv.names,
+    "jsonl": from_jsonl.names,
+    "parquet": from_parquet.names,
+    "table": from_table.names,
+}
 _EXAMPLE = "--time-format '%d.%m.%Y %H:%M'"
 _SAMPLE_ROWS = 1_000
 _SAMPLE_BLOCK = 1 << 20
@@ -95,6 +100,8 @@ def _chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
             return from_csv.chunks(file, wanted, tally, chunk_rows=chunk_rows, **sizes)
         case "jsonl":
             return from_jsonl.chunks(file, wanted, tally, chunk_rows=chunk_rows)
+        case "table":
+            return from_table.chunks(file, wanted, tally, chunk_rows=chunk_rows)
         case "parquet":
             columns = from_parquet.Columns(wanted, layout.source, portion.later)
             return from_parquet.chunks(
@@ -120,7 +127,7 @@ def _first_group(file: InputFile) -> list[int]:
 
 def _require_sense(sheet: Sheet, chunk: Chunk, sample: Tally) -> None:
     """At least one of the first rows is good, or the reasons differ."""
-    enough = 1 if sheet.file.format == "parquet" else _TELLING
+    enough = 1 if sheet.file.is_typed else _TELLING
     if sample.used or sample.other_topics or len(sample.rejected) != 1:
         return
     reason, count = next(iter(sample.rejected.items()))

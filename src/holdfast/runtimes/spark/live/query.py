@@ -30,7 +30,7 @@ from ....files.reading import Reading, TimeUnit, parse_zone
 from ....lang.app import App
 from ....lang.check import check
 from ....lang.condition import Checked
-from ....lang.parse import parse
+from ....lang.parse import as_app
 from ....model.batch import from_ipc
 from ....model.event import Notification
 from ....model.instant import BEGINNING
@@ -107,7 +107,7 @@ def live(
     ``how`` are the further fields of ``Live``; ``sink`` may be a function that is called with each
     notification.
     """
-    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
+    checked = check(as_app(app), lets=lets)
     reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
     found = folders_in([f"dir:{folder}" for folder in folders], [t.name for t in checked.topics])
     return Live(checked, reading, found, Path(checkpoint), **how)

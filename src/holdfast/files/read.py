@@ -19,6 +19,7 @@ from .find import InputFile
 from .reading import Reading, Sheet, lay_out
 from .rest import Decisive, left_for_later
 from .tally import Rejects, Tally
+from .wide import melted
 
 CHUNK_ROWS = 1 << 17
 
@@ -92,6 +93,11 @@ class _Portion(NamedTuple):
 
 
 def _chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
+    found = _stretches(sheet, tally, portion)
+    return (melted(chunk, sheet) for chunk in found) if sheet.layout.sensors else found
+
+
+def _stretches(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
     file, layout, reading = sheet
     wanted, chunk_rows = layout.wanted(reading), portion.chunk_rows
     match file.format:
@@ -103,7 +109,8 @@ def _chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
         case "table":
             return from_table.chunks(file, wanted, tally, chunk_rows=chunk_rows)
         case "parquet":
-            columns = from_parquet.Columns(wanted, layout.source, portion.later)
+            source = None if layout.sensors else layout.source
+            columns = from_parquet.Columns(wanted, source, portion.later)
             return from_parquet.chunks(
                 file, columns, tally, chunk_rows=chunk_rows, row_groups=portion.row_groups
             )

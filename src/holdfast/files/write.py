@@ -32,17 +32,18 @@ from .table import (
     Table,
     attribute_columns,
 )
+from .timeline import TimelineText
 from .whole import WholeFile
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
-Form = Literal["events", "intervals"]
+Form = Literal["events", "intervals", "timeline"]
 
 T = TypeVar("T")
 
 _TOGETHER = 1 << 14
 
 FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
-FORMS: tuple[Form, ...] = ("events", "intervals")
+FORMS: tuple[Form, ...] = ("events", "intervals", "timeline")
 
 
 class Sink(Protocol):
@@ -59,7 +60,7 @@ class Writer:
 
     def __init__(self, sink: Sink, form: Form, whole: WholeFile | None) -> None:
         self._sink, self._whole = sink, whole
-        self._pairing = Pairing() if form == "intervals" else None
+        self._pairing = None if form == "events" else Pairing()
 
     def write(self, notifications: Sequence[Notification]) -> None:
         if self._pairing is None:
@@ -117,6 +118,8 @@ def _require(word: str, words: Sequence[str], option: str) -> None:
 
 
 def _sink(file: IO[bytes], format: OutputFormat, form: Form, topics: Sequence[Topic]) -> Sink:
+    if form == "timeline":
+        return TimelineText(file)
     if format == "jsonl":
         return JsonLines(file)
     columns, attributes = _columns(form, topics)
@@ -133,7 +136,7 @@ def _columns(form: Form, topics: Sequence[Topic]) -> tuple[dict[str, ColumnKind]
 
 def to_arrow(notifications: Iterable[Notification], form: Form, topics: Sequence[Topic]) -> pa.Table:
     """The table that would be written to a Parquet file."""
-    _require(form, FORMS, "form")
+    _require(form, FORMS[:2], "form")
     columns, attributes = _columns(form, topics)
     table = ArrowTable(columns)
     with Writer(TableRows(table, attributes), form, None) as writer:

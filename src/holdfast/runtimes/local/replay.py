@@ -175,6 +175,7 @@ def replay(
     zone: str = "UTC",
     time_format: str | None = None,
     time_unit: TimeUnit | None = None,
+    wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
 ) -> Replay:
     """The notifications of a definition over files, folders and globs, as ``holdfast replay`` has them, or
@@ -183,7 +184,7 @@ def replay(
     ``map`` leads from our column names to theirs: ``{"source": "room"}``.
     """
     checked = check(as_app(app), lets=lets)
-    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     return Replay(checked, _found(inputs, [t.name for t in checked.topics]), reading)
 
 

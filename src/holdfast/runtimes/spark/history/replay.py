@@ -232,11 +232,12 @@ def replay(
     zone: str = "UTC",
     time_format: str | None = None,
     time_unit: TimeUnit | None = None,
+    wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
 ) -> Replay:
     """As ``holdfast.replay``, on Spark."""
     checked = check(as_app(app), lets=lets)
-    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     files = find([str(path) for path in inputs], [t.name for t in checked.topics])
     return Replay(checked, files, reading, spark=spark)
 

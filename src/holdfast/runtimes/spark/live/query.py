@@ -99,6 +99,7 @@ def live(
     zone: str = "UTC",
     time_format: str | None = None,
     time_unit: TimeUnit | None = None,
+    wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
     **how: Any,
 ) -> Live:
@@ -108,7 +109,7 @@ def live(
     notification.
     """
     checked = check(as_app(app), lets=lets)
-    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     found = folders_in([f"dir:{folder}" for folder in folders], [t.name for t in checked.topics])
     return Live(checked, reading, found, Path(checkpoint), **how)
 
@@ -390,6 +391,7 @@ def _read_as(live: Live) -> dict[str, str]:
         "--zone": str(reading.zone),
         "--time-format": reading.time_format or "",
         "--time-unit": reading.time_unit or "",
+        **({"--wide": "yes"} if reading.wide else {}),
     }
 
 

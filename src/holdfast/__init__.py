@@ -17,6 +17,7 @@ from .model.event import Event, Notification
 from .model.instant import instant
 from .model.space import Circle, Gazetteer, Polygon, Rectangle, Region
 from .model.topic import Attribute, Topic
+from .runtimes.local.cases import Outcome, cases
 from .runtimes.local.engine import Engine, Holding, Subscription
 from .runtimes.local.replay import Replay, replay
 
@@ -34,6 +35,7 @@ __all__ = [
     "Holding",
     "InputError",
     "Notification",
+    "Outcome",
     "Polygon",
     "Rectangle",
     "Region",
@@ -41,6 +43,7 @@ __all__ = [
     "Subscription",
     "Topic",
     "UsageError",
+    "cases",
     "check",
     "instant",
     "load",

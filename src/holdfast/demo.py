@@ -16,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .files.interval import Interval, Pairing
+from .files.timeline import axis, bars
 from .files.write import event_line
 from .lang.check import check
 from .lang.parse import parse
@@ -47,8 +49,6 @@ DAWN = parse_instant("2026-06-21")
 ROOMS = ("kitchen", "lab", "office", "attic")
 PEOPLE = ("John", "Ann", "Mary")
 SEED = 7
-
-_WIDTH = 40
 
 
 @dataclass(frozen=True)
@@ -169,43 +169,13 @@ def _arrive(path: Path, hour: dict[str, pa.RecordBatch]) -> None:
     hidden.rename(path)
 
 
-def timeline(day: Day) -> Iterator[tuple[str, str, str, str]]:
-    """For each condition: its name, its scope, a bar of the day, and its stretches in words."""
-    spans: dict[tuple[str, str | None], list[tuple[Instant, Instant, bool]]] = {}
-    for name, scope, start, end, is_open in _stretches(day):
-        spans.setdefault((name, scope), []).append((start, end, is_open))
-    order = [condition.name for condition in check(parse(DEFINITION)).conditions]
-    for (name, scope), found in sorted(spans.items(), key=lambda s: (order.index(s[0][0]), s[0][1] or "")):
-        yield name, scope or "", _bar(found), _words(found)
-
-
-def _stretches(day: Day) -> Iterator[tuple[str, str | None, Instant, Instant, bool]]:
-    for n in day.notifications:
-        if n.status == "atomic":
-            yield n.subscription, n.scope, n.event.time, n.event.time, False
-        elif n.status == "egress":
-            assert n.since is not None
-            yield n.subscription, n.scope, n.since, n.event.time, False
-    for (name, scope), since in day.open.items():
-        yield name, scope, since, DAWN + DAY, True
-
-
-def _bar(spans: list[tuple[Instant, Instant, bool]]) -> str:
-    cells = ["·"] * _WIDTH
-    for start, end, _ in spans:
-        first, last = ((at - DAWN) * _WIDTH // DAY for at in (start, end))
-        mark = "│" if start == end else "█"
-        cells[first : min(last, _WIDTH - 1) + 1] = mark * (min(last, _WIDTH - 1) + 1 - first)
-    return "".join(cells)
-
-
-def _words(spans: list[tuple[Instant, Instant, bool]]) -> str:
-    """The longest stretch, and how many there were."""
-    if all(start == end for start, end, _ in spans):
-        return f"{len(spans)} readings"
-    start, end, is_open = max(spans, key=lambda span: span[1] - span[0])
-    longest = f"{_clock(start)}–{'now' if is_open else _clock(end)}"
-    return longest if len(spans) == 1 else f"{longest}, {len(spans)} times"
+def stretches(day: Day) -> list[Interval]:
+    """What held, and from when to when; what still does has no end."""
+    pairing = Pairing()
+    ended = pairing.completed(day.notifications)
+    return ended + [
+        Interval(name, scope, since, None, "", None, None) for (name, scope), since in day.open.items()
+    ]
 
 
 def _clock(at: Instant) -> str:
@@ -216,10 +186,8 @@ def _clock(at: Instant) -> str:
 def report(day: Day) -> Iterator[str]:
     """What held, and when, line by line."""
     yield "\nWhat held, and when (bars are the day; the longest stretch and how many):\n"
-    hours = "".join(f"{hour:02}".ljust(_WIDTH // 8) for hour in range(0, 24, 3))
-    yield f"{'':16}{hours}"
-    for name, scope, bar, words in timeline(day):
-        yield f"{name:<7}{scope:<9}{bar} {words}"
+    order = [condition.name for condition in check(parse(DEFINITION)).conditions]
+    yield from bars(stretches(day), axis(DAWN, DAWN + DAY - 1), order, "now")
     said = len(day.notifications)
     share = said / day.events
     yield f"\n{day.events:,} readings became {said} notifications ({share:.2%}).  The first two:\n"

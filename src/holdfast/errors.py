@@ -87,9 +87,9 @@ def pointed(
     return "\n".join(lines)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+def did_you_mean(name: object, known: Iterable[str]) -> str | None:
     """``Did you mean 'value'?``, or nothing when no known name is near."""
     known = list(known)
     folded = {k.casefold(): k for k in known}
-    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    near = get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
     return f"Did you mean '{folded[near[0]]}'?" if near else None

@@ -183,3 +183,39 @@ def test_only_columns_that_are_declared_are_read(tmp_path):
 
 def test_a_definition_without_conditions_says_nothing():
     assert replay("topic Temperature (value float)", readings([26.0])).count() == 0
+
+
+# --- stretches -------------------------------------------------------------------------------------
+
+
+def test_intervals_are_those_of_the_command(tmp_path):
+    import holdfast as hf
+
+    definition = (
+        WARM
+        + """
+        filter Hot on Temperature where value > 29
+        state Odd on Temperature [value > 28; value > 27]
+        state Never on Temperature [value > 99; value < 0] per source
+    """
+    )
+    values = [24.0, 26.0, 30.0, 21.0, 27.5, 20.0, 28.5, 28.5, 26.0]
+    frame = readings(values).unionByName(readings(values[::-1], source="lab"))
+    found = hf.spark.intervals(replay(definition, frame))
+    table = frame.toArrow()
+    wanted = hf.replay(definition, table).to_arrow("intervals")
+    assert found.columns == wanted.column_names
+    key = str
+    assert sorted(found.toArrow().to_pylist(), key=key) == sorted(wanted.to_pylist(), key=key)
+    assert {(row["subscription"], row["open"]) for row in wanted.to_pylist()} >= {
+        ("Warm", False), ("Warm", True), ("Hot", False), ("Odd", False),
+    }  # fmt: skip
+
+
+def test_the_end_of_what_began_before_is_a_stretch_that_nobody_knows_the_source_of():
+    import holdfast as hf
+
+    found = replay(WARM, readings([24.0, 26.0, 27.0, 21.0])).where("status = 'egress'")
+    (row,) = hf.spark.intervals(found).toArrow().to_pylist()
+    assert (row["start"] - START, row["end"] - START) == (timedelta(minutes=30), timedelta(minutes=90))
+    assert (row["duration"], row["open"], row["source"], row["value"]) == (3600.0, False, None, None)

@@ -42,6 +42,7 @@ FREE = {
     "__init__",
     "__main__",
     "cli",
+    "pytest_plugin",
     "spark",
     "lab/__init__",
 }  # what is at the top and imports anything

@@ -18,6 +18,7 @@ from .options import (
     OfTopic,
     TimeFormat,
     Unit,
+    Wide,
     Zone,
     counted,
     load,
@@ -46,6 +47,7 @@ def replay(
     zone: Zone = "UTC",
     time_format: TimeFormat = None,
     time_unit: Unit = None,
+    wide: Wide = False,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="With --engine spark: its master; local[*] by default.")
@@ -56,7 +58,12 @@ def replay(
     format: Annotated[
         str | None, typer.Option(metavar="jsonl|csv|parquet", help="Else by the output's name; jsonl.")
     ] = None,
-    form: Annotated[str, typer.Option("--as", metavar="events|intervals", help="What a line is.")] = "events",
+    form: Annotated[
+        str,
+        typer.Option(
+            "--as", metavar="events|intervals|timeline", help="What a line is; a timeline is a chart."
+        ),
+    ] = "events",
     rejects: Annotated[
         str | None, typer.Option(metavar="PATH", help="Put rows that cannot be used here.")
     ] = None,
@@ -72,15 +79,17 @@ def replay(
     """Run a definition over files of readings: the moments at which conditions start and end."""
     from ..files.find import find
     from ..files.tally import Rejects
-    from ..files.write import open_writer
+    from ..files.write import gathered, open_writer
 
     require_choice("--engine", engine, ["local", "spark"])
     if master is not None and engine != "spark":
         raise UsageError("--master is Spark's: add --engine spark")
-    written = format or _format(output)
+    if form == "timeline" and format is not None:
+        raise UsageError("--as timeline is a chart for people: leave --format out, or take --as intervals")
+    written = format or ("jsonl" if form == "timeline" else _format(output))
     checked = load(definition, let)
     warn(checked)
-    reading = reading_of(checked, map or [], topic, zone, time_format, time_unit)
+    reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
     files = find(input, [t.name for t in checked.topics])
     _require_distinct([file.path for file in files], output, rejects)
     with _progress(sum(file.size for file in files)) as show, Rejects(rejects, strict=strict) as put_aside:
@@ -100,7 +109,7 @@ def replay(
                 progress=show,
             )
         with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
-            for some in _gathered(history, 1024):
+            for some in gathered(history, 1024):
                 writer.write(some)
     _summarise(history)
 
@@ -142,18 +151,6 @@ def _format(output: str) -> str:
             "which with --format"
         )
     return _FORMATS[suffix]
-
-
-def _gathered(items: Any, size: int) -> Iterator[list[Any]]:
-    """Lists of so many items."""
-    some: list[Any] = []
-    for item in items:
-        some.append(item)
-        if len(some) == size:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from .options import (
     OfTopic,
     TimeFormat,
     Unit,
+    Wide,
     Zone,
     counted,
     load,
@@ -54,6 +55,7 @@ def run(
     zone: Zone = "UTC",
     time_format: TimeFormat = None,
     time_unit: Unit = None,
+    wide: Wide = False,
     late: Annotated[
         Path | None, typer.Option(metavar="PATH", help="Put late events here; by default late.jsonl in DIR.")
     ] = None,
@@ -93,7 +95,7 @@ def run(
     require_choice("--bad-files", bad_files, ["stop", "quarantine"])
     settings = live.Live(
         checked,
-        reading_of(checked, map or [], topic, zone, time_format, time_unit),
+        reading_of(checked, map or [], topic, zone, time_format, time_unit, wide),
         log.folders(source, [t.name for t in checked.topics]),
         checkpoint,
         sink,
@@ -172,10 +174,19 @@ def _progress_line(batch: int, record: Any, waiting: int) -> str:
 def status(
     checkpoint: Annotated[Path, typer.Option(metavar="DIR", help="The checkpoint of a live query.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    form: Annotated[
+        str,
+        typer.Option("--as", metavar="list|timeline", help="How to show what holds; a timeline is a chart."),
+    ] = "list",
     most: Annotated[int, typer.Option(min=0, help="How many conditions to list at most.")] = 100,
 ) -> None:
     """The conditions that hold now, and what a live query has done, while it runs or after it."""
-    if as_json:
+    require_choice("--as", form, ["list", "timeline"])
+    if form == "timeline":
+        if as_json:
+            raise UsageError("--as timeline is for people, --json for programs: choose one")
+        typer.echo("\n".join([*_standing(checkpoint, 0), "", *_chart(checkpoint, most)]))
+    elif as_json:
         import json
 
         from ..runtimes.spark.live.status import status as told
@@ -183,6 +194,19 @@ def status(
         typer.echo(json.dumps(told(checkpoint, most), indent=2, ensure_ascii=False))
     else:
         typer.echo("\n".join(_standing(checkpoint, most)))
+
+
+def _chart(checkpoint: Path, most: int) -> Iterator[str]:
+    """What holds, as bars from their beginnings to how far time has come."""
+    from ..files.interval import Interval
+    from ..files.timeline import chart
+    from ..runtimes.spark.live.checkpoint import Checkpoint
+    from ..runtimes.spark.live.ledger import standing
+
+    found = standing(Checkpoint(checkpoint).ledger, most)
+    reached = max(found.record.reached.values(), default=None)
+    held = [Interval(name, scope, since, None, "", None, None) for name, scope, since in found.holding]
+    return chart(held, now="now", until=reached)
 
 
 def _standing(checkpoint: Path, most: int) -> list[str]:

@@ -35,6 +35,12 @@ Unit = Annotated[
 ]
 
 
+Wide = Annotated[
+    bool,
+    typer.Option("--wide", help="Files have a column for each sensor: every one but the time, and --map's."),
+]
+
+
 def load(path: Path, lets: list[str] | None = None) -> Checked:
     """The definition in a file, checked."""
     from ..lang.check import check
@@ -60,12 +66,13 @@ def reading_of(
     zone: str,
     time_format: str | None,
     time_unit: str | None,
+    wide: bool,
 ) -> Reading:
     """How files are to be read, from options."""
     from ..files.reading import Reading, parse_rename, parse_zone
 
     rename = {ours: theirs for text in maps for ours, theirs in parse_rename(text).items()}
-    return Reading(checked.topics, rename, parse_zone(zone), time_format, time_unit, topic)  # type: ignore[arg-type]
+    return Reading(checked.topics, rename, parse_zone(zone), time_format, time_unit, topic, wide)  # type: ignore[arg-type]
 
 
 def require_choice(option: str, word: str, choices: list[str]) -> None:

@@ -166,7 +166,7 @@ class _Work:
         except NeedsUnit:
             raise UsageError(_needs_unit(self.file, names[0], column)) from None
         except WrongType:
-            if self.file.format == "parquet":
+            if self.file.is_typed:
                 raise InputError(_wrong_type(self.file, names[0], column, "time", "a time")) from None
             found = Times(pa.nulls(len(column), pa.timestamp("us", "UTC")), truths(pc.is_valid(column)))
         self.tally.twice += found.twice
@@ -204,7 +204,7 @@ class _Work:
         try:
             values, bad = convert(column, kind)
         except WrongType:
-            if self.file.format == "parquet":
+            if self.file.is_typed:
                 declared = f"{kind} (topic '{topic.name}')" if topic else kind
                 raise InputError(_wrong_type(self.file, theirs, column, attribute.name, declared)) from None
             values, bad = pa.nulls(len(column), TYPES[kind]), truths(pc.is_valid(column))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import UsageError, did_you_mean
 
-Format = Literal["parquet", "csv", "jsonl"]
+Format = Literal["parquet", "csv", "jsonl", "table"]
 
 FORMATS: dict[str, Format] = {
     ".parquet": "parquet",
@@ -33,11 +33,18 @@ class InputFile:
     format: Format
     compressed: bool = False
     topic: str | None = None
+    table: Any = field(default=None, compare=False, repr=False)
+    """What it holds, where it is a table in memory."""
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
-        return os.path.getsize(self.path)
+        """Bytes on disk, or in memory."""
+        return os.path.getsize(self.path) if self.table is None else int(self.table.nbytes)
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether its columns have types, so that a wrong one is not the fault of its rows."""
+        return self.format in ("parquet", "table")
 
 
 def find(inputs: Sequence[str], topics: Sequence[str] = ()) -> list[InputFile]:

@@ -10,8 +10,11 @@ import csv
 import io
 import os
 import re
+import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 
 import numpy as np
@@ -28,6 +31,7 @@ WRONG_COLUMNS = "wrong number of columns"
 
 _BLOCK = 4 << 20
 _HEADER = 1 << 20
+_PATIENCE = 60.0  # seconds, for a thread that has only to be given its turn
 
 
 def names(file: InputFile) -> list[str]:
@@ -72,7 +76,7 @@ def chunks(
         return
     theirs = {name.strip(): name for name in header}
     bad: deque[tuple[int, str]] = deque()
-    with ByteStream(file) as stream:
+    with ByteStream(file) as stream, _alone(stream):
         start, before = 0, 0
         for batch in _batches(file, stream, [theirs[name] for name in wanted], bad, block):
             for at in range(0, len(batch), chunk_rows):
@@ -91,6 +95,22 @@ def chunks(
             {name: pa.array([], pa.string()) for name in wanted},
             tuple(Fault(row, WRONG_COLUMNS, text) for row, text in bad),
         )
+
+
+@contextmanager
+def _alone(stream: ByteStream) -> Iterator[None]:
+    """At the end nobody else holds the stream.
+
+    A thread of Arrow's reads ahead in it, and lets go of it some time after the last block.  For that it
+    needs Python, and a Python that has begun to end by then ends with SIGABRT.
+    """
+    ours = sys.getrefcount(stream)
+    try:
+        yield
+    finally:
+        until = time.monotonic() + _PATIENCE
+        while sys.getrefcount(stream) > ours and time.monotonic() < until:
+            time.sleep(0.0002)
 
 
 def _batches(

@@ -42,7 +42,7 @@ class Columns(NamedTuple):
     """The columns that are wanted, which of them is the source, and which are left for later."""
 
     wanted: Sequence[str]
-    source: str
+    source: str | None
     later: Sequence[str] = ()
 
 
@@ -61,7 +61,7 @@ def chunks(
     wanted, source, later = columns
     first = [name for name in wanted if name not in later]
     with opened(file) as table:
-        coded = [source] if is_text(table.schema_arrow.field(source).type) else []
+        coded = [source] if source and is_text(table.schema_arrow.field(source).type) else []
         footer = table.metadata
     with opened(file, dictionaries=coded, footer=footer) as table:
         starts = _starts(footer)

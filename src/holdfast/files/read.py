@@ -12,17 +12,23 @@ import pyarrow as pa
 
 from ..errors import InputError, UsageError
 from ..model.topic import Topic
-from . import from_csv, from_jsonl, from_parquet
+from . import from_csv, from_jsonl, from_parquet, from_table
 from .chunk import BAD_TIME, NO_SOURCE, NO_TIME, Chunk, needs_unit, to_batches
 from .convert import convert, exact_int
 from .find import InputFile
 from .reading import Reading, Sheet, lay_out
 from .rest import Decisive, left_for_later
 from .tally import Rejects, Tally
+from .wide import melted
 
 CHUNK_ROWS = 1 << 17
 
-_NAMES = {"csv": from_csv.names, "jsonl": from_jsonl.names, "parquet": from_parquet.names}
+_NAMES = {
+    "csv": from_csv.names,
+    "jsonl": from_jsonl.names,
+    "parquet": from_parquet.names,
+    "table": from_table.names,
+}
 _EXAMPLE = "--time-format '%d.%m.%Y %H:%M'"
 _SAMPLE_ROWS = 1_000
 _SAMPLE_BLOCK = 1 << 20
@@ -87,6 +93,11 @@ class _Portion(NamedTuple):
 
 
 def _chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
+    found = _stretches(sheet, tally, portion)
+    return (melted(chunk, sheet) for chunk in found) if sheet.layout.sensors else found
+
+
+def _stretches(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
     file, layout, reading = sheet
     wanted, chunk_rows = layout.wanted(reading), portion.chunk_rows
     match file.format:
@@ -95,8 +106,11 @@ def _chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
             return from_csv.chunks(file, wanted, tally, chunk_rows=chunk_rows, **sizes)
         case "jsonl":
             return from_jsonl.chunks(file, wanted, tally, chunk_rows=chunk_rows)
+        case "table":
+            return from_table.chunks(file, wanted, tally, chunk_rows=chunk_rows)
         case "parquet":
-            columns = from_parquet.Columns(wanted, layout.source, portion.later)
+            source = None if layout.sensors else layout.source
+            columns = from_parquet.Columns(wanted, source, portion.later)
             return from_parquet.chunks(
                 file, columns, tally, chunk_rows=chunk_rows, row_groups=portion.row_groups
             )
@@ -120,7 +134,7 @@ def _first_group(file: InputFile) -> list[int]:
 
 def _require_sense(sheet: Sheet, chunk: Chunk, sample: Tally) -> None:
     """At least one of the first rows is good, or the reasons differ."""
-    enough = 1 if sheet.file.format == "parquet" else _TELLING
+    enough = 1 if sheet.file.is_typed else _TELLING
     if sample.used or sample.other_topics or len(sample.rejected) != 1:
         return
     reason, count = next(iter(sample.rejected.items()))

@@ -38,6 +38,8 @@ class Reading:
     time_format: str | None = None
     time_unit: TimeUnit | None = None
     topic: str | None = None
+    wide: bool = False
+    """Each column but the time, and what is mapped, holds the readings of a sensor of that name."""
 
     def __post_init__(self) -> None:
         known = {*FIXED, *(a.name for topic in self.topics for a in topic.attributes)}
@@ -108,6 +110,8 @@ class Layout:
     names: tuple[str, ...]
     open_ended: bool
     """Rows may have further columns that the layout does not list (JSON lines)."""
+    sensors: tuple[str, ...] = ()
+    """The columns that hold the readings of a sensor each, where the file is wide."""
 
     def topics(self, reading: Reading) -> Sequence[Topic]:
         """The topics that the file's rows can be of."""
@@ -116,6 +120,8 @@ class Layout:
     def wanted(self, reading: Reading) -> list[str]:
         """The file's columns that are worth reading, each once."""
         columns = [*self.time, self.source, self.topic, self.sequence, self.place, *self.axes]
+        if self.sensors:
+            return list(dict.fromkeys(c for c in (*columns, *self.sensors) if c in self.names))
         columns += [reading.theirs(a.name) for topic in self.topics(reading) for a in topic.attributes]
         return list(
             dict.fromkeys(c for c in columns if c is not None and (self.open_ended or c in self.names))
@@ -136,8 +142,10 @@ def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_end
     The attributes are those of the file's topic; where a column says the topic, those of a topic
     are wanted when its first row comes (``require_attributes``).
     """
-    topic = _optional(file, "topic", names, reading)
     default = reading.default(file)
+    if reading.wide and default is not None:
+        return _lay_out_wide(file, names, reading, default)
+    topic = None if reading.wide else _optional(file, "topic", names, reading)
     if topic is None and default is None:
         declared = ", ".join(t.name for t in reading.topics) or "none"
         raise UsageError(
@@ -161,6 +169,35 @@ def lay_out(file: InputFile, names: Sequence[str], reading: Reading, *, open_end
         require_attributes(file, default, names, reading)
     _require_unique(file, layout.wanted(reading), names)
     return layout
+
+
+def _lay_out_wide(file: InputFile, names: Sequence[str], reading: Reading, topic: Topic) -> Layout:
+    """The layout of a file with a column for each sensor: what is not the time, and not mapped, is one."""
+    if len(topic.attributes) != 1:
+        raise UsageError(
+            f"--wide: a cell is one value, and topic '{topic.name}' has {len(topic.attributes)} attributes; "
+            "declare a topic with one"
+        )
+    if SENSOR in names:
+        raise UsageError(f"{file.path}: it has a column '{SENSOR}', so it is not wide; leave --wide out")
+    time = _times(file, names, reading)
+    mapped = {ours: _required(file, ours, names, reading) for ours in reading.rename if ours != "time"}
+    for ours in mapped.keys() - {"sequence", "place", *AXES}:
+        raise UsageError(f"--wide: '{ours}' is not in one column, so it cannot be mapped to one")
+    sensors = tuple(name for name in names if name and name not in (*time, *mapped.values()))
+    if not sensors:
+        raise UsageError(f"{file.path}: --wide: there is no column beside the time. {_listed(names)}")
+    axes = tuple(mapped[axis] for axis in takewhile(mapped.__contains__, AXES))
+    layout = Layout(
+        time, SENSOR, None, mapped.get("sequence"), mapped.get("place"), axes, topic,
+        (*names, reading.theirs(topic.attributes[0].name)), open_ended=False, sensors=sensors,
+    )  # fmt: skip
+    _require_unique(file, layout.wanted(reading), names)
+    return layout
+
+
+SENSOR = "source"
+"""The column that a wide file has once its sensors are told apart."""
 
 
 def require_attributes(file: InputFile, topic: Topic, names: Sequence[str], reading: Reading) -> None:

@@ -34,7 +34,7 @@ _ALWAYS_USABLE = {
 
 def left_for_later(file: InputFile, layout: Layout, reading: Reading, decisive: Decisive) -> list[str]:
     """The columns, by the file's names, that decide nothing and hold nothing unusable."""
-    if file.format != "parquet":
+    if file.format != "parquet" or layout.sensors:
         return []
     topics = layout.topics(reading)
     named = [column for topic in topics for column in _columns(topic, layout, reading)]

@@ -109,9 +109,7 @@ class ParquetTable:
     """Columns of proper types, in row groups of bounded size."""
 
     def __init__(self, file: IO[bytes], columns: Mapping[str, ColumnKind]) -> None:
-        self._kinds = list(columns.values())
-        types = {"time": TIME, **TYPES}
-        self._schema = pa.schema([(name, types[kind]) for name, kind in columns.items()])
+        self._kinds, self._schema = list(columns.values()), _schema(columns)
         self._writer = pq.ParquetWriter(file, self._schema, compression="zstd")
         self._rows: list[Sequence[Cell]] = []
 
@@ -131,10 +129,42 @@ class ParquetTable:
 
     def _flush(self) -> None:
         if self._rows:
-            cells = list(zip(*self._rows, strict=True))
-            arrays = [_column(kind, column) for kind, column in zip(self._kinds, cells, strict=True)]
-            self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+            self._writer.write_batch(_batch(self._schema, self._kinds, self._rows))
             self._rows = []
+
+
+class ArrowTable:
+    """Columns of proper types, in memory."""
+
+    def __init__(self, columns: Mapping[str, ColumnKind]) -> None:
+        self._kinds, self._schema = list(columns.values()), _schema(columns)
+        self._batches: list[pa.RecordBatch] = []
+
+    @property
+    def table(self) -> pa.Table:
+        """What has been written."""
+        return pa.Table.from_batches(self._batches, self._schema)
+
+    def write(self, rows: Sequence[Sequence[Cell]]) -> None:
+        if rows:
+            self._batches.append(_batch(self._schema, self._kinds, rows))
+
+    def finish(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+
+def _schema(columns: Mapping[str, ColumnKind]) -> pa.Schema:
+    types = {"time": TIME, **TYPES}
+    return pa.schema([(name, types[kind]) for name, kind in columns.items()])
+
+
+def _batch(schema: pa.Schema, kinds: Sequence[ColumnKind], rows: Sequence[Sequence[Cell]]) -> pa.RecordBatch:
+    cells = zip(*rows, strict=True)
+    arrays = [_column(kind, column) for kind, column in zip(kinds, cells, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _column(kind: ColumnKind, cells: Sequence[Cell]) -> pa.Array:

@@ -8,24 +8,42 @@ A file appears when it is complete, or not at all.  JSON is UTF-8, with a blank 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from json.encoder import encode_basestring as quoted
 from types import TracebackType
-from typing import IO, Literal, Protocol, Self
+from typing import IO, Literal, Protocol, Self, TypeVar
+
+import pyarrow as pa
 
 from ..errors import UsageError, did_you_mean
 from ..model.event import Notification, Value
 from ..model.instant import show_instant
 from ..model.topic import Topic
 from .interval import Interval, Pairing
-from .table import EVENT_COLUMNS, INTERVAL_COLUMNS, Cell, CsvTable, ParquetTable, Table, attribute_columns
+from .table import (
+    EVENT_COLUMNS,
+    INTERVAL_COLUMNS,
+    ArrowTable,
+    Cell,
+    ColumnKind,
+    CsvTable,
+    ParquetTable,
+    Table,
+    attribute_columns,
+)
+from .timeline import TimelineText
 from .whole import WholeFile
 
 OutputFormat = Literal["jsonl", "csv", "parquet"]
-Form = Literal["events", "intervals"]
+Form = Literal["events", "intervals", "timeline"]
+
+T = TypeVar("T")
+
+_TOGETHER = 1 << 14
 
 FORMATS: tuple[OutputFormat, ...] = ("jsonl", "csv", "parquet")
-FORMS: tuple[Form, ...] = ("events", "intervals")
+FORMS: tuple[Form, ...] = ("events", "intervals", "timeline")
 
 
 class Sink(Protocol):
@@ -42,7 +60,7 @@ class Writer:
 
     def __init__(self, sink: Sink, form: Form, whole: WholeFile | None) -> None:
         self._sink, self._whole = sink, whole
-        self._pairing = Pairing() if form == "intervals" else None
+        self._pairing = None if form == "events" else Pairing()
 
     def write(self, notifications: Sequence[Notification]) -> None:
         if self._pairing is None:
@@ -100,13 +118,38 @@ def _require(word: str, words: Sequence[str], option: str) -> None:
 
 
 def _sink(file: IO[bytes], format: OutputFormat, form: Form, topics: Sequence[Topic]) -> Sink:
+    if form == "timeline":
+        return TimelineText(file)
     if format == "jsonl":
         return JsonLines(file)
+    columns, attributes = _columns(form, topics)
+    table = CsvTable(file, columns) if format == "csv" else ParquetTable(file, columns)
+    return TableRows(table, attributes)
+
+
+def _columns(form: Form, topics: Sequence[Topic]) -> tuple[dict[str, ColumnKind], list[str]]:
+    """The columns of a table, and the attributes that come last in it."""
     fixed = EVENT_COLUMNS if form == "events" else INTERVAL_COLUMNS
     attributes = attribute_columns(topics, fixed)
-    columns = {**fixed, **dict(attributes.values())}
-    table = CsvTable(file, columns) if format == "csv" else ParquetTable(file, columns)
-    return TableRows(table, list(attributes))
+    return {**fixed, **dict(attributes.values())}, list(attributes)
+
+
+def to_arrow(notifications: Iterable[Notification], form: Form, topics: Sequence[Topic]) -> pa.Table:
+    """The table that would be written to a Parquet file."""
+    _require(form, FORMS[:2], "form")
+    columns, attributes = _columns(form, topics)
+    table = ArrowTable(columns)
+    with Writer(TableRows(table, attributes), form, None) as writer:
+        for some in gathered(notifications, _TOGETHER):
+            writer.write(some)
+    return table.table
+
+
+def gathered(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Lists of so many items."""
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some
 
 
 # --- JSON lines ------------------------------------------------------------------------------------

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_PATH = re.compile(r"\S+\.hf")
+
 
 def parse(text: str, file: str | None = None) -> App:
     """The definitions that a text makes.
@@ -51,6 +53,17 @@ def load(path: str | Path) -> App:
     except UnicodeDecodeError as error:
         raise UsageError(f"{path} is not a definition: it is not UTF-8 text") from error
     return parse(text, str(path))
+
+
+def as_app(app: App | str) -> App:
+    """The app that somebody gives: as it is, or by its text."""
+    if isinstance(app, App):
+        return app
+    if isinstance(app, str) and not _PATH.fullmatch(app.strip()):
+        return parse(app)
+    if isinstance(app, (str, Path)):
+        raise UsageError(f"'{app}' is the name of a file, not a definition; holdfast.load('{app}') reads it")
+    raise UsageError(f"a definition is text, or the App that load and parse make of it, not {app!r:.60}")
 
 
 def parse_expression(text: str) -> Expression:

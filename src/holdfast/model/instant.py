@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from ..errors import UsageError
 from .quantity import DURATION
@@ -66,15 +66,31 @@ def instant(when: str | datetime) -> Instant:
     return at
 
 
+class Unit(NamedTuple):
+    """What a clock counts, and how many microseconds that is."""
+
+    name: str
+    factor: int
+
+
+def counted_in(number: float) -> Unit | None:
+    """The unit in which a number since 1970 that is no microseconds falls into our days.
+
+    >>> counted_in(1_767_225_600), counted_in(1_767_225_600_000), counted_in(60_000_000)
+    (Unit(name='seconds', factor=1000000), Unit(name='milliseconds', factor=1000), None)
+    """
+    units = (Unit("seconds", SECOND), Unit("milliseconds", MILLISECOND))
+    return next((unit for unit in units if YEAR_2000 <= number * unit.factor < 4 * YEAR_2000), None)
+
+
 def _instead(when: object) -> str:
     """What to write in place of something that is no time; numbers are known by their size."""
     try:
         size = abs(float(when))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return 'write a datetime, or ISO 8601 text such as "2026-06-21T08:00Z"'
-    for unit, factor in (("seconds", SECOND), ("milliseconds", MILLISECOND)):
-        if YEAR_2000 <= size * factor < YEAR_2000 * 10:
-            return f"by its size it counts {unit} since 1970: an instant is that times {factor:_}"
+    if (unit := counted_in(size)) is not None:
+        return f"by its size it counts {unit.name} since 1970: an instant is that times {unit.factor:_}"
     return "an instant is whole microseconds since 1970; a number that is one is used as it is"
 
 

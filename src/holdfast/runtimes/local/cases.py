@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ...compilers.families import on_history, operators
+from ...lang.app import App
+from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.ops import Case, Expect, Given
+from ...lang.parse import as_app
 from ...model.event import Event, Notification, Value
 from ...model.instant import NEVER, Duration, show_duration
 from ...model.topic import Topic
@@ -36,15 +40,37 @@ class Outcome:
         )
 
 
+def cases(
+    app: App | str, *, base: Path | None = None, lets: Mapping[str, float | int | str | bool] | None = None
+) -> list[Outcome]:
+    """What the expectations of all cases of a definition came to.
+
+    >>> from holdfast import cases
+    >>> [outcome] = cases('''
+    ...     topic Door (open bool)
+    ...     state Open on Door [open; !open] per source
+    ...     case "a minute"  given Door from "gate" every 30 s: true, false
+    ...       expect Open: ingress at 0 s, egress at 60 s
+    ... ''')
+    >>> outcome.holds, outcome.case.name
+    (False, 'a minute')
+    """
+    return list(run_cases(check(as_app(app), base, lets)))
+
+
 def run_cases(checked: Checked) -> Iterator[Outcome]:
     """Run every case as a small history of its own, in order of time."""
-    for case in checked.cases:
-        said = _said(checked, case)
-        for expect in case.expect:
-            mine = (n for n in said if n.subscription == expect.subscription)
-            if expect.scope is not None:
-                mine = (n for n in mine if n.scope == expect.scope)
-            yield Outcome(case, expect, tuple((n.status, n.event.time) for n in mine))
+    return (outcome for case in checked.cases for outcome in outcomes(checked, case))
+
+
+def outcomes(checked: Checked, case: Case) -> Iterator[Outcome]:
+    """What the expectations of a case come to."""
+    said = _said(checked, case)
+    for expect in case.expect:
+        mine = (n for n in said if n.subscription == expect.subscription)
+        if expect.scope is not None:
+            mine = (n for n in mine if n.scope == expect.scope)
+        yield Outcome(case, expect, tuple((n.status, n.event.time) for n in mine))
 
 
 def _said(checked: Checked, case: Case) -> list[Notification]:

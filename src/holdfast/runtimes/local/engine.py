@@ -6,8 +6,11 @@ It is not safe to push from two threads at once.
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import count, takewhile
@@ -26,10 +29,19 @@ from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.ops import Case, Defined, Subscribe
-from ...lang.parse import parse
+from ...lang.parse import as_app
 from ...model.batch import conform, plain, reached, to_events
 from ...model.event import UNNUMBERED, Event, Notification, Value
-from ...model.instant import BEGINNING, EARLIEST, LATEST, NEVER, Instant
+from ...model.instant import (
+    BEGINNING,
+    EARLIEST,
+    LATEST,
+    NEVER,
+    YEAR_2000,
+    Instant,
+    counted_in,
+    show_instant,
+)
 from ...model.topic import Attribute, Topic
 
 Callback = Callable[[Notification], Any]
@@ -118,9 +130,15 @@ class Engine:
     egress {'value': 21.9}
     """
 
-    def __init__(self, app: App | str | None = None, *, base: Path | None = None) -> None:
+    def __init__(
+        self,
+        app: App | str | None = None,
+        *,
+        base: Path | None = None,
+        lets: Mapping[str, float | int | str | bool] | None = None,
+    ) -> None:
         self._app = _as_app(app)
-        self._base = base
+        self._base, self._lets = base, lets
         self._topics: dict[str, Topic] = {}
         self._running: list[_Running] = []
         self._listening: dict[str, list[_Running]] = {}
@@ -131,7 +149,11 @@ class Engine:
         self._sequence = 0
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
-        self._run(check(self._app, base), [], lambda _one: None)
+        self._has_warned = False
+        self._run(self._checked(self._app), [], lambda _one: None)
+
+    def _checked(self, app: App) -> Checked:
+        return check(app, self._base, self._lets)
 
     # --- who wants to know ---
 
@@ -153,6 +175,9 @@ class Engine:
         build on one another, one that runs tells its last event at once; a new one knows the latest
         events, and one with the name of another takes its place.
         """
+        if not isinstance(what, str):
+            raise UsageError(f"subscribe to a condition by its name or its definition, not to {what!r:.60}")
+        _require_callback(callback)
         name = what.strip()
         if name not in self._listeners:
             if name.isidentifier():
@@ -174,7 +199,7 @@ class Engine:
         replaced = {s.name for s in added.statements if isinstance(s, Defined)} & joined
         staying = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name in replaced)]
         whole = App((*staying, *added.statements), file=self._app.file)
-        checked = check(whole, self._base)
+        checked = self._checked(whole)
         meant = meanings(checked)
         fresh = [name for name in meant if name not in self._listeners or name in replaced]
         if len(fresh) != 1:
@@ -238,11 +263,11 @@ class Engine:
         """End a condition and everybody's interest in it."""
         if name not in self._listeners:
             raise UsageError(f"no condition named '{name}' runs. {did_you_mean(name, self._listeners) or ''}")
-        if above := builds_on(check(self._app, self._base), name):
+        if above := builds_on(self._checked(self._app), name):
             raise UsageError(f"'{above[0]}' builds on '{name}'; end it first")
         kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
         self._app = App(kept, file=self._app.file)
-        self._go_on(check(self._app, self._base))
+        self._go_on(self._checked(self._app))
 
     def _silence(self, subscription: Subscription) -> None:
         listeners = self._listeners.get(subscription.name, [])
@@ -253,8 +278,12 @@ class Engine:
 
     def push(self, event: Event) -> list[Notification]:
         """Take one event; what it starts or ends is delivered and returned."""
+        if not isinstance(event, Event):
+            raise UsageError(f"push takes a holdfast.Event, not {event!r:.60}")
         topic = self._topic(event.topic)
         event = self._admitted(topic, event)
+        if event.time < _EARLY:
+            self._suspect(event.time)
         self._sequence = max(self._sequence, event.sequence + 1)
         self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), event.time)
         if self._remembers:
@@ -267,8 +296,12 @@ class Engine:
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
         """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
         known = self._topic(topic)
+        if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+            raise UsageError(f"a batch is a pyarrow RecordBatch or Table, not {type(batch).__name__}")
         batch = self._numbered(conform(known, batch))
         latest = reached(batch)
+        if latest is not None and latest < _EARLY:
+            self._suspect(latest)
         if latest is not None:
             self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
             if self._remembers:
@@ -294,6 +327,10 @@ class Engine:
 
     def advance(self, until: Instant) -> list[Notification]:
         """Tell the engine that event time has come this far, though no event says so."""
+        if type(until) is not int:
+            raise UsageError(f"time comes to an instant, {_INSTANT}, not to {until!r:.60}")
+        if until < _EARLY:
+            self._suspect(until)
         self._reached = {name: max(self._reached.get(name, BEGINNING), until) for name in self._topics}
         timed = [one for one in self._running if one.operator.machine.is_timed]
         return self._deliver([n for one in timed for n in one.advance(one.now(self._reached))])
@@ -311,8 +348,24 @@ class Engine:
         wanted = (one.operator.machine.due(one.state) for one in self._running)
         return min((at for at in wanted if at is not None), default=None)
 
+    def _suspect(self, at: Instant) -> None:
+        """Warn once of a time that counts seconds or milliseconds, where microseconds are meant.
+
+        Only where nothing has come before, or what came before is of our days: a clock that starts from
+        zero comes through the same numbers.
+        """
+        ours = not self._reached or max(self._reached.values()) >= YEAR_2000
+        if not self._has_warned and ours and (unit := counted_in(at)) is not None:
+            self._has_warned = True
+            warnings.warn(
+                f"{at} is {show_instant(at)} in microseconds, and {show_instant(at * unit.factor)} in "
+                f"{unit.name}: an engine counts microseconds; multiply by {unit.factor:_}, or use "
+                "holdfast.instant",
+                stacklevel=3,
+            )
+
     def _topic(self, name: str) -> Topic:
-        topic = self._topics.get(name)
+        topic = self._topics.get(name) if isinstance(name, str) else None
         if topic is None:
             hint = did_you_mean(name, self._topics) or f"There is {', '.join(self._topics) or 'none'}."
             raise UsageError(f"no topic named '{name}'. {hint}")
@@ -323,14 +376,15 @@ class Engine:
         if type(event.time) is int and not EARLIEST <= event.time <= LATEST:
             raise UsageError(f"an event's time must lie in the years 1 to 9999; {event.time} does not")
         if type(event.time) is not int:
-            raise UsageError(
-                f"an event's time must be whole microseconds since 1970, not {event.time!r}; "
-                "holdfast.instant makes them of a datetime or of text"
-            )
+            raise UsageError(f"an event's time must be {_INSTANT}, not {event.time!r:.60}")
         if type(event.source) is not str or not event.source.strip():
             raise UsageError(f"an event's source must be text, not {event.source!r}")
         if type(event.sequence) is not int or not -(2**63) <= event.sequence < 2**63:
             raise UsageError(f"an event's sequence must be a 64-bit int, not {event.sequence!r}")
+        if event.place is not None and type(event.place) is not str:
+            raise UsageError(f"an event's place must be text, not {event.place!r:.60}")
+        if not isinstance(event.attributes, Mapping):
+            raise UsageError(f"an event's attributes must be a dict, not {event.attributes!r:.60}")
         location = None if event.location is None else _located(event.location)
         attributes = admitted(topic, event.attributes)
         numbered = event.sequence != UNNUMBERED
@@ -407,15 +461,22 @@ class Engine:
         return _seal(raw) + raw
 
     @classmethod
-    def restore(cls, app: App | str, snapshot: bytes, *, base: Path | None = None) -> Engine:
+    def restore(
+        cls,
+        app: App | str,
+        snapshot: bytes,
+        *,
+        base: Path | None = None,
+        lets: Mapping[str, float | int | str | bool] | None = None,
+    ) -> Engine:
         """An engine that goes on where the snapshot was taken: nothing is said again, nothing lost.
 
         Subscriptions that the snapshot does not know start afresh; those that the app no longer has
         are forgotten.  One that has the same name but another meaning is refused.
         """
         engine = cls(base=base)
-        engine._app = _as_app(app)
-        checked = check(engine._app, base)
+        engine._app, engine._lets = _as_app(app), lets
+        checked = engine._checked(engine._app)
         whole = _opened(snapshot)
         engine._reached, engine._sequence, engine._latest = whole.reached, whole.sequence, whole.latest
         engine._late_counts.update(whole.late_counts)
@@ -428,6 +489,24 @@ class Engine:
 
         engine._run(checked, whole.kept, state_of)
         return engine
+
+
+_INSTANT = "whole microseconds since 1970 (holdfast.instant makes them of a datetime or of text)"
+_EARLY = YEAR_2000 // 1_000 * 4
+"""Milliseconds of our days are fewer: what is later need not be looked at."""
+
+
+def _require_callback(callback: Any) -> None:
+    """Refuse what cannot be called with one notification."""
+    if callback is None:
+        return
+    if not callable(callback):
+        raise UsageError(f"a callback is a function of one notification, not {callback!r:.60}")
+    with suppress(ValueError):  # not every function of C says what it takes
+        try:
+            inspect.signature(callback).bind(None)
+        except TypeError as error:
+            raise UsageError(f"a callback is called with one notification: {error}") from None
 
 
 def _without(kept: Kept, ended: set[str]) -> Kept:
@@ -531,7 +610,7 @@ def _of_kind(topic: Topic, attribute: Attribute, value: Value) -> Value:
 
 def _as_app(app: App | str | None) -> App:
     """The app without its test cases, which an engine does not run."""
-    known = App() if app is None else parse(app) if isinstance(app, str) else app
+    known = App() if app is None else as_app(app)
     if not any(isinstance(s, Case) for s in known.statements):
         return known
     return App([s for s in known.statements if not isinstance(s, Case)], text=known.text, file=known.file)

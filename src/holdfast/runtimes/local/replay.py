@@ -19,18 +19,21 @@ import pyarrow as pa
 
 from ...compilers.families import on_history, operators
 from ...compilers.operator import Coverage, Operator
-from ...errors import InputError
+from ...errors import InputError, UsageError
 from ...files.find import InputFile, find
+from ...files.from_table import in_memory, is_table
+from ...files.interval import Interval, Pairing
 from ...files.merge import merged
 from ...files.plan import Part, closed_parts
 from ...files.read import inspect, read
 from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.sort import Sorter
 from ...files.tally import Rejects, Tally
+from ...files.write import Form, to_arrow
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
-from ...lang.parse import parse
+from ...lang.parse import as_app
 from ...machines.machine import Batches
 from ...model.batch import from_events, times, with_progress
 from ...model.event import Notification
@@ -67,6 +70,7 @@ class Replay:
         for file in files:
             inspect(file, reading)
         self.parts = closed_parts(files, reading)
+        self._published = checked.published
         self._operators = operators(on_history(checked))
         self._states: list[Any] = [operator.machine.initial() for operator in self._operators]
         self._listening: dict[str, list[Operator]] = {
@@ -95,6 +99,21 @@ class Replay:
                 f"not one row can be used ({self.tally.rows:,} read).  The first:\n  {self._rejects.first}\n"
                 "  Map columns with --map; say how times are written with --time-format, --time-unit, --zone."
             )
+
+    def to_arrow(self, form: Form = "events") -> pa.Table:
+        """The notifications as an Arrow table, a row for each event or for each interval, in the columns
+        of ``holdfast replay -o x.parquet``; instead of iterating."""
+        return to_arrow(self, form, self._published)
+
+    def to_pandas(self, form: Form = "events") -> Any:
+        """The same as a pandas data frame."""
+        return self.to_arrow(form).to_pandas()
+
+    def intervals(self) -> list[Interval]:
+        """The stretches during which conditions held, in the order in which they end, the open ones last;
+        instead of iterating."""
+        pairing = Pairing()
+        return [*pairing.completed(self), *pairing.still_open()]
 
     def _load(self, part: Part, sorters: Mapping[str, Sorter]) -> None:
         """Read a part, keeping only what can matter.  [law 2]"""
@@ -150,18 +169,29 @@ class Replay:
 
 def replay(
     app: App | str,
-    *inputs: str | Path,
+    *inputs: Any,
     map: Mapping[str, str] | None = None,
     topic: str | None = None,
     zone: str = "UTC",
     time_format: str | None = None,
     time_unit: TimeUnit | None = None,
+    wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
 ) -> Replay:
-    """The notifications of a definition over files, folders and globs, as ``holdfast replay`` has them.
+    """The notifications of a definition over files, folders and globs, as ``holdfast replay`` has them, or
+    over tables: those of pyarrow, or data frames of pandas or polars.
 
     ``map`` leads from our column names to theirs: ``{"source": "room"}``.
     """
-    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
-    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
-    return Replay(checked, find([str(path) for path in inputs], [t.name for t in checked.topics]), reading)
+    checked = check(as_app(app), lets=lets)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
+    return Replay(checked, _found(inputs, [t.name for t in checked.topics]), reading)
+
+
+def _found(inputs: Sequence[Any], topics: Sequence[str]) -> list[InputFile]:
+    """The files that are named, or the tables that are given."""
+    if not any(map(is_table, inputs)):
+        return find([str(path) for path in inputs], topics)
+    if not all(map(is_table, inputs)):
+        raise UsageError("give files or tables, not both: nobody could say who comes first at one moment")
+    return [in_memory(table, rank) for rank, table in enumerate(inputs)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -11,11 +12,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from ...errors import Unsupported
 
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # what spark-submit leaves in the environment
+
+PATIENCE = {
+    "spark.network.timeout": "600s",
+    "spark.python.authenticate.socketTimeout": "300s",
+    "spark.sql.broadcastTimeout": "1800",
+    "spark.sql.streaming.stateStore.rocksdb.lockAcquireTimeoutMs": "600000",
+}
+"""How long Spark waits for its own processes, which are slow where a machine has much else to do."""
 
 
 def session(master: str | None = None, *, name: str = "holdfast") -> SparkSession:
@@ -37,6 +48,8 @@ def session(master: str | None = None, *, name: str = "holdfast") -> SparkSessio
         .config("spark.sql.execution.arrow.pyspark.enabled", "true")
         .config("spark.log.level", "ERROR")
     )
+    for name in PATIENCE.keys() - _chosen():
+        builder = builder.config(name, PATIENCE[name])
     if master is None and _SUBMITTED not in os.environ:
         master = "local[*]"
     if master is not None:
@@ -47,6 +60,17 @@ def session(master: str | None = None, *, name: str = "holdfast") -> SparkSessio
     spark.conf.set("spark.sql.shuffle.partitions", 2 * spark.sparkContext.defaultParallelism)
     atexit.register(_end, spark)  # executors that lose their driver complain at length
     return spark
+
+
+def _chosen() -> set[str]:
+    """The settings that somebody has made: in ``spark-defaults.conf``, or through ``spark-submit``."""
+    if _SUBMITTED in os.environ:
+        return {name for name, _ in SparkConf().getAll()}
+    home = Path(os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home()) / "conf")
+    with suppress(OSError):
+        lines = (home / "spark-defaults.conf").read_text().splitlines()
+        return {re.split(r"[\s=:]", line.strip())[0] for line in lines}
+    return set()
 
 
 def _end(spark: SparkSession) -> None:

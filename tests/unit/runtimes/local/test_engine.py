@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -336,3 +337,112 @@ def test_a_name_that_means_something_else_is_refused():
         Engine.restore(WARM.replace("25", "26"), snapshot)
     with pytest.raises(UsageError, match="not a snapshot"):
         Engine.restore(WARM, b"garbage")
+
+
+# --- wrong use ---
+
+
+def test_parameters_can_be_given_other_values():
+    app = WARM.replace("25", "high") + "let high = 25"
+    engine = Engine(app, lets={"high": 30})
+    assert engine.push(reading(0, 26)) == []
+    later = engine.subscribe("state Hot on Temperature [value > high; value < 22] per source")
+    engine.push(reading(1, 31))
+    assert [n.status for n in later] == ["ingress"]
+    again = Engine.restore(engine.app, engine.snapshot(), lets={"high": 30})
+    assert said(again.push(reading(2, 20))) == [("Warm", "s1", "egress", 2), ("Hot", "s1", "egress", 2)]
+    with pytest.raises(UsageError, match="'Warm'"):
+        Engine.restore(engine.app, engine.snapshot())
+
+
+@pytest.mark.parametrize("name", ["warm.hf", Path("rules/warm.hf")])
+def test_the_name_of_a_file_is_answered_with_load(name):
+    with pytest.raises(UsageError, match=r"holdfast\.load\('.*warm\.hf'\) reads it"):
+        Engine(name)
+
+
+WRONG_EVENTS = [
+    {"topic": "Temperature"},
+    None,
+    ("Temperature", 0, "s", {"value": 1.0}),
+    Event(["Temperature"], 0, "s", {"value": 1.0}),
+    Event(None, 0, "s", {"value": 1.0}),
+    Event("Temperature", 0, "s", [("value", 1.0)]),
+    Event("Temperature", 0, "s", None),
+    Event("Temperature", 0, "s", {1: 1.0}),
+    Event("Temperature", 0, "s", {"value": [1.0]}),
+    Event("Temperature", 0, "s", {"value": 1.0}, place=3),
+    Event("Temperature", 0, "s", {"value": 1.0}, location=3.0),
+    Event("Temperature", 0, "s", {"value": 1.0}, location="north"),
+    Event("Temperature", 0, "s", {"value": 1.0}, sequence="first"),
+    Event("Temperature", "2026-01-01", "s", {"value": 1.0}),
+    Event("Temperature", 0.5, "s", {"value": 1.0}),
+    Event("Temperature", 0, 7, {"value": 1.0}),
+]
+
+
+@pytest.mark.parametrize("event", WRONG_EVENTS, ids=lambda e: repr(e)[:60])
+def test_whatever_is_no_event_is_a_usage_error(event):
+    engine = Engine(WARM)
+    with pytest.raises(UsageError):
+        engine.push(event)
+    assert said(engine.push(reading(0, 30))) == [("Warm", "s1", "ingress", 0)]
+
+
+@pytest.mark.parametrize("batch", [None, {"time": [0]}, [reading(0, 30)]])
+def test_whatever_is_no_batch_is_a_usage_error(batch):
+    with pytest.raises(UsageError, match="RecordBatch or Table"):
+        Engine(WARM).push_batch("Temperature", batch)
+
+
+@pytest.mark.parametrize("until", [None, 1.5, "2026-01-01"])
+def test_time_comes_to_an_instant(until):
+    with pytest.raises(UsageError, match="instant"):
+        Engine(WARM).advance(until)
+
+
+@pytest.mark.parametrize("callback", ["print", 3, lambda: None, lambda note, more: None])
+def test_a_callback_that_cannot_be_called_is_refused_when_it_is_given(callback):
+    engine = Engine(WARM)
+    with pytest.raises(UsageError, match="one notification"):
+        engine.subscribe("Warm", callback)
+    assert engine.push(reading(0, 30))
+
+
+@pytest.mark.parametrize("callback", [print, [].append, lambda note, more=None: None, lambda *notes: None])
+def test_whatever_takes_one_notification_is_a_callback(callback):
+    Engine(WARM).subscribe("Warm", callback)
+
+
+def test_what_is_subscribed_to_is_text():
+    with pytest.raises(UsageError, match="name or its definition"):
+        Engine(WARM).subscribe(None)
+
+
+NOW = 1_767_225_600_000_000
+
+
+@pytest.mark.parametrize(
+    ("time", "unit"), [(NOW // 1_000_000, "in seconds"), (NOW // 1_000, "in milliseconds")]
+)
+def test_seconds_and_milliseconds_taken_for_microseconds_are_noticed_once(time, unit):
+    engine = Engine(WARM)
+    with pytest.warns(UserWarning, match=f"2026-01-01T00:00:00.000000Z {unit}"):
+        engine.push(reading(time, 30))
+    engine.push(reading(time + 1, 20))
+
+
+def test_a_batch_and_an_advance_in_another_unit_are_noticed():
+    batch = from_events(Engine(WARM)._topics["Temperature"], [reading(NOW // 1000, 30.0, sequence=1)])
+    with pytest.warns(UserWarning, match="in milliseconds"):
+        Engine(WARM).push_batch("Temperature", batch)
+    engine = Engine(WARM)
+    engine.push(reading(NOW, 30))
+    with pytest.warns(UserWarning, match="in seconds"):
+        engine.advance(NOW // 1_000_000 + 60)
+
+
+def test_a_clock_that_starts_from_zero_is_none_of_these():
+    engine = Engine(WARM)
+    for hour in range(10):
+        engine.push(reading(hour * 1_800 * SECOND, 30))

@@ -24,7 +24,7 @@ from ....errors import UsageError
 from ....files.reading import Reading
 from ....lang.app import App
 from ....lang.check import check
-from ....lang.parse import parse
+from ....lang.parse import as_app
 from ....model.instant import Duration
 from ..history.replay import notifications
 from ..pack import SPARK_SCHEMA
@@ -62,7 +62,7 @@ def replay(
     """
     if frame.isStreaming:
         raise UsageError("replay takes a DataFrame that ends, and this one is a stream")
-    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
+    checked = check(as_app(app), lets=lets)
     work, reading = Work.on_history(checked), Reading(checked.topics, map or {}, topic=topic)
     rows = able(work, frame, reading, bad)
     found = stretches(work.checked.conditions, lambda topic: naming(checked, topic))

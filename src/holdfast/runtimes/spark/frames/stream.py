@@ -17,7 +17,7 @@ from ....errors import UsageError
 from ....files.reading import Reading
 from ....lang.app import App
 from ....lang.check import check
-from ....lang.parse import parse
+from ....lang.parse import as_app
 from ....model.batch import from_ipc, in_order
 from ..live.checkpoint import SHARDS
 from ..live.state import STORE, stated
@@ -49,7 +49,7 @@ def stream(
     """
     if not frame.isStreaming:
         raise UsageError("stream takes a streaming DataFrame; for one that ends there is replay")
-    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
+    checked = check(as_app(app), lets=lets)
     work = Work(checked)
     rows = events(work, frame, Reading(checked.topics, map or {}, topic=topic), bad=bad)
     for name, value in STORE.items():

@@ -31,7 +31,7 @@ from ....files.tally import Rejects, Tally
 from ....lang.app import App
 from ....lang.check import check
 from ....lang.condition import Checked
-from ....lang.parse import parse
+from ....lang.parse import as_app
 from ....model.batch import from_ipc, to_ipc
 from ....model.event import Notification
 from ....model.instant import Instant
@@ -232,11 +232,12 @@ def replay(
     zone: str = "UTC",
     time_format: str | None = None,
     time_unit: TimeUnit | None = None,
+    wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
 ) -> Replay:
     """As ``holdfast.replay``, on Spark."""
-    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
-    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
+    checked = check(as_app(app), lets=lets)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     files = find([str(path) for path in inputs], [t.name for t in checked.topics])
     return Replay(checked, files, reading, spark=spark)
 

@@ -30,7 +30,7 @@ from ....files.reading import Reading, TimeUnit, parse_zone
 from ....lang.app import App
 from ....lang.check import check
 from ....lang.condition import Checked
-from ....lang.parse import parse
+from ....lang.parse import as_app
 from ....model.batch import from_ipc
 from ....model.event import Notification
 from ....model.instant import BEGINNING
@@ -99,6 +99,7 @@ def live(
     zone: str = "UTC",
     time_format: str | None = None,
     time_unit: TimeUnit | None = None,
+    wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
     **how: Any,
 ) -> Live:
@@ -107,8 +108,8 @@ def live(
     ``how`` are the further fields of ``Live``; ``sink`` may be a function that is called with each
     notification.
     """
-    checked = check(parse(app) if isinstance(app, str) else app, lets=lets)
-    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic)
+    checked = check(as_app(app), lets=lets)
+    reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     found = folders_in([f"dir:{folder}" for folder in folders], [t.name for t in checked.topics])
     return Live(checked, reading, found, Path(checkpoint), **how)
 
@@ -390,6 +391,7 @@ def _read_as(live: Live) -> dict[str, str]:
         "--zone": str(reading.zone),
         "--time-format": reading.time_format or "",
         "--time-unit": reading.time_unit or "",
+        **({"--wide": "yes"} if reading.wide else {}),
     }
 
 

@@ -1,0 +1,57 @@
+"""Files with a column for each sensor: a row is a reading of every sensor that has a cell in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InputError
+from .chunk import Chunk
+from .convert import MISSING, decoded, is_text, truths
+from .reading import SENSOR, Sheet
+
+
+def melted(chunk: Chunk, sheet: Sheet) -> Chunk:
+    """The chunk with a row for each cell that says something: the sensor, its value, and the rest of the
+    row.  An empty cell is no reading."""
+    layout, attribute = sheet.layout, sheet.layout.topics(sheet.reading)[0].attributes[0]
+    cells = [decoded(chunk.columns[name]) for name in layout.sensors]
+    said = [np.flatnonzero(_said(cell)) for cell in cells]
+    rows = np.concatenate(said)
+    order = np.argsort(rows, kind="stable")  # row by row, as the file has them
+    sensors = pa.array(np.repeat(np.arange(len(cells), dtype=np.int32), [len(some) for some in said]))
+    names = pa.DictionaryArray.from_arrays(sensors.take(pa.array(order)), pa.array(layout.sensors))
+    values = _joined(sheet, [cell.take(pa.array(some)) for cell, some in zip(cells, said, strict=True)])
+    rest = {name: chunk.columns[name] for name in chunk.columns if name not in layout.sensors}
+    which = pa.array(rows[order])
+    columns = {name: column.take(which) for name, column in rest.items()}
+    columns[SENSOR] = names
+    columns[sheet.reading.theirs(attribute.name)] = values.take(pa.array(order))
+    return Chunk(chunk.rows[rows[order]], columns, chunk.faults)
+
+
+def _said(cell: pa.Array) -> np.ndarray:
+    """Which cells say something."""
+    if is_text(cell.type):
+        words = pc.ascii_lower(pc.utf8_trim_whitespace(cell))
+        return truths(pc.invert(pc.is_in(words, pa.array((*MISSING, None)))))
+    if pa.types.is_floating(cell.type):
+        return truths(pc.and_kleene(pc.is_valid(cell), pc.invert(pc.is_nan(cell))))
+    return truths(pc.is_valid(cell))
+
+
+def _joined(sheet: Sheet, cells: list[pa.Array]) -> pa.Array:
+    """The cells of all sensors in one column."""
+    types = {cell.type for cell in cells if not pa.types.is_null(cell.type)}
+    if not types:
+        return pa.nulls(0)
+    wanted = types.pop() if len(types) == 1 else pa.float64()
+    try:
+        return pa.concat_arrays([cell.cast(wanted) for cell in cells])
+    except pa.ArrowException:
+        other = next(n for n, c in zip(sheet.layout.sensors, cells, strict=True) if is_text(c.type))
+        raise InputError(
+            f"{sheet.file.path}: the column '{other}' is of another type than those of other sensors; with "
+            "--wide every column but the time is a sensor: leave it out, or map it"
+        ) from None

@@ -1,0 +1,73 @@
+"""Stretches as a chart in the terminal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.files.interval import Interval
+from holdfast.files.timeline import WIDTH, axis, chart
+from holdfast.model.instant import DAY, EARLIEST, HOUR, LATEST, MINUTE, SECOND
+
+
+def stretch(start, end, name="Warm", scope="lab"):
+    return Interval(name, scope, start, end, "T", "s", {})
+
+
+def bars(*intervals, **how):
+    return list(chart(intervals, **how))[1:]
+
+
+def test_a_bar_for_each_condition_and_scope():
+    assert bars(
+        stretch(0, 6 * HOUR),
+        stretch(12 * HOUR, 15 * HOUR),
+        stretch(3 * HOUR, 3 * HOUR, "Hot", None),
+        stretch(18 * HOUR, None, "Warm", "attic"),
+        stretch(23 * HOUR, 23 * HOUR, "Hot", None),
+    ) == [
+        "           00   03   06   09   12   15   18   21   ",
+        "Hot        ·····│································│· 2 readings",
+        "Warm attic ······························██████████ 18:00–open",
+        "Warm lab   ███████████·········██████·············· 00:00–06:00, 2 times",
+    ]
+
+
+def test_what_is_open_reaches_to_the_end_of_a_chart_that_reaches_so_far():
+    marks, bar = bars(stretch(10 * MINUTE, None), until=20 * MINUTE, now="now")
+    assert marks.split() == ["00:10", "00:15", "00:20", "00:25", "00:30"]
+    assert bar == f"Warm lab {'█' * WIDTH} 00:10–now"
+
+
+def test_where_nothing_held_there_is_no_bar():
+    assert list(chart([])) == ["Nothing held."]
+
+
+def test_of_many_scopes_the_first_are_shown():
+    lines = bars(*(stretch(0, SECOND, scope=f"{i:03d}") for i in range(60)))
+    assert lines[-1] == "… and 10 more"
+    assert len(lines) == 52
+
+
+@given(st.integers(EARLIEST, LATEST), st.integers(0, LATEST - EARLIEST))
+def test_every_axis_reaches_from_the_first_to_the_last_moment(first, length):
+    last = min(first + length, LATEST)
+    scale = axis(first, last)
+    assert scale.start <= first
+    assert 0 <= scale.column(first) <= scale.column(last) < WIDTH
+    assert len(scale.marks()) == WIDTH
+    assert len(scale.marks().split()) * scale.columns == WIDTH, "marks stand apart"
+
+
+@pytest.mark.parametrize(
+    ("span", "marks"),
+    [
+        (3 * SECOND, "00:00   00:01   00:02   00:03   00:04   "),
+        (40 * MINUTE, "00:00   00:10   00:20   00:30   00:40   "),
+        (6 * DAY, "01-01   01-03   01-05   01-07   01-09   "),
+        (3 * 365 * DAY, "1970-01 1971-01 1972-01 1972-12 1973-12 "),
+    ],
+)
+def test_marks_are_round(span, marks):
+    assert axis(0, span).marks() == marks

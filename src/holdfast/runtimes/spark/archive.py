@@ -2,9 +2,9 @@
 
 The first session on a machine has Java write such an archive when it ends (some seconds after us, in the
 background); later ones map it into memory and need about half the time to their first result.  Archives are
-in the cache folder, one for each Java, Spark and set of jars.  Java looks at all of this again and ignores
-an archive that does not fit.  Nothing depends on it, so that where it cannot be made Spark only starts as
-slowly as it does by itself.
+in the cache folder, one for each Java, Spark, set of jars and use.  Java looks at all of this again, and
+ignores an archive that does not fit.  Nothing depends on it, so that where it cannot be made Spark only starts
+as slowly as it does by itself.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ _FINISHED = b"\xa8\xba\x0b\xf0"
 _QUIET = ("-Xshare:auto", "-Xlog:disable")
 
 
-def options(spark_home: Path) -> Sequence[str]:
-    """What to start Java with: to use an archive, or else to write one."""
+def options(spark_home: Path, use: str) -> Sequence[str]:
+    """What to start Java with: to use an archive, or else to write one.  What sessions load depends on
+    their ``use``."""
     try:
         key = _key(spark_home)
-        return () if key is None else _options(_folder(), key)
+        return () if key is None else _options(_folder(), f"{use}-{key}")
     except OSError:  # no folder, no rights, no room
         return ()
 
@@ -52,18 +53,22 @@ def _options(folder: Path, key: str) -> Sequence[str]:
 
 
 def _adopt(archive: Path) -> None:
-    """Take what an earlier session has written, if it has ended; who comes second takes the same again."""
+    """Take what an earlier session has written, if it has ended; of several the one with most in it."""
     for part in archive.parent.glob(f"{archive.stem}-*.part"):
         with suppress(FileNotFoundError):  # somebody else was faster
-            if _is_finished(part):
+            if _is_finished(part) and not _is_larger(archive, part):
                 part.replace(archive)
-            elif time.time() - part.stat().st_mtime > ABANDONED:
+            elif _is_finished(part) or time.time() - part.stat().st_mtime > ABANDONED:
                 part.unlink()
 
 
 def _is_finished(part: Path) -> bool:
     with part.open("rb") as file:
         return file.read(len(_FINISHED)) == _FINISHED
+
+
+def _is_larger(archive: Path, part: Path) -> bool:
+    return archive.exists() and archive.stat().st_size > part.stat().st_size
 
 
 def _forget(folder: Path) -> None:

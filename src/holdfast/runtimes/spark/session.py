@@ -59,7 +59,10 @@ def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool
 def _swift(is_brief: bool) -> dict[str, str]:
     """What makes processes of this machine start faster."""
     home = Path(_find_spark_home())
-    java = [*archive.options(home), *(["-XX:TieredStopAtLevel=1"] if is_brief else [])]
+    java = [
+        *archive.options(home, "brief" if is_brief else "full"),
+        *(["-XX:TieredStopAtLevel=1"] if is_brief else []),
+    ]
     found = {"spark.driver.defaultJavaOptions": shlex.join(java)} if java else {}
     installed = Path(pyspark.__file__).resolve().parent
     if os.environ["PYSPARK_PYTHON"] == sys.executable and home.samefile(installed):

@@ -36,7 +36,7 @@ def used(home: Path) -> Path:
 
 
 def _only(home: Path, option: str) -> str:
-    (found,) = (one.removeprefix(option) for one in archive.options(home) if one.startswith(option))
+    (found,) = (one.removeprefix(option) for one in archive.options(home, "brief") if one.startswith(option))
     return found
 
 
@@ -44,8 +44,9 @@ def test_the_first_writes_and_the_next_use_it(home: Path) -> None:
     first, second = written(home), written(home)
     assert first != second  # started at once, they do not meet
     first.write_bytes(FINISHED)
-    second.write_bytes(FINISHED)
-    assert used(home).read_bytes() == FINISHED
+    second.write_bytes(FINISHED + b"and more")
+    assert used(home).read_bytes() == FINISHED + b"and more"
+    assert any("ArchiveClassesAtExit" in one for one in archive.options(home, "full"))
     assert used(home) == used(home)
     assert not first.exists()
     assert not second.exists()
@@ -85,14 +86,14 @@ def test_those_that_were_not_used_for_long_go(home: Path) -> None:
 @pytest.mark.parametrize("version", ['JAVA_VERSION="11.0.2"', ""])
 def test_no_archive_for_an_older_java(home: Path, version: str) -> None:
     Path(os.environ["JAVA_HOME"], "release").write_text(version)
-    assert archive.options(home) == ()
+    assert archive.options(home, "brief") == ()
 
 
 def test_no_archive_where_spark_has_settings(home: Path) -> None:
     (home / "conf").mkdir()
-    assert archive.options(home)
+    assert archive.options(home, "brief")
     (home / "conf" / "spark-defaults.conf").write_text("")
-    assert archive.options(home) == ()
+    assert archive.options(home, "brief") == ()
 
 
 @pytest.mark.parametrize("missing", ["java", "cache", "spark"])
@@ -105,4 +106,4 @@ def test_what_cannot_be_is_no_error(home: Path, missing: str, monkeypatch: pytes
         case "spark":
             (home / "jars" / "core.jar").unlink()
             (home / "jars").rmdir()
-    assert archive.options(home) == ()
+    assert archive.options(home, "brief") == ()

@@ -3,8 +3,8 @@
 The first session on a machine has Java write such an archive when it ends (some seconds after us, in the
 background); later ones map it into memory and need about half the time to their first result.  Archives are
 in the cache folder, one for each Java, Spark, set of jars and use.  Java looks at all of this again, and
-ignores an archive that does not fit.  Nothing depends on it, so that where it cannot be made Spark only starts
-as slowly as it does by itself.
+ignores an archive that does not fit.  Nothing depends on it: where it cannot be made, Spark starts as slowly
+as it does by itself.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def session():
     from holdfast.runtimes.spark.session import session
 
     try:
-        return session("local[2]", name="holdfast tests")
+        return session("local[2]", name="holdfast tests", is_brief=True)
     except Unsupported as missing:
         pytest.skip(str(missing))
 

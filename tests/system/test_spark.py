@@ -141,3 +141,15 @@ def test_a_dataframe_of_damaged_files_is_an_error(readings: Path) -> None:
         found.dataframe.count()
     with pytest.raises(holdfast.errors.InputError, match="The file is damaged"):
         list(found)
+
+
+def test_local_times_that_clocks_show_twice_or_never_are_counted(tmp_path: Path) -> None:
+    from holdfast.runtimes.spark.history import replay
+
+    times = ("2026-03-29T02:30", "2026-06-01T02:30", "2026-10-25T02:30", "2026-10-25T02:45")
+    lines = ["time,source,value", *(f"{time},attic,{20 + 10 * (i % 2)}" for i, time in enumerate(times))]
+    (tmp_path / "local.csv").write_text("\n".join(lines))
+    found = replay.replay(WARM, tmp_path / "local.csv", spark=session(), zone="Europe/Berlin")
+    local = holdfast.replay(WARM, tmp_path / "local.csv", zone="Europe/Berlin")
+    assert list(found) == list(local)
+    assert (found.tally.twice, found.tally.never) == (local.tally.twice, local.tally.never) == (2, 1)

@@ -117,10 +117,9 @@ def replay(
 def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: str | None) -> Any:
     try:
         from ..runtimes.spark.history.replay import Replay
-        from ..runtimes.spark.session import session
     except ModuleNotFoundError as error:
         raise UsageError(f"--engine spark needs {error.name}; install holdfast[spark]") from error
-    return Replay(checked, files, reading, rejects=rejects, spark=session(master))
+    return Replay(checked, files, reading, rejects=rejects, spark=master)
 
 
 def _require_distinct(inputs: list[str], output: str, rejects: str | None) -> None:

@@ -40,6 +40,8 @@ class Report(msgspec.Struct):
     """The latest time of each topic."""
     rejected: dict[str, int] = {}
     other_topics: dict[str, int] = {}
+    twice: int = 0
+    never: int = 0
     rejects: list[Rejected] = []
     first: str | None = None
     packed: int = 0
@@ -162,6 +164,8 @@ class Reader:
             self.reached,
             dict(self.tally.rejected),
             dict(self.tally.other_topics),
+            self.tally.twice,
+            self.tally.never,
             self.rejects.rows,
             self.rejects.first,
             **more,

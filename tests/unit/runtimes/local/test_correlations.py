@@ -115,6 +115,22 @@ def test_an_engine_goes_on_from_a_snapshot():
         Engine.restore(STORM.replace("> 8", "> 7"), engine.snapshot())
 
 
+@pytest.mark.parametrize("gone", [0, 65])
+def test_of_many_with_one_window_those_that_stay_remember_when_one_goes(gone):
+    """More than a machine runs: they stay on the machines on which they are."""
+    lines = [f"correlate C{i} within 20 s  Temp in [{i}, {i + 3}]  Wind in [{i}, {i + 3}]" for i in range(70)]
+    declared = STORM.partition("correlate")[0]
+    many, fewer = (declared + "\n".join(some) for some in (lines, lines[:gone] + lines[gone + 1 :]))
+    whole, before = Engine(many), Engine(many)
+    for i in range(70):
+        whole.push(temp(1, i))
+        before.push(temp(1, i))
+    after = Engine.restore(fewer, before.snapshot())
+    for i in range(70):
+        expected = [n for n in told(whole.push(wind(2, i))) if n[0] != f"C{gone}"]
+        assert told(after.push(wind(2, i))) == expected
+
+
 @settings(max_examples=15)
 @given(definitions(), histories)
 def test_an_engine_tells_what_trying_every_combination_finds(text, events):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -67,20 +68,21 @@ class Replay:
         files: Sequence[InputFile],
         reading: Reading,
         *,
-        spark: SparkSession | None = None,
+        spark: SparkSession | str | None = None,
         rejects: Rejects | None = None,
     ) -> None:
+        """``spark`` is a session, or the master on which one is started, by default that of ``session``."""
         self._rejects = rejects if rejects is not None else Rejects()
-        self._spark = spark if spark is not None else session()
         self._work = Work.on_history(checked)
-        files = [replace(file, path=os.path.abspath(file.path)) for file in files]  # workers are elsewhere
-        for file in files:
-            inspect(file, reading)
+        with ThreadPoolExecutor(1) as beside:  # files are looked at while Spark starts
+            looked = beside.submit(parts_of, files, reading)
+            self._spark = spark if isinstance(spark, SparkSession) else session(spark, is_brief=True)
+            parts = looked.result()
         cores = self._spark.sparkContext.defaultParallelism
         self._job = Job(
             self._work,
             reading,
-            tuple(tasks(files, reading, cores)),
+            tuple(divided(parts, cores)),
             shards=self._work.shards(cores),
             strict=self._rejects.strict,
             keep_rejects=rejects is not None,
@@ -102,13 +104,18 @@ class Replay:
     @cached_property
     def _read(self) -> tuple[list[Report], dict[int, list[bytes]] | None]:
         """What the readers said, and unless it is too much the packed events of each machine."""
-        most, is_heavy = FEW // len(self._job.tasks), self._work.is_heavy
+        most, is_heavy = FEW // self._told_by_one // len(self._job.tasks), self._work.is_heavy
         rows = self._given.filter(f"machine = {REPORT}") if is_heavy else self._packed(most)
         events = _by_machine(rows)
         reports = [reported(raw) for raw in events.pop(REPORT)]
         if any(report.packed > most for report in reports):
             return reports, None
         return reports, _by_machine(self._given.filter("machine >= 0")) if is_heavy else events
+
+    @cached_property
+    def _told_by_one(self) -> int:
+        """How many notifications there may be of one event, or nearly as many."""
+        return max(1, sum(len(one.subscriptions) for one in self._work.operators.values()) // 4)
 
     @cached_property
     def _given(self) -> DataFrame:
@@ -154,7 +161,8 @@ class Replay:
 
     def _from_executors(self) -> Iterator[pa.Table]:
         """The notifications in order, computed there, some at a time."""
-        parts = max(self._job.shards, sum(report.packed for report in self.reports) // FEW)
+        size = sum(report.packed for report in self.reports) * self._told_by_one
+        parts = max(self._job.shards, size // FEW)
         if self._work.is_heavy:  # to sort them is to look at them twice
             told = notifications(self._work, self._given, self._job.shards).persist()
         else:
@@ -209,8 +217,8 @@ class Replay:
         files = {file.path: file for task in self._job.tasks for file in _files_of(task)}
         for report in self.reports:
             report.require_success()
-            part = Tally(report.rows, Counter(report.rejected), Counter(report.other_topics))
-            tally.add(part)
+            rejected, others = Counter(report.rejected), Counter(report.other_topics)
+            tally.add(Tally(report.rows, rejected, others, twice=report.twice, never=report.never))
             for path, row, reason, data in report.rejects:
                 self._rejects.write(files[path], row, reason, msgspec.json.decode(data))
         if tally.rejected and not tally.used:
@@ -242,13 +250,25 @@ def replay(
     return Replay(checked, files, reading, spark=spark)
 
 
+def parts_of(files: Sequence[InputFile], reading: Reading) -> list[Part]:
+    """What belongs together of files that can be read, wherever the workers are."""
+    files = [replace(file, path=os.path.abspath(file.path)) for file in files]
+    for file in files:
+        inspect(file, reading)
+    return touching_parts(files, reading)
+
+
 def tasks(files: Sequence[InputFile], reading: Reading, cores: int) -> Iterator[Task]:
+    """What each reader of some files reads."""
+    return divided(touching_parts(files, reading), cores)
+
+
+def divided(parts: Sequence[Part], cores: int) -> Iterator[Task]:
     """What each reader reads: shares of like size that are closed but for moments at their ends.
 
     A part that cannot be divided so and is too large for one reader is divided by row groups, or
     files, which are not closed.
     """
-    parts = touching_parts(files, reading)
     count = SHARES * cores
     each = sum(part.rows or 0 for part in parts) // count
     found: list[tuple[Part, bool]] = []

@@ -1,0 +1,112 @@
+"""Spark's Java process, started faster: an archive of the classes that it loads.
+
+The first session on a machine has Java write such an archive when it ends (some seconds after us, in the
+background); later ones map it into memory and need about half the time to their first result.  Archives are
+in the cache folder, one for each Java, Spark, set of jars and use.  Java looks at all of this again, and
+ignores an archive that does not fit.  Nothing depends on it: where it cannot be made, Spark starts as slowly
+as it does by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+KEPT = 4
+"""How many archives stay; each has about 150 MB."""
+ABANDONED = 3600.0
+"""After so many seconds an unfinished one is nobody's."""
+
+_OLDEST = 17
+"""The first Java that can do it well, and the first on which Spark 4 runs."""
+_FINISHED = b"\xa8\xba\x0b\xf0"
+"""What an archive begins with; Java writes its beginning last."""
+_QUIET = ("-Xshare:auto", "-Xlog:disable")
+
+
+def options(spark_home: Path, use: str) -> Sequence[str]:
+    """What to start Java with: to use an archive, or else to write one.  What sessions load depends on
+    their ``use``."""
+    try:
+        key = _key(spark_home)
+        return () if key is None else _options(_folder(), f"{use}-{key}")
+    except OSError:  # no folder, no rights, no room
+        return ()
+
+
+def _options(folder: Path, key: str) -> Sequence[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = folder / f"{key}.jsa"
+    _adopt(archive)
+    if archive.exists():
+        os.utime(archive)  # it is in use
+        _forget(folder)
+        return (f"-XX:SharedArchiveFile={archive}", *_QUIET)
+    part = folder / f"{key}-{os.getpid()}-{time.time_ns()}.part"  # who else starts now has another
+    return (f"-XX:ArchiveClassesAtExit={part}", *_QUIET)
+
+
+def _adopt(archive: Path) -> None:
+    """Take what an earlier session has written, if it has ended; of several the one with most in it."""
+    for part in archive.parent.glob(f"{archive.stem}-*.part"):
+        with suppress(FileNotFoundError):  # somebody else was faster
+            if _is_finished(part) and not _is_larger(archive, part):
+                part.replace(archive)
+            elif _is_finished(part) or time.time() - part.stat().st_mtime > ABANDONED:
+                part.unlink()
+
+
+def _is_finished(part: Path) -> bool:
+    with part.open("rb") as file:
+        return file.read(len(_FINISHED)) == _FINISHED
+
+
+def _is_larger(archive: Path, part: Path) -> bool:
+    return archive.exists() and archive.stat().st_size > part.stat().st_size
+
+
+def _forget(folder: Path) -> None:
+    """Remove the archives that were not used for longest."""
+    by_use = sorted(folder.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
+    for old in by_use[:-KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def _folder() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "holdfast" / "java"
+
+
+def _key(spark_home: Path) -> str | None:
+    """What an archive is for; nothing where there cannot be one: an older Java, or a folder of settings,
+    which would be among the places from which classes are loaded."""
+    java = _java_home()
+    if java is None or _is_configured(spark_home):
+        return None
+    release = (java / "release").read_text()
+    version = re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE)
+    if version is None or int(version[1]) < _OLDEST:
+        return None
+    said = [str(java), release, str(spark_home)]
+    with os.scandir(spark_home / "jars") as jars:
+        said += sorted(f"{jar.name} {jar.stat().st_size} {jar.stat().st_mtime_ns}" for jar in jars)
+    return blake2b("\n".join(said).encode(), digest_size=8).hexdigest()
+
+
+def _java_home() -> Path | None:
+    """Where the Java is that Spark's script takes."""
+    if home := os.environ.get("JAVA_HOME"):
+        return Path(home)
+    found = shutil.which("java")
+    return Path(found).resolve().parent.parent if found else None
+
+
+def _is_configured(spark_home: Path) -> bool:
+    folder = Path(os.environ.get("SPARK_CONF_DIR") or spark_home / "conf")
+    return folder.is_dir() and any(folder.iterdir())

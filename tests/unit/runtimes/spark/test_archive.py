@@ -1,0 +1,109 @@
+"""Archives of the JVM's classes: written by the first, used by the next, never in the way."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.runtimes.spark import archive
+
+FINISHED = bytes.fromhex("a8ba0bf0") + b"classes"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Spark with one jar, a Java and an empty cache."""
+    (tmp_path / "spark" / "jars").mkdir(parents=True)
+    (tmp_path / "spark" / "jars" / "core.jar").write_bytes(b"jar")
+    (tmp_path / "java").mkdir()
+    (tmp_path / "java" / "release").write_text('IMPLEMENTOR="X"\nJAVA_VERSION="17.0.15"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "java"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    return tmp_path / "spark"
+
+
+def written(home: Path) -> Path:
+    """Where Java is told to write an archive."""
+    return Path(_only(home, "-XX:ArchiveClassesAtExit="))
+
+
+def used(home: Path) -> Path:
+    """Which archive Java is told to use."""
+    return Path(_only(home, "-XX:SharedArchiveFile="))
+
+
+def _only(home: Path, option: str) -> str:
+    (found,) = (one.removeprefix(option) for one in archive.options(home, "brief") if one.startswith(option))
+    return found
+
+
+def test_the_first_writes_and_the_next_use_it(home: Path) -> None:
+    first, second = written(home), written(home)
+    assert first != second  # started at once, they do not meet
+    first.write_bytes(FINISHED)
+    second.write_bytes(FINISHED + b"and more")
+    assert used(home).read_bytes() == FINISHED + b"and more"
+    assert any("ArchiveClassesAtExit" in one for one in archive.options(home, "full"))
+    assert used(home) == used(home)
+    assert not first.exists()
+    assert not second.exists()
+
+
+def test_an_unfinished_one_is_not_used_and_goes_when_nobody_writes_it(home: Path) -> None:
+    part = written(home)
+    part.write_bytes(bytes(64))
+    assert written(home) != part
+    assert part.exists()
+    os.utime(part, (0, 0))
+    written(home)
+    assert not part.exists()
+
+
+def test_it_is_of_one_java_and_one_set_of_jars(home: Path) -> None:
+    written(home).write_bytes(FINISHED)
+    before = used(home)
+    (home / "jars" / "more.jar").write_bytes(b"jar")
+    assert before.exists()
+    written(home).write_bytes(FINISHED)
+    assert used(home) != before
+
+
+def test_those_that_were_not_used_for_long_go(home: Path) -> None:
+    written(home).write_bytes(FINISHED)
+    mine = used(home)
+    for i in range(archive.KEPT):
+        other = mine.with_name(f"other-{i}.jsa")
+        other.write_bytes(FINISHED)
+        os.utime(other, (i, i))
+    assert used(home) == mine
+    left = {path.name for path in mine.parent.iterdir()}
+    assert left == {mine.name, *(f"other-{i}.jsa" for i in range(1, archive.KEPT))}
+
+
+@pytest.mark.parametrize("version", ['JAVA_VERSION="11.0.2"', ""])
+def test_no_archive_for_an_older_java(home: Path, version: str) -> None:
+    Path(os.environ["JAVA_HOME"], "release").write_text(version)
+    assert archive.options(home, "brief") == ()
+
+
+def test_no_archive_where_spark_has_settings(home: Path) -> None:
+    (home / "conf").mkdir()
+    assert archive.options(home, "brief")
+    (home / "conf" / "spark-defaults.conf").write_text("")
+    assert archive.options(home, "brief") == ()
+
+
+@pytest.mark.parametrize("missing", ["java", "cache", "spark"])
+def test_what_cannot_be_is_no_error(home: Path, missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    match missing:
+        case "java":
+            monkeypatch.setenv("JAVA_HOME", str(home / "nowhere"))
+        case "cache":
+            (home.parent / "cache").write_text("a file")
+        case "spark":
+            (home / "jars" / "core.jar").unlink()
+            (home / "jars").rmdir()
+    assert archive.options(home, "brief") == ()

@@ -34,6 +34,7 @@ class Field:
             self._links[a][b], self._links[b][a] = self.places[b], self.places[a]
         self._near = [dict(links) for links in self._links]
         self._planar: dict[NodeId, Mapping[NodeId, Point]] = {}
+        self._ways: dict[tuple[NodeId, Point], list[NodeId]] = {}
 
     @cached_property
     def _all(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -51,6 +52,7 @@ class Field:
     def fail(self, node: NodeId) -> None:
         """A node works no more."""
         self.down.add(node)
+        self._ways.clear()
         for other in self._links[node]:
             self._near[other].pop(node, None)
             self._planar.pop(other, None)
@@ -58,6 +60,7 @@ class Field:
     def recover(self, node: NodeId) -> None:
         """It works again."""
         self.down.discard(node)
+        self._ways.clear()
         self._near[node] = {
             other: place for other, place in self._links[node].items() if other not in self.down
         }
@@ -77,15 +80,20 @@ class Field:
         The last is the nearest: the message goes round the face that encloses the point, and ends where it
         found nobody nearer.
         """
+        if (start, to) not in self._ways:
+            self._ways[start, to] = self._walked(start, to)
+        return self._ways[start, to]
+
+    def _walked(self, start: NodeId, to: Point) -> list[NodeId]:
         found, course, here = [start], Course(), start
-        while True:
-            chosen = step(View(here, self.places, self._near[here], planar=self._planes(here)), to, course)
-            if chosen is None:
-                return found
+        while chosen := step(
+            View(here, self.places, self._near[here], planar=self._planes(here)), to, course
+        ):
             onward, walk = chosen
             course = Course(walk, here)
             here = onward
             found.append(here)
+        return found
 
     def _planes(self, node: NodeId) -> Planarise:
         def known(here: Point, near: Mapping[NodeId, Point]) -> Mapping[NodeId, Point]:

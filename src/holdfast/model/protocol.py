@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .instant import Instant
+from .space import Point
 
 Peer = str
 """Another machine, or a connection to it, by the name that the host knows it by."""
@@ -90,6 +91,25 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class Route:
+    """Send a message to a point: the nearest node that lives takes it."""
+
+    to: Point
+    message: Any
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Send a message to every node in a rectangle, the sender's too if it stands there."""
+
+    low: Point
+    high: Point
+    message: Any
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SetTimer:
     """Be told at ``at``; a timer of that name that is already running is replaced."""
 
@@ -119,7 +139,7 @@ class Drop:
     why: str
 
 
-Effect = Send | SetTimer | CancelTimer | Deliver | Drop
+Effect = Send | Route | Spread | SetTimer | CancelTimer | Deliver | Drop
 
 
 class ProtocolMachine(Protocol):

@@ -86,11 +86,12 @@ def inside(shape: Shape, axes: Sequence[Any]) -> NDArray[np.bool_]:
             x, y = axes[:2]
             known = np.isfinite(x) & np.isfinite(y)
             return known & shapely.intersects_xy(
-                _geometry(shape), np.where(known, x, 0.0), np.where(known, y, 0.0)
+                geometry(shape), np.where(known, x, 0.0), np.where(known, y, 0.0)
             )
 
 
-def _geometry(shape: Shape) -> Any:
+def geometry(shape: Shape) -> Any:
+    """The shape as shapely has it; a circle has no such form."""
     import shapely
 
     match shape:
@@ -195,7 +196,7 @@ def _ball_and(ball: Circle, other: Shape) -> Relation:
         import shapely
 
         assert isinstance(other, Polygon)
-        polygon, centre = _geometry(other), shapely.Point(ball.centre)
+        polygon, centre = geometry(other), shapely.Point(ball.centre)
         near = polygon.distance(centre)
         far = max(math.dist(ball.centre, corner) for corner in other.corners)
         margin = polygon.exterior.distance(centre) if near == 0 else -1.0
@@ -209,7 +210,7 @@ def _ball_and(ball: Circle, other: Shape) -> Relation:
 
 
 def _polygons(a: Shape, b: Shape) -> Relation:
-    first, second = _geometry(a), _geometry(b)
+    first, second = geometry(a), geometry(b)
     if not first.intersects(second) or first.touches(second):
         return "disjoint"
     if first.equals(second):
@@ -398,8 +399,8 @@ def polygon(corners: Iterable[Point]) -> Polygon:
         raise ValueError("a polygon needs three or more corners of two coordinates each")
     if not all(math.isfinite(c) for corner in shape.corners for c in corner):
         raise ValueError("a polygon's corners must be finite numbers")
-    if not _geometry(shape).is_valid:
-        raise ValueError(f"not a simple polygon: {shapely.is_valid_reason(_geometry(shape))}")
+    if not geometry(shape).is_valid:
+        raise ValueError(f"not a simple polygon: {shapely.is_valid_reason(geometry(shape))}")
     return shape
 
 

@@ -1,0 +1,119 @@
+"""CODD: SAFE and GEAR, opportunistic sharing hop by hop.  [SPS §4.4.2]
+
+A subscription travels towards the middle of the region, greedily, until it meets a way that exists already,
+or the region.  Every node that it passes keeps a link back.  In the region everybody repeats it (GEAR), and
+each publisher keeps the way with the fewest hops back to where the subscription came in.  Subscribers
+reinforce the way on which an event takes the fewest hops; since ways that meet go on together, that is the
+one which was met.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from itertools import pairwise
+from statistics import fmean
+
+from holdfast.sim.frame import NodeId
+
+from .outcome import Outcome
+from .scene import Scene
+
+Link = tuple[NodeId, NodeId]
+"""Events go from the one to the other."""
+
+
+class Codd:
+    """Links of nodes to their neighbours."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        low, high = scene.setting.low, scene.setting.high
+        self._middle = ((low[0] + high[0]) / 2, (low[1] + high[1]) / 2)
+        self._inside = set(scene.publishers)
+        self._entries: dict[NodeId, dict[NodeId, NodeId]] = {}
+        """Where subscriptions came into the region; for each publisher the next node on its way there."""
+        self._next: dict[NodeId, NodeId] = {}
+        """Outside: from whom a node gets the events of the region."""
+        self._subscribers: list[NodeId] = []
+        self._subscribing = 0
+
+    def subscribe(self, node: NodeId) -> None:
+        self._subscribers.append(node)
+        towards, here = self._towards(node), node
+        while here not in self._inside and here not in self._next:
+            self._next[here] = towards[here]
+            here = towards[here]
+            self._subscribing += 2  # the subscription, and the acknowledgement that reinforces it
+        entry = self._entry(node)
+        if entry not in self._entries:
+            self._entries[entry] = self._flooded(entry)
+
+    def _towards(self, node: NodeId) -> dict[NodeId, NodeId]:
+        """From each node of the way to the region the next one, without detours round holes."""
+        field = self._scene.field
+        way = field.way(node, self._middle)
+        last = way[-1]
+        if last not in self._inside:
+            places = field.places
+            nearest = min(self._inside, key=lambda each: math.dist(places[each], places[last]))
+            way = way + field.way(last, places[nearest])[1:]
+        return dict(pairwise(way))
+
+    def _entry(self, node: NodeId) -> NodeId:
+        while node in self._next:
+            node = self._next[node]
+        return node
+
+    def _flooded(self, entry: NodeId) -> dict[NodeId, NodeId]:
+        """Everybody in the region repeats it once; whom nobody there reaches gets it brought."""
+        found: dict[NodeId, NodeId] = {}
+        waiting = deque([entry])
+        seen = {entry}
+        while waiting:
+            here = waiting.popleft()
+            self._subscribing += 1
+            for other in self._scene.field.near(here):
+                if other in self._inside and other not in seen:
+                    seen.add(other)
+                    found[other] = here
+                    waiting.append(other)
+        for node in sorted(self._inside - seen):
+            towards, here = dict(pairwise(self._scene.field.way(node, self._scene.field.places[entry]))), node
+            while here != entry and here not in found:
+                found[here] = towards[here]
+                here = towards[here]
+                self._subscribing += 1
+        return found
+
+    def _ways(self, publisher: NodeId) -> set[Link]:
+        """The links over which an event of a publisher goes, each once."""
+        found = {(source, node) for node, source in self._next.items()}
+        for tree in self._entries.values():
+            here = publisher
+            while here in tree:
+                found.add((here, tree[here]))
+                here = tree[here]
+        return found
+
+    def outcome(self) -> Outcome:
+        events = self._scene.events
+        outside: set[Link] = {(source, node) for node, source in self._next.items()}
+        links = outside | {link for tree in self._entries.values() for link in tree.items()}
+        loads = Counter(source for source, _ in links) + Counter(self._subscribers)
+        ways = {publisher: self._ways(publisher) for publisher in set(events)}
+        due = len(events) * len(self._subscribers)
+        hops = [self._depth(publisher, node) for publisher in events for node in self._subscribers]
+        return Outcome(
+            loads.total(), max(loads.values()), sum(len(ways[p]) for p in events) / due, fmean(hops),
+            self._subscribing,
+        )  # fmt: skip
+
+    def _depth(self, publisher: NodeId, node: NodeId) -> int:
+        hops = 0
+        while node in self._next:
+            node, hops = self._next[node], hops + 1
+        tree, here = self._entries[node], publisher
+        while here in tree:
+            here, hops = tree[here], hops + 1
+        return hops

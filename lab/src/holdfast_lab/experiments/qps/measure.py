@@ -1,0 +1,60 @@
+"""Runs of the three experiments: one for each layout and point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from holdfast.protocols.qps.deployment import Compliance
+
+from .codd import Codd
+from .ghtd import Ghtd
+from .outcome import Approach, Outcome
+from .quad import Quad
+from .scene import Scene, Setting
+
+QPS, CODD, GHTD = "QPS", "CODD", "GHTD"
+APPROACHES: dict[str, Callable[[Scene], Approach]] = {QPS: Quad, CODD: Codd, GHTD: Ghtd}
+GUARANTEED = "QPS, ε guaranteed"
+
+Outcomes = dict[str, Outcome]
+"""By approach, or by approach and point."""
+
+
+class Layout(NamedTuple):
+    """A cell of a study: a point of its sweep (0: the points are numbers of subscribers), and a seed."""
+
+    point: float
+    seed: int
+
+
+def growing(setting: Setting, counts: Sequence[int], layout: Layout) -> Outcomes:
+    """One layout with more and more subscribers."""
+    scene = Scene(setting, layout.seed)
+    found: Outcomes = {}
+    for name, approach in APPROACHES.items():
+        made = approach(scene)
+        for i, node in enumerate(scene.subscribers[: max(counts)], 1):
+            made.subscribe(node)
+            if i in counts:
+                found[f"{name} {i}"] = made.outcome()
+    return found
+
+
+def denser(setting: Setting, layout: Layout) -> Outcomes:
+    """All approaches among so many nodes."""
+    scene = Scene(setting._replace(nodes=int(layout.point)), layout.seed)
+    return {name: _whole(approach(scene), scene) for name, approach in APPROACHES.items()}
+
+
+def looser(setting: Setting, layout: Layout) -> Outcomes:
+    """Quad-PubSub with an ε, best-effort and guaranteed."""
+    scene = Scene(setting, layout.seed)
+    policies: dict[str, Compliance] = {QPS: "best-effort", GUARANTEED: "guaranteed"}
+    return {name: _whole(Quad(scene, layout.point, policy), scene) for name, policy in policies.items()}
+
+
+def _whole(made: Approach, scene: Scene) -> Outcome:
+    for node in scene.subscribers:
+        made.subscribe(node)
+    return made.outcome()

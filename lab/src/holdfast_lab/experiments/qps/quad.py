@@ -1,0 +1,61 @@
+"""Quad-PubSub itself: its brokers, on a field without radios."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from holdfast.model.space import Rectangle
+from holdfast.protocols.qps import request
+from holdfast.protocols.qps.broker import Broker
+from holdfast.protocols.qps.deployment import Compliance, Deployment
+from holdfast.protocols.qps.tree import Tree
+from holdfast.runtimes.sensornet.field import HOP, FieldNetwork
+from holdfast.sim.frame import NodeId
+
+from .outcome import Outcome
+from .scene import LEVELS, Scene
+
+SPOT = 1e-3
+"""How wide the region of a publisher is that publishes events about where it stands."""
+
+
+class Quad:
+    """Brokers on all nodes."""
+
+    def __init__(self, scene: Scene, epsilon: float = 1.5, compliance: Compliance = "best-effort") -> None:
+        self._scene, self._epsilon = scene, epsilon
+        places, side = scene.field.places, scene.setting.side
+        tree = Tree((0.0, 0.0), side, LEVELS)
+        deployment = Deployment(tree=tree, topics=(scene.topic,), compliance=compliance)
+        self.network = FieldNetwork(scene.field, lambda node: Broker(deployment, places[node]))
+        for node in scene.publishers:
+            x, y = (min(axis, side - SPOT) for axis in places[node])
+            spot = Rectangle((x, y), (x + SPOT, y + SPOT))
+            self.network.ask(node, request.Advertise("sensor", scene.topic, spot))
+        self.network.settle()
+        self._subscribed = 0
+
+    def subscribe(self, node: NodeId) -> None:
+        asked = request.Subscribe("user", self._scene.topic, self._scene.setting.region, self._epsilon)
+        self.network.ask(node, asked)
+        self.network.settle()
+        self._subscribed += 1
+
+    def outcome(self) -> Outcome:
+        network, scene = self.network, self._scene
+        loads = [host.state.links for host in network.hosts.values()]
+        before = network.hops["publication"]
+        network.told.clear()
+        for node in scene.events:
+            at = network.hosts[node]
+            at.ask(request.Publish("sensor", scene.topic, scene.field.places[node], {}))
+            network.settle()
+        due = len(scene.events) * self._subscribed
+        assert len(network.told) == due, (len(network.told), due)
+        return Outcome(
+            sum(loads),
+            max(loads),
+            (network.hops["publication"] - before) / due,
+            fmean((when - what.time) / HOP for when, _, what in network.told),
+            network.hops["subscribe"],
+        )

@@ -1,0 +1,74 @@
+"""A layout: where nodes stand, who subscribes, and which events are published."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from holdfast.model.space import Point, Rectangle
+from holdfast.protocols.qps.area import has, of
+from holdfast.sim.field import Field
+from holdfast.sim.frame import NodeId
+from holdfast.sim.topology import uniform
+
+REACH = 28.0
+"""With it a node among 1,000 has 34 neighbours, and the thesis says 33; one among 150 has 5 (it says 3), and
+one layout in fifty is connected."""
+EVENTS = 50
+LEVELS = 4
+
+
+class Setting(NamedTuple):
+    """What a layout is drawn from."""
+
+    side: float
+    nodes: int
+    subscribers: int
+    low: Point
+    high: Point
+
+    @property
+    def region(self) -> Rectangle:
+        return Rectangle(self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One layout, drawn by a seed."""
+
+    setting: Setting
+    seed: int
+
+    @cached_property
+    def field(self) -> Field:
+        """Connected, and somebody stands in the region; else it is drawn again."""
+        side, nodes = self.setting.side, self.setting.nodes
+        tries = (uniform(nodes, side, side, REACH, 1000 * self.seed + again) for again in range(1000))
+        return next(found for each in tries if self._inside(found := Field(each.positions, REACH)))
+
+    def _inside(self, field: Field) -> list[NodeId]:
+        area = of(self.setting.region)
+        return [node for node, place in enumerate(field.places) if has(area, place)]
+
+    @cached_property
+    def publishers(self) -> list[NodeId]:
+        """Those in the region: only their events are wanted."""
+        return self._inside(self.field)
+
+    @cached_property
+    def subscribers(self) -> list[NodeId]:
+        """In the order in which they come."""
+        return random.Random(self.seed).sample(range(self.setting.nodes), self.setting.subscribers)
+
+    @cached_property
+    def events(self) -> list[NodeId]:
+        """Whose they are."""
+        return random.Random(self.seed + 1).choices(self.publishers, k=EVENTS)
+
+    @property
+    def topic(self) -> str:
+        """Another for each layout: where brokers stand follows from it, and should not be one chance for
+        all."""
+        return f"topic-{self.seed}"

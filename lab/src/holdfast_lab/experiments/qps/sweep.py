@@ -1,0 +1,96 @@
+"""All runs of an experiment: by approach, point and layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from holdfast.sim.statistics import Estimate, estimate
+
+from .outcome import Outcome
+
+Quantity = Callable[[Outcome], float]
+
+
+def links(run: Outcome) -> float:
+    return run.links
+
+
+def load(run: Outcome) -> float:
+    return run.load
+
+
+def messages(run: Outcome) -> float:
+    return run.messages
+
+
+def hops(run: Outcome) -> float:
+    return run.hops
+
+
+def subscribing(run: Outcome) -> float:
+    return run.subscribing
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What each approach gave at each point, layout by layout."""
+
+    points: Sequence[float]
+    runs: dict[tuple[str, float], list[Outcome]]
+
+    @property
+    def approaches(self) -> list[str]:
+        return list(dict.fromkeys(name for name, _ in self.runs))
+
+    def of(self, quantity: Quantity, approach: str, point: float) -> list[float]:
+        return [quantity(run) for run in self.runs[approach, point]]
+
+    def mean(self, quantity: Quantity, approach: str, point: float) -> float:
+        return fmean(self.of(quantity, approach, point))
+
+    def spread(self, quantity: Quantity, approach: str, point: float) -> float:
+        """The standard deviation over layouts."""
+        found = self.of(quantity, approach, point)
+        return stdev(found) if len(found) > 1 else 0.0
+
+    def estimate(self, quantity: Quantity, approach: str, point: float) -> Estimate:
+        found = estimate(self.of(quantity, approach, point))
+        assert found is not None
+        return found
+
+    def curve(self, quantity: Quantity, approach: str) -> list[float]:
+        return [self.mean(quantity, approach, point) for point in self.points]
+
+
+def trend(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """How far one rises with the other: the rank correlation of Spearman, 0 if the one is constant.
+
+    >>> trend([1, 2, 3], [5, 6, 9]), trend([1, 2, 3], [9, 6, 5]), trend([1, 2, 3], [4, 4, 4])
+    (1.0, -1.0, 0.0)
+    """
+    ranks = [_ranks(values) for values in (xs, ys)]
+    middles = [fmean(some) for some in ranks]
+    moves = [[rank - middle for rank in some] for some, middle in zip(ranks, middles, strict=True)]
+    product = sum(a * b for a, b in zip(*moves, strict=True))
+    sizes = [sum(move * move for move in some) for some in moves]
+    return product / (sizes[0] * sizes[1]) ** 0.5 if all(sizes) else 0.0
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    return [ordered.index(value) + (ordered.count(value) - 1) / 2 for value in values]
+
+
+def line(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
+    """The slope of the line of least squares, and the share of the variance that it explains.
+
+    >>> line([0, 1, 2], [1, 3, 5])
+    (2.0, 1.0)
+    """
+    x, y = fmean(xs), fmean(ys)
+    across = sum((a - x) ** 2 for a in xs)
+    slope = sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True)) / across
+    whole = sum((b - y) ** 2 for b in ys)
+    return slope, slope * slope * across / whole if whole else 1.0

@@ -1,0 +1,75 @@
+"""What every node of a network knows before it is deployed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from ...errors import UsageError, did_you_mean
+from ...model.instant import MINUTE, SECOND, Duration
+from ...model.space import Point, Shape
+from .area import Area, minus, of
+from .tree import Tree
+
+Compliance = Literal["best-effort", "guaranteed"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """The tree, the topics, and the policies that are one for all."""
+
+    tree: Tree
+    topics: tuple[str, ...]
+    compliance: Compliance = "best-effort"
+    """Whether ε holds only until a way is reached that others use already, or on it too.  [F26]"""
+    wide_adverts: bool = False
+    """Whether also brokers above the leaves are told of advertisements, if they are near.  [F35]"""
+    patience: Duration = 5 * SECOND
+    """How long a leaf waits for publishers to say what they cover, and how often it looks again.  [F42]"""
+    renewal: Duration | None = None
+    """How often what was asked for is said again; what is not said for three of them is forgotten."""
+    memory: Duration = 10 * MINUTE
+    """How long it is remembered that something is over, in case an older word comes late."""
+
+    def __post_init__(self) -> None:
+        if not self.topics:
+            raise UsageError("a deployment needs a topic")
+        for name in ("patience", "memory"):
+            if getattr(self, name) <= 0:
+                raise UsageError(f"{name} is {getattr(self, name)} µs; it must be above 0")
+        if self.renewal is not None and self.renewal <= 0:
+            raise UsageError(f"a renewal every {self.renewal} µs; it must be above 0, or None for never")
+
+    @property
+    def lease(self) -> Duration | None:
+        """How long a word counts that is not said again."""
+        return None if self.renewal is None else 3 * self.renewal
+
+    def topic(self, name: str) -> str:
+        """The topic of that name, which must be one of those."""
+        if name not in self.topics:
+            hint = did_you_mean(name, self.topics) or f"There is {', '.join(self.topics)}."
+            raise UsageError(f"there is no topic '{name}'. {hint}")
+        return name
+
+    def region(self, shape: Shape) -> Area:
+        """A client's region, which must lie in space."""
+        area = of(shape)
+        if minus(area, self.tree.area):
+            low, side = self.tree.low, self.tree.side
+            space = f"{low} to {(low[0] + side, low[1] + side)}"
+            raise UsageError(f"the region {shape} is not all in space, which is {space}")
+        return area
+
+    def location(self, point: Point) -> tuple[float, float]:
+        """An event's location, which must lie in space."""
+        x, y = self.tree.inside(point)
+        return (x, y)
+
+
+def checked_epsilon(epsilon: float) -> float:
+    """ε of a client: no way is shorter than the straight one."""
+    if not 1 <= epsilon < math.inf:
+        raise UsageError(f"ε is {epsilon}; it is 1 (the straight way) or more, such as 1.5")
+    return epsilon

@@ -1,0 +1,131 @@
+"""Protocol machines on a field of nodes without radios: messages to points, and to all nodes in a rectangle.
+
+Nothing is lost but with nodes that fail.  A hop takes a moment; with a seed it takes a longer or shorter one
+each time, so that messages overtake one another.  What was sent is counted in messages and hops.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Any
+
+from ...model.host import Actions, Host
+from ...model.instant import MILLISECOND, Duration, Instant
+from ...model.protocol import Deliver, ProtocolMachine, Received, Route, Spread, Started
+from ...sim.field import Field
+from ...sim.frame import NodeId
+
+HOP = 10 * MILLISECOND
+"""How long a message takes from node to node."""
+
+
+class FieldNetwork:
+    """A machine on each node of a field, and the clock of all."""
+
+    def __init__(
+        self, field: Field, machine: Callable[[NodeId], ProtocolMachine], seed: int | None = None
+    ) -> None:
+        self.field = field
+        self.now: Instant = 0
+        self.messages: Counter[str] = Counter()
+        """How many were sent, by kind."""
+        self.hops: Counter[str] = Counter()
+        """How often they were transmitted."""
+        self.told: list[tuple[Instant, NodeId, Any]] = []
+        """What machines handed to their users."""
+        self.hosts: dict[NodeId, Host] = {}
+        self._machine = machine
+        self._chance = None if seed is None else random.Random(seed)
+        self._due: list[tuple[Instant, int, Callable[[Any], object], Any]] = []
+        self._numbers = count()
+        self._cancelled: set[int] = set()
+        self._on_the_way = 0
+        for node in field.alive:
+            self.start(node)
+
+    # --- what happens ---
+
+    def start(self, node: NodeId) -> None:
+        """Start a node, or start it again with nothing remembered."""
+        self.field.recover(node)
+        machine = self._machine(node)
+        actions: Actions = {
+            Route: partial(self._route, node),
+            Spread: partial(self._spread, node),
+            Deliver: lambda effect: self.told.append((self.now, node, effect.what)),
+        }
+        self.hosts[node] = Host(machine, machine.initial(), self, actions)
+        self.hosts[node].tell(Started, node)
+
+    def kill(self, node: NodeId) -> None:
+        """End a node without a word."""
+        self.field.fail(node)
+        self.hosts.pop(node).stop()
+
+    def ask(self, node: NodeId, request: Any) -> None:
+        """Let a client of a node ask for something."""
+        self.hosts[node].ask(request)
+
+    def run(self, length: Duration) -> None:
+        """Let time pass, with all that falls due in it."""
+        until = self.now + length
+        while self._due and self._due[0][0] <= until:
+            self._next()
+        self.now = until
+
+    def settle(self) -> None:
+        """Let every message arrive, and what they cause; timers that are due later wait."""
+        while self._on_the_way:
+            self._next()
+
+    def _next(self) -> None:
+        self.now, number, action, argument = heapq.heappop(self._due)
+        if number in self._cancelled:
+            self._cancelled.discard(number)
+        else:
+            action(argument)
+
+    # --- the clock of the hosts ---
+
+    def at(self, when: Instant, action: Callable[[Any], Any], argument: Any) -> int:
+        """Have something called at a time."""
+        number = next(self._numbers)
+        heapq.heappush(self._due, (max(when, self.now), number, action, argument))
+        return number
+
+    def cancel(self, timer: int) -> None:
+        """Forget a call."""
+        self._cancelled.add(timer)
+
+    # --- messages ---
+
+    def _route(self, node: NodeId, effect: Route) -> None:
+        way = self.field.way(node, effect.to)
+        self._count(effect, len(way) - 1)
+        self._put(way[-1], node, effect.message, len(way) - 1)
+
+    def _spread(self, node: NodeId, effect: Spread) -> None:
+        reached = self.field.flood(node, effect.low, effect.high)
+        self._count(effect, max(reached.values(), default=0) + len(reached))
+        for other, sent in reached.items():
+            self._put(other, node, effect.message, min(sent, 3))
+
+    def _count(self, effect: Route | Spread, hops: int) -> None:
+        self.messages[effect.cause] += 1
+        self.hops[effect.cause] += hops
+
+    def _put(self, to: NodeId, sender: NodeId, message: Any, hops: int) -> None:
+        length = HOP if self._chance is None else self._chance.randint(1, 20 * HOP)
+        self._on_the_way += 1
+        self.at(self.now + hops * length, self._arrive, (to, sender, message))
+
+    def _arrive(self, what: tuple[NodeId, NodeId, Any]) -> None:
+        self._on_the_way -= 1
+        to, sender, message = what
+        if to in self.hosts:
+            self.hosts[to].tell(Received, str(sender), message)

@@ -1,0 +1,134 @@
+"""A network without radios: nodes that hear one another within a distance, and greedy-face routing.
+
+What a protocol needs, in messages and hops, without what a link layer adds or loses.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from ..errors import UsageError
+from ..model.space import Point
+from .frame import NodeId
+from .routing.geographic import Course, Planarise, View, step
+from .routing.plane import gabriel
+
+
+class Field:
+    """Where nodes stand, and who of them hears whom."""
+
+    def __init__(self, places: Iterable[Point], reach: float) -> None:
+        self.places = [(float(place[0]), float(place[1])) for place in places]
+        self.reach = reach
+        if len(set(self.places)) < len(self.places):
+            raise UsageError("two nodes stand at one point; a node's address is where it stands")
+        self.down: set[NodeId] = set()
+        self._links: list[dict[NodeId, Point]] = [{} for _ in self.places]
+        for a, b in KDTree(self.places).query_pairs(reach, output_type="ndarray").tolist():
+            self._links[a][b], self._links[b][a] = self.places[b], self.places[a]
+        self._near = [dict(links) for links in self._links]
+        self._planar: dict[NodeId, Mapping[NodeId, Point]] = {}
+        self._ways: dict[tuple[NodeId, Point], list[NodeId]] = {}
+
+    @cached_property
+    def _all(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+        return np.array(self.places)
+
+    @property
+    def alive(self) -> list[NodeId]:
+        """The nodes that work."""
+        return [node for node in range(len(self.places)) if node not in self.down]
+
+    def near(self, node: NodeId) -> Mapping[NodeId, Point]:
+        """Those that hear a node."""
+        return self._near[node]
+
+    def fail(self, node: NodeId) -> None:
+        """A node works no more."""
+        self.down.add(node)
+        self._ways.clear()
+        for other in self._links[node]:
+            self._near[other].pop(node, None)
+            self._planar.pop(other, None)
+
+    def recover(self, node: NodeId) -> None:
+        """It works again."""
+        self.down.discard(node)
+        self._ways.clear()
+        self._near[node] = {
+            other: place for other, place in self._links[node].items() if other not in self.down
+        }
+        self._planar.pop(node, None)
+        for other in self._near[node]:
+            self._near[other][node] = self.places[node]
+            self._planar.pop(other, None)
+
+    def inside(self, low: Point, high: Point) -> list[NodeId]:
+        """The nodes that work in a rectangle."""
+        found = ((self._all >= low) & (self._all <= high)).all(axis=1)
+        return [node for node in np.flatnonzero(found).tolist() if node not in self.down]
+
+    def way(self, start: NodeId, to: Point) -> list[NodeId]:
+        """The nodes that a message passes on its way to a point, the first and the last included.
+
+        The last is the nearest: the message goes round the face that encloses the point, and ends where it
+        found nobody nearer.
+        """
+        if (start, to) not in self._ways:
+            self._ways[start, to] = self._walked(start, to)
+        return self._ways[start, to]
+
+    def _walked(self, start: NodeId, to: Point) -> list[NodeId]:
+        found, course, here = [start], Course(), start
+        while chosen := step(
+            View(here, self.places, self._near[here], planar=self._planes(here)), to, course
+        ):
+            onward, walk = chosen
+            course = Course(walk, here)
+            here = onward
+            found.append(here)
+        return found
+
+    def _planes(self, node: NodeId) -> Planarise:
+        def known(here: Point, near: Mapping[NodeId, Point]) -> Mapping[NodeId, Point]:
+            if node not in self._planar:
+                self._planar[node] = gabriel(here, near)
+            return self._planar[node]
+
+        return known
+
+    def flood(self, start: NodeId, low: Point, high: Point) -> dict[NodeId, int]:
+        """The nodes in a rectangle, and how often a message that starts at a node was sent until each has it.
+
+        It is brought to the nearest node of the rectangle, and everybody in it repeats it once; those whom
+        the others do not reach get it brought, too.
+        """
+        missing = set(self.inside(low, high))
+        found: dict[NodeId, int] = {}
+        sent = 0
+        while missing:
+            target = self.places[start]
+            first = min(missing, key=lambda node: (math.dist(self.places[node], target), node))
+            if first != start:
+                way = self.way(start, self.places[first])
+                sent += len(way) - 1
+                if way[-1] != first:  # no way leads there
+                    missing.discard(first)
+                    continue
+            waiting = deque([first])
+            missing.discard(first)
+            found[first] = sent
+            while waiting:
+                sent += 1
+                for other in self._near[waiting.popleft()]:
+                    if other in missing:
+                        missing.discard(other)
+                        found[other] = sent
+                        waiting.append(other)
+        return found

@@ -1,0 +1,233 @@
+"""Quad-PubSub on a random field of nodes, beside a judge that knows nothing of brokers."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from holdfast.errors import UsageError
+from holdfast.model.space import Polygon, Rectangle
+from holdfast.protocols.qps import area as areas
+from holdfast.protocols.qps import request
+from holdfast.protocols.qps.broker import Broker
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.request import Notify
+from holdfast.protocols.qps.tree import Tree
+from holdfast.runtimes.sensornet.field import FieldNetwork
+from holdfast.sim.field import Field
+from holdfast.sim.topology import uniform
+
+SIDE = 64.0
+TOPICS = ("Heat", "Rain")
+
+
+def matches(shape, point):
+    """Whether an event lies in a region: with its lower and left sides, without the upper and right ones,
+    unless they are those of space."""
+    if isinstance(shape, Rectangle):
+        sides = zip(shape.low, point, shape.high, strict=True)
+        return all(low <= p and (p < high or p == high == SIDE) for low, p, high in sides)
+    (ax, ay), (bx, by), (cx, cy) = shape.corners
+    x, y = point
+    turns = [
+        (bx - ax) * (y - ay) - (by - ay) * (x - ax),
+        (cx - bx) * (y - by) - (cy - by) * (x - bx),
+        (ax - cx) * (y - cy) - (ay - cy) * (x - cx),
+    ]
+    return all(turn > 0 for turn in turns) or all(turn < 0 for turn in turns)
+
+
+@dataclass
+class World:
+    """A network, what its clients do, and what each of them should be told."""
+
+    seed: int
+    compliance: str = "best-effort"
+    settled: bool = False
+    """Whether everything arrives before the next thing happens."""
+    wide: bool = False
+    options: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self.chance = chance = random.Random(self.seed)
+        nodes = chance.randint(20, 90)
+        reach = chance.choice([16.0, 20.0, 30.0])
+        levels = chance.randint(1, 4)
+        while True:
+            try:
+                placed = uniform(nodes, SIDE, SIDE, reach, chance.randrange(1 << 30))
+                break
+            except UsageError:
+                nodes += 20
+        self.deployment = Deployment(
+            tree=Tree((0.0, 0.0), SIDE, levels),
+            topics=TOPICS,
+            compliance=self.compliance,
+            wide_adverts=self.wide,
+            **self.options,
+        )
+        self.field = Field(placed.positions, reach)
+        self.nodes = list(range(nodes))
+        self.network = FieldNetwork(
+            self.field, lambda node: Broker(self.deployment, self.field.places[node]), seed=self.seed
+        )
+        self.publishers: dict[tuple, list] = {}
+        """Node, client and topic -> regions."""
+        self.subscribers: dict[tuple, list] = {}
+        """Node, client and topic -> regions, each with ε."""
+        self.count = 0
+
+    # --- what happens ---
+
+    def region(self):
+        """A rectangle, often along the sides of scopes; or a triangle."""
+        chance = self.chance
+        if chance.random() < 0.25:
+            while True:
+                corners = tuple((chance.uniform(0, SIDE), chance.uniform(0, SIDE)) for _ in range(3))
+                if areas.size(areas.of(Polygon(corners))) > 1:
+                    return Polygon(corners)
+        step = chance.choice([1, 4, 8, 16, 0])
+
+        def side():
+            low, high = sorted(chance.uniform(0, SIDE) for _ in range(2))
+            if step:
+                low = min(math.floor(low / step) * step, SIDE - step)
+                high = max(math.ceil(high / step) * step, low + step)
+            return (float(low), float(high))
+
+        (left, right), (bottom, top) = side(), side()
+        return Rectangle((left, bottom), (right, top))
+
+    def point(self, shape):
+        """A point in a region, often on the sides of scopes."""
+        while True:
+            step = self.chance.choice([0, 0, 1, 8])
+            point = tuple(self.chance.uniform(0, SIDE) for _ in range(2))
+            if step:
+                point = tuple(float(round(p / step) * step) for p in point)
+            if matches(shape, point):
+                return point
+            if isinstance(shape, Polygon):
+                weights = [self.chance.random() for _ in range(3)]
+                total = sum(weights)
+                return tuple(
+                    sum(w * c[axis] for w, c in zip(weights, shape.corners, strict=True)) / total
+                    for axis in range(2)
+                )
+
+    def advertise(self):
+        node, topic, region = self.chance.choice(self.alive), self.chance.choice(TOPICS), self.region()
+        client = self.chance.choice("pq")
+        self.publishers.setdefault((node, client, topic), []).append(region)
+        self.network.ask(node, request.Advertise(client, topic, region))
+        self._pause()
+
+    def unadvertise(self):
+        if self.publishers:
+            (node, client, topic), regions = self.chance.choice(sorted(self.publishers.items(), key=str))
+            region = regions.pop()
+            if not regions:
+                del self.publishers[node, client, topic]
+            self.network.ask(node, request.Unadvertise(client, topic, region))
+            self._pause()
+
+    def subscribe(self):
+        node, topic, region = self.chance.choice(self.alive), self.chance.choice(TOPICS), self.region()
+        client, epsilon = self.chance.choice("st"), self.chance.choice([1.0, 1.1, 1.5, 2.0, 5.0])
+        known = self.subscribers.setdefault((node, client, topic), [])
+        if all(region != other for other, _ in known):
+            known.append((region, epsilon))
+            self.network.ask(node, request.Subscribe(client, topic, region, epsilon))
+            self._pause()
+
+    def unsubscribe(self):
+        if self.subscribers:
+            (node, client, topic), regions = self.chance.choice(sorted(self.subscribers.items(), key=str))
+            region, _ = regions.pop(self.chance.randrange(len(regions)))
+            if not regions:
+                del self.subscribers[node, client, topic]
+            self.network.ask(node, request.Unsubscribe(client, topic, region))
+            self._pause()
+
+    def something(self):
+        does = (self.subscribe, self.unsubscribe, self.advertise, self.unadvertise)
+        self.chance.choices(does, (5, 3, 4, 1))[0]()
+
+    def _pause(self):
+        if self.settled:
+            self.network.settle()
+        else:
+            self.network.run(self.chance.choice([0, 100_000, 1_000_000]))
+
+    def publish(self, times=10):
+        """Events from those who may, at places where they may; the judge's list of who gets which."""
+        due = Counter()
+        for _ in range(times if self.publishers else 0):
+            (node, client, topic), regions = self.chance.choice(sorted(self.publishers.items(), key=str))
+            point = self.point(self.chance.choice(regions))
+            if any(
+                isinstance(region, Polygon) and _is_on_a_side(region, point)
+                for some in self.subscribers.values()
+                for region, _ in some
+            ):
+                continue
+            self.count += 1
+            self.network.ask(node, request.Publish(client, topic, point, {"n": self.count}))
+            for (home, subscriber, wanted), some in self.subscribers.items():
+                if wanted == topic and any(matches(region, point) for region, _ in some):
+                    due[home, subscriber, self.count] += 1
+        return due
+
+    # --- what came of it ---
+
+    @property
+    def alive(self):
+        return [node for node in self.nodes if node not in self.field.down]
+
+    def came(self):
+        """What was delivered since the last look: how often each event to each subscriber."""
+        told, self.network.told[:] = self.network.told[:], []
+        self.deliveries = [(node, what) for _, node, what in told if isinstance(what, Notify)]
+        return Counter((node, what.client, what.values["n"]) for node, what in self.deliveries)
+
+    def require_epsilon(self):
+        """No event came by a way that is longer than its subscriber's ε allows, from leaf to subscriber."""
+        tree = self.deployment.tree
+        for node, what in self.deliveries:
+            some = self.subscribers[node, what.client, what.topic]
+            epsilon = min(e for region, e in some if matches(region, what.location))
+            leaf = tree.address(what.topic, tree.leaf(what.location))
+            home = self.field.places[node]
+            way = [leaf, *what.way[1:], home]
+            length = sum(math.dist(a, b) for a, b in pairwise(way))
+            assert length <= epsilon * math.dist(leaf, home) * (1 + 1e-9), (way, epsilon)
+
+    def require_partition(self):
+        """At forwarding brokers the regions of a node share nothing, and are together what it wants."""
+        roles = [role for host in self.network.hosts.values() for role in host.state.logical.values()]
+        for node in self.alive:
+            for topic in TOPICS:
+                at = self.field.places[node]
+                parts = [
+                    role.links[at].registered() for role in roles if role.topic == topic and at in role.links
+                ]
+                hosted = self.network.hosts[node].state.hosted.get(topic)
+                wanted = hosted.subscribed if hosted else areas.NOTHING
+                assert math.isclose(sum(map(areas.size, filter(None, parts))), _size(wanted), abs_tol=1e-6)
+                assert _size(areas.minus(wanted, areas.joined(parts))) < 1e-6
+
+
+def _size(area):
+    return areas.size(area) if area else 0.0
+
+
+def _is_on_a_side(shape, point):
+    corners = shape.corners
+    return any(
+        abs((bx - ax) * (point[1] - ay) - (by - ay) * (point[0] - ax)) < 1e-6
+        for (ax, ay), (bx, by) in zip(corners, (*corners[1:], corners[0]), strict=True)
+    )

@@ -1,0 +1,233 @@
+"""A broker of Quad-PubSub: what clients may ask, what is sent, and what they are told.  [F21–F43]"""
+
+from collections import Counter
+
+import msgspec
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import SECOND
+from holdfast.model.space import Rectangle
+from holdfast.protocols.qps.area import box
+from holdfast.protocols.qps.broker import Broker
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.message import Message, Publication, Source, Subscribe, bytes_of
+from holdfast.protocols.qps.request import (
+    Advertise,
+    FailedCoverage,
+    Notify,
+    Publish,
+    Unadvertise,
+    Unsubscribe,
+)
+from holdfast.protocols.qps.request import Subscribe as Want
+from holdfast.protocols.qps.tree import Scope, Tree
+from holdfast.runtimes.sensornet.field import FieldNetwork
+from holdfast.sim.field import Field
+
+WHOLE = Rectangle((0.0, 0.0), (64.0, 64.0))
+CORNER = Rectangle((0.0, 0.0), (8.0, 8.0))
+
+
+def network(levels=3, **options):
+    """A node in each of 8 × 8 squares, in reach of the four beside it."""
+    places = [(8.0 * x + 4, 8.0 * y + 4 + x / 100) for x in range(8) for y in range(8)]
+    deployment = Deployment(tree=Tree((0.0, 0.0), 64.0, levels), topics=("Heat",), **options)
+    field = Field(places, 9.0)
+    return FieldNetwork(field, lambda node: Broker(deployment, places[node]))
+
+
+def told(net, kind=Notify):
+    found = [(node, what) for _, node, what in net.told if isinstance(what, kind)]
+    net.told.clear()
+    return found
+
+
+def test_an_event_reaches_a_subscriber_by_way_of_a_forwarding_broker():
+    net = network()
+    net.ask(0, Advertise("sensor", "Heat", CORNER))
+    net.ask(63, Want("fire brigade", "Heat", WHOLE, 1.5))
+    net.settle()
+    net.ask(0, Publish("sensor", "Heat", (3.0, 5.0), {"value": 80.0}))
+    net.settle()
+    ((node, event),) = told(net)
+    assert (node, event.client, event.location, event.publisher) == (63, "fire brigade", (3.0, 5.0), "sensor")
+    assert event.values == {"value": 80.0}
+    assert len(event.way) >= 1
+
+
+def test_a_publisher_beside_its_subscriber_still_uses_a_broker():
+    net = network()
+    net.ask(9, Advertise("p", "Heat", Rectangle((8.0, 8.0), (16.0, 16.0))))
+    net.ask(9, Want("s", "Heat", WHOLE))
+    net.settle()
+    net.ask(9, Publish("p", "Heat", (10.0, 10.0), {}))
+    net.settle()
+    ((_, event),) = told(net)
+    assert event.way
+
+
+def test_who_advertises_after_the_subscription_is_heard_too():
+    net = network()
+    net.ask(63, Want("s", "Heat", WHOLE))
+    net.settle()
+    net.ask(0, Advertise("near", "Heat", CORNER))
+    net.ask(1, Advertise("far", "Heat", Rectangle((40.0, 40.0), (48.0, 48.0))))
+    net.settle()
+    net.ask(0, Publish("near", "Heat", (1.0, 1.0), {}))
+    net.ask(1, Publish("far", "Heat", (47.0, 41.0), {}))
+    net.settle()
+    assert [event.publisher for _, event in told(net)] in (["near", "far"], ["far", "near"])
+
+
+def test_an_advertisement_within_the_own_leaf_costs_nothing():
+    net = network()
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.settle()
+    assert net.messages == Counter()
+    net.ask(0, Advertise("p", "Heat", Rectangle((8.0, 8.0), (40.0, 10.0))))
+    net.settle()
+    assert net.messages == {"advertise": 2}  # three leaves of 16 × 16 are reached, one is its own
+
+
+def test_near_brokers_above_the_leaves_are_told_as_an_option():
+    region = Rectangle((48.0, 48.0), (64.0, 64.0))
+    plain, wide = network(), network(wide_adverts=True)
+    for net in (plain, wide):
+        net.ask(0, Advertise("p", "Heat", region))
+        net.settle()
+    assert wide.messages["advertise"] > plain.messages["advertise"] == 1
+
+
+def test_only_what_is_not_covered_is_asked_for():
+    net = network()
+    net.ask(0, Want("a", "Heat", WHOLE))
+    net.settle()
+    sent = net.messages["subscribe"]
+    net.ask(0, Want("b", "Heat", CORNER))
+    net.settle()
+    assert net.messages["subscribe"] == sent
+    net.ask(0, Unsubscribe("a", "Heat", WHOLE))
+    net.settle()
+    assert net.hosts[0].state.hosted["Heat"].asked[0].area == box((0, 0), (8, 8))
+
+
+def test_a_client_with_two_subscriptions_gets_an_event_once():
+    net = network()
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(30, Want("s", "Heat", WHOLE))
+    net.ask(30, Want("s", "Heat", CORNER))
+    net.ask(30, Want("t", "Heat", CORNER))
+    net.settle()
+    net.ask(0, Publish("p", "Heat", (1.0, 1.0), {}))
+    net.settle()
+    assert sorted(event.client for _, event in told(net)) == ["s", "t"]
+
+
+def test_after_the_end_nothing_is_registered_anywhere():
+    net = network()
+    for node in (5, 40, 63):
+        net.ask(node, Want("s", "Heat", WHOLE, 1.0 + node / 30))
+        net.settle()
+    assert sum(host.state.links for host in net.hosts.values()) > 6
+    for node in (40, 5, 63):
+        net.ask(node, Unsubscribe("s", "Heat", WHOLE))
+        net.settle()
+    assert sum(host.state.links for host in net.hosts.values()) == 0
+    assert not any(role.asked for host in net.hosts.values() for role in host.state.logical.values())
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (Want("s", "Heat", WHOLE, 0.9), "ε is 0.9; it is 1"),
+        (Want("s", "Heat", WHOLE, float("nan")), "ε is nan"),
+        (Want("s", "Heat", Rectangle((1.0, 1.0), (1.0, 9.0))), "is empty"),
+        (Want("s", "Heat", Rectangle((1.0, 1.0), (99.0, 9.0))), "not all in space"),
+        (Want("s", "Heet", WHOLE), "no topic 'Heet'. Did you mean 'Heat'"),
+        (Advertise("p", "Rain", WHOLE), "no topic 'Rain'. There is Heat"),
+        (Publish("p", "Heat", (1.0, 1.0), {}), "has not advertised that"),
+        (Unsubscribe("s", "Heat", WHOLE), "has not subscribed"),
+        (Unadvertise("p", "Heat", WHOLE), "has not advertised"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_changes_nothing(asked, why):
+    net = network()
+    with pytest.raises(UsageError, match=why):
+        net.ask(0, asked)
+    net.settle()
+    assert net.messages == Counter()
+
+
+def test_a_node_outside_of_space_is_refused():
+    with pytest.raises(UsageError, match="outside of space"):
+        Broker(Deployment(tree=Tree((0.0, 0.0), 64.0, 3), topics=("Heat",)), (70.0, 3.0))
+
+
+def test_a_subscriber_is_told_which_part_nobody_publishes():
+    net = network()
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(0, Advertise("p", "Heat", Rectangle((8.0, 0.0), (16.0, 32.0))))
+    net.ask(40, Want("s", "Heat", Rectangle((0.0, 0.0), (16.0, 8.0)), guaranteed=True))
+    net.run(20 * SECOND)
+    assert told(net, FailedCoverage) == []
+    net.ask(63, Want("t", "Heat", Rectangle((0.0, 0.0), (16.0, 16.0)), guaranteed=True))
+    net.ask(50, Want("u", "Heat", Rectangle((0.0, 0.0), (16.0, 16.0))))
+    net.run(20 * SECOND)
+    assert told(net, FailedCoverage) == [(63, FailedCoverage("t", "Heat", box((0, 8), (8, 16))))]
+    net.ask(0, Unadvertise("p", "Heat", CORNER))
+    net.run(20 * SECOND)
+    lost = box((0, 0), (8, 8))
+    assert sorted(told(net, FailedCoverage), key=str) == [
+        (40, FailedCoverage("s", "Heat", lost)),
+        (63, FailedCoverage("t", "Heat", lost)),
+    ]
+
+
+def test_coverage_is_reported_again_after_it_was_there_again():
+    net = network()
+    net.ask(40, Want("s", "Heat", CORNER, guaranteed=True))
+    net.run(20 * SECOND)
+    assert len(told(net, FailedCoverage)) == 1
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.run(20 * SECOND)
+    net.kill(0)  # says nothing more
+    net.run(60 * SECOND)
+    assert told(net, FailedCoverage) == [(40, FailedCoverage("s", "Heat", box((0, 0), (8, 8))))]
+
+
+def test_a_tighter_subscriber_renews_the_way_that_it_shares_only_if_that_is_guaranteed():
+    for compliance, again in (("best-effort", False), ("guaranteed", True)):
+        net = network(4, compliance=compliance)
+        net.ask(63, Want("loose", "Heat", CORNER, 9.0))
+        net.settle()
+        sent = net.messages["subscribe"]
+        net.ask(63, Want("tight", "Heat", CORNER, 1.0))
+        net.settle()
+        assert (net.messages["subscribe"] > sent) == again
+
+
+def test_messages_go_over_a_wire():
+    area = box((0, 0), (8, 8))
+    wire = msgspec.msgpack.Decoder(Message)
+    for message in (
+        Subscribe("Heat", Source((1.5, 2.0), Scope(2, 0, 1)), Scope(3, 0, 2), area, 1.5, True, 17),
+        Publication("Heat", Source((1.5, 2.0)), None, (3.0, 4.0), "p", 5, {"value": 1.0, "place": "x"}),
+    ):
+        assert wire.decode(msgspec.msgpack.encode(message)) == message
+        assert 10 < bytes_of(message) < 50
+
+
+def test_what_is_said_again_is_not_counted_twice_and_what_is_not_is_forgotten():
+    net = network(renewal=10 * SECOND)
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(63, Want("s", "Heat", WHOLE))
+    net.run(100 * SECOND)
+    net.ask(0, Publish("p", "Heat", (1.0, 1.0), {}))
+    net.run(SECOND)
+    assert len(told(net)) == 1
+    net.kill(63)
+    net.run(100 * SECOND)
+    assert sum(host.state.links for host in net.hosts.values()) == 0
+    net.run(900 * SECOND)  # also that it is over
+    assert not any(host.state.logical for host in net.hosts.values())

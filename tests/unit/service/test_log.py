@@ -28,7 +28,7 @@ def measured(*values, sequence=-1, begin=0):
     )
 
 
-@pytest.fixture()
+@pytest.fixture
 def folder(tmp_path):
     return tmp_path / "data"
 

@@ -93,9 +93,7 @@ class Log:
 
     def rotate(self, older_than: float = float("inf")) -> bool:
         """Begin a new segment if this one is full, or has something and is so many seconds old."""
-        if not self._size or (
-            self._size < self._limit and time.monotonic() - self._begun < older_than
-        ):
+        if not self._size or (self._size < self._limit and time.monotonic() - self._begun < older_than):
             return False
         following = Segment(self.next, self.folder / "wal" / _name(self.next))
         try:

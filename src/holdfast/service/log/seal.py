@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -24,7 +25,7 @@ def seal(folder: Path, position: int) -> list[Path]:
     """Turn the segments before a position into Parquet files, which appear when they are complete."""
     segments = segments_of(folder)
     done: list[Path] = []
-    for segment, following in zip(segments, segments[1:], strict=False):
+    for segment, following in pairwise(segments):
         if following.first > position:
             break
         done += _written(segment, read_segment(segment, following.first), folder / FOLDER)

@@ -96,6 +96,7 @@ class Service:
         self.store = Store(folder / "service.db")
         self.core = Core(base, clock)
         self.counts = Counts()
+        self.started = clock()
         self.troubles: dict[str, str] = {}
         """What keeps a part of the service from its work, by part."""
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()

@@ -169,19 +169,22 @@ class Store:
         return [Told(*row) for row in self._rows(query, [*values, most])]
 
     def history(
-        self, subscription: str, scope: str | None, start: Instant, end: Instant, most: int
+        self, subscription: str, scope: str | None, stretch: tuple[Instant, Instant], most: int
     ) -> list[Told]:
         """What was told of a scope, by time."""
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE subscription = ? AND scope IS ? "
             "AND time >= ? AND time < ? ORDER BY time, position LIMIT ?"
         )
-        return [Told(*row) for row in self._rows(query, (subscription, scope, start, end, most))]
+        return [Told(*row) for row in self._rows(query, (subscription, scope, *stretch, most))]
 
     def between(self, start: Instant, end: Instant, most: int) -> list[Told]:
-        """What was told of a stretch of time, and what ended after it had begun in it."""
-        query = f"SELECT {_COLUMNS} FROM notifications WHERE time >= ? AND time < ? ORDER BY time LIMIT ?"
-        return [Told(*row) for row in self._rows(query, (start, end, most))]
+        """What was told of a stretch of time, and the ends of what had begun before its end."""
+        query = (
+            f"SELECT {_COLUMNS} FROM notifications WHERE time >= ? AND (time < ? OR since < ?) "
+            "ORDER BY time, position LIMIT ?"
+        )
+        return [Told(*row) for row in self._rows(query, (start, end, end, most))]
 
     @property
     def last(self) -> int:

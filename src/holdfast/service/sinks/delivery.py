@@ -31,6 +31,7 @@ class Sink(Protocol):
 
     name: str
     kind: str
+    heeds_mutes: bool
 
     async def deliver(self, told: Sequence[Told]) -> None: ...
     async def idle(self) -> None:
@@ -81,8 +82,7 @@ class Delivery:
     async def _delivered(self, some: Sequence[Told]) -> None:
         wait = FIRST_WAIT
         while True:
-            marks = await asyncio.to_thread(self._service.store.marks, self._service.clock())
-            wanted = unmuted(some, marks)
+            wanted = await self._wanted(some)
             try:
                 if wanted:
                     await self.sink.deliver(wanted)
@@ -97,6 +97,11 @@ class Delivery:
                 self.delivered += len(wanted)
                 self._say(None)
             return
+
+    async def _wanted(self, some: Sequence[Told]) -> Sequence[Told]:
+        if not self.sink.heeds_mutes:
+            return some
+        return unmuted(some, await asyncio.to_thread(self._service.store.marks, self._service.clock()))
 
     async def _bury(self, some: Sequence[Told], reason: str) -> None:
         self._say(f"refused: {reason}")

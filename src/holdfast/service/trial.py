@@ -151,7 +151,7 @@ def bars(found: Iterable[Interval], stretch: tuple[Instant, Instant], width: int
         left = max(one.start, start)
         right = end if one.end is None else min(one.end, end)
         row = rows[one.subscription, one.scope]
-        if row and left - row[-1][1] < pixel:
+        if row and left - row[-1][1] <= pixel:
             row[-1][1] = max(row[-1][1], right)
             row[-1][2] += 1
         else:

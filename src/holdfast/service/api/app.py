@@ -10,7 +10,7 @@ from fastapi.staticfiles import StaticFiles
 
 from ...errors import HoldfastError
 from . import definition, past, present, readings, shown
-from .guard import Guard
+from .guard import Guard, Refused
 from .site import Site
 
 PAGE = Path(__file__).parent.parent / "page"
@@ -21,6 +21,7 @@ def application(site: Site) -> Guard:
     app = FastAPI(title="Holdfast", docs_url=None, redoc_url=None, openapi_url="/api/openapi.json")
     app.state.site = site
     app.add_exception_handler(HoldfastError, _failed)
+    app.add_exception_handler(Refused, _refused)
     for routes in (present, readings, definition, past):
         app.include_router(routes.router)
     app.add_api_route("/", _page, include_in_schema=False)
@@ -35,3 +36,9 @@ async def _page() -> Response:
 async def _failed(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HoldfastError)
     return JSONResponse({"error": str(error), **shown.fault(error)}, 422)
+
+
+async def _refused(_request: Request, refused: Exception) -> Response:
+    """A body that turned out too long or too slow; what is left of it is not waited for."""
+    assert isinstance(refused, Refused)
+    return JSONResponse({"error": refused.reason}, refused.status, {**refused.headers, "connection": "close"})

@@ -112,12 +112,9 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun = False
 
         async def answer(message: dict[str, Any]) -> None:
-            nonlocal begun
             if message["type"] == "http.response.start":
-                begun = True
                 there = {name.lower() for name, _ in message["headers"]}
                 more = [(k.encode(), v.encode()) for k, v in HEADERS.items() if k.encode() not in there]
                 message = message | {"headers": [*message["headers"], *more]}
@@ -125,10 +122,10 @@ class Guard:
 
         try:
             self._admit(scope)
-            await self._app(scope, _limited(receive, self._limits), answer)
         except Refused as refused:
-            if not begun:
-                await _refuse(answer, refused)
+            await _refuse(answer, refused)
+        else:
+            await self._app(scope, _limited(receive, self._limits), answer)
 
     def _admit(self, scope: Scope) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}

@@ -9,7 +9,7 @@ from typing import Any
 from ...errors import DefinitionError, HoldfastError
 from ...files.interval import Interval
 from ...lang.condition import Checked
-from ...model.instant import Instant, show_instant
+from ...model.instant import NEVER, Instant, show_instant
 from ...model.space import Circle, Polygon, Rectangle, Region, Shape
 from ...model.topic import Topic
 from ...runtimes.local.engine import Holding
@@ -44,7 +44,7 @@ def _mark(mark: Mark | None, since: Instant | None = None) -> dict[str, Any] | N
     return {
         "who": mark.who,
         "at": show_instant(mark.at),
-        "until": show_instant(mark.until),
+        "until": None if mark.until == NEVER else show_instant(mark.until),
         "note": mark.note,
     }
 

@@ -19,6 +19,7 @@ from .lab import bench, reproduce
 from .live import run, status
 from .options import complain
 from .overlay import broker, publish, subscribe
+from .serve import serve
 from .simulate import sim
 
 app = typer.Typer(
@@ -37,6 +38,7 @@ COMMANDS = (
     replay,
     run,
     status,
+    serve,
     broker,
     publish,
     subscribe,

@@ -1,0 +1,153 @@
+"""``serve``: devices in, people and systems out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..service.serve import Plan
+
+HERE = "127.0.0.1:8080"
+
+
+def serve(
+    definition: Annotated[
+        Path | None, typer.Argument(metavar="[APP.hf]", help="The definition.", show_default=False)
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where everything is kept; APP.data by default.")
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help=f"Where to take HTTP; {HERE}. Port 0 is any.")
+    ] = None,
+    mqtt: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A broker: mqtt://HOST:PORT, mqtts:// for TLS; may be repeated."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="serve.toml", help="Brokers, mappings, sinks, users.")
+    ] = None,
+    restart: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A subscription whose meaning has changed begins afresh."),
+    ] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="A generated building, in quick motion.")] = False,
+    speed: Annotated[
+        float, typer.Option(metavar="TIMES", min=1, help="With --demo: how many times as fast as real.")
+    ] = 60.0,
+    new_token: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print a token and what to put into serve.toml.")
+    ] = None,
+) -> None:
+    """Take readings from MQTT and HTTP, keep them, and tell people and systems what holds, until stopped.
+
+    Says where it listens on standard output: open that in a browser.
+    """
+    import asyncio
+    import tempfile
+
+    if new_token is not None:
+        _print_token(new_token)
+        return
+    if (definition is None) != demo:
+        raise UsageError("give a definition (APP.hf), or --demo for a generated building, not both")
+    with tempfile.TemporaryDirectory(prefix="holdfast-serve-") as scratch:
+        plan = _demo(Path(scratch), data, speed) if definition is None else _plan(definition, data, config)
+        plan = _with(plan, listen, mqtt or [], restart or [])
+        from ..runtimes.overlay.commands.serve import until_stopped
+        from ..service.serve import serve as run
+
+        _log_to_stderr()
+        asyncio.run(until_stopped(run(plan, lambda at: typer.echo(f"listening on {_url(plan, at)}"))))
+
+
+def _url(plan: Plan, address: Any) -> str:
+    return f"http{'s' if plan.config.certificate else ''}://{address}/"
+
+
+def _service() -> Any:
+    try:
+        from ..service import config, serve
+    except ModuleNotFoundError as error:
+        raise UsageError(f"holdfast serve needs {error.name}; install holdfast[serve]") from error
+    return serve, config
+
+
+def _plan(definition: Path, data: Path | None, file: Path | None) -> Plan:
+    service, configuration = _service()
+    settings = configuration.Config() if file is None else configuration.load(file)
+    where = data or definition.with_suffix(".data")
+    folder = Path() if file is None else file.parent
+    plan: Plan = service.Plan(
+        definition, where, service.address_of(settings.listen or HERE), settings, folder
+    )
+    return plan
+
+
+def _demo(scratch: Path, data: Path | None, speed: float) -> Plan:
+    import time
+    from functools import partial
+
+    from .. import demo
+    from ..model.instant import DAY, HOUR, SECOND
+    from ..service.feeds.play import Play
+
+    service, configuration = _service()
+    where = data or scratch
+    if (where / "service.db").exists():
+        raise UsageError(f"--data {where}: the demonstration begins with an empty folder")
+    where.mkdir(parents=True, exist_ok=True)
+    definition = where / "demo.hf"
+    definition.write_text(demo.DEFINITION, encoding="utf-8")
+    real, begun = time.time_ns() // 1_000, time.monotonic()
+    begin = real - real % DAY - 2 * DAY
+    now = begin + DAY + 9 * HOUR  # yesterday is known; the morning goes on before one's eyes
+
+    def clock() -> int:
+        return now + int((time.monotonic() - begun) * speed * SECOND)
+
+    day = {"Climate": demo.climate(), "Badge": demo.badges()}
+    play = partial(Play, day=day, dawn=demo.DAWN, begin=begin)
+    plan: Plan = service.Plan(
+        definition, where, service.address_of(HERE), configuration.Config(), where, feeds=(play,), clock=clock
+    )
+    return plan
+
+
+def _with(plan: Plan, listen: str | None, mqtt: list[str], restart: list[str]) -> Plan:
+    """The plan with what the options say."""
+    from dataclasses import replace
+
+    import msgspec
+
+    service, configuration = _service()
+    brokers = [configuration.MqttPart(url=url) for url in mqtt]
+    for broker in brokers:
+        broker.broker(plan.folder)
+    config = msgspec.structs.replace(plan.config, mqtt=[*plan.config.mqtt, *brokers])
+    at = plan.listen if listen is None else service.address_of(listen)
+    return replace(plan, config=config, listen=at, restart=tuple(restart))
+
+
+def _print_token(name: str) -> None:
+    from ..service.api.access import digest, new_token
+
+    token = new_token()
+    typer.echo(f"token: {token}\n\nFor serve.toml; the role is one of send, see, acknowledge, edit:\n")
+    typer.echo(f'[[user]]\nname = "{name}"\nrole = "see"\ntoken = "{digest(token)}"')
+
+
+def _log_to_stderr() -> None:
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log = logging.getLogger("holdfast.service")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False

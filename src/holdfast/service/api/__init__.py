@@ -1,0 +1,1 @@
+"""The service over HTTP: who may ask what, and the answers."""

@@ -1,0 +1,190 @@
+"""What is: conditions, notifications as they come, how the service stands."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+from ...errors import UsageError
+from ...model.instant import NEVER, SECOND
+from ..service import Service
+from ..store import Mark
+from . import shown
+from .site import MOST, Asked, Site, object_of, user_of
+
+router = APIRouter()
+
+_HOUR = 3600.0
+_LONGEST = 10**8
+
+
+@router.get("/health")
+async def health(site: Asked) -> Response:
+    """Whether the service takes readings; 503 when it does not, with the reason."""
+    troubles = site.service.troubles
+    body = {"status": "trouble" if troubles else "ok", "troubles": troubles}
+    return JSONResponse(body, 503 if troubles else 200)
+
+
+@router.get("/api/conditions")
+async def conditions(site: Asked) -> list[dict[str, Any]]:
+    """What holds now."""
+    service = site.service
+    held = await service.holding()
+    return shown.conditions(held, await asyncio.to_thread(service.store.marks, service.clock()))
+
+
+@router.get("/api/notifications")
+async def notifications(
+    site: Asked, after: int = 0, most: int = 1_000, subscription: str | None = None
+) -> dict[str, Any]:
+    """What was told after a position, in that order; ``next`` is what to ask for then."""
+    wanted = min(max(1, most), MOST)
+    store = site.service.store
+    some = await asyncio.to_thread(store.notifications, after, wanted, subscription=subscription)
+    return {
+        "notifications": [shown.notification(one) for one in some],
+        "next": some[-1].position if some else after,
+    }
+
+
+@router.get("/api/events")
+async def events(site: Asked, request: Request, after: int | None = None) -> Response:
+    """Server-Sent Events: each notification as it comes, after ``Last-Event-ID`` if that is given."""
+    last = request.headers.get("last-event-id", "")
+    start = site.service.hub.last if after is None else after
+    position = int(last) if last.isdecimal() and len(last) < 19 else start
+    return StreamingResponse(_sse(site.service, position), media_type="text/event-stream")
+
+
+async def _sse(service: Service, position: int) -> AsyncIterator[bytes]:
+    yield b"retry: 2000\n\n"
+    async for some in service.hub.stream(position):
+        yield b"".join(f"id: {one.position}\ndata: {one.line}\n\n".encode() for one in some) or b": \n\n"
+
+
+# --- what people say of it ---------------------------------------------------------------------------------
+
+
+@router.post("/api/acknowledge")
+async def acknowledge(site: Asked, request: Request) -> dict[str, Any]:
+    """Say that somebody has seen what holds."""
+    return await _mark(site, request, "acknowledge", None)
+
+
+@router.delete("/api/acknowledge")
+async def forget(site: Asked, request: Request) -> dict[str, Any]:
+    """Take an acknowledgement back."""
+    return await _unmark(site, request, "acknowledge")
+
+
+@router.post("/api/mute")
+async def mute(site: Asked, request: Request) -> dict[str, Any]:
+    """Tell sinks no start of a condition for so many seconds; the page shows it all the same."""
+    return await _mark(site, request, "mute", _HOUR)
+
+
+@router.delete("/api/mute")
+async def unmute(site: Asked, request: Request) -> dict[str, Any]:
+    """Let sinks hear of a condition again."""
+    return await _unmark(site, request, "mute")
+
+
+async def _mark(site: Site, request: Request, kind: str, seconds: float | None) -> dict[str, Any]:
+    said = await object_of(request)
+    name, scope = _key(said)
+    now = site.service.clock()
+    wanted = said.get("seconds", seconds)
+    if wanted is not None and (type(wanted) not in (int, float) or not 0 < wanted <= _LONGEST):
+        raise UsageError(f"'seconds' must be a number between 0 and {_LONGEST:,}")
+    until = NEVER if wanted is None else now + int(wanted * SECOND)
+    told = Mark(kind, name, scope, until, user_of(request).name, str(said.get("note", ""))[:1_000], now)
+    await asyncio.to_thread(site.service.store.mark, told)
+    return {"done": True}
+
+
+async def _unmark(site: Site, request: Request, kind: str) -> dict[str, Any]:
+    name, scope = _key(await object_of(request))
+    await asyncio.to_thread(site.service.store.unmark, kind, name, scope)
+    return {"done": True}
+
+
+def _key(said: dict[str, Any]) -> tuple[str, str | None]:
+    name, scope = said.get("subscription"), said.get("scope")
+    if not isinstance(name, str) or not (scope is None or isinstance(scope, str)):
+        raise UsageError('say which: {"subscription": NAME, "scope": SCOPE or null}')
+    return name, scope
+
+
+# --- how it stands -----------------------------------------------------------------------------------------
+
+
+@router.get("/api/status")
+async def status(site: Asked, request: Request) -> dict[str, Any]:
+    """Rates, lag, what was rejected and why, how far each sink is, and who asks."""
+    user = user_of(request)
+    return _status(site) | {"user": {"name": user.name, "role": user.role}}
+
+
+@router.get("/api/rejects")
+async def rejects(site: Asked, most: int = 100) -> list[dict[str, Any]]:
+    """What came and is no reading, the latest first."""
+    return await asyncio.to_thread(site.service.store.rejects, min(most, MOST))
+
+
+@router.get("/api/dead-letters")
+async def dead_letters(site: Asked, most: int = 100) -> list[dict[str, Any]]:
+    """What sinks refused for good, the latest first."""
+    return await asyncio.to_thread(site.service.store.dead_letters, min(most, MOST))
+
+
+@router.get("/metrics")
+async def metrics(site: Asked) -> Response:
+    """Numbers for Prometheus."""
+    return PlainTextResponse(shown.metrics(_metrics(site)), media_type="text/plain; version=0.0.4")
+
+
+def _status(site: Site) -> dict[str, Any]:
+    service, counts = site.service, site.service.counts
+    return {
+        "started": service.started,
+        "now": service.clock(),
+        "troubles": service.troubles,
+        "readings": counts.logged,
+        "repeated": counts.repeated,
+        "corrected": counts.corrected,
+        "rejected": service.store.counts(),
+        "unread": dict(service.core.unread),
+        "late": service.core.engine.late_counts,
+        "notifications": service.hub.last,
+        "waiting": service.waiting,
+        "behind": service.log.next - service.evaluated,
+        "topics": dict(service.core.readings),
+        "sinks": [sink.status(service.hub.last) for sink in site.sinks],
+        "feeds": [feed.status() for feed in site.feeds],
+        "editable": site.save is not None,
+    }
+
+
+def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
+    status = _status(site)
+
+    def by(name: str, numbers: dict[str, float]) -> dict[str, float]:
+        return {shown.label(name, key): value for key, value in numbers.items()}
+
+    return {
+        "holdfast_readings_total": ("counter", {"": status["readings"]}),
+        "holdfast_readings_repeated_total": ("counter", {"": status["repeated"]}),
+        "holdfast_readings_corrected_total": ("counter", {"": status["corrected"]}),
+        "holdfast_rejected_total": ("counter", by("reason", status["rejected"])),
+        "holdfast_late_total": ("counter", by("subscription", status["late"])),
+        "holdfast_notifications_total": ("counter", by("subscription", dict(site.service.counts.told))),
+        "holdfast_waiting": ("gauge", {"": status["waiting"]}),
+        "holdfast_behind": ("gauge", {"": status["behind"]}),
+        "holdfast_up": ("gauge", {"": 0.0 if status["troubles"] else 1.0}),
+        "holdfast_sink_behind": ("gauge", by("sink", {s["name"]: s["behind"] for s in status["sinks"]})),
+    }

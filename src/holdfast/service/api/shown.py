@@ -1,0 +1,131 @@
+"""Answers as JSON: pure functions of what the service knows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ...errors import DefinitionError, HoldfastError
+from ...files.interval import Interval
+from ...lang.condition import Checked
+from ...model.instant import NEVER, Instant, show_instant
+from ...model.space import Circle, Polygon, Rectangle, Region, Shape
+from ...model.topic import Topic
+from ...runtimes.local.engine import Holding
+from ..core import Change
+from ..store import Mark, Told
+
+
+def notification(one: Told) -> dict[str, Any]:
+    """A notification with its position."""
+    return {"position": one.position, **json.loads(one.line)}
+
+
+def conditions(holding: Iterable[Holding], marks: Sequence[Mark]) -> list[dict[str, Any]]:
+    """What holds now, with what people have said of it."""
+    said = {(mark.kind, mark.subscription, mark.scope): mark for mark in marks}
+    return [
+        {
+            "subscription": one.subscription,
+            "scope": one.scope,
+            "since": show_instant(one.since),
+            "acknowledged": _mark(said.get(("acknowledge", one.subscription, one.scope)), one.since),
+            "muted": _mark(said.get(("mute", one.subscription, one.scope))),
+        }
+        for one in holding
+    ]
+
+
+def _mark(mark: Mark | None, since: Instant | None = None) -> dict[str, Any] | None:
+    """A mark; an acknowledgement is of what held then, not of what began later."""
+    if mark is None or (since is not None and mark.at < since):
+        return None
+    return {
+        "who": mark.who,
+        "at": show_instant(mark.at),
+        "until": None if mark.until == NEVER else show_instant(mark.until),
+        "note": mark.note,
+    }
+
+
+def change(it: Change) -> dict[str, Any]:
+    """What another definition would do."""
+    return {
+        "added": it.added,
+        "removed": it.removed,
+        "changed": it.changed,
+        "holding": [
+            {"subscription": one.subscription, "scope": one.scope, "since": show_instant(one.since)}
+            for one in it.holding
+        ],
+    }
+
+
+def checked(it: Checked) -> dict[str, Any]:
+    """Topics, subscriptions and warnings of a definition."""
+    conditions = [
+        *((one.name, "filter" if one.momentary else "state", [one.topic.name]) for one in it.conditions),
+        *((one.name, "state", [topic.name for topic in one.listens]) for one in it.components),
+        *((one.name, "correlate", [topic.name for topic in one.listens]) for one in it.correlations),
+    ]
+    return {
+        "topics": [_topic(topic) for topic in it.topics],
+        "subscriptions": [{"name": name, "kind": kind, "topics": on} for name, kind, on in conditions],
+        "warnings": [{"message": w.message, **_place(w.place)} for w in it.warnings],
+    }  # fmt: skip
+
+
+def _topic(topic: Topic) -> dict[str, Any]:
+    attributes = [{"name": a.name, "kind": a.kind, "unit": a.unit} for a in topic.attributes]
+    return {"name": topic.name, "attributes": attributes}
+
+
+def fault(error: HoldfastError) -> dict[str, Any]:
+    """An error with its place in the definition, if it has one."""
+    if isinstance(error, DefinitionError):
+        return {"message": error.message, "hint": error.hint, **_place(error.place)}
+    return {"message": str(error), "hint": None, **_place(None)}
+
+
+def _place(place: Any) -> dict[str, int | None]:
+    if place is None:
+        return {"line": None, "column": None, "width": None}
+    return {"line": place.line, "column": place.column, "width": place.width}
+
+
+def interval(one: Holding) -> Interval:
+    """What holds now, as an interval without an end."""
+    return Interval(one.subscription, one.scope, one.since, None, "", None, None)
+
+
+def region(one: Region) -> dict[str, Any]:
+    """A region with its outline, if it has a shape in the plane."""
+    return {"name": one.name, "parent": one.parent, "level": one.level, "outline": _outline(one.shape)}
+
+
+def _outline(shape: Shape | None) -> dict[str, Any] | None:
+    match shape:
+        case Polygon(corners):
+            return {"polygon": corners}
+        case Rectangle((left, low, *_), (right, high, *_)):
+            return {"polygon": [(left, low), (right, low), (right, high), (left, high)]}
+        case Circle((x, y, *_), radius):
+            return {"circle": [x, y, radius]}
+    return None
+
+
+def metrics(values: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
+    """Numbers as Prometheus reads them: name -> (what it is, label -> value); no label is ''."""
+    lines = []
+    for name, (kind, numbers) in values.items():
+        lines.append(f"# TYPE {name} {kind}")
+        for label, value in numbers.items():
+            lines.append(f"{name}{{{label}}} {value:g}" if label else f"{name} {value:g}")
+    return "\n".join(lines) + "\n"
+
+
+def label(name: str, value: str) -> str:
+    """A label of a metric; quotes and line ends in the value are escaped."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'{name}="{escaped}"'

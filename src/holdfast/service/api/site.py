@@ -1,0 +1,91 @@
+"""What every route knows, and how it reads what it was sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from ...errors import UsageError
+from ...lang.check import check
+from ...lang.condition import Checked
+from ...lang.ops import UseGazetteer
+from ...lang.parse import parse
+from ...model.instant import MINUTE, Duration, Instant, instant
+from ..service import Service
+from ..sinks.delivery import Delivery
+from .access import User
+from .guard import Limits
+
+MOST = 10_000
+"""Things that one answer lists at most."""
+
+
+@dataclass
+class Site:
+    """A service that is asked over HTTP."""
+
+    service: Service
+    base: Path
+    """The folder of the definition."""
+    save: Callable[[str], None] | None = None
+    """Writes a changed definition where it came from; without it the definition cannot be changed."""
+    users: tuple[User, ...] = ()
+    hosts: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
+    sinks: list[Delivery] = field(default_factory=list)
+    feeds: list[Any] = field(default_factory=list)
+
+
+async def site_of(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+Asked = Annotated[Site, Depends(site_of)]
+
+
+def user_of(request: Request) -> User:
+    user: User = request.state.user
+    return user
+
+
+async def object_of(request: Request) -> dict[str, Any]:
+    """The JSON object that a body is."""
+    try:
+        said = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        raise UsageError("the body must be a JSON object") from None
+    if not isinstance(said, dict):
+        raise UsageError("the body must be a JSON object")
+    return said
+
+
+def text_of(said: dict[str, Any]) -> str:
+    text = said.get("text")
+    if not isinstance(text, str):
+        raise UsageError('the body must be {"text": DEFINITION}')
+    return text
+
+
+def checked_by(site: Site, text: str) -> Checked:
+    """A definition that somebody sent: it reads no files outside its own folder."""
+    app = parse(text)
+    base = site.base.resolve()
+    for statement in app.statements:
+        if isinstance(statement, UseGazetteer) and not (base / statement.path).resolve().is_relative_to(base):
+            raise UsageError(f"gazetteer '{statement.path}': a definition reads files of its own folder only")
+    return check(app, site.base)
+
+
+def stretch_of(site: Site, start: Any, end: Any, length: Duration) -> tuple[Instant, Instant]:
+    """A stretch of time; without an end up to now, without a start so long."""
+    last = site.service.clock() + MINUTE if end is None else instant(end)
+    first = last - length if start is None else instant(start)
+    if first >= last:
+        raise UsageError("'start' must lie before 'end'")
+    return first, last

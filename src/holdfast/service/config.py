@@ -1,0 +1,340 @@
+"""``serve.toml``: brokers, mappings, sinks, users.  What is wrong is said with its line."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from ..errors import DefinitionError, HoldfastError, Place, UsageError
+from ..files.reading import TimeUnit
+from ..lang.parse import parse_duration
+from ..model.instant import SECOND
+from .api.access import ROLES, User, is_digest
+from .api.guard import Limits
+from .feeds.mapping import Pattern, Payload, Route
+from .feeds.mqtt import Broker, broker_of
+from .service import Settings
+from .sinks.http import require_allowed, require_headers
+
+
+class _Part(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    pass
+
+
+class MapPart(_Part):
+    """``[[mqtt.map]]``: how messages of a pattern become readings."""
+
+    pattern: str = msgspec.field(name="from")
+    topic: str | None = None
+    payload: Payload = "json"
+    fields: dict[str, str] = {}
+    columns: list[str] = []
+    items: str | None = None
+    time_unit: TimeUnit | None = None
+    qos: Literal[0, 1, 2] = 1
+
+    def route(self) -> Route:
+        return Route(
+            Pattern(self.pattern), self.topic, self.payload, self.fields, tuple(self.columns), self.items,
+            self.time_unit, self.qos,
+        )  # fmt: skip
+
+
+class WillPart(_Part):
+    """``will``: what the broker says when we are gone."""
+
+    topic: str
+    payload: str = "gone"
+
+
+class MqttPart(_Part):
+    """``[[mqtt]]``: a broker."""
+
+    url: str
+    client: str = "holdfast"
+    user: str | None = None
+    password_file: str | None = None
+    version: Literal[3, 5] = 5
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    share: str | None = None
+    will: WillPart | None = None
+    map: list[MapPart] = []
+    events: str | None = None
+    state: str | None = None
+
+    def broker(self, folder: Path) -> Broker:
+        known = broker_of(self.url)
+        return Broker(
+            known.host, known.port, known.tls, self.client, self.user or known.user,
+            known.password if self.password_file is None else _secret(folder / self.password_file),
+            self.version, _beside(folder, self.ca), _beside(folder, self.certificate),
+            _beside(folder, self.key), self.share,
+            None if self.will is None else (self.will.topic, self.will.payload),
+        )  # fmt: skip
+
+
+class WebhookPart(_Part):
+    """``[[webhook]]``: an address to post to."""
+
+    name: str
+    url: str
+    secret_file: str | None = None
+    headers: dict[str, str] = {}
+
+
+class AlertmanagerPart(_Part):
+    """``[[alertmanager]]``: one of Prometheus' alert managers."""
+
+    name: str
+    url: str
+    labels: dict[str, str] = {}
+
+
+class ParquetPart(_Part):
+    """``[[parquet]]``: a folder of files."""
+
+    name: str
+    folder: str
+
+
+class UserPart(_Part):
+    """``[[user]]``: somebody with a token, of which the digest stands here."""
+
+    name: str
+    role: str
+    token: str
+
+
+class KeepPart(_Part):
+    """``[keep]``: how long, how much, how often."""
+
+    age: str | None = None
+    size: str | None = None
+    idle: str = "5 s"
+    snapshot: str = "30 s"
+    seal: str = "10 min"
+
+
+class LimitsPart(_Part):
+    """``[limits]``: what one request, and one address, may have."""
+
+    body: str = "8 MB"
+    seconds: float = 30.0
+    requests: int = 200
+    failures: int = 10
+
+
+class Config(_Part):
+    """The whole file."""
+
+    listen: str | None = None
+    hosts: list[str] = []
+    certificate: str | None = None
+    key: str | None = None
+    edit: bool = True
+    allowed_hosts: list[str] = []
+    keep: KeepPart = msgspec.field(default_factory=KeepPart)
+    limits: LimitsPart = msgspec.field(default_factory=LimitsPart)
+    user: list[UserPart] = []
+    mqtt: list[MqttPart] = []
+    webhook: list[WebhookPart] = []
+    alertmanager: list[AlertmanagerPart] = []
+    parquet: list[ParquetPart] = []
+
+
+def load(path: Path) -> Config:
+    """The configuration in a file, checked; errors name the line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        return parse(text, str(path))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text") from error
+
+
+def parse(text: str, file: str | None = None) -> Config:
+    """The configuration that a text writes."""
+    try:
+        config = msgspec.convert(tomllib.loads(text), Config)
+    except tomllib.TOMLDecodeError as error:
+        raise _placed(str(error), _syntax_place(str(error)), text, file) from None
+    except msgspec.ValidationError as error:
+        message, path = _reason(str(error))
+        raise _placed(message, place(text, path), text, file) from None
+    for path, fault in _faults(config):
+        raise _placed(fault, place(text, path), text, file)
+    return config
+
+
+def _placed(message: str, at: Place | None, text: str, file: str | None) -> DefinitionError:
+    return DefinitionError(message, at, text=text, file=file or "serve.toml")
+
+
+def _syntax_place(message: str) -> Place | None:
+    found = re.search(r"at line (\d+), column (\d+)", message)
+    return Place(int(found[1]), int(found[2])) if found else None
+
+
+def _reason(message: str) -> tuple[str, str]:
+    """What msgspec says, and the path that it says it of."""
+    text, _, path = message.partition(" - at `$")
+    path = path.rstrip("`").lstrip(".")
+    if unknown := re.fullmatch(r"Object contains unknown field `(.*)`", text):
+        return f"there is no setting '{unknown[1]}' here", ".".join(filter(None, (path, unknown[1])))
+    if missing := re.fullmatch(r"Object missing required field `(.*)`", text):
+        return f"'{missing[1]}' is missing", path
+    return text[:1].lower() + text[1:], path
+
+
+def place(text: str, path: str) -> Place | None:
+    """Where in a TOML text a path stands, such as ``mqtt[0].map[1].qos``; else where its table begins."""
+    wanted = path
+    lines = dict(_paths(text))
+    while wanted:
+        if wanted in lines:
+            return lines[wanted]
+        wanted = re.sub(r"(\[\d+\]|\.?[^.\[\]]+)$", "", wanted)
+    return None
+
+
+def _paths(text: str) -> Iterator[tuple[str, Place]]:
+    """The path of every table and of every key that begins a line."""
+    table, counts = "", dict[str, int]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if head := re.match(r"\s*(\[\[?)\s*([\w.\-]+)\s*\]", line):
+            table = _table(head[2], head[1] == "[[", counts)
+            yield table, Place(number, line.index("[") + 1, len(line.strip()))
+        elif key := re.match(r"\s*([\w\-]+)\s*=", line):
+            yield ".".join(filter(None, (table, key[1]))), Place(number, key.start(1) + 1, len(key[1]))
+
+
+def _table(name: str, is_list: bool, counts: dict[str, int]) -> str:
+    """The path of a table; the parts before the last are in the latest element of each list."""
+    path = ""
+    parts = name.split(".")
+    for i, part in enumerate(parts):
+        path = f"{path}.{part}" if path else part
+        if is_list and i == len(parts) - 1:
+            counts[path] = counts.get(path, -1) + 1
+        if path in counts:
+            path = f"{path}[{counts[path]}]"
+    return path
+
+
+# --- what types do not say ----------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+
+def _faults(config: Config) -> Iterator[tuple[str, str]]:
+    """What is wrong, and where."""
+    for path, check in _checks(config):
+        try:
+            check()
+        except (HoldfastError, ValueError) as error:
+            message = error.message if isinstance(error, DefinitionError) else str(error)
+            yield path, message
+
+
+def _checks(config: Config) -> Iterator[tuple[str, Any]]:
+    keep = config.keep
+    for name in ("age", "idle", "snapshot", "seal"):
+        if (value := getattr(keep, name)) is not None:
+            yield f"keep.{name}", lambda value=value: parse_duration(value)
+    for path, size in (("keep.size", keep.size), ("limits.body", config.limits.body)):
+        if size is not None:
+            yield path, lambda size=size: bytes_of(size)
+    for i, user in enumerate(config.user):
+        yield f"user[{i}].role", lambda user=user: _require_role(user.role)
+        yield f"user[{i}].token", lambda user=user: _require_digest(user.token)
+    for i, broker in enumerate(config.mqtt):
+        yield f"mqtt[{i}].url", lambda broker=broker: broker_of(broker.url)
+        for j, part in enumerate(broker.map):
+            yield f"mqtt[{i}].map[{j}].from", lambda part=part: Pattern(part.pattern)
+    for i, hook in enumerate(config.webhook):
+        yield f"webhook[{i}].url", lambda hook=hook: require_allowed(hook.url, config.allowed_hosts)
+        yield f"webhook[{i}].headers", lambda hook=hook: require_headers(hook.headers)
+    for i, manager in enumerate(config.alertmanager):
+        yield f"alertmanager[{i}].url", lambda one=manager: require_allowed(one.url, config.allowed_hosts)
+    yield from _unique_names(config)
+
+
+def _unique_names(config: Config) -> Iterator[tuple[str, Any]]:
+    seen: set[str] = set()
+    for kind in ("webhook", "alertmanager", "parquet"):
+        for i, one in enumerate(getattr(config, kind)):
+            if one.name in seen:
+                yield f"{kind}[{i}].name", lambda one=one: _refuse(f"two sinks are named '{one.name}'")
+            seen.add(one.name)
+
+
+def _refuse(message: str) -> None:
+    raise UsageError(message)
+
+
+def _require_role(role: str) -> None:
+    if role not in ROLES:
+        raise UsageError(f"there is no role '{role}'; there is {', '.join(ROLES)}")
+
+
+def _require_digest(token: str) -> None:
+    if not is_digest(token):
+        raise UsageError("a token stands here as its digest; make both with: holdfast serve --new-token NAME")
+
+
+_SIZES: Mapping[str, int] = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+
+def bytes_of(text: str) -> int:
+    """
+    >>> bytes_of("20 GB"), bytes_of("512 kB")
+    (20000000000, 512000)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kMGT]?B)\s*", text)
+    if found is None:
+        raise UsageError(f"'{text}' is no size; write it like 20 GB")
+    return int(float(found[1]) * _SIZES[found[2]])
+
+
+def _beside(folder: Path, name: str | None) -> Path | None:
+    return None if name is None else folder / name
+
+
+def _secret(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+
+
+def secret_of(part: WebhookPart, folder: Path) -> bytes | None:
+    """What a webhook's messages are signed with."""
+    return None if part.secret_file is None else _secret(folder / part.secret_file).encode()
+
+
+def settings_of(config: Config) -> Settings:
+    keep = config.keep
+    return Settings(
+        idle=parse_duration(keep.idle),
+        snapshot_every=parse_duration(keep.snapshot) / SECOND,
+        seal_every=parse_duration(keep.seal) / SECOND,
+        keep_seconds=None if keep.age is None else parse_duration(keep.age) / SECOND,
+        keep_bytes=None if keep.size is None else bytes_of(keep.size),
+    )
+
+
+def limits_of(config: Config) -> Limits:
+    limits = config.limits
+    return Limits(bytes_of(limits.body), limits.seconds, limits.requests, limits.failures)
+
+
+def users_of(config: Config) -> tuple[User, ...]:
+    return tuple(User(user.name, user.role, user.token) for user in config.user)

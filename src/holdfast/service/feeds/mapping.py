@@ -1,0 +1,290 @@
+"""What a message of a device says: its channel by a pattern, its payload by paths.  Pure.
+
+A channel is what MQTT calls a topic: ``building/lab/s4/climate``.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+import msgspec
+
+from ...errors import HoldfastError, InputError, UsageError, did_you_mean
+from ...files.reading import TimeUnit
+from ...model.event import UNNUMBERED, Event, Value
+from ...model.instant import Instant, parse_instant
+from ...model.topic import Attribute, Topic
+from ...runtimes.local.engine import admitted
+from .arrival import arrived
+
+Payload = Literal["json", "number", "csv"]
+UNITS: Mapping[TimeUnit, float] = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+FIXED = ("time", "source", "place", "sequence", "x", "y", "z")
+
+_decode = msgspec.json.Decoder().decode
+_NAMED = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A pattern of channels: ``building/{place}/{source}/climate``; ``+`` and a final ``#`` as in MQTT."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        for i, level in enumerate(self._levels):
+            if ("{" in level or "}" in level) and not _NAMED.fullmatch(level):
+                raise UsageError(f"'{self.text}': a name in braces takes a whole level, as in a/{{source}}/b")
+            if "#" in level and (level != "#" or i < len(self._levels) - 1):
+                raise UsageError(f"'{self.text}': # stands alone, and last")
+        if len(set(self.names)) < len(self.names):
+            raise UsageError(f"'{self.text}': a name in braces occurs twice")
+
+    @property
+    def _levels(self) -> list[str]:
+        return self.text.split("/")
+
+    @property
+    def names(self) -> list[str]:
+        """What channels of this pattern say."""
+        return _NAMED.findall(self.text)
+
+    @property
+    def filter(self) -> str:
+        """The pattern as brokers know it.
+
+        >>> Pattern("building/{place}/{source}/climate").filter
+        'building/+/+/climate'
+        """
+        return _NAMED.sub("+", self.text)
+
+    def matcher(self) -> Callable[[str], dict[str, str] | None]:
+        """A function from a channel to what it says; nothing if it does not fit."""
+        parts = [_level(level) for level in self._levels]
+        whole = re.compile("/".join(parts).replace("/.*", "(?:/.*)?"), re.DOTALL)
+        return lambda channel: None if (found := whole.fullmatch(channel)) is None else found.groupdict()
+
+
+def _level(level: str) -> str:
+    if named := _NAMED.fullmatch(level):
+        return f"(?P<{named[1]}>[^/]*)"
+    return {"+": "[^/]*", "#": ".*"}.get(level) or re.escape(level)
+
+
+@dataclass(frozen=True)
+class Route:
+    """How messages of a pattern become readings of a topic.
+
+    ``fields`` says where in a JSON payload something is (``"data.temp.0"``); an attribute that it does not
+    name is looked for under its own name.  ``columns`` names those of CSV lines.  ``items`` is where a
+    JSON payload has a list of readings.
+    """
+
+    pattern: Pattern
+    topic: str | None = None
+    payload: Payload = "json"
+    fields: Mapping[str, str] = field(default_factory=dict)
+    columns: Sequence[str] = ()
+    items: str | None = None
+    time_unit: TimeUnit | None = None
+    qos: int = 1
+
+
+def require_sense(route: Route, topics: Mapping[str, Topic]) -> None:
+    """Refuse a route that names what is not declared."""
+    if route.topic is None:
+        if "topic" not in route.pattern.names:
+            raise UsageError(f"'{route.pattern.text}': say of which topic its readings are: topic = \"…\"")
+        return
+    topic = topics.get(route.topic)
+    if topic is None:
+        near = did_you_mean(route.topic, topics) or f"Declared: {', '.join(topics) or 'none'}."
+        raise UsageError(f"topic '{route.topic}' is not declared. {near}")
+    known = {*FIXED, *topic.by_name}
+    for name in (*route.fields, *route.pattern.names, *(c for c in route.columns if c)):
+        if name not in known:
+            near = did_you_mean(name, known) or f"There is {', '.join(sorted(known))}."
+            raise UsageError(f"topic '{topic.name}' has no '{name}'. {near}")
+    if route.payload == "number" and len(_numbers(topic, route)) != 1:
+        raise UsageError(
+            f"topic '{topic.name}': a payload that is a number needs one attribute that is a number and that "
+            "the channel does not say"
+        )
+    if route.payload == "csv" and not route.columns:
+        raise UsageError('CSV lines need their columns: columns = ["time", "value"]')
+
+
+def _numbers(topic: Topic, route: Route) -> list[Attribute]:
+    return [a for a in topic.attributes if a.kind in ("float", "int") and a.name not in route.pattern.names]
+
+
+Found = tuple[Route, dict[str, str]]
+"""The route of a channel, and what the channel says."""
+
+
+def finder(routes: Sequence[Route]) -> Callable[[str], Found | None]:
+    """A function from a channel to the first route that takes it; channels that come often are remembered."""
+    matchers = [(route, route.pattern.matcher()) for route in routes]
+
+    @lru_cache(100_000)
+    def find(channel: str) -> Found | None:
+        for route, match in matchers:
+            if (said := match(channel)) is not None:
+                return route, said
+        return None
+
+    return find
+
+
+def read(found: Found, topics: Mapping[str, Topic], payload: bytes, now: Instant) -> list[tuple[Event, bool]]:
+    """The events of a payload that arrived now, each with whether its clock was wrong."""
+    route, said = found
+    name = route.topic or said.get("topic", "")
+    topic = topics.get(name)
+    if topic is None:
+        near = did_you_mean(name, topics) or f"Declared: {', '.join(topics) or 'none'}."
+        raise InputError(f"topic '{name}' is not declared. {near}")
+    rows = _ROWS[route.payload](route, topic, payload)
+    return [arrived(_event(route, topic, {**row, **said}, now), now) for row in rows]
+
+
+def _event(route: Route, topic: Topic, row: Mapping[str, Any], now: Instant) -> Event:
+    source = row.get("source")
+    if not isinstance(source, (str, int)) or not str(source).strip():
+        raise InputError("it has no source: name it in the pattern, as in sensors/{source}, or in fields")
+    attributes = {a.name: _of_kind(a, row.get(a.name)) for a in topic.attributes}
+    axes = [_of_kind(Attribute(axis, "float"), row.get(axis)) for axis in ("x", "y", "z")]
+    point = axes[: axes.index(None)] if None in axes else axes
+    place = row.get("place")
+    try:
+        known = admitted(topic, attributes)
+    except HoldfastError as error:
+        raise InputError(str(error)) from None
+    return Event(
+        topic.name,
+        _time(route, row.get("time"), now),
+        str(source),
+        known,
+        _sequence(row.get("sequence")),
+        tuple(float(c) for c in point if c is not None) or None,
+        None if place is None else str(place),
+    )
+
+
+def _time(route: Route, said: Any, now: Instant) -> Instant:
+    if said is None or said == "":
+        return now
+    if route.time_unit is not None:
+        try:
+            return int(float(said) * UNITS[route.time_unit])
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"time {said!r} is not a number of {route.time_unit}") from None
+    try:
+        return parse_instant(said)
+    except (AttributeError, TypeError, ValueError):
+        raise InputError(f"time {said!r} is not ISO 8601; for numbers give time_unit") from None
+
+
+def _sequence(said: Any) -> int:
+    if said is None or said == "":
+        return UNNUMBERED
+    try:
+        number = int(said)
+    except (TypeError, ValueError):
+        raise InputError(f"sequence {said!r} is not a whole number") from None
+    if not 0 <= number < 2**63:
+        raise InputError(f"sequence {said!r} is not a whole number of 63 bits")
+    return number
+
+
+_TRUTHS = {"true": True, "false": False, "1": True, "0": False}
+
+
+def _of_kind(attribute: Attribute, value: Any) -> Value:
+    """A value as the attribute's kind; text of a channel or a CSV line is read as one."""
+    if not isinstance(value, str) or attribute.kind == "text":
+        known: Value = value
+        return known
+    if not value.strip():
+        return None
+    try:
+        match attribute.kind:
+            case "float":
+                return float(value)
+            case "int":
+                return int(value)
+            case "bool":
+                return _TRUTHS[value.strip().lower()]
+    except (ValueError, KeyError):
+        pass
+    raise InputError(f"{attribute.name} {value!r} is not {attribute.kind}")
+
+
+# --- payloads ---------------------------------------------------------------------------------------------
+
+
+def _json_rows(route: Route, topic: Topic, payload: bytes) -> Iterator[dict[str, Any]]:
+    try:
+        said = _decode(payload)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}") from None
+    if route.items is not None:
+        said = at(said, route.items)
+        if not isinstance(said, list):
+            raise InputError(f"'{route.items}' is no list")
+    paths = {name: route.fields.get(name, name) for name in (*FIXED, *(a.name for a in topic.attributes))}
+    for one in said if isinstance(said, list) else [said]:
+        if not isinstance(one, dict):
+            raise InputError("a reading must be a JSON object")
+        yield {name: at(one, path) for name, path in paths.items()}
+
+
+def at(value: Any, path: str) -> Any:
+    """What stands at a path of names and numbers; nothing if it leads nowhere.
+
+    >>> at({"a": [{"b": 7}]}, "a.0.b"), at({"a": 1}, "a.b")
+    (7, None)
+    """
+    for step in path.split("."):
+        if isinstance(value, dict):
+            value = value.get(step)
+        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+            value = value[int(step)]
+        else:
+            return None
+    return value
+
+
+def _number_rows(route: Route, topic: Topic, payload: bytes) -> Iterator[dict[str, Any]]:
+    numbers = _numbers(topic, route)
+    if len(numbers) != 1:
+        raise InputError(f"topic '{topic.name}' has {len(numbers)} attributes that the number could be")
+    yield {numbers[0].name: _text(payload).strip()}
+
+
+def _csv_rows(route: Route, _topic: Topic, payload: bytes) -> Iterator[dict[str, Any]]:
+    for cells in csv.reader(_text(payload).splitlines()):
+        if not cells:
+            continue
+        if len(cells) != len(route.columns):
+            raise InputError(f"a line has {len(cells)} columns in place of {len(route.columns)}")
+        yield {name: cell for name, cell in zip(route.columns, cells, strict=True) if name}
+
+
+def _text(payload: bytes) -> str:
+    try:
+        return payload.decode()
+    except UnicodeDecodeError:
+        raise InputError("it is not UTF-8 text") from None
+
+
+_ROWS: Mapping[Payload, Callable[[Route, Topic, bytes], Iterable[dict[str, Any]]]] = {
+    "json": _json_rows,
+    "number": _number_rows,
+    "csv": _csv_rows,
+}

@@ -1,0 +1,68 @@
+"""Readings on their way to the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from itertools import groupby
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from ...model.batch import conform, from_events
+from ...model.event import UNNUMBERED, Event
+from ...model.instant import Instant
+from ...model.topic import Topic
+from ..log.frame import ORIGIN, Readings
+
+NOWHERE = 0
+"""The origin of a reading whose message has no identity."""
+
+
+class Rejected(NamedTuple):
+    """What came and is no reading, and why."""
+
+    feed: str
+    channel: str
+    reason: str
+    payload: bytes
+    at: Instant
+
+
+class Given(NamedTuple):
+    """A reading and the digest of the message that brought it."""
+
+    event: Event
+    origin: int = NOWHERE
+
+
+def readings(topic: Topic, events: Sequence[Event], origins: Sequence[int] | None = None) -> Readings:
+    """Events of one topic as an entry of the log."""
+    batch = from_events(topic, events)
+    told = pa.array(np.zeros(len(events), np.int64) if origins is None else origins, pa.int64())
+    return Readings(topic.name, batch.append_column(ORIGIN, told))
+
+
+def runs(topics: Mapping[str, Topic], given: Iterable[Given]) -> Iterator[Readings]:
+    """Readings of several topics as entries, in the order in which they came."""
+    for name, some in groupby(given, key=lambda one: one.event.topic):
+        mine = list(some)
+        yield readings(topics[name], [one.event for one in mine], [one.origin for one in mine])
+
+
+def table(topic: Topic, batch: pa.RecordBatch | pa.Table, origin: int) -> Readings:
+    """A batch that somebody sent, as an entry of the log; each row has an origin if the batch has one."""
+    conformed = conform(topic, batch)
+    if "sequence" not in conformed.schema.names:
+        numbers = pa.array(np.full(len(conformed), UNNUMBERED), pa.int64())
+        conformed = conformed.append_column("sequence", numbers)
+    rows = np.arange(len(conformed), dtype=np.int64)
+    told = rows + origin if origin != NOWHERE else np.zeros(len(conformed), np.int64)
+    return Readings(topic.name, conformed.append_column(ORIGIN, pa.array(told)))
+
+
+def origin(*parts: bytes) -> int:
+    """A digest of what identifies a message; never that of none."""
+    whole = blake2b(b"\0".join(parts), digest_size=7).digest()  # room to count rows from it
+    return int.from_bytes(whole, "little") + 1

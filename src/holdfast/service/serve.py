@@ -1,0 +1,213 @@
+"""The service as a process: what is configured is put together, and runs until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from ..errors import UsageError
+from ..model.instant import Instant
+from .api.app import application
+from .api.guard import LOOPBACK
+from .api.site import Site
+from .config import Config, limits_of, secret_of, settings_of, users_of
+from .feeds.mapping import Pattern, Route, require_sense
+from .feeds.mqtt import MqttFeed
+from .service import Service, wall_clock
+from .sinks.delivery import Delivery, Sink
+from .sinks.http import Alertmanager, Webhook
+from .sinks.mqtt import MqttSink
+from .sinks.parquet import ParquetSink
+
+log = logging.getLogger("holdfast.service")
+
+DEFAULT_ROUTE = "holdfast/readings/{topic}/{source}"
+DEFAULT_EVENTS = "holdfast/events/{subscription}/{scope}"
+DEFAULT_STATE = "holdfast/state/{subscription}/{scope}"
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the service listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def address_of(text: str) -> Address:
+    """
+    >>> str(address_of("[::1]:8080"))
+    '[::1]:8080'
+    """
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65535:
+        raise UsageError(f"'{text}' is no address; write HOST:PORT, such as 127.0.0.1:8080")
+    return Address(host.strip("[]"), int(port))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to serve."""
+
+    definition: Path
+    data: Path
+    listen: Address
+    config: Config = field(default_factory=Config)
+    folder: Path = Path()
+    """Paths of the configuration begin here."""
+    restart: Sequence[str] = ()
+    feeds: Sequence[Callable[[Service], Any]] = ()
+    """Further feeds: functions from the service to something that runs and has a status."""
+    clock: Callable[[], Instant] = wall_clock
+
+
+def require_safe(plan: Plan) -> None:
+    """Refuse to be open to others without a token, or to send tokens over the network in clear."""
+    if plan.listen.host not in LOOPBACK and not plan.config.user:
+        raise UsageError(
+            f"--listen {plan.listen}: whoever can reach it could read and change everything; add a [[user]] "
+            "to serve.toml first (holdfast serve --new-token NAME makes one), or listen on 127.0.0.1"
+        )
+    if (plan.config.certificate is None) != (plan.config.key is None):
+        raise UsageError("serve.toml: TLS needs both certificate and key")
+
+
+def feeds_of(plan: Plan, service: Service) -> list[Any]:
+    """The feeds of a plan."""
+    found: list[Any] = [make(service) for make in plan.feeds]
+    for part in plan.config.mqtt:
+        routes = [one.route() for one in part.map] or [Route(Pattern(DEFAULT_ROUTE))]
+        for route in routes:
+            require_sense(route, service.topics)
+        found.append(MqttFeed(service, part.broker(plan.folder), routes))
+    return found
+
+
+def sinks_of(plan: Plan, service: Service) -> list[Sink]:
+    """The sinks of a plan."""
+    config, clock = plan.config, service.clock
+    found: list[Sink] = []
+    for broker in config.mqtt:
+        events, state = broker.events, broker.state
+        if events is None and state is None:
+            events, state = DEFAULT_EVENTS, DEFAULT_STATE
+        if events or state:
+            found.append(MqttSink(broker.broker(plan.folder), events, state))
+    for hook in config.webhook:
+        found.append(Webhook(hook.name, hook.url, hook.headers, secret_of(hook, plan.folder), clock))
+    for manager in config.alertmanager:
+        found.append(Alertmanager(manager.name, manager.url, manager.labels, service.holding, clock))
+    for part in config.parquet:
+        found.append(ParquetSink(part.name, plan.folder / part.folder))
+    return found
+
+
+@asynccontextmanager
+async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
+    """A service at work, with everything that is configured; where it listens."""
+    require_safe(plan)
+    text = _text(plan.definition)
+    service = Service(plan.data, plan.definition.parent, settings_of(plan.config), plan.clock)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(service.running())
+        if service.core.definition != text:
+            await service.define(text, plan.restart)
+        feeds, sinks = feeds_of(plan, service), sinks_of(plan, service)
+        site = Site(
+            service,
+            plan.definition.parent,
+            (lambda changed: _save(plan.definition, changed)) if plan.config.edit else None,
+            users_of(plan.config),
+            tuple(plan.config.hosts),
+            limits_of(plan.config),
+            [Delivery(service, sink) for sink in sinks],
+            feeds,
+        )
+        service.store.keep_sinks(sink.name for sink in sinks)
+        server, listening = _server(plan, site)
+        outs = [asyncio.create_task(sink.run()) for sink in site.sinks]
+        stack.push_async_callback(_ended, outs)
+        page = asyncio.create_task(server.serve([listening]))
+        stack.push_async_callback(_stopped, server, page)
+        ins = [asyncio.create_task(feed.run()) for feed in feeds]
+        stack.push_async_callback(_ended, ins)
+        while not server.started:
+            await asyncio.sleep(0.01)
+        host, port = listening.getsockname()[:2]
+        yield site, Address(host, port)
+
+
+async def serve(plan: Plan, is_there: Callable[[Address], None]) -> None:
+    """Serve until cancelled."""
+    async with serving(plan) as (site, address):
+        is_there(address)
+        raise await site.service.failed
+
+
+async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _stopped(server: uvicorn.Server, task: asyncio.Task[Any]) -> None:
+    server.should_exit = server.force_exit = True
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def _server(plan: Plan, site: Site) -> tuple[uvicorn.Server, socket.socket]:
+    config = plan.config
+    settings = uvicorn.Config(
+        application(site),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        timeout_keep_alive=15,
+        limit_concurrency=5_000,
+        h11_max_incomplete_event_size=32 << 10,
+        ssl_certfile=None if config.certificate is None else plan.folder / config.certificate,
+        ssl_keyfile=None if config.key is None else plan.folder / config.key,
+    )
+    server = uvicorn.Server(settings)
+    server.capture_signals = nullcontext  # type: ignore[method-assign,assignment]  # they are the command's
+    family = socket.AF_INET6 if ":" in plan.listen.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((plan.listen.host, plan.listen.port))
+    except OSError as error:
+        listening.close()
+        raise UsageError(f"--listen {plan.listen}: {error.strerror}") from error
+    return server, listening
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not a definition: it is not UTF-8 text") from error
+
+
+def _save(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise UsageError(f"the definition {path} cannot be changed: {error.strerror}") from error

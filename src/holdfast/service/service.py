@@ -1,0 +1,372 @@
+"""The service: readings go to the log, from there to the engine, from there to whoever listens.
+
+Each stage has a thread of its own where it waits for the disk or computes: what is slow behind the
+engine (sinks, pages) delays nothing before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ..model.instant import SECOND, Duration, Instant
+from ..model.topic import Topic
+from ..runtimes.local.engine import Holding
+from .core import Change, Core
+from .feeds.submission import NOWHERE, Given, Rejected, runs
+from .hub import Hub
+from .log.frame import ORIGIN, Advance, Definition, Entry, Readings
+from .log.log import Appended, Log, NoRoom
+from .log.seal import retain, seal
+from .origins import Origins
+from .store import Store, StoreFull, Told
+
+T = TypeVar("T")
+log = logging.getLogger("holdfast.service")
+
+_GROUP = 64
+"""Submissions that one group takes together at most."""
+_AHEAD = 8
+"""Groups that are in the log and not yet evaluated, at most."""
+
+
+def wall_clock() -> Instant:
+    return time.time_ns() // 1_000
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a service keeps things, and when the clock speaks."""
+
+    idle: Duration = 5 * SECOND
+    """How long after an instant the clock alone says that it has passed."""
+    snapshot_every: float = 30.0
+    seal_every: float = 600.0
+    segment_bytes: int = 64 << 20
+    keep_seconds: float | None = None
+    keep_bytes: int | None = None
+    waiting: int = 50_000
+    """Readings that may wait for the log."""
+
+
+class Submission(NamedTuple):
+    """What a feed brings at once; ``again`` says that it may have been brought before."""
+
+    given: Sequence[Given] = ()
+    entries: Sequence[Entry] = ()
+    again: bool = False
+
+
+@dataclass
+class Counts:
+    """What the service has done since it started."""
+
+    logged: int = 0
+    repeated: int = 0
+    """Readings that were brought again and not taken again."""
+    corrected: int = 0
+    """Readings whose time lay in the future."""
+    rejected: Counter[str] = field(default_factory=Counter)
+    told: Counter[str] = field(default_factory=Counter)
+    groups: int = 0
+
+
+class Service:
+    """A definition that runs over a log; feeds submit, sinks and pages look."""
+
+    def __init__(
+        self,
+        folder: Path,
+        base: Path,
+        settings: Settings | None = None,
+        clock: Callable[[], Instant] = wall_clock,
+    ) -> None:
+        self.folder, self.settings, self.clock = folder, settings or Settings(), clock
+        self.log = Log(folder, segment_bytes=self.settings.segment_bytes)
+        self.store = Store(folder / "service.db")
+        self.core = Core(base, clock)
+        self.counts = Counts()
+        self.started = clock()
+        self.troubles: dict[str, str] = {}
+        """What keeps a part of the service from its work, by part."""
+        self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        """Done when the service cannot go on."""
+        self._origins = Origins()
+        self._waiting: asyncio.Queue[tuple[Submission, asyncio.Future[int]]] = asyncio.Queue()
+        self.waiting = 0
+        """Readings that wait for the log."""
+        self._room = asyncio.Event()
+        self._room.set()
+        self._logged: asyncio.Queue[list[Appended]] = asyncio.Queue(_AHEAD)
+        self._logging, self._evaluating = (ThreadPoolExecutor(1, name) for name in ("log", "engine"))
+        self._defining = asyncio.Lock()
+        self._snapshot_at = time.monotonic()
+        self._advanced = 0
+        self._recover()
+        self.hub = Hub(self.store)
+
+    def _recover(self) -> None:
+        """Go on where the last snapshot was taken: the log says what came after it."""
+        snapshot = self.store.snapshot()
+        if snapshot is not None:
+            self.core.restore(snapshot)
+            self._origins.restore(snapshot.origins)
+        for appended in self.log.after(self.core.position):
+            self._origins.add(_origins(appended.entry))
+            self.store.add(self.core.take(appended))
+        self._look()
+        self.evaluated = self.core.position
+        """The position up to which the log has been evaluated, and what came of it told."""
+
+    def _look(self) -> None:
+        """What other threads may know of the engine."""
+        self.topics: Mapping[str, Topic] = self.core.topics
+        self._due = self.core.engine.due
+
+    # --- taking readings ---
+
+    async def submit(self, submission: Submission) -> int:
+        """Bring readings; comes back when the log has them, with how many were new."""
+        await self._room.wait()
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._count_waiting(_rows(submission))
+        self._waiting.put_nowait((submission, done))
+        return await done
+
+    def _count_waiting(self, rows: int) -> None:
+        self.waiting += rows
+        if self.waiting < self.settings.waiting:
+            self._room.set()
+        else:
+            self._room.clear()
+
+    async def reject(self, rejected: Sequence[Rejected]) -> None:
+        """Keep and count what was no reading."""
+        if not rejected:
+            return
+        found = Counter(f"{one.feed}: {one.reason}" for one in rejected)
+        self.counts.rejected.update(found)
+        with suppress(StoreFull):  # it is counted; there is no room to keep it
+            await asyncio.to_thread(self.store.reject, rejected, found)
+
+    async def _to_log(self) -> None:
+        """The first stage: groups of submissions become durable, and are acknowledged."""
+        while True:
+            group = [await self._waiting.get()]
+            while len(group) < _GROUP and not self._waiting.empty():
+                group.append(self._waiting.get_nowait())
+            appended, taken = await self._durable([one for one, _ in group])
+            for (submission, done), count in zip(group, taken, strict=True):
+                self._count_waiting(-_rows(submission))
+                if not done.done():
+                    done.set_result(count)
+            if appended:
+                await self._logged.put(appended)
+
+    async def _durable(self, group: list[Submission]) -> tuple[list[Appended], list[int]]:
+        """A group in the log, however long that takes."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                done = await loop.run_in_executor(self._logging, self._append, group)
+            except NoRoom as full:
+                self._in_trouble("log", str(full))
+                await asyncio.sleep(1)
+                continue
+            self._in_trouble("log")
+            return done
+
+    def _append(self, group: list[Submission]) -> tuple[list[Appended], list[int]]:
+        """Append what is new of a group, in the log's thread."""
+        entries: list[Entry] = []
+        given: list[Given] = []
+        taken: list[int] = []
+        fresh: set[int] = set()
+        for submission in group:
+            mine = [one for one in submission.given if self._is_new(one.origin, submission, fresh)]
+            whole = [one for one in submission.entries if self._is_new(_first(one), submission, fresh)]
+            if whole:
+                entries += [*self._runs(given), *whole]
+                given = []
+            given += mine
+            fresh.update(one.origin for one in mine)
+            fresh.update(int(origin) for one in whole for origin in _origins(one))
+            taken.append(len(mine) + sum(map(_size, whole)))
+            self.counts.repeated += _rows(submission) - taken[-1]
+        entries += self._runs(given)
+        if not entries:
+            return [], taken
+        appended = self.log.append(entries)
+        self._origins.add(fresh)
+        self.counts.logged += sum(taken)
+        self.counts.groups += 1
+        with suppress(NoRoom):  # the group is in the log; the next one will say it
+            self.log.rotate(self.settings.seal_every)
+        return appended, taken
+
+    def _is_new(self, origin: int, submission: Submission, fresh: set[int]) -> bool:
+        if origin == NOWHERE or not submission.again:
+            return True
+        return origin not in self._origins and origin not in fresh
+
+    def _runs(self, given: Iterable[Given]) -> Iterator[Readings]:
+        """The readings as entries; a topic that was taken away meanwhile takes its readings with it."""
+        topics = self.topics
+        return runs(topics, [one for one in given if one.event.topic in topics])
+
+    def _in_trouble(self, part: str, what: str | None = None) -> None:
+        if what != self.troubles.get(part):
+            log.warning("%s", what or f"{part}: goes on")
+            others = {name: text for name, text in self.troubles.items() if name != part}
+            self.troubles = others | ({part: what} if what else {})
+
+    # --- evaluation ---
+
+    async def _to_engine(self) -> None:
+        """The second stage: what is in the log is evaluated, and told."""
+        while True:
+            group = await self._logged.get()
+            while not self._logged.empty():
+                group = group + self._logged.get_nowait()
+            self.hub.publish(await self.on_engine(self._evaluate, group))
+            self.evaluated = group[-1].after
+
+    async def on_engine(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Do something in the engine's thread, between two groups."""
+        return await asyncio.get_running_loop().run_in_executor(self._evaluating, work, *arguments)
+
+    def _evaluate(self, group: list[Appended]) -> list[Told]:
+        told = [one for appended in group for one in self.core.take(appended)]
+        self._look()
+        fresh = self._kept(told) if told else []
+        self.counts.told.update(one.subscription for one in fresh)
+        if time.monotonic() - self._snapshot_at > self.settings.snapshot_every:
+            self.keep()
+        return fresh
+
+    def _kept(self, told: list[Told]) -> list[Told]:
+        """Notifications in the database, however long that takes."""
+        while True:
+            try:
+                fresh = self.store.add(told)
+            except StoreFull as full:
+                self._in_trouble("notifications", str(full))
+                time.sleep(1)
+                continue
+            self._in_trouble("notifications")
+            return fresh
+
+    def keep(self) -> None:
+        """Take a snapshot, and seal the segments that it makes dispensable; in the engine's thread."""
+        try:
+            self.store.keep(self.core.snapshot(self._origins.to_bytes()))
+            seal(self.folder, self.core.position)
+            retain(self.folder, seconds=self.settings.keep_seconds, size=self.settings.keep_bytes)
+            if self.settings.keep_seconds is not None:
+                self.store.forget(self.clock() - int(self.settings.keep_seconds * SECOND))
+            self._in_trouble("snapshot")
+        except (StoreFull, OSError) as full:
+            self._in_trouble("snapshot", f"no snapshot can be taken: {full}")
+        self._snapshot_at = time.monotonic()
+
+    async def _by_the_clock(self) -> None:
+        """Let time go on where nothing comes: what is due without a reading becomes an entry of the log."""
+        while True:
+            await asyncio.sleep(0.2)
+            until = self.clock() - self.settings.idle
+            if self._due is not None and until > self._due and until - self._advanced >= SECOND:
+                self._advanced = until
+                await self.submit(Submission(entries=[Advance(until)]))
+
+    # --- what runs, and what holds ---
+
+    async def define(
+        self, text: str, restart: Iterable[str] = (), save: Callable[[str], None] | None = None
+    ) -> Change:
+        """Run another definition from the next entry on; what cannot be is refused."""
+        async with self._defining:
+            definition = Definition(text, tuple(restart), self.clock())
+            change = await self.on_engine(self.core.require_change, definition)
+            if save is not None:
+                await asyncio.to_thread(save, text)
+            await self.submit(Submission(entries=[definition]))
+            await self.settled()
+            return change
+
+    async def holding(self) -> list[Holding]:
+        """What holds now."""
+        return await self.on_engine(lambda: self.core.engine.holding())
+
+    async def settled(self) -> None:
+        """Comes back when what is in the log now has been evaluated."""
+        position = self.log.next
+        while self.evaluated < position:
+            await asyncio.sleep(0.002)
+
+    # --- running ---
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """At work until the context ends; then everything is in the log, and a snapshot stands after it."""
+        stages = [self._to_log, self._to_engine, self._by_the_clock]
+        tasks = [asyncio.create_task(self._watched(stage)) for stage in stages]
+        try:
+            yield
+        finally:
+            while (self.waiting or self.evaluated < self.log.next) and not self._is_stuck:
+                await asyncio.sleep(0.01)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.on_engine(self._stop)
+            self.close()
+
+    @property
+    def _is_stuck(self) -> bool:
+        return bool(self.troubles) or self.failed.done()
+
+    async def _watched(self, stage: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await stage()
+        except Exception as error:
+            log.exception("the service cannot go on")
+            if not self.failed.done():
+                self.failed.set_result(error)
+
+    def _stop(self) -> None:
+        if not self._is_stuck:
+            self.log.rotate(0)
+            self.keep()
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        self._logging.shutdown()
+        self._evaluating.shutdown()
+        self.store.close()
+        self.log.close()
+
+
+def _origins(entry: Entry) -> Any:
+    return np.asarray(entry.batch.column(ORIGIN)) if isinstance(entry, Readings) else ()
+
+
+def _first(entry: Entry) -> int:
+    return int(_origins(entry)[0]) if _size(entry) else NOWHERE
+
+
+def _size(entry: Entry) -> int:
+    return len(entry.batch) if isinstance(entry, Readings) else 0
+
+
+def _rows(submission: Submission) -> int:
+    return len(submission.given) + sum(map(_size, submission.entries))

@@ -1,0 +1,129 @@
+"""How a sink is fed: from its position on, again and again until it has taken what it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Protocol
+
+from ...errors import HoldfastError
+from ..service import Service
+from ..store import Mark, StoreFull, Told
+
+log = logging.getLogger("holdfast.service")
+
+BATCH = 200
+FIRST_WAIT, LONGEST_WAIT = 0.5, 60.0
+
+
+class Unavailable(HoldfastError):
+    """The other side cannot take anything now; it may later."""
+
+
+class Refusal(HoldfastError):
+    """The other side will never take this."""
+
+
+class Sink(Protocol):
+    """Something that takes notifications; it may be given some of them again after a crash."""
+
+    name: str
+    kind: str
+    heeds_mutes: bool
+
+    async def deliver(self, told: Sequence[Told]) -> None: ...
+    async def idle(self) -> None:
+        """Nothing new for a while."""
+
+    async def close(self) -> None: ...
+
+
+def unmuted(told: Iterable[Told], marks: Iterable[Mark]) -> list[Told]:
+    """What a sink is told: no starts of what is muted, but every end."""
+    muted = {(mark.subscription, mark.scope) for mark in marks if mark.kind == "mute"}
+    return [
+        one for one in told
+        if one.status not in ("ingress", "atomic") or (one.subscription, one.scope) not in muted
+    ]  # fmt: skip
+
+
+class Delivery:
+    """A sink at work."""
+
+    def __init__(self, service: Service, sink: Sink) -> None:
+        self._service, self.sink = service, sink
+        known = service.store.reached(sink.name)
+        self.position = service.hub.last if known is None else known
+        service.store.reach(sink.name, self.position)
+        self.trouble: str | None = None
+        self.delivered = 0
+        self.buried = 0
+
+    async def run(self) -> None:
+        """Deliver what comes, until cancelled."""
+        try:
+            async for some in self._service.hub.stream(self.position, BATCH):
+                if some:
+                    await self._delivered(some)
+                    self.position = some[-1].position
+                    with suppress(StoreFull):  # told again after a crash, which is allowed
+                        await asyncio.to_thread(self._service.store.reach, self.sink.name, self.position)
+                else:
+                    await self._quiet()
+        finally:
+            await self.sink.close()
+
+    async def _quiet(self) -> None:
+        with suppress(Unavailable, Refusal):
+            await self.sink.idle()
+
+    async def _delivered(self, some: Sequence[Told]) -> None:
+        wait = FIRST_WAIT
+        while True:
+            wanted = await self._wanted(some)
+            try:
+                if wanted:
+                    await self.sink.deliver(wanted)
+            except Unavailable as down:
+                self._say(str(down))
+                await asyncio.sleep(wait)
+                wait = min(2 * wait, LONGEST_WAIT)
+                continue
+            except Refusal as refusal:
+                await self._bury(wanted, str(refusal))
+            else:
+                self.delivered += len(wanted)
+                self._say(None)
+            return
+
+    async def _wanted(self, some: Sequence[Told]) -> Sequence[Told]:
+        if not self.sink.heeds_mutes:
+            return some
+        return unmuted(some, await asyncio.to_thread(self._service.store.marks, self._service.clock()))
+
+    async def _bury(self, some: Sequence[Told], reason: str) -> None:
+        self._say(f"refused: {reason}")
+        self.buried += len(some)
+        for one in some:
+            await asyncio.to_thread(
+                self._service.store.bury, self.sink.name, one.position, reason, self._service.clock()
+            )
+
+    def _say(self, trouble: str | None) -> None:
+        if trouble != self.trouble:
+            log.warning("sink %s: %s", self.sink.name, trouble or "takes notifications again")
+            self.trouble = trouble
+
+    def status(self, last: int) -> dict[str, Any]:
+        """How far it is."""
+        return {
+            "name": self.sink.name,
+            "kind": self.sink.kind,
+            "position": self.position,
+            "behind": last - self.position,
+            "delivered": self.delivered,
+            "dead_letters": self.buried,
+            "trouble": self.trouble,
+        }

@@ -1,0 +1,113 @@
+"""Notifications to other systems over HTTP: webhooks, and Prometheus' Alertmanager."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from ...errors import UsageError
+from ...model.instant import MINUTE, SECOND, Instant
+from ...runtimes.local.engine import Holding
+from ..store import Told
+from .delivery import Refusal, Unavailable
+from .message import alerts, body, signature
+
+_TIMEOUT = 10.0
+_LATER = frozenset({408, 425, 429})
+_FORBIDDEN = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+LASTS = 5 * MINUTE
+"""How long Alertmanager believes us that something holds."""
+
+
+def require_allowed(url: str, hosts: Sequence[str]) -> None:
+    """Refuse an address whose host is not on the list: a service must not be made to call others."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageError(f"'{url}' is no address; write https://HOST/PATH")
+    if parts.hostname not in {host.lower() for host in hosts}:
+        raise UsageError(f"'{url}': add '{parts.hostname}' to allowed_hosts if it may be called")
+
+
+def require_headers(headers: Mapping[str, str]) -> None:
+    """Refuse headers that would be more than headers."""
+    for name, value in headers.items():
+        if not name.replace("-", "").isalnum() or not name.isascii() or name.lower() in _FORBIDDEN:
+            raise UsageError(f"'{name}' cannot be a header here")
+        if not value.isprintable() or not value.isascii():
+            raise UsageError(f"header '{name}': its value must be printable ASCII in one line")
+
+
+async def _posted(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> None:
+    """Post once; redirects are not followed."""
+    try:
+        answer = await client.post(url, content=content, headers=dict(headers))
+    except httpx.HTTPError as error:
+        raise Unavailable(f"{url}: {error or type(error).__name__}") from None
+    if answer.is_success:
+        return
+    what = f"{url} answers {answer.status_code}"
+    if answer.status_code in _LATER or answer.status_code >= 500:
+        raise Unavailable(what)
+    raise Refusal(what)
+
+
+class Webhook:
+    """Posts notifications as JSON, signed if there is a secret."""
+
+    kind = "webhook"
+    heeds_mutes = True
+
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        headers: Mapping[str, str],
+        secret: bytes | None,
+        clock: Callable[[], Instant],
+    ) -> None:
+        self.name, self._url, self._headers, self._secret, self._clock = name, url, headers, secret, clock
+        self._client = httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=False, trust_env=False)
+
+    async def deliver(self, told: Sequence[Told]) -> None:
+        content = body(told)
+        headers = {**self._headers, "content-type": "application/json"}
+        if self._secret is not None:
+            stamp = str(self._clock() // SECOND)
+            headers["x-holdfast-timestamp"] = stamp
+            headers["x-holdfast-signature"] = signature(self._secret, stamp, content)
+        await _posted(self._client, self._url, content, headers)
+
+    async def idle(self) -> None: ...
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+class Alertmanager:
+    """Keeps Alertmanager informed of what holds: at every change, and again before it would forget."""
+
+    kind = "alertmanager"
+    heeds_mutes = True
+
+    def __init__(
+        self, name: str, url: str, labels: Mapping[str, str],
+        holding: Callable[[], Awaitable[list[Holding]]], clock: Callable[[], Instant],
+    ) -> None:  # fmt: skip
+        self.name, self._labels, self._holding, self._clock = name, labels, holding, clock
+        self._url = url.rstrip("/") + "/api/v2/alerts"
+        self._client = httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=False, trust_env=False)
+
+    async def deliver(self, told: Sequence[Told]) -> None:
+        found: list[dict[str, Any]] = alerts(told, await self._holding(), self._clock() + LASTS, self._labels)
+        if found:
+            content = httpx.Request("POST", self._url, json=found).content
+            await _posted(self._client, self._url, content, {"content-type": "application/json"})
+
+    async def idle(self) -> None:
+        await self.deliver(())
+
+    async def close(self) -> None:
+        await self._client.aclose()

@@ -1,0 +1,94 @@
+"""Notifications as other systems want them.  Pure."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...model.instant import Instant, show_instant
+from ...runtimes.local.engine import Holding
+from ..store import Told
+
+EVERYTHING = "all"
+"""What stands for the scope of a condition that has none."""
+_UNSAFE = {ord(c): f"%{ord(c):02X}" for c in "%/+#\0"}
+
+
+class Publication(NamedTuple):
+    """A message for an MQTT broker."""
+
+    channel: str
+    payload: str
+    retain: bool
+
+
+def channel(pattern: str, subscription: str, scope: str | None) -> str:
+    """A channel of a pattern; what would change its levels is escaped.
+
+    >>> channel("state/{subscription}/{scope}", "Warm", "a/b#")
+    'state/Warm/a%2Fb%23'
+    """
+    levels = {"{subscription}": subscription, "{scope}": EVERYTHING if scope is None else scope}
+    return "/".join(
+        levels[level].translate(_UNSAFE) if level in levels else level for level in pattern.split("/")
+    )
+
+
+def publications(told: Iterable[Told], events: str | None, state: str | None) -> list[Publication]:
+    """Each notification on the channel of events; what holds now, retained, on that of states."""
+    found = []
+    for one in told:
+        if events:
+            found.append(Publication(channel(events, one.subscription, one.scope), one.line, False))
+        if state and one.status != "atomic":
+            at = channel(state, one.subscription, one.scope)
+            found.append(Publication(at, json.dumps(_state(one)), True))
+    return found
+
+
+def _state(one: Told) -> dict[str, Any]:
+    """What holds: true, false, or null when nobody knows any more."""
+    holds = {"ingress": True, "egress": False}.get(one.status)
+    since = show_instant(one.time)
+    return {"holds": holds, "since": since, "id": one.id}
+
+
+def body(told: Sequence[Told]) -> bytes:
+    """What a webhook is sent."""
+    return f'{{"notifications": [{", ".join(one.line for one in told)}]}}'.encode()
+
+
+def signature(secret: bytes, timestamp: str, content: bytes) -> str:
+    """By which a receiver knows that it is we who sent it, and when: HMAC-SHA256 of ``TIMESTAMP.BODY``."""
+    return "sha256=" + hmac.digest(secret, timestamp.encode() + b"." + content, "sha256").hex()
+
+
+def alert(
+    subscription: str, scope: str | None, start: Instant, end: Instant, labels: Mapping[str, str]
+) -> dict[str, Any]:
+    """A condition as Alertmanager's API (v2) takes it."""
+    return {
+        "labels": {**labels, "alertname": subscription, "scope": EVERYTHING if scope is None else scope},
+        "annotations": {"summary": subscription + ("" if scope is None else f" in {scope}")},
+        "startsAt": show_instant(start),
+        "endsAt": show_instant(end),
+    }
+
+
+def alerts(
+    told: Iterable[Told], holding: Iterable[Holding], until: Instant, labels: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """What holds, for as long as until; what has ended, and what lasted no time."""
+    held = list(holding)
+    open_now = {(one.subscription, one.scope) for one in held}
+    found = [alert(one.subscription, one.scope, one.since, until, labels) for one in held]
+    for one in told:
+        ended = one.status in ("egress", "withdrawn") and (one.subscription, one.scope) not in open_now
+        if ended:
+            start = one.time if one.since is None else one.since
+            found.append(alert(one.subscription, one.scope, start, one.time, labels))
+        elif one.status == "atomic":
+            found.append(alert(one.subscription, one.scope, one.time, until, labels))
+    return found

@@ -1,0 +1,51 @@
+"""Notifications as Parquet files in a folder, each complete when it appears."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...model.batch import TIME
+from ..store import Told
+from .delivery import Unavailable
+
+_FORM = pa.schema(
+    [
+        ("position", pa.int64()), ("id", pa.string()), ("subscription", pa.string()), ("scope", pa.string()),
+        ("status", pa.string()), ("time", TIME), ("since", TIME), ("arrived", TIME), ("line", pa.string()),
+    ]
+)  # fmt: skip
+
+
+class ParquetSink:
+    """Writes a file of each batch, named by its first position: what is written again takes its place."""
+
+    kind = "parquet"
+    heeds_mutes = False
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self._folder = name, folder
+
+    async def deliver(self, told: Sequence[Told]) -> None:
+        try:
+            await asyncio.to_thread(self._write, told)
+        except OSError as error:
+            raise Unavailable(f"{self._folder}: {error.strerror}") from None
+
+    def _write(self, told: Sequence[Told]) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        columns = [
+            pa.array(column, field.type) for column, field in zip(zip(*told, strict=True), _FORM, strict=True)
+        ]
+        path = self._folder / f"{told[0].position:020}.parquet"
+        part = path.with_name(f".{path.name}.part")
+        pq.write_table(pa.Table.from_arrays(columns, schema=_FORM), part, compression="zstd")
+        part.replace(path)
+
+    async def idle(self) -> None: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,305 @@
+"""What was told, to whom, and what the engine remembered: a database beside the log.
+
+Everything in it can be computed again from the log after the snapshot, so that it may lag behind the
+log but never lead it.  A notification has a position of its own here, and enters once: its id is unique.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple, cast
+
+from ..errors import HoldfastError
+from ..files.write import event_line
+from ..model.event import Notification
+from ..model.instant import Instant
+from .feeds.submission import Rejected
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS notifications (
+    position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, subscription TEXT NOT NULL,
+    scope TEXT, status TEXT NOT NULL, time INTEGER NOT NULL, since INTEGER, arrived INTEGER NOT NULL,
+    line TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_scope ON notifications (subscription, scope, time);
+CREATE INDEX IF NOT EXISTS by_time ON notifications (time);
+CREATE TABLE IF NOT EXISTS snapshots (
+    one INTEGER PRIMARY KEY CHECK (one = 0), position INTEGER NOT NULL, definition TEXT NOT NULL,
+    engine BLOB NOT NULL, origins BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS dead_letters (
+    sink TEXT NOT NULL, position INTEGER NOT NULL, reason TEXT NOT NULL, at INTEGER NOT NULL,
+    PRIMARY KEY (sink, position)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS marks (
+    kind TEXT NOT NULL, subscription TEXT NOT NULL, scope TEXT NOT NULL, until INTEGER NOT NULL,
+    who TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, subscription, scope)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS rejects (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, feed TEXT NOT NULL,
+    channel TEXT NOT NULL, reason TEXT NOT NULL, payload BLOB NOT NULL
+);
+CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
+"""
+REJECTS_KEPT = 10_000
+_PAYLOAD_KEPT = 4_096
+_COLUMNS = "position, id, subscription, scope, status, time, since, arrived, line"
+
+
+class Told(NamedTuple):
+    """A notification as sinks have it; ``line`` is its JSON."""
+
+    position: int
+    id: str
+    subscription: str
+    scope: str | None
+    status: str
+    time: Instant
+    since: Instant | None
+    arrived: Instant
+    line: str
+
+
+class Snapshot(NamedTuple):
+    """What the engine remembered before a position of the log."""
+
+    position: int
+    definition: str
+    engine: bytes
+    origins: bytes
+
+
+class Mark(NamedTuple):
+    """Somebody has seen a condition, or wants to hear nothing of it until then."""
+
+    kind: str
+    subscription: str
+    scope: str | None
+    until: Instant
+    who: str
+    note: str
+    at: Instant
+
+
+class StoreFull(HoldfastError):
+    """The database cannot be written now."""
+
+
+def told(notification: Notification, arrived: Instant) -> Told:
+    """A notification that is not yet in the database."""
+    id = notification.id
+    n = notification
+    return Told(
+        0,
+        id,
+        n.subscription,
+        n.scope,
+        n.status,
+        n.event.time,
+        n.since,
+        arrived,
+        event_line(n, id).rstrip("\n"),
+    )
+
+
+class Store:
+    """The database; safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._writing = self._opened(path)
+        self._reading = self._opened(path)
+        self._write_lock, self._read_lock = Lock(), Lock()
+        with self._written() as database:
+            database.executescript(_TABLES)
+
+    @staticmethod
+    def _opened(path: Path) -> sqlite3.Connection:
+        database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        return database
+
+    def close(self) -> None:
+        for lock, database in ((self._write_lock, self._writing), (self._read_lock, self._reading)):
+            with lock:
+                database.close()
+
+    @contextmanager
+    def _written(self) -> Iterator[sqlite3.Connection]:
+        with self._write_lock:
+            try:
+                with self._writing:
+                    yield self._writing
+            except sqlite3.OperationalError as error:
+                raise StoreFull(f"the service's database cannot be written: {error}") from error
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[Any]:
+        with self._read_lock:
+            return self._reading.execute(query, values).fetchall()
+
+    # --- notifications ---
+
+    def add(self, told: Sequence[Told]) -> list[Told]:
+        """Enter notifications; those that were not there yet, with their positions."""
+        fresh = []
+        with self._written() as database:
+            for one in told:
+                done = database.execute(
+                    "INSERT INTO notifications (id, subscription, scope, status, time, since, arrived, line) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    one[1:],
+                )
+                if done.rowcount:
+                    fresh.append(one._replace(position=done.lastrowid or 0))
+        return fresh
+
+    def notifications(
+        self, after: int = 0, most: int = 1_000, *, subscription: str | None = None
+    ) -> list[Told]:
+        """Notifications in the order in which they were told, after a position."""
+        where, values = "position > ?", [cast(Any, after)]
+        if subscription is not None:
+            where, values = where + " AND subscription = ?", [*values, subscription]
+        query = f"SELECT {_COLUMNS} FROM notifications WHERE {where} ORDER BY position LIMIT ?"
+        return [Told(*row) for row in self._rows(query, [*values, most])]
+
+    def history(
+        self, subscription: str, scope: str | None, stretch: tuple[Instant, Instant], most: int
+    ) -> list[Told]:
+        """What was told of a scope, by time."""
+        query = (
+            f"SELECT {_COLUMNS} FROM notifications WHERE subscription = ? AND scope IS ? "
+            "AND time >= ? AND time < ? ORDER BY time, position LIMIT ?"
+        )
+        return [Told(*row) for row in self._rows(query, (subscription, scope, *stretch, most))]
+
+    def between(self, start: Instant, end: Instant, most: int) -> list[Told]:
+        """What was told of a stretch of time, and the ends of what had begun before its end."""
+        query = (
+            f"SELECT {_COLUMNS} FROM notifications WHERE time >= ? AND (time < ? OR since < ?) "
+            "ORDER BY time, position LIMIT ?"
+        )
+        return [Told(*row) for row in self._rows(query, (start, end, end, most))]
+
+    @property
+    def last(self) -> int:
+        """The position of the last notification."""
+        return self._rows("SELECT COALESCE(MAX(position), 0) FROM notifications")[0][0]
+
+    def forget(self, before: Instant) -> int:
+        """Remove notifications that were told before an instant and that every sink has had."""
+        with self._written() as database:
+            done = database.execute(
+                "DELETE FROM notifications WHERE arrived < ? "
+                "AND position <= (SELECT COALESCE(MIN(position), 1 << 62) FROM sinks)",
+                (before,),
+            )
+            return done.rowcount
+
+    # --- snapshots ---
+
+    def keep(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot in place of the one before, and wait until the disk has it."""
+        with self._written() as database:
+            database.execute("INSERT OR REPLACE INTO snapshots VALUES (0, ?, ?, ?, ?)", snapshot)
+        with self._write_lock:
+            self._writing.execute("PRAGMA wal_checkpoint(FULL)")
+
+    def snapshot(self) -> Snapshot | None:
+        rows = self._rows("SELECT position, definition, engine, origins FROM snapshots")
+        return Snapshot(*rows[0]) if rows else None
+
+    # --- sinks ---
+
+    def reached(self, sink: str) -> int | None:
+        """How far a sink has come; nothing for one that is new."""
+        rows = self._rows("SELECT position FROM sinks WHERE name = ?", (sink,))
+        return rows[0][0] if rows else None
+
+    def reach(self, sink: str, position: int) -> None:
+        """A sink has had everything up to a position."""
+        with self._written() as database:
+            database.execute("INSERT OR REPLACE INTO sinks VALUES (?, ?)", (sink, position))
+
+    def keep_sinks(self, names: Iterable[str]) -> None:
+        """Forget sinks that are no more, so that they hold nothing back."""
+        with self._written() as database:
+            known = {name for (name,) in database.execute("SELECT name FROM sinks")}
+            gone = known - set(names)
+            database.executemany("DELETE FROM sinks WHERE name = ?", [(name,) for name in gone])
+
+    def bury(self, sink: str, position: int, reason: str, at: Instant) -> None:
+        """Put aside a notification that a sink will never take."""
+        with self._written() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?)", (sink, position, reason, at)
+            )
+
+    def dead_letters(self, most: int = 100) -> list[dict[str, Any]]:
+        """What sinks did not take, the latest first."""
+        rows = self._rows(
+            "SELECT d.sink, d.position, d.reason, d.at, n.line FROM dead_letters d "
+            "LEFT JOIN notifications n ON n.position = d.position ORDER BY d.at DESC LIMIT ?",
+            (most,),
+        )
+        return [dict(zip(("sink", "position", "reason", "at", "line"), row, strict=True)) for row in rows]
+
+    # --- what people say of conditions ---
+
+    def mark(self, mark: Mark) -> None:
+        with self._written() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)",
+                mark._replace(scope=mark.scope or ""),
+            )
+
+    def unmark(self, kind: str, subscription: str, scope: str | None) -> None:
+        with self._written() as database:
+            database.execute(
+                "DELETE FROM marks WHERE kind = ? AND subscription = ? AND scope = ?",
+                (kind, subscription, scope or ""),
+            )
+
+    def marks(self, now: Instant) -> list[Mark]:
+        """The marks that count now."""
+        rows = self._rows(
+            "SELECT kind, subscription, scope, until, who, note, at FROM marks WHERE until > ?", (now,)
+        )
+        return [mark._replace(scope=mark.scope or None) for mark in (Mark(*row) for row in rows)]
+
+    # --- what was no reading ---
+
+    def reject(self, rejected: Sequence[Rejected], counts: Mapping[str, int]) -> None:
+        """Keep what could not be used, the latest ten thousand, and count all of it."""
+        with self._written() as database:
+            database.executemany(
+                "INSERT INTO rejects (at, feed, channel, reason, payload) VALUES (?, ?, ?, ?, ?)",
+                [(r.at, r.feed, r.channel, r.reason, r.payload[:_PAYLOAD_KEPT]) for r in rejected],
+            )
+            database.execute(
+                "DELETE FROM rejects WHERE number <= (SELECT MAX(number) FROM rejects) - ?", (REJECTS_KEPT,)
+            )
+            database.executemany(
+                "INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
+                list(counts.items()),
+            )
+
+    def rejects(self, most: int = 100) -> list[dict[str, Any]]:
+        """What could not be used, the latest first."""
+        rows = self._rows(
+            "SELECT at, feed, channel, reason, payload FROM rejects ORDER BY number DESC LIMIT ?", (most,)
+        )
+        return [
+            {"at": at, "feed": feed, "channel": channel, "reason": reason,
+             "payload": payload.decode("utf-8", "replace")}
+            for at, feed, channel, reason, payload in rows
+        ]  # fmt: skip
+
+    def counts(self) -> dict[str, int]:
+        """How much of what was counted."""
+        return dict(self._rows("SELECT name, count FROM counts"))

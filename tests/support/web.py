@@ -1,0 +1,52 @@
+"""Something to call over HTTP, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+TOKENS = {role: f"token of {role}" for role in ("send", "see", "acknowledge", "edit")}
+
+
+class Request(NamedTuple):
+    path: str
+    headers: dict
+    body: bytes
+
+
+class Receiver:
+    """Answers every post with a status, and remembers it; ``answers`` may be changed on the way."""
+
+    def __init__(self, status=200, headers=None):
+        self.requests: list[Request] = []
+        self.status, self.headers = status, headers or {}
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.requests.append(
+                    Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
+                )
+                self.send_response(receiver.status)
+                for name, value in receiver.headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook"
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

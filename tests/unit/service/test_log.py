@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import os
+import resource
+import signal
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import InputError, UsageError
+from holdfast.model.event import Event
+from holdfast.model.topic import Attribute, Topic
+from holdfast.runtimes.local.replay import replay
+from holdfast.service.feeds.submission import readings
+from holdfast.service.log.frame import Advance, Definition, entries, to_bytes
+from holdfast.service.log.log import Log, NoRoom
+from holdfast.service.log.seal import history, retain, seal, sealed
+
+TOPIC = Topic("Temperature", (Attribute("value", "float"),))
+APP = "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22] per source"
+
+
+def measured(*values, sequence=-1, begin=0):
+    return readings(
+        TOPIC, [Event("Temperature", begin + i, "s1", {"value": v}, sequence) for i, v in enumerate(values)]
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "data"
+
+
+def test_what_was_appended_is_there_again(folder):
+    log = Log(folder)
+    log.append([measured(1.0, 2.0), Advance(7)])
+    log.append([Definition(APP, ("Warm",), 5)])
+    log.close()
+    again = Log(folder)
+    found = list(again.after(0))
+    assert [(one.position, one.after) for one in found] == [(0, 2), (2, 3), (3, 4)]
+    assert found[0].entry.batch.column("value").to_pylist() == [1.0, 2.0]
+    assert [one.entry for one in found[1:]] == [Advance(7), Definition(APP, ("Warm",), 5)]
+    assert (again.next, again.torn) == (4, 0)
+    assert [one.position for one in again.after(2)] == [2, 3]
+
+
+def test_readings_without_a_number_get_their_position(folder):
+    log = Log(folder)
+    log.append([Advance(1)])
+    (placed,) = log.append([measured(1.0, 2.0)])
+    assert placed.entry.batch.column("sequence").to_pylist() == [1, 2]
+    (placed,) = log.append([measured(1.0, sequence=77)])
+    assert placed.entry.batch.column("sequence").to_pylist() == [77]
+
+
+@given(st.integers(min_value=0, max_value=400))
+def test_whatever_a_crash_tears_is_an_entry_or_nothing(cut):
+    raw = b"".join(to_bytes(i, Advance(i)) for i in range(10))
+    whole = list(entries(raw))
+    found = list(entries(raw[:cut]))
+    assert found == [one for one in whole if one.end <= cut]
+
+
+def test_a_torn_tail_is_put_aside_and_the_log_goes_on(folder):
+    log = Log(folder)
+    log.append([measured(1.0)])
+    log.append([measured(2.0)])
+    log.close()
+    (path,) = (folder / "wal").glob("*.wal")
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-3])
+    again = Log(folder)
+    assert again.next == 1
+    assert again.torn > 0
+    assert [len(p.read_bytes()) for p in folder.glob("torn-*")] == [again.torn]
+    again.append([measured(3.0)])
+    assert [one.entry.batch.column("value").to_pylist() for one in again.after(0)] == [[1.0], [3.0]]
+
+
+def test_damage_inside_is_not_passed_over(folder):
+    log = Log(folder)
+    log.append([measured(1.0)])
+    log.rotate(0)
+    log.append([measured(2.0)])
+    path = min((folder / "wal").glob("*.wal"))
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match="damaged; it should reach to 1 and can be read to 0"):
+        list(log.after(0))
+    with pytest.raises(InputError, match="damaged"):
+        seal(folder, 2)
+    assert path.exists()
+
+
+def test_a_folder_is_used_once_at_a_time(folder):
+    log = Log(folder)
+    with pytest.raises(UsageError, match="another service uses this folder"):
+        Log(folder)
+    log.close()
+    Log(folder).close()
+
+
+def test_without_room_nothing_is_appended_and_nothing_lost(folder):
+    log = Log(folder)
+    log.append([measured(1.0)])
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+        with pytest.raises(NoRoom, match="cannot be written: File too large"):
+            log.append([measured(*map(float, range(10_000)))])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    log.append([measured(2.0)])
+    assert [one.entry.batch.column("value").to_pylist() for one in log.after(0)] == [[1.0], [2.0]]
+
+
+def test_segments_before_a_snapshot_are_sealed_and_replay_reads_all(folder):
+    log = Log(folder)
+    for i, value in enumerate([20.0, 26.0, 21.0, 27.0]):
+        log.append([measured(value, begin=i)])
+        if i < 2:
+            assert log.rotate(0)
+    assert not log.rotate(3600)
+    (path,) = seal(folder, 1)
+    assert path.name == "00000000000000000000-Temperature.parquet"
+    assert pq.read_table(path).column_names == ["time", "source", "sequence", "value", "topic"]
+    assert [one.position for one in log.after(1)] == [1, 2, 3]
+    with pytest.raises(InputError, match="the log begins at 1, the snapshot needs 0"):
+        list(log.after(0))
+    with history(folder) as paths:
+        assert len(paths) == 3
+        told = [(n.status, n.event.time, n.event.sequence) for n in replay(APP, *paths)]
+    assert told == [("ingress", 1, 1), ("egress", 2, 2), ("ingress", 3, 3)]
+
+
+def test_old_files_go_by_age_and_by_size(folder):
+    log = Log(folder)
+    for value in (1.0, 2.0, 3.0):
+        log.append([measured(value)])
+        log.rotate(0)
+    paths = seal(folder, log.next)
+    assert retain(folder, seconds=3600, size=None) == []
+    os.utime(paths[0], (0, 0))
+    assert retain(folder, seconds=3600, size=None) == paths[:1]
+    assert retain(folder, seconds=None, size=paths[2].stat().st_size) == paths[1:2]
+    assert sealed(folder) == paths[2:]

@@ -1,0 +1,332 @@
+"""What somebody may try against a service, each by its name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import suppress
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.event import Event
+from holdfast.service.api.access import digest, known, may, new_token
+from holdfast.service.api.guard import Limits, Rate, action
+from holdfast.service.config import Config, UserPart, WebhookPart
+from holdfast.service.feeds.submission import Given
+from holdfast.service.serve import Address, Plan, require_safe
+from holdfast.service.service import Submission
+from support.web import TOKENS, Receiver
+
+PATHS = [
+    ("GET", "/api/conditions"),
+    ("GET", "/api/notifications"),
+    ("GET", "/api/events"),
+    ("GET", "/api/status"),
+    ("GET", "/api/definition"),
+    ("GET", "/api/readings?topic=Temperature"),
+    ("GET", "/api/rejects"),
+    ("GET", "/metrics"),
+    ("GET", "/api/openapi.json"),
+    ("POST", "/api/readings"),
+    ("POST", "/api/check"),
+    ("POST", "/api/dry-run"),
+    ("POST", "/api/acknowledge"),
+    ("POST", "/api/mute"),
+    ("PUT", "/api/definition"),
+    ("POST", "/api/subscriptions"),
+    ("DELETE", "/api/subscriptions/Warm"),
+]
+
+
+def bearer(token):
+    return {"authorization": f"Bearer {token}"}
+
+
+def test_requests_without_a_token(asked):
+    async def story(client, site):
+        for method, path in PATHS:
+            answer = await client.request(method, path)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer"), path
+        assert (await client.get("/health")).status_code == 200
+        assert (await client.get("/")).status_code == 200, "the page itself says nothing"
+
+    asked(story, users=True)
+
+
+def test_requests_with_a_wrong_token(asked):
+    async def story(client, site):
+        wrong = ["nonsense", TOKENS["edit"] + "x", digest(TOKENS["edit"]), "\xff"]
+        for token in wrong:
+            header = {b"authorization": b"Bearer " + token.encode("latin-1")}
+            assert (await client.get("/api/conditions", headers=header)).status_code == 401
+        basic = {"authorization": f"Basic {TOKENS['edit']}"}
+        assert (await client.get("/api/conditions", headers=basic)).status_code == 401
+        assert (await client.get("/api/conditions", headers=bearer(TOKENS["see"]))).status_code == 200
+
+    asked(story, users=True, limits={"failures": 1000})
+
+
+@pytest.mark.parametrize(
+    ("role", "wanted"),
+    [
+        ("send", "POST /api/readings"),
+        ("see", "GET /api/status"),
+        ("acknowledge", "POST /api/mute"),
+        ("edit", ""),
+    ],
+)
+def test_a_role_too_low(asked, role, wanted):
+    async def story(client, site):
+        refused = set()
+        for method, path in PATHS:
+            if path != "/api/events":
+                answer = await client.request(method, path, headers=bearer(TOKENS[role]))
+                refused |= {f"{method} {path}"} if answer.status_code == 403 else set()
+        assert wanted not in refused
+        allowed = {f"{method} {path}" for method, path in PATHS} - refused
+        for one in allowed:
+            method, _, path = one.partition(" ")
+            assert role == "edit" or action(method, path.partition("?")[0]) != "edit"
+        assert ("PUT /api/definition" in refused) == (role != "edit")
+        assert ("POST /api/readings" in refused) == (role in ("see", "acknowledge"))
+        assert ("GET /api/status" in refused) == (role == "send")
+
+    asked(story, users=True)
+
+
+def test_another_origin(asked):
+    async def story(client, site):
+        here = str(client.base_url).removeprefix("http://").rstrip("/")
+        for origin in ("https://evil.example.org", "null", f"http://{here}.evil.example.org"):
+            answer = await client.post("/api/readings", headers={"origin": origin}, content="{}")
+            assert answer.status_code == 403
+            assert "access-control-allow-origin" not in answer.headers
+        same = await client.get("/api/conditions", headers={"origin": f"http://{here}"})
+        assert same.status_code == 200
+        assert "access-control-allow-origin" not in same.headers
+
+    asked(story)
+
+
+def test_a_name_that_leads_here_is_not_ours(asked):
+    """DNS rebinding: a page of another site whose name was made to mean 127.0.0.1."""
+
+    async def story(client, site):
+        answer = await client.get("/api/conditions", headers={"host": "evil.example.org"})
+        assert answer.status_code == 421
+        named = await client.get("/api/conditions", headers={"host": "sensors.example.org:80"})
+        assert named.status_code == 200
+
+    asked(story, hosts=["sensors.example.org"])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../../config.py",
+        "/static/%2e%2e/%2e%2e/config.py",
+        "/static/..%2f..%2fconfig.py",
+        "/static//etc/passwd",
+        "/static/....//config.py",
+        "/../../../../etc/passwd",
+    ],
+)
+def test_path_traversal(asked, path):
+    async def story(client, site):
+        reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        answer = await reader.read()
+        writer.close()
+        status = int(answer.split(b" ")[1])
+        assert status in (400, 404, 405)
+        assert b"serve.toml" not in answer
+        assert b"root:" not in answer
+
+    asked(story)
+
+
+def test_a_definition_reads_no_files_elsewhere(asked, tmp_path):
+    (tmp_path / "inside.toml").write_text("")
+
+    async def story(client, site):
+        for path in ("/etc/passwd", "../../../etc/passwd", "x/../../etc/passwd"):
+            text = f'gazetteer "{path}"\ntopic T (value float)'
+            for url in ("/api/check", "/api/dry-run", "/api/explain"):
+                answer = await client.post(url, json={"text": text})
+                assert "reads files of its own folder only" in answer.text
+                assert "root" not in answer.text
+            saved = await client.put("/api/definition", json={"text": text})
+            assert saved.status_code == 422
+
+    asked(story)
+
+
+def test_a_huge_body(asked):
+    async def story(client, site):
+        said = await client.post("/api/readings", content=b"x" * 20_000)
+        assert (said.status_code, "20,000" not in said.text) == (413, True)
+
+        async def parts():
+            for _ in range(100):
+                yield b"x" * 1_000
+
+        before = site.service.log.next
+        with suppress(httpx.TransportError):  # or the connection is closed before all of it is sent
+            assert (await client.post("/api/readings", content=parts())).status_code == 413
+        assert site.service.log.next == before
+        wrong = await client.post("/api/readings", headers={"content-length": "3"}, content=b"abc")
+        assert wrong.status_code == 422
+
+    asked(story, limits={"body": "10 kB"})
+
+
+def test_a_slow_body(asked):
+    async def story(client, site):
+        reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+        writer.write(b"POST /api/readings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
+        answer = await reader.readuntil(b"\r\n")
+        assert answer.split(b" ")[1] == b"408"
+        writer.close()
+        assert (await client.get("/health")).status_code == 200, "others are not delayed"
+
+    asked(story, limits={"seconds": 0.3})
+
+
+def test_endless_headers(asked):
+    async def story(client, site):
+        reader, writer = await asyncio.open_connection(client.base_url.host, client.base_url.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 100_000)
+        answer = await reader.read(100)
+        assert answer == b"" or answer.split(b" ")[1] == b"400"
+        writer.close()
+
+    asked(story)
+
+
+def test_brute_force_of_tokens(asked):
+    async def story(client, site):
+        answers = [
+            (await client.get("/api/status", headers=bearer(new_token()))).status_code for _ in range(8)
+        ]
+        assert answers == [401] * 5 + [429] * 3
+        right = await client.get("/api/status", headers=bearer(TOKENS["edit"]))
+        assert right.status_code == 429, "also the right one is not tried then"
+
+    asked(story, users=True, limits={"failures": 5})
+
+
+def test_too_many_requests(asked):
+    async def story(client, site):
+        answers = [(await client.get("/health")).status_code for _ in range(40)]
+        assert answers[0] == 200
+        assert 429 in answers
+
+    asked(story, limits={"requests": 3})
+
+
+def test_a_rate_recovers_with_time():
+    now = 0.0
+    rate = Rate(10, 60.0, lambda: now)
+    for _ in range(10):
+        assert not rate.is_full("a")
+        rate.count("a")
+    assert rate.is_full("a")
+    assert not rate.is_full("b")
+    now = 7.0
+    assert not rate.is_full("a")
+
+
+def test_header_injection_in_webhooks(asked, tmp_path):
+    """Names with line ends stay inside the body, which is JSON."""
+
+    async def story(client, site):
+        evil = 'x\r\nX-Evil: 1\r\n\r\n"}<'
+        await site.service.submit(Submission([Given(Event("Temperature", 1, evil, {"value": 26.0}, 1))]))
+        while not receiver.requests:
+            await asyncio.sleep(0.01)
+        (request,) = receiver.requests
+        assert "x-evil" not in request.headers
+        assert json.loads(request.body)["notifications"][0]["scope"] == evil
+
+    with Receiver() as receiver:
+        hook = WebhookPart(name="hook", url=receiver.url, headers={"X-Mine": "yes"})
+        asked(story, webhook=[hook], allowed_hosts=["127.0.0.1"])
+        assert receiver.requests[0].headers["x-mine"] == "yes"
+
+
+def test_a_webhook_is_not_led_elsewhere(asked):
+    """Server-side request forgery: a redirect to an address that is not on the list is not followed."""
+
+    async def story(client, site):
+        await site.service.submit(Submission([Given(Event("Temperature", 1, "s", {"value": 26.0}, 1))]))
+        while not site.sinks[0].buried:
+            await asyncio.sleep(0.01)
+        (letter,) = (await client.get("/api/dead-letters")).json()
+        assert letter["reason"].endswith("answers 302")
+
+    with Receiver() as inner, Receiver(302, {"location": inner.url}) as outer:
+        hook = WebhookPart(name="hook", url=outer.url)
+        asked(story, webhook=[hook], allowed_hosts=["127.0.0.1"])
+        assert inner.requests == []
+
+
+def test_script_in_names_is_data(asked):
+    async def story(client, site):
+        evil = "<script>alert(1)</script>"
+        body = json.dumps({"topic": "Temperature", "source": evil, "value": 26})
+        await client.post("/api/readings", content=body)
+        await site.service.settled()
+        answer = await client.get("/api/conditions")
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.json()[0]["scope"] == evil
+        page = await client.get("/")
+        policy = page.headers["content-security-policy"]
+        assert "default-src 'self'" in policy
+        assert "unsafe" not in policy
+        assert page.headers["x-content-type-options"] == "nosniff"
+        assert page.headers["x-frame-options"] == "DENY"
+
+    asked(story)
+
+
+def test_on_another_address_only_with_a_token(definition, tmp_path):
+    for host in ("0.0.0.0", "192.0.2.1", "::", "example.org"):
+        plan = Plan(definition, tmp_path / "data", Address(host, 0), Config())
+        with pytest.raises(UsageError, match="whoever can reach it"):
+            require_safe(plan)
+    user = UserPart(name="a", role="see", token=digest("x"))
+    require_safe(Plan(definition, tmp_path / "data", Address("0.0.0.0", 0), Config(user=[user])))
+
+
+def test_tokens_are_long_and_stored_as_digests():
+    token = new_token()
+    assert len(token) > 40
+    assert token not in digest(token)
+    assert known((), token) is None
+    from holdfast.service.api.access import User
+
+    ann = User("ann", "see", digest(token))
+    assert known([ann], token) == ann
+    assert known([ann], digest(token)) is None
+    assert (may(ann, "see"), may(ann, "edit"), may(ann, "send")) == (True, False, False)
+
+
+def test_limits_have_defaults_that_bound():
+    limits = Limits()
+    assert limits.body <= 1 << 24
+    assert limits.seconds <= 60
+
+
+def test_half_a_request_delays_nobody(asked):
+    async def story(client, site):
+        idle = [socket.create_connection((client.base_url.host, client.base_url.port)) for _ in range(50)]
+        for one in idle:
+            one.send(b"GET / HT")
+        answers = await asyncio.gather(*(client.get("/health") for _ in range(20)))
+        assert {answer.status_code for answer in answers} == {200}
+        for one in idle:
+            one.close()
+
+    asked(story)

@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from contextlib import asynccontextmanager
+from threading import Event as Event_
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.lang.parse import parse
+from holdfast.model.event import Event
+from holdfast.model.instant import SECOND
+from holdfast.runtimes.local.engine import Engine
+from holdfast.service.feeds.submission import Given, Rejected, table
+from holdfast.service.log.log import NoRoom
+from holdfast.service.log.seal import sealed
+from holdfast.service.service import Service, Settings, Submission
+
+APP = """
+topic Temperature (value float)
+topic Badge (name text)
+state  Warm on Temperature [value > 25; value < 22] per source
+filter Hot  on Temperature where value > 30
+state  John on Badge [name == "John"; name != "John"]
+"""
+LASTING = """
+topic Temperature (value float)
+state Long
+  A = latest Temperature
+  enter A.value > 25 for 1 min
+  exit  A.value < 22
+"""
+
+
+class Clock:
+    now = 1_000_000 * SECOND
+
+    def __call__(self):
+        return self.now
+
+
+@asynccontextmanager
+async def served(folder, definition=APP, clock=None, **settings):
+    service = Service(folder, folder, Settings(**settings), clock or Clock())
+    async with service.running():
+        if service.core.definition != definition:
+            await service.define(definition)
+        yield service
+
+
+def reading(i, value, source="s1", sequence=None):
+    return Given(Event("Temperature", i, source, {"value": value}, i if sequence is None else sequence))
+
+
+def day(n=120):
+    """Readings that cross every threshold, of two topics."""
+    for i in range(n):
+        if i % 7 == 3:
+            yield Given(Event("Badge", i, "door", {"name": "John" if i % 2 else "Ann"}, i))
+        else:
+            yield reading(i, float(20 + (i * 13) % 14), f"s{i % 3}")
+
+
+def expected(events, definition=APP):
+    engine = Engine(parse(definition))
+    return sorted(n.id for one in events for n in engine.push(one.event))
+
+
+def ids(service):
+    return sorted(one.id for one in service.store.notifications(0, 1 << 30))
+
+
+async def feed(service, given, size=9):
+    for i in range(0, len(given), size):
+        await service.submit(Submission(given[i : i + size]))
+
+
+def test_notifications_are_those_of_the_engine(tmp_path):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            given = list(day())
+            await feed(service, given)
+            await service.settled()
+            assert ids(service) == expected(given)
+            assert len(ids(service)) > 40
+            held = await service.holding()
+            assert {h.subscription for h in held} <= {"Warm", "John"}
+            last = service.store.notifications(0, 1 << 30)[-1]
+            line = json.loads(last.line)
+            assert (line["id"], line["status"]) == (last.id, last.status)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("snapshot_every", [0.0, 0.02, 1e9])
+def test_what_is_in_the_log_and_was_not_evaluated_is_told_once(tmp_path, snapshot_every):
+    """A copy of the folder is what a crash leaves; each copy goes on with what was not acknowledged."""
+
+    async def story():
+        given = list(day())
+        size = 29
+        async with served(tmp_path / "a", snapshot_every=snapshot_every, segment_bytes=2_000) as service:
+            for i in range(0, len(given), size):
+                held = Event_()
+                paused = asyncio.create_task(service.on_engine(held.wait))  # nothing is evaluated meanwhile
+                await service.submit(Submission(given[i : i + size]))
+                shutil.copytree(tmp_path / "a", tmp_path / f"copy-{i + size}", ignore=_lock)
+                held.set()
+                await paused
+                await service.settled()
+        for folder in tmp_path.glob("copy-*"):
+            async with served(folder, snapshot_every=snapshot_every, segment_bytes=2_000) as service:
+                await feed(service, given[int(folder.name.removeprefix("copy-")) :])
+                await service.settled()
+                assert ids(service) == expected(given), folder.name
+
+    asyncio.run(story())
+
+
+def _lock(_folder, names):
+    return [name for name in names if name in ("lock",) or name.startswith(".")]
+
+
+def test_what_a_broker_sends_again_is_taken_once_also_after_a_restart(tmp_path):
+    async def story():
+        given = [one._replace(origin=i + 1) for i, one in enumerate(day(50))]
+        async with served(tmp_path / "a") as service:
+            assert await service.submit(Submission(given)) == 50
+            assert await service.submit(Submission(given[-5:], again=True)) == 0
+            assert service.counts.repeated == 5
+            batch = service.topics["Temperature"]
+            arrow = table(batch, _batch(), origin=10**6)
+            assert await service.submit(Submission(entries=[arrow], again=True)) == 2
+            assert await service.submit(Submission(entries=[arrow], again=True)) == 0
+        async with served(tmp_path / "a") as service:
+            assert await service.submit(Submission(given, again=True)) == 0
+            assert await service.submit(Submission(entries=[arrow], again=True)) == 0
+            assert await service.submit(Submission(given[:2])) == 2, "not said to be sent again"
+
+    asyncio.run(story())
+
+
+def _batch():
+    import pyarrow as pa
+
+    times = pa.array([10**9, 10**9 + 1], pa.timestamp("us", "UTC"))
+    return pa.RecordBatch.from_pydict({"time": times, "source": ["a", "b"], "value": [1.0, 2.0]})
+
+
+def test_time_goes_on_by_the_clock_and_is_told_once(tmp_path):
+    async def story():
+        clock = Clock()
+        async with served(tmp_path / "a", LASTING, clock) as service:
+            await service.submit(Submission([reading(clock.now, 26.0, sequence=1)]))
+            await service.settled()
+            assert ids(service) == []
+            clock.now += 70 * SECOND
+            while not ids(service):
+                await asyncio.sleep(0.02)
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
+            told = ids(service)
+        async with served(tmp_path / "b", LASTING, clock) as service:
+            assert ids(service) == told
+            assert [h.subscription for h in await service.holding()] == ["Long"]
+
+    asyncio.run(story())
+
+
+def test_while_there_is_no_room_nothing_is_acknowledged(tmp_path, monkeypatch):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            append = service.log.append
+            monkeypatch.setattr(service.log, "append", _full)
+            waiting = asyncio.create_task(service.submit(Submission([reading(1, 26.0)])))
+            while not service.troubles:
+                await asyncio.sleep(0.01)
+            assert "No space left" in service.troubles["log"]
+            assert not waiting.done()
+            monkeypatch.setattr(service.log, "append", append)
+            assert await waiting == 1
+            assert service.troubles == {}
+
+    asyncio.run(story())
+
+
+def _full(_entries):
+    raise NoRoom("No space left on device")
+
+
+def test_a_definition_changes_while_it_runs(tmp_path):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(1, 26.0)]))
+            await service.settled()
+            other = APP.replace("value > 25", "value > 24")
+            with pytest.raises(UsageError, match="'Warm' would mean something else"):
+                await service.define(other)
+            more = APP + "filter Cold on Temperature where value < 0\n"
+            change = await service.define(more)
+            assert (change.added, change.removed, change.changed, change.holding) == (["Cold"], [], [], [])
+            assert [h.subscription for h in await service.holding()] == ["Warm"]
+            change = await service.define(other, ["Warm"])
+            assert (change.removed, change.changed) == (["Cold"], ["Warm"])
+            assert await service.holding() == []
+            told = service.store.notifications()
+            assert [(one.subscription, one.scope, one.status, one.since) for one in told] == [
+                ("Warm", "s1", "ingress", None),
+                ("Warm", "s1", "withdrawn", 1),
+            ]
+        async with served(tmp_path / "a", other) as service:
+            assert [one.id for one in service.store.notifications()] == [one.id for one in told]
+            await service.submit(Submission([reading(2, 24.5)]))
+            assert (await service.settled(), len(await service.holding()))[1] == 1
+
+    asyncio.run(story())
+
+
+def test_a_definition_that_is_wrong_is_not_in_the_log(tmp_path):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            before = service.log.next
+            with pytest.raises(UsageError, match="Temprature"):
+                await service.define(APP.replace("Hot  on Temperature", "Hot on Temprature"))
+            assert service.log.next == before
+
+    asyncio.run(story())
+
+
+def test_readings_become_parquet_when_it_stops(tmp_path):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await feed(service, list(day(20)))
+        assert [path.name.partition("-")[2] for path in sealed(tmp_path / "a")] == [
+            "Badge.parquet",
+            "Temperature.parquet",
+        ]
+
+    asyncio.run(story())
+
+
+def test_what_is_no_reading_is_kept_and_counted(tmp_path):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.reject([Rejected("mqtt", "a/b", "not a number", b"\xffx", 7)])
+            assert service.counts.rejected == {"mqtt: not a number": 1}
+        async with served(tmp_path / "a") as service:
+            assert service.store.counts() == {"mqtt: not a number": 1}
+            assert service.store.rejects() == [
+                {"at": 7, "feed": "mqtt", "channel": "a/b", "reason": "not a number", "payload": "\ufffdx"}
+            ]
+
+    asyncio.run(story())
+
+
+def test_a_listener_catches_up_and_then_follows(tmp_path, monkeypatch):
+    monkeypatch.setattr("holdfast.service.hub.RECENT", 5)
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            given = list(day())
+            await feed(service, given[:60])
+            await service.settled()
+            heard = []
+
+            async def listen():
+                async for some in service.hub.stream(0, most=7):
+                    heard.extend(some)
+
+            task = asyncio.create_task(listen())
+            await feed(service, given[60:])
+            await service.settled()
+            while len(heard) < len(expected(given)):
+                await asyncio.sleep(0.01)
+            task.cancel()
+            assert [one.position for one in heard] == sorted({one.position for one in heard})
+            assert sorted(one.id for one in heard) == expected(given)
+
+    asyncio.run(story())

@@ -7,6 +7,7 @@ import json
 import socket
 from contextlib import suppress
 
+import httpx
 import pytest
 
 from holdfast.errors import UsageError

@@ -32,6 +32,7 @@ from ...model.protocol import (
 )
 from .bundle import (
     is_empty,
+    is_passing,
     is_stored,
     lasting,
     passing,
@@ -40,19 +41,24 @@ from .bundle import (
     without_advertisements,
     without_interest,
 )
+from .border import is_marked
 from .condition import Conditions
+from .connecting import Connecting, Connections
 from .content import Content
-from .context import content_of, passes, received
+from .context import begun, content_of, passes, received
 from .hosting import Hosting
 from .leases import LEASES, Leases
 from .message import (
-    KINDS,
     About,
+    Answer,
+    Ask,
     Bundle,
     ExpressSlip,
     Handover,
+    Interruption,
     Key,
     Message,
+    Placement,
     Refusal,
     Registration,
     Renewal,
@@ -61,7 +67,7 @@ from .message import (
     Unsubscribe,
 )
 from .routing import Routing, Stored
-from .spreading import Spreading
+from .topology import Topology
 from .watch import Watch
 from .watching import Watching
 
@@ -73,6 +79,7 @@ MOST_HOPS = 64
 class BrokerState:
     """All that a broker remembers.  ``counted`` says what it has done, for accounts."""
 
+    connections: Connections
     routing: Routing = field(default_factory=Routing)
     watching: Watching = field(init=False)
     leases: Leases = field(default_factory=Leases)
@@ -83,11 +90,10 @@ class BrokerState:
 
     @property
     def account(self) -> dict[str, int]:
-        """What it has done, and the conditions that it runs, if any."""
-        return {
-            **self.counted,
-            **({"conditions run here": hosted} if (hosted := self.watching.hosted) else {}),
-        }
+        """What it has done, and, if there are any, the conditions that it runs and the connections that it
+        has to spare."""
+        now = {"conditions run here": self.watching.hosted, "spare": self.connections.topology.spare}
+        return {**self.counted, **{what: number for what, number in now.items() if number}}
 
 
 @dataclass(frozen=True)
@@ -98,67 +104,42 @@ class Broker:
     conditions: Conditions
     most: int = 100_000
     memoize: bool = True
+    name: str = ""
+    limit: int = 0
 
     def initial(self) -> BrokerState:
-        return BrokerState()
+        return BrokerState(Connections(Topology(self.name, self.limit)))
 
     def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
         turn = _Turn(self, state, given.now)
         match given:
-            case Started():
-                pass
-            case Joined(_, peer):
-                turn.joined(peer)
+            case Started(_, seed):
+                state.connections = Connections(Topology(f"{self.name}~{seed:x}", self.limit))
+            case Joined(_, peer, role):
+                turn.joined(peer, role)
             case Left(_, peer):
                 turn.left(peer)
             case Received(_, sender, message):
                 turn.received(sender, message)
             case Undelivered(_, peer, message):
-                turn.undelivered(peer, message)
+                turn.undelivered(peer, state.connections.returned(peer, message))
             case Fired(_, timer):
                 turn.fired(timer)
             case Asked(_, request):
                 raise UsageError(f"a broker has no user; connect a client and ask that for {request!r}")
         if (at := state.leases.wake()) is not None:
             turn.say(SetTimer(LEASES, at))
-        return state, turn.effects
+        return state, [state.connections.given(effect) for effect in turn.effects]
 
 
-class _Turn(Spreading):
+class _Turn(Connecting):
     """The work that one input makes."""
 
     def __init__(self, broker: Broker, state: BrokerState, now: Instant) -> None:
         super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
-        self.state, self.most = state, broker.most
+        self.state, self.connections, self.most = state, state.connections, broker.most
 
-    # --- connections ---
-
-    def joined(self, peer: Peer) -> None:
-        """A new connection: say what we accept, and ask what the other end does.  [B18]"""
-        self.routing.link(peer, ())
-        self.say(Send(peer, Registration(KINDS, request=True)))
-
-    def register(self, peer: Peer, said: Registration) -> None:
-        """Note what a peer accepts, and send it what it should have: advertisements, floods.  [B18, B19]"""
-        self.routing.link(peer, said.accepts)
-        if said.request:
-            self.say(Send(peer, Registration(KINDS, reply=True)))
-        if not {"advertisement", "subscription"}.isdisjoint(said.accepts):
-            for stored in list(self.routing.in_force.values()):
-                self.offer(stored, [peer])
-
-    def left(self, peer: Peer) -> None:
-        """Drop all that a connection has stored [B21], and say of which conditions nobody knows now."""
-        self.routing.unlink(peer)
-        for watch in self.watching.all():
-            if watch.peer != peer:
-                watch.left(peer, self.moment)
-        for stored in self.routing.in_force.values():
-            stored.sent.pop(peer, None)
-        kept = list(self.routing.bundles.get(peer, {}).values())
-        self.withdraw(peer, [(stored, stored.bundle) for stored in kept])
-        for watch in self.watching.all():
-            watch.tell(self.moment)
+    # --- what is said ---
 
     def undelivered(self, peer: Peer, message: Message) -> None:
         """A peer will never see a message: whoever is behind it no longer knows what holds."""
@@ -173,10 +154,14 @@ class _Turn(Spreading):
                 self.say(Send(peer, Handover(of, None)))
 
     def received(self, sender: Peer, message: Message) -> None:
-        match message:
-            case Bundle():
+        if self.arranged(sender, message):
+            return
+        match self.connections.taken(sender, message):
+            case None:
+                self.state.counted["out of place"] += 1
+            case Bundle() as message:
                 self.bundle(sender, message)
-            case Registration():
+            case Registration() as message:
                 self.register(sender, message)
             case Unadvertise(key):
                 self.recall(sender, key, without_interest)
@@ -184,9 +169,9 @@ class _Turn(Spreading):
                 self.recall(sender, key, without_advertisements)
             case Renewal(keys):
                 self.renew(sender, keys)
-            case Refusal():
+            case Refusal() as message:
                 self.refused(sender, message)
-            case _:
+            case Placement() | Ask() | Answer() | Interruption() | Handover() | Said() as message:
                 self.about(sender, message)
 
     def about(self, sender: Peer, message: About) -> None:
@@ -194,10 +179,14 @@ class _Turn(Spreading):
         watch = self.watching.find(message.of)
         if watch is not None and sender == watch.peer:
             watch.from_below(message, self.moment)
-        elif watch is not None and sender in watch.stored.sent:
+        elif watch is not None and sender in watch.stored.sent and not self._is_for_brokers(sender, watch):
             watch.from_above(sender, message, self.moment)
             if isinstance(message, Handover):
                 self.spare(sender, watch.stored)
+
+    def _is_for_brokers(self, sender: Peer, watch: Watch) -> bool:
+        """Whether a client takes part in what only brokers may run."""
+        return sender in self.connections.marks and isinstance(watch, Hosting)
 
     def recall(self, sender: Peer, key: Key, part: Callable[[Bundle], Bundle]) -> None:
         """A peer withdraws a part of what it has stored here."""
@@ -208,7 +197,10 @@ class _Turn(Spreading):
 
     def bundle(self, sender: Peer, bundle: Bundle) -> None:
         """Store what is to be stored, and send the bundle once to everybody it concerns.  [B15]"""
-        bundle = well_formed(replace(bundle, context=received(bundle, sender, self.now)))
+        how = begun if sender in self.connections.marks else received
+        bundle = well_formed(replace(bundle, context=how(bundle, sender, self.now)))
+        if sender in self.connections.turns:
+            bundle = self.fresh(bundle)
         assert bundle.context is not None
         if is_empty(bundle) or bundle.context.hop_count > MOST_HOPS:
             self.state.counted["discarded"] += 1
@@ -233,6 +225,14 @@ class _Turn(Spreading):
             self.enforce(stored, lambda: self.forward(sender, bundle, stored))
         else:
             self.forward(sender, passing(bundle))
+
+    def fresh(self, bundle: Bundle) -> Bundle:
+        """What of a bundle from another broker did not come before, by another way or from here."""
+        if is_marked(bundle.key, self.connections.topology.me):
+            return Bundle(bundle.key, bundle.context)
+        if not is_passing(bundle) or self.connections.once.first(bundle.key):
+            return bundle
+        return lasting(bundle)
 
     def refusal(self, sender: Peer, bundle: Bundle) -> Refusal | None:
         """Why a bundle cannot be stored, if it cannot."""

@@ -30,6 +30,7 @@ from ...model.protocol import (
     Started,
     Undelivered,
 )
+from .border import is_marked
 from .bundle import (
     is_empty,
     is_passing,
@@ -41,7 +42,6 @@ from .bundle import (
     without_advertisements,
     without_interest,
 )
-from .border import is_marked
 from .condition import Conditions
 from .connecting import Connecting, Connections
 from .content import Content
@@ -65,12 +65,17 @@ from .message import (
     Said,
     Unadvertise,
     Unsubscribe,
+    bytes_of,
 )
+from .reading import Reading
 from .routing import Routing, Stored
 from .topology import Topology
 from .watch import Watch
 from .watching import Watching
 
+FOR_MANY = 16
+HEADROOM = 1 << 10
+"""By so many bytes a bundle may grow on its way, by what brokers say of how it came."""
 MOST_HOPS = 64
 """What has come by so many brokers goes in circles, and ends here."""
 
@@ -83,6 +88,7 @@ class BrokerState:
     routing: Routing = field(default_factory=Routing)
     watching: Watching = field(init=False)
     leases: Leases = field(default_factory=Leases)
+    reading: Reading = field(default_factory=Reading)
     counted: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -99,13 +105,16 @@ class BrokerState:
 @dataclass(frozen=True)
 class Broker:
     """The machine.  ``conditions`` makes sense of definitions.  Of one connection it stores at most
-    ``most`` bundles.  Without ``memoize`` it neither writes nor reads express slips."""
+    ``most`` bundles, of a client ``most_bytes`` together, and of a broker, who speaks for many clients,
+    ``FOR_MANY`` times as much.  Without ``memoize`` it neither writes nor reads express slips.  ``limit`` is
+    the longest message that its host takes, if there is a bound."""
 
     conditions: Conditions
     most: int = 100_000
     memoize: bool = True
     name: str = ""
     limit: int = 0
+    most_bytes: int = 16 << 20
 
     def initial(self) -> BrokerState:
         return BrokerState(Connections(Topology(self.name, self.limit)))
@@ -137,13 +146,16 @@ class _Turn(Connecting):
 
     def __init__(self, broker: Broker, state: BrokerState, now: Instant) -> None:
         super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
-        self.state, self.connections, self.most = state, state.connections, broker.most
+        self.state, self.connections, self.broker = state, state.connections, broker
 
     # --- what is said ---
 
     def undelivered(self, peer: Peer, message: Message) -> None:
-        """A peer will never see a message: whoever is behind it no longer knows what holds."""
+        """A peer will never see a message: whoever is behind it no longer knows what holds.  If it should
+        have stored it, who wanted that is told."""
         match message:
+            case Bundle() if is_stored(message):
+                self.refused(peer, Refusal(message.key, f"'{peer}' takes no message as long as this"))
             case Bundle() if peer in self.watching.watches:
                 for notification in message.notifications:
                     for watch, seen in self.watching.concerned(notification.content, [peer]):
@@ -197,13 +209,17 @@ class _Turn(Connecting):
 
     def bundle(self, sender: Peer, bundle: Bundle) -> None:
         """Store what is to be stored, and send the bundle once to everybody it concerns.  [B15]"""
-        how = begun if sender in self.connections.marks else received
+        is_client = sender in self.connections.marks
+        how = begun if is_client else received
         bundle = well_formed(replace(bundle, context=how(bundle, sender, self.now)))
         if sender in self.connections.turns:
             bundle = self.fresh(bundle)
         assert bundle.context is not None
         if is_empty(bundle) or bundle.context.hop_count > MOST_HOPS:
             self.state.counted["discarded"] += 1
+            return
+        if is_client and (refusal := self.too_long(bundle)):
+            self.say(Send(sender, refusal))
             return
         kept = lasting(bundle)
         if not is_stored(kept):
@@ -219,7 +235,7 @@ class _Turn(Connecting):
         if refusal := self.refusal(sender, kept):
             self.say(Send(sender, refusal))
             return
-        stored = Stored(kept, sender)
+        stored = Stored(kept, sender, size=bytes_of(kept))
         self.state.leases.begin(stored, self.now)
         if self.routing.keep(stored):
             self.enforce(stored, lambda: self.forward(sender, bundle, stored))
@@ -234,14 +250,30 @@ class _Turn(Connecting):
             return bundle
         return lasting(bundle)
 
+    def too_long(self, bundle: Bundle) -> Refusal | None:
+        """Why a bundle cannot be passed on everywhere, if it cannot: on its way it grows."""
+        if not (longest := self.connections.topology.longest):
+            return None
+        longest -= min(HEADROOM, longest // 4)
+        if (size := bytes_of(bundle)) <= longest:
+            return None
+        return Refusal(bundle.key, f"it has {size:,} bytes; on the way at most {longest:,} are taken")
+
     def refusal(self, sender: Peer, bundle: Bundle) -> Refusal | None:
         """Why a bundle cannot be stored, if it cannot."""
-        if len(self.routing.bundles.get(sender, ())) >= self.most:
-            return Refusal(bundle.key, f"a connection may store {self.most} bundles, and has; withdraw some")
-        try:
-            self.understood(bundle)
-        except UsageError as error:
-            return Refusal(bundle.key, str(error))
+        most, client = self.broker.most, sender if sender in self.connections.marks else None
+        if len(self.routing.bundles.get(sender, ())) >= most:
+            return Refusal(bundle.key, f"a connection may store {most} bundles, and has; withdraw some")
+        most_bytes = self.broker.most_bytes * (1 if client else FOR_MANY)
+        if self.routing.sizes[sender] + bytes_of(bundle) > most_bytes:
+            return Refusal(bundle.key, f"a connection may store {most_bytes:,} bytes; withdraw something")
+        for subscription in bundle.subscriptions:
+            if subscription.state is not None and (
+                why := self.state.reading.objection(
+                    subscription.state.definition, self.conditions, client, self.now
+                )
+            ):
+                return Refusal(bundle.key, why)
         return None
 
     def refused(self, sender: Peer, refusal: Refusal) -> None:
@@ -249,6 +281,8 @@ class _Turn(Connecting):
         stored = self.routing.in_force.get(refusal.bundle)
         if stored is not None and sender in stored.sent:
             del stored.sent[sender]
+            for watch in self.watching.of(stored):
+                watch.retracted(sender)
             self.say(Send(stored.source, refusal))
 
     def forward(self, sender: Peer, bundle: Bundle, stored: Stored | None = None) -> None:

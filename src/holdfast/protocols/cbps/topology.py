@@ -40,21 +40,19 @@ class Trunk:
 
 @dataclass(slots=True)
 class Topology:
-    """What a broker knows of the others: ``limit`` is the longest message that it takes itself."""
+    """What a broker knows of the others.  ``limit`` is the longest message that it takes itself, and
+    ``longest`` the longest that all of them take; 0 if there is no bound."""
 
     me: Node
     limit: int = 0
     trunks: dict[Peer, Trunk] = field(default_factory=dict)
     known: dict[Node, Neighbours] = field(init=False)
+    longest: int = field(init=False)
     _number: int = 0
 
     def __post_init__(self) -> None:
+        self.longest = self.limit
         self.known = {self.me: Neighbours(self.me, 0, (), self.limit)}
-
-    @property
-    def longest(self) -> int:
-        """The longest message that all brokers take; 0 if there is no bound."""
-        return min((one.limit for one in self.known.values() if one.limit), default=self.limit)
 
     @property
     def spare(self) -> int:
@@ -113,6 +111,7 @@ class Topology:
     def _choose(self) -> Iterator[Send]:
         """Use the connections that belong to the tree, and no others."""
         self.known = {node: self.known[node] for node in reachable(self.known, self.me)}
+        self.longest = min((one.limit for one in self.known.values() if one.limit > 0), default=0)
         wanted = tree(self.known)
         for peer, trunk in self.trunks.items():
             use = frozenset((self.me, trunk.node)) in wanted

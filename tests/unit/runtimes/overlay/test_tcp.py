@@ -167,7 +167,7 @@ def test_a_second_holder_of_a_name_is_refused_and_told_why():
             await first.heard.of(Joined)
             second.call(hub.address)
             with pytest.raises(
-                Refused, match="'twin' is connected already, .* a name is used once at a time"
+                Refused, match=r"'twin' is connected already, .* a name is used once at a time"
             ):
                 await second.failed
             assert list(hub.links) == ["twin"]

@@ -173,6 +173,61 @@ def test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named(br
     assert subscriber.end(signal.SIGINT) == (0, "", "")
 
 
+def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, definition, holdfast):
+    """Each says one thing and ends in order: what it said stays, and nobody is told that something is lost."""
+    attic = Running("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
+    address = attic.line().split()[-1]
+    for at, home in ((broker, "hub"), (address, "attic")):
+        subscriber = Running("subscribe", definition, "--only", "Warm", "--connect", at)
+        assert subscriber.line("stderr") == f"subscribed at '{home}'\n"
+        for value in (31, 29, 20):
+            ran = holdfast("publish", *events(value, source=home), "--connect", broker, "--settle", "1")
+            assert (ran.status, ran.err) == (0, "1 events sent\n")
+        told = [json.loads(subscriber.line()) for _ in range(2)]
+        assert [(n["status"], n["attributes"]["value"]) for n in told] == [
+            ("ingress", 31.0),
+            ("egress", 20.0),
+        ]
+        assert told[1]["since"] == told[0]["time"]
+        assert subscriber.end() == (0, "", "")
+    attic.end()
+
+
+def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
+    number = "9" * 400
+    said = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']
+    ran = holdfast("publish", *said, "--connect", broker, "--settle", "0")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.splitlines() == [
+        "warning: line 1: it has no topic; add one, or give --topic",
+        "warning: line 2: not a JSON object: JSON is malformed: invalid character (byte 0)",
+        "warning: line 3: value 99999999999999999999… has 400 digits; a number has 308 at most",
+        "0 events sent, 3 lines rejected",
+    ]
+    ran = holdfast("publish", said[1], *events(1), "--connect", broker, "--settle", "0")
+    assert ran.status == 0
+
+
+def test_with_strict_the_first_bad_line_ends_the_run(broker, holdfast):
+    ran = holdfast(
+        "publish", *events(1), "oops", *events(2), "--connect", broker, "--settle", "0", "--strict"
+    )
+    assert ran.status == 1
+    assert "line 2: not a JSON object" in ran.err
+
+
+def test_a_broker_that_is_not_there_yet_can_be_waited_for(holdfast):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    early = Running("publish", *events(1), "--connect", address, "--settle", "0", "--wait")
+    late = Running("broker", "--name", "late", "--listen", address)
+    late.line()
+    status, _, err = early.rest()
+    assert (status, err.splitlines()[-1]) == (0, "1 events sent")
+    late.end()
+
+
 def test_a_subscriber_outlives_its_broker(definition, holdfast):
     first = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
     address = first.line().split()[-1]

@@ -18,7 +18,17 @@ from typing import ClassVar
 import psutil
 import pytest
 
-from support.overlay_chaos import BROKERS, PARENT, PATIENCE, BrokerProcess, Chaos, Overlay, flood
+from support.overlay_chaos import (
+    EIGHT,
+    LINE,
+    PATIENCE,
+    BrokerProcess,
+    Chaos,
+    Overlay,
+    Plan,
+    flood,
+    nonsense,
+)
 
 WARM = """
 topic Temperature (value float)
@@ -174,7 +184,7 @@ def test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named(br
 
 
 def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, definition, holdfast):
-    """Each says one thing and ends in order: what it said stays, and nobody is told that something is lost."""
+    """Each says one thing and ends in order: what it said stays, and nothing is lost."""
     attic = Running("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
     address = attic.line().split()[-1]
     for at, home in ((broker, "hub"), (address, "attic")):
@@ -426,14 +436,17 @@ def test_a_port_that_is_taken_is_named(broker, holdfast):
 # --- chaos ---
 
 
-async def ordeal(folder: Path, rounds: list[list[str]]) -> dict[str, int]:
-    """Rounds of failures over an overlay of eight processes; how much was said, heard and lost."""
-    async with Overlay(folder) as overlay:
+async def ordeal(folder: Path, rounds: list[list[str]], plan: Plan = EIGHT) -> dict[str, int]:
+    """Rounds of failures over an overlay of processes, and of nonsense that a stranger says to each of them;
+    how much was said, heard and lost."""
+    async with Overlay(folder, plan) as overlay:
         chaos = Chaos(overlay)
         try:
             await chaos.settled()
-            for failed in rounds:
+            for n, failed in enumerate(rounds):
                 await chaos.good_times()
+                for broker in overlay.brokers.values():
+                    await nonsense(broker.address, n)
                 await chaos.bad_times(failed)
             await chaos.good_times()
             await chaos.the_end()
@@ -452,9 +465,17 @@ def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_pa
 @pytest.mark.parametrize("seed", range(3))
 def test_long_chaos(tmp_path, seed):
     rng = random.Random(seed)
-    breakable = [*BROKERS, *(f"wire {broker}" for broker in PARENT)]
-    rounds = [rng.sample(breakable, rng.choice([1, 1, 2, 3])) for _ in range(25)]
+    rounds = [rng.sample(EIGHT.breakable, rng.choice([1, 1, 2, 3])) for _ in range(25)]
     account = asyncio.run(ordeal(tmp_path, rounds))
+    print(account)
+    assert 0 < account["lost"] < account["heard"]
+
+
+@pytest.mark.soak
+def test_fifty_clients_at_a_line_of_three_brokers_stay_exact_though_the_middle_one_is_killed(tmp_path):
+    rng = random.Random(21)
+    rounds = [["middle"] if n % 2 else rng.sample(LINE.breakable, 1) for n in range(40)]
+    account = asyncio.run(ordeal(tmp_path, rounds, LINE))
     print(account)
     assert 0 < account["lost"] < account["heard"]
 

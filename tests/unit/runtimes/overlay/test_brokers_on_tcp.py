@@ -264,7 +264,7 @@ def test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way():
             p.ask(advertise("x", X))
             subscription = subscribe("x", X).bundle
             slow = Bundle(Key("slow", 1), subscriptions=subscription.subscriptions)
-            async with raw(address, Registration(KINDS), slow, name="slow") as (reader, writer):
+            async with raw(address, Registration(KINDS), slow, name="slow") as (reader, _):
                 await eventually(lambda: len(known(hub)) == 2)
                 link, said = hub.links["slow"], 0
                 link._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)

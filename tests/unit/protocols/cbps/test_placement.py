@@ -327,7 +327,9 @@ def test_a_wide_advertisement_covers_a_narrow_one_though_that_pins_more():
         return [
             item
             for one in floor.overlay.nodes[broker].state.routing.database.peers("advertisement")
-            for item in floor.overlay.nodes[broker].state.routing.database.table(one, "advertisement").active()
+            for item in floor.overlay.nodes[broker]
+            .state.routing.database.table(one, "advertisement")
+            .active()
         ]
 
     assert [len(offered(broker)) for broker in ("east", "hub", "office")] == [1, 1, 1]

@@ -20,8 +20,9 @@ from ....files.plan import Part
 from ....files.reading import Reading
 from ....files.sort import OutOfOrder, Sorter, stretches
 from ....model.batch import concatenate, times
+from ..numbering import numbered, repeats
 from ..pack import REPORT, Mine, row
-from ..plan import Work, compacts
+from ..plan import Work
 from ..reading import Reader
 
 MEMORY = 128 << 20
@@ -50,6 +51,8 @@ class Job:
     shards: int
     strict: bool = False
     keep_rejects: bool = False
+    numbers: bool = False
+    """Whether rows are numbered by what they say, instead of by where they stand."""
 
     def reader(self) -> Reader:
         """One of its readers."""
@@ -76,12 +79,15 @@ def chosen(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
     files = {piece.file.rank: piece.file for piece in task.part.pieces}.values()
     for mine in _reduced(job, task, reader):
         for at in range(0, len(mine.events), ROWS):
-            yield reader.complete(mine._replace(events=mine.events.slice(at, ROWS)), files, job.reading)
+            some = reader.complete(mine._replace(events=mine.events.slice(at, ROWS)), files, job.reading)
+            if job.numbers:
+                some = some._replace(events=numbered(some.operator.topics[some.topic], some.events))
+            yield some
 
 
 def _reduced(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
     """Of a closed part what can matter at all; else what satisfies a predicate."""
-    if not (task.closed and all(map(compacts, job.work.operators.values()))):
+    if not (task.closed and all(one.compacts for one in job.work.operators.values())):
         for topic, batch in _read(job, task, reader):
             yield from reader.take(topic, batch)
         return
@@ -93,18 +99,23 @@ def _reduced(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
         yield from found
 
 
-def _read(job: Job, task: Task, reader: Reader) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _read(
+    job: Job, task: Task, reader: Reader, *, whole: bool = False
+) -> Iterator[tuple[str, pa.RecordBatch]]:
     """What the pieces hold of topics to which somebody listens."""
+    how = {"decisive": None} if whole else {}
     for piece in task.part.pieces:
-        yield from reader.read(piece.file, job.reading, row_groups=piece.row_groups, chunk_rows=ROWS)
+        yield from reader.read(piece.file, job.reading, row_groups=piece.row_groups, chunk_rows=ROWS, **how)
 
 
 def _as_it_comes(job: Job, task: Task, reader: Reader) -> Iterator[Mine] | None:
-    """The reduced events of a part whose files are in order; nothing if they are not, or if too much
-    would have to wait until that is known."""
-    reduced = _Reduced(job.work, task.part)
+    """The reduced events of a part whose files are in order; nothing if they are not, if too much would
+    have to wait until that is known, or if their order depends on what is read later."""
+    reduced = Reduced(job.work, task.part)
     try:
         for topic, batch in stretches(_read(job, task, reader)):
+            if job.numbers and repeats(batch):
+                return None
             reader.look(topic, batch)
             reduced.add(topic, batch)
             if reduced.bytes > MOST_HELD:
@@ -119,10 +130,12 @@ def _sorted(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
     topics = job.work.listening
     with ExitStack() as stack:
         sorters = {name: stack.enter_context(Sorter(MEMORY // len(topics))) for name in topics}
-        for topic, batch in _read(job, task, reader):
+        for topic, batch in _read(job, task, reader, whole=job.numbers):
+            if job.numbers:
+                batch = numbered(job.work.listening[topic][0][1].topics[topic], batch)
             matters = np.logical_or.reduce(reader.look(topic, batch))
             sorters[topic].add(batch.filter(pa.array(matters)))
-        reduced = _Reduced(job.work, task.part)
+        reduced = Reduced(job.work, task.part)
         for topic, sorter in sorters.items():
             for batch in sorter.drain():
                 reduced.add(topic, batch)
@@ -131,7 +144,7 @@ def _sorted(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
         yield from reduced.drain()
 
 
-class _Reduced:
+class Reduced:
     """The events of a closed part that can matter, gathered stretch by stretch, each in order.
 
     At a moment that is shared with another part nothing is closed: there all stay that satisfy a

@@ -45,9 +45,9 @@ def extent(operator: Operator, topic: str, batch: pa.RecordBatch, *, rising: boo
         if extents(keys.codes, moments, ranks, sequences, first, last) == UNORDERED:
             return None
     there = np.flatnonzero(first >= 0)
-    ends = (batch.select(_ORDER).take(pa.array(rows[there])) for rows in (first, last))
-    whole = (int(moments.min()), int(moments.max())) if len(batch) else (BEGINNING, BEGINNING)
-    return Extent(keys.array.take(pa.array(there)), *ends, *whole)
+    begin, end = (batch.select(_ORDER).take(pa.array(rows[there])) for rows in (first, last))
+    earliest, latest = (int(moments.min()), int(moments.max())) if len(batch) else (BEGINNING, BEGINNING)
+    return Extent(keys.array.take(pa.array(there)), begin, end, earliest, latest)
 
 
 _ORDER = ["time", "source", "sequence"]
@@ -105,7 +105,7 @@ class Following:
             return False
         tied = np.flatnonzero(begin == before)
         at, first = at[tied], first.take(pa.array(tied))
-        here, there = plain(first.column("source")), self._sources.take(self._source[at])
+        here, there = plain(first.column("source")), self._sources.take(self._source[at].astype(np.int64))
         less, same = (_truths(compare(here, there)) for compare in (pc.less, pc.equal))
         earlier = np.asarray(first.column("sequence")) < self._sequence[at]
         return not np.any(less | (same & earlier))

@@ -17,6 +17,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -254,6 +255,8 @@ def _operation(node: Tree[Token], at: Place) -> Expression:
             return _negative(parts, at)
         case "absolute":
             return Absolute(_made(parts[0]), at)
+        case "call":
+            return Call(str(parts[0]), tuple(name_of(as_token(part)) for part in parts[1:]), at)
         case other:
             raise AssertionError(other)
 

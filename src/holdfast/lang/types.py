@@ -22,6 +22,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -67,6 +68,14 @@ def typed(op: Expression, scope: Scope) -> Typed:
             return Predicate(Truth(op.value))
         case Member():
             return _member(op, scope)
+        case Call(function):
+            if scope.measured is None:
+                raise DefinitionError(
+                    f"{function}(…) is measured of relationships only",
+                    op.at,
+                    hint=f"As in: relate Meet (a User, b User) when {function}(…) <= …",
+                )
+            return scope.measured(op)
         case Arithmetic(sign, left, right):
             a, b = typed(left, scope), typed(right, scope)
             found = spacetime.computed(op, a, b)

@@ -224,8 +224,8 @@ def _standing(checkpoint: Path, most: int) -> list[str]:
     if again := it["restarts"]["count"]:
         reason = " ".join(it["restarts"]["reason"].split())
         lines.append(
-            f"started again by itself {counted(again, 'time')}, {it['restarts']['seconds_ago']:,.0f} s ago last: "
-            f"{reason[:200]}"
+            f"started again by itself {counted(again, 'time')}, {it['restarts']['seconds_ago']:,.0f} s ago "
+            f"last: {reason[:200]}"
         )
     lines.append(
         f"{counted(files['read'], 'file')} read, {files['waiting']:,} waiting; {counted(it['rows'], 'row')}"

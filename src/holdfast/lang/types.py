@@ -22,6 +22,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -66,8 +67,16 @@ def typed(op: Expression, scope: Scope) -> Typed:
         case Truth():
             return Predicate(Truth(op.value))
         case Member():
-            found = _member(op, scope)
-            return found if op.otherwise is None else _with_default(op, op.otherwise, found, scope)
+            member = _member(op, scope)
+            return member if op.otherwise is None else _with_default(op, op.otherwise, member, scope)
+        case Call(function):
+            if scope.measured is None:
+                raise DefinitionError(
+                    f"{function}(…) is measured of relationships only",
+                    op.at,
+                    hint=f"As in: relate Meet (a User, b User) when {function}(…) <= …",
+                )
+            return scope.measured(op)
         case Arithmetic(sign, left, right):
             a, b = typed(left, scope), typed(right, scope)
             found = spacetime.computed(op, a, b)
@@ -145,10 +154,10 @@ def _with_default(op: Member, otherwise: Expression, found: Typed, scope: Scope)
     assert isinstance(member, Member)
     match found, given:
         case Quantity(), Quantity(Number()):
-            core: Expression = Number(in_unit_of(given, found, otherwise, op.name))
-            whole = found.whole and isinstance(core.value, int)
-            core = core if whole else rewrite.as_float(core)
-            return replace(found, core=replace(member, otherwise=core), whole=whole)
+            value = in_unit_of(given, found, otherwise, op.name)
+            whole = found.whole and isinstance(value, int)
+            number = Number(value if whole else float(value))
+            return replace(found, core=replace(member, otherwise=number), whole=whole)
         case (Words(), Words(Text() as core)) | (Predicate(), Predicate(Truth() as core)):
             return replace(found, core=replace(member, otherwise=core))
     raise DefinitionError(

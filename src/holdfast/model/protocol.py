@@ -55,6 +55,15 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class Passing:
+    """A message to a point passes through here: it goes on as an ``Onward`` says, or not at all."""
+
+    now: Instant
+    to: Point
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Undelivered:
     """The host gave up a message to a peer that cannot keep up; the connection stands."""
 
@@ -79,7 +88,7 @@ class Asked:
     request: Any
 
 
-Input = Started | Joined | Left | Received | Undelivered | Fired | Asked
+Input = Started | Joined | Left | Received | Passing | Undelivered | Fired | Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,21 @@ class Spread:
     high: Point
     message: Any
     cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearby:
+    """Send a message once, to whoever hears it."""
+
+    message: Any
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """Let the message that passes go on, as this."""
+
+    message: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +164,7 @@ class Drop:
     why: str
 
 
-Effect = Send | Route | Spread | SetTimer | CancelTimer | Deliver | Drop
+Effect = Send | Route | Spread | Nearby | Onward | SetTimer | CancelTimer | Deliver | Drop
 
 
 class ProtocolMachine(Protocol):

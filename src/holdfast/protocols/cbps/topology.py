@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from ...model.protocol import Peer, Send
 from .message import Neighbours, Node, Use
 
+SHORTEST = 1 << 10
+"""Every broker takes messages of so many bytes, whatever it says."""
+
 Edge = tuple[int, Node, Node]
 """Its rank, the higher the younger, and its ends, the lesser first."""
 
@@ -111,7 +114,8 @@ class Topology:
     def _choose(self) -> Iterator[Send]:
         """Use the connections that belong to the tree, and no others."""
         self.known = {node: self.known[node] for node in reachable(self.known, self.me)}
-        self.longest = min((one.limit for one in self.known.values() if one.limit > 0), default=0)
+        bounds = [one.limit for one in self.known.values() if one.limit > 0]
+        self.longest = max(min(bounds), SHORTEST) if bounds else 0
         wanted = tree(self.known)
         for peer, trunk in self.trunks.items():
             use = frozenset((self.me, trunk.node)) in wanted

@@ -203,6 +203,22 @@ def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, de
     attic.end()
 
 
+def test_a_publisher_that_filters_sends_what_starts_or_ends_something(definition, holdfast):
+    """Ten readings are said, and two come to the broker."""
+    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+    address = hub.line().split()[-1]
+    subscriber = subscribed(address, definition, "--only", "Warm", "--count", "2")
+    said = events(24, 24, 26, 27, 26, 24, 23, 21, 20, 24)
+    ran = holdfast("publish", *said, "--connect", address, "--settle", "1", "--filter")
+    assert (ran.status, ran.err) == (0, "10 events sent\n")
+    values = [json.loads(line)["attributes"]["value"] for line in subscriber.rest()[1].splitlines()]
+    assert values == [26.0, 21.0]
+    account = json.loads(holdfast("broker", "--ask", address).out)
+    others = 12
+    assert account["received"] <= others, "of readings no more than two"
+    hub.end()
+
+
 def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
     number = "9" * 400
     said = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']

@@ -20,6 +20,9 @@ from .message import Neighbours, Node, Use
 SHORTEST = 1 << 10
 """Every broker takes messages of so many bytes, whatever it says."""
 
+YOUNGEST = 1 << 62
+"""No rank that others tell counts for more."""
+
 Edge = tuple[int, Node, Node]
 """Its rank, the higher the younger, and its ends, the lesser first."""
 
@@ -83,7 +86,8 @@ class Topology:
             yield Send(peer, Use(self.me, trunk.mine, trunk.theirs), cause="topology")
         if not trunk.node:
             trunk.node = said.node
-            trunk.rank = 1 + max((rank for one in self.known.values() for _, rank in one.links), default=0)
+            ranks = (rank for one in self.known.values() for _, rank in one.links)
+            trunk.rank = 1 + min(max(ranks, default=0), YOUNGEST)
             yield from [Send(peer, one, cause="topology") for one in self.known.values()]
             yield from self._announce()
 

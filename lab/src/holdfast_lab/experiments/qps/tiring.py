@@ -116,24 +116,27 @@ def life(seed: int, policy: Mapping) -> Life:
     return Life(world.minutes(), world.delivered / due, world.network.messages["taken"] - before)
 
 
-def failing(seed: int, minutes: float) -> float:
-    """The share of events that comes while nodes without clients fail and recover."""
+def failing(seed: int, minutes: float) -> tuple[float, int]:
+    """The share of events that comes while nodes without clients fail and recover; and how often one did
+    that acted for a broker."""
     world = World(seed, POSITION)
     used = {*world.scene.publishers, *world.scene.subscribers}
     network, chance = world.network, world.chance
     turns = {node: chance.expovariate(1 / UP) for node in network.hosts if node not in used}
     down: set[NodeId] = set()
+    failed = 0
     for _ in world.events():
         now = (network.now - world.started) / SECOND
         for node in [node for node, due in turns.items() if due <= now]:
             change, mean = (network.start, UP) if node in down else (network.kill, DOWN)
             down ^= {node}
+            failed += node in down and node in world.roles().values()
             change(node)
             turns[node] = now + chance.expovariate(1 / mean)
         if world.minutes() >= minutes:
             break
     network.run(30 * SECOND)
-    return world.delivered / (world.published * len(world.scene.subscribers))
+    return world.delivered / (world.published * len(world.scene.subscribers)), failed
 
 
 def handing(seed: int, check: Duration, minutes: float) -> float:

@@ -152,7 +152,16 @@ def _draw(result: Result) -> Drawing:
     panels = figure.subplots(1, len(maps) + 1)
     places = Scene(SETTING, 0).field.places
     for panel, (minutes, sent, roles) in zip(panels, maps, strict=False):
-        panel.scatter(*zip(*places, strict=True), c=sent, cmap="Greys", s=14, vmin=0, vmax=BATTERY)
+        panel.scatter(
+            *zip(*places, strict=True),
+            c=sent,
+            cmap="Greys",
+            s=16,
+            vmin=0,
+            vmax=BATTERY,
+            edgecolors="0.75",
+            linewidths=0.5,
+        )
         for level, colour in zip(sorted({scope.level for scope in roles}), COLOURS, strict=False):
             at = [places[node] for scope, node in roles.items() if scope.level == level]
             panel.plot(

@@ -29,10 +29,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A connection to a peer is there."""
+    """A connection to a peer is there; ``role`` is what it has proved to be, where that matters."""
 
     now: Instant
     peer: Peer
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,8 @@ def handing(seed: int, check: Duration, minutes: float) -> float:
 
 def snapshots(seed: int, moments: int = 3) -> list[tuple[float, list[int], dict[Scope, NodeId]]]:
     """Who acts for which broker, and what was transmitted, at some moments of a layout's life."""
-    world, found = World(seed, by_energy()), []
+    world = World(seed, by_energy())
+    found: list[tuple[float, list[int], dict[Scope, NodeId]]] = []
     total = life(seed, by_energy()).minutes
     for _ in world.events():
         empty = world.tire()

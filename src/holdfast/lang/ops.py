@@ -30,11 +30,13 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """``A.value``: an attribute of what a component's query shows, or of its ``last`` event."""
+    """``A.value``: an attribute of what a component's query shows, or of its ``last`` event; with
+    ``A.value else 5``, what it is where there is none, a literal or the name of a parameter."""
 
     owner: str
     name: str
     at: Place | None = field(default=None, compare=False, repr=False)
+    otherwise: Name | Number | Text | Truth | None = None
 
 
 @dataclass(frozen=True, slots=True)

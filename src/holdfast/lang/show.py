@@ -212,8 +212,9 @@ def _shown(op: Expression) -> tuple[str, int]:
             return f"{function}({', '.join(args)})", ATOM
         case Name(name):
             return name, ATOM
-        case Member(owner, name):
-            return f"{owner}.{name}" if owner else name, ATOM
+        case Member(owner, name, _, otherwise):
+            default = "" if otherwise is None else f" else {_shown(otherwise)[0]}"
+            return (f"{owner}.{name}" if owner else name) + default, ATOM
         case Number(value, unit):
             return _number(value, unit), UNARY if value < 0 else ATOM
         case Text(value):

@@ -29,7 +29,7 @@ HOMES = {"ann": 5, "bob": 7, "eve": 8}
 def network(seed=None):
     overlay = Overlay(seed=seed)
     for i in range(1, 10):
-        overlay.start(f"b{i}", Hosting(Broker(condition)))
+        overlay.broker(f"b{i}", machine=Hosting(Broker(condition)))
     for child, parent in LINKS:
         overlay.connect(f"b{child}", f"b{parent}")
     overlay.client("subscriber", "b1")
@@ -79,7 +79,7 @@ def test_agents_start_beside_the_publishers_and_nowhere_else(publishers_first):
         publishers(overlay, MEET, names)
     assert agents(overlay) == {"b5": ["Meet/ann,bob/ann"], "b7": ["Meet/ann,bob/bob"]}
     for i in (4, 6, 8, 9):
-        stored = overlay.nodes[f"b{i}"].state.broker.routing.in_force.values()
+        stored = overlay.nodes[f"b{i}"].state.routing.in_force.values()
         assert not any(one.bundle.active for one in stored)
 
 

@@ -142,7 +142,7 @@ class Mediator:
             return [Say(sender, Reset(message.value, given))]
         self.asked = {name for name in self.observers if name not in self.waiting}
         self.round += 1
-        asking = [Say(name, Ask(self.round)) for name in self.observers if name in self.asked]
+        asking: Wants = [Say(name, Ask(self.round)) for name in self.observers if name in self.asked]
         return asking or self._divide()
 
     def _from_cache(self, sender: str) -> float | None:

@@ -28,6 +28,7 @@ from ..cbps.content import Constraint, Content, Filter, matches
 from ..cbps.context import within
 from ..cbps.message import Bundle, Key, Notification, RoutingSlip, Strategy, Subscription
 from ..cbps.parts import pins
+from ..cbps.routing import Routing
 from .library import ADDRESS, RELATIONSHIP, Made, Message, Part, started
 from .talk import Reading, Report, Wants
 
@@ -62,6 +63,18 @@ class HostingState:
     refused: dict[Place, str] = field(default_factory=dict)
     started: int = 0
     """How many agents were started: one that is started again has a new name, so that it is heard."""
+    is_asked: bool = False
+    """Whether an active subscription has ever come; until then a broker is nothing but a broker."""
+
+    @property
+    def routing(self) -> Routing:
+        """What the broker has stored."""
+        return self.broker.routing
+
+    @property
+    def account(self) -> dict[str, int]:
+        """What the broker has done, and the agents that it runs, if any."""
+        return {**self.broker.account, **({"agents": len(self.agents)} if self.agents else {})}
 
 
 @dataclass(frozen=True)
@@ -98,8 +111,9 @@ class _Turn:
             while self.inputs:
                 one = self.inputs.popleft()
                 changes |= not (isinstance(one, Received) and _only_says(one.message))
+                self.state.is_asked |= isinstance(one, Received) and _is_active(one.message)
                 self.take(one)
-            if changes:
+            if changes and self.state.is_asked:
                 self.place()
 
     def take(self, given: Input) -> None:
@@ -127,7 +141,7 @@ class _Turn:
 
     def called_for(self) -> Iterator[tuple[Place, Strategy]]:
         """Strategies whose slip matches what a publisher on this broker advertises."""
-        stored = list(self.state.broker.routing.in_force.values())
+        stored = list(self.state.routing.in_force.values())
         active = [one.bundle for one in stored if one.bundle.active]
         if not active:
             return
@@ -174,7 +188,7 @@ class _Turn:
     def addresses(self) -> set[str]:
         """The addresses to which a way is laid here."""
         found = set()
-        for stored in self.state.broker.routing.in_force.values():
+        for stored in self.state.routing.in_force.values():
             for subscription in stored.bundle.subscriptions if stored.bundle.slips else ():
                 address = pins(subscription.filter).get(ADDRESS)
                 if isinstance(address, str):
@@ -244,6 +258,10 @@ def _only_says(message: object) -> bool:
     return isinstance(message, Bundle) and not (
         message.advertisements or message.subscriptions or message.slips or message.active
     )
+
+
+def _is_active(message: object) -> bool:
+    return isinstance(message, Bundle) and bool(message.active)
 
 
 def _short(address: str) -> str:

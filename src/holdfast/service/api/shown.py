@@ -30,6 +30,7 @@ def conditions(holding: Iterable[Holding], marks: Sequence[Mark]) -> list[dict[s
             "subscription": one.subscription,
             "scope": one.scope,
             "since": show_instant(one.since),
+            "known": one.known,
             "acknowledged": _mark(said.get(("acknowledge", one.subscription, one.scope)), one.since),
             "muted": _mark(said.get(("mute", one.subscription, one.scope))),
         }
@@ -66,6 +67,7 @@ def checked(it: Checked) -> dict[str, Any]:
     """Topics, subscriptions and warnings of a definition."""
     conditions = [
         *((one.name, "filter" if one.momentary else "state", [one.topic.name]) for one in it.conditions),
+        *((one.name, "state", [one.topic.name]) for one in it.guarded),
         *((one.name, "state", [topic.name for topic in one.listens]) for one in it.components),
         *((one.name, "correlate", [topic.name for topic in one.listens]) for one in it.correlations),
     ]
@@ -96,7 +98,7 @@ def _place(place: Any) -> dict[str, int | None]:
 
 def interval(one: Holding) -> Interval:
     """What holds now, as an interval without an end."""
-    return Interval(one.subscription, one.scope, one.since, None, "", None, None)
+    return Interval(one.subscription, one.scope, one.since, None, "", None, None, one.known)
 
 
 def region(one: Region) -> dict[str, Any]:

@@ -15,11 +15,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ....compilers.operator import Operator
 from ....errors import HoldfastError
 from ....files.plan import Part
 from ....files.reading import Reading
 from ....files.sort import OutOfOrder, Sorter, stretches
 from ....model.batch import concatenate, times
+from ....model.instant import BEGINNING
 from ..pack import REPORT, Mine, row
 from ..plan import Work, compacts
 from ..reading import Reader
@@ -155,7 +157,7 @@ class _Reduced:
         inside = batch if end - begin == len(batch) else batch.slice(begin, end - begin)
         for number, operator in self._work.listening[topic]:
             reduce = operator.machine.reduce
-            self._keep(self._inside, number, reduce({topic: inside})[topic])
+            self._keep(self._inside, number, _in_order(operator, topic, inside))
             for edge in (batch.slice(0, begin), batch.slice(end)):
                 if len(edge):
                     self._keep(self._at_ends, number, reduce({topic: edge}, closed=False)[topic])
@@ -171,8 +173,14 @@ class _Reduced:
         for topic, listening in self._work.listening.items():
             for number, operator in listening:
                 if number in inside:
-                    whole = operator.machine.reduce({topic: concatenate(inside[number])})[topic]
+                    whole = _in_order(operator, topic, concatenate(inside[number]))
                     yield Mine(number, operator, topic, operator.needed(topic, whole))
                 if number in at_ends:
                     whole = concatenate(at_ends[number])
                     yield Mine(number, operator, topic, operator.needed(topic, whole))
+
+
+def _in_order(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What of a closed part in order can matter: nothing before it is later than its first event."""
+    latest = int(times(batch)[0]) if len(batch) else BEGINNING
+    return operator.machine.reduce({topic: batch}, latest=latest)[topic]

@@ -25,6 +25,9 @@ CREATE TABLE IF NOT EXISTS holding (
     subscription TEXT NOT NULL, scope TEXT NOT NULL, since INTEGER NOT NULL,
     PRIMARY KEY (subscription, scope)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unknown (
+    subscription TEXT NOT NULL, scope TEXT NOT NULL, PRIMARY KEY (subscription, scope)
+) WITHOUT ROWID;
 COMMIT;
 """
 _REMEMBERED = 100  # batches, for the rate; two would do for doing one again
@@ -69,6 +72,9 @@ class Record(msgspec.Struct):
 Change = tuple[str, str | None, Instant | None]
 """A subscription, a scope, and since when it holds, or that it no longer does."""
 
+Known = tuple[str, str | None, bool]
+"""A subscription, a scope, and whether it is known what holds there."""
+
 
 class Ledger:
     """The ledger on disk, for the one that runs the query."""
@@ -88,7 +94,9 @@ class Ledger:
         with self._opened() as database:
             return _record(database, "WHERE number < ? ORDER BY number DESC", (batch,)) or Record()
 
-    def commit(self, batch: int, record: Record, changes: Iterable[Change]) -> None:
+    def commit(
+        self, batch: int, record: Record, changes: Iterable[Change], known: Iterable[Known] = ()
+    ) -> None:
         """Record a batch, first time or again."""
         with self._opened() as database:
             for subscription, scope, since in changes:
@@ -97,6 +105,12 @@ class Ledger:
                     database.execute("DELETE FROM holding WHERE subscription = ? AND scope = ?", key)
                 else:
                     database.execute("INSERT OR REPLACE INTO holding VALUES (?, ?, ?)", (*key, since))
+            for subscription, scope, is_known in known:
+                key = (subscription, _text(scope))
+                if is_known:
+                    database.execute("DELETE FROM unknown WHERE subscription = ? AND scope = ?", key)
+                else:
+                    database.execute("INSERT OR IGNORE INTO unknown VALUES (?, ?)", key)
             (record.holding,) = database.execute("SELECT COUNT(*) FROM holding").fetchone()
             database.execute(
                 "INSERT OR REPLACE INTO batches VALUES (?, ?)", (batch, msgspec.json.encode(record))
@@ -117,9 +131,11 @@ class Ledger:
         """Forget what holds for subscriptions that are no more."""
         names = msgspec.json.encode(list(subscriptions)).decode()
         with self._opened() as database:
-            database.execute(
-                "DELETE FROM holding WHERE subscription NOT IN (SELECT value FROM json_each(?))", (names,)
-            )
+            for table in ("holding", "unknown"):
+                database.execute(
+                    f"DELETE FROM {table} WHERE subscription NOT IN (SELECT value FROM json_each(?))",
+                    (names,),
+                )
 
 
 class Standing(msgspec.Struct):
@@ -128,6 +144,8 @@ class Standing(msgspec.Struct):
     batch: int | None
     record: Record
     holding: list[tuple[str, str | None, Instant]]
+    unknown: list[tuple[str, str | None]] = []
+    """Where nobody knows what holds."""
 
 
 def standing(path: Path, most: int | None = None) -> Standing:
@@ -145,7 +163,9 @@ def standing(path: Path, most: int | None = None) -> Standing:
             (-1 if most is None else most,),
         )
         held = [(name, msgspec.json.decode(scope), since) for name, scope, since in rows]
-    return Standing(number, record, held)
+        rows = database.execute("SELECT subscription, scope FROM unknown ORDER BY subscription, scope")
+        lost = [(name, msgspec.json.decode(scope)) for name, scope in rows]
+    return Standing(number, record, held, lost)
 
 
 def _record(database: sqlite3.Connection, where: str, values: tuple[int | None, ...]) -> Record | None:

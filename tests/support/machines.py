@@ -310,7 +310,7 @@ def condition_by_condition(told: Transition) -> Any:
 def moment_by_moment(told: Transition) -> Any:
     """Of one moment, condition and scope the order is promised, but for that of late events."""
     if told.status == "late":
-        return (0, told.condition, repr(told.event))
+        return (0, told.condition, told.event.order, told.event.topic)
     return (1, told.event.time, told.condition, told.scope or "")
 
 

@@ -344,7 +344,8 @@ def test_law_3_what_does_not_meet_can_be_taken_apart(trials):
 def keyed(trial: Trial) -> Iterator[tuple[Event, str | None]]:
     """The events, each with the key by which it meets others."""
     for topic, batch in trial.batches(trial.events).items():
-        codes, texts = trial.operator.keys(topic, batch)
+        keys = trial.operator.keys(topic, batch)
+        codes, texts = keys.codes, keys.array.to_pylist()
         mine = (event for event in trial.events if event.topic == topic)
         yield from zip(mine, (texts[code] if code >= 0 else None for code in codes), strict=True)
 

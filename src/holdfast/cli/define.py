@@ -28,6 +28,8 @@ def check(definition: Definition, let: Lets = None) -> None:
         typer.echo(f"state {component.name} from {', '.join(topic.name for topic in component.listens)}")
     for joined in checked.correlations:
         typer.echo(f"correlate {joined.name} from {', '.join(topic.name for topic in joined.listens)}")
+    for related in checked.relations:
+        typer.echo(f"relate {related.name} from {', '.join(topic.name for topic in related.listens)}")
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)

@@ -22,6 +22,8 @@ from .filters import machine as filters
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
 from .operator import Operator
+from .relations import explain as explain_relations
+from .relations import machine as relations
 
 Compile = Callable[[Sequence[Any], Sequence[Topic]], list[Operator]]
 """From checked conditions of a kind, and the topics of readings, to operators."""
@@ -98,6 +100,15 @@ FAMILIES = (
         explain_correlations.in_words,
         explain_correlations.explained,
         lambda checked: explain_correlations.explained_on_spark(checked.correlations),
+    ),
+    Family(
+        relations.FAMILY,
+        "relations",
+        relations.operators,
+        relations.meaning,
+        explain_relations.in_words,
+        explain_relations.explained,
+        lambda checked: explain_relations.explained_on_spark(checked.relations),
     ),
 )
 

@@ -34,7 +34,12 @@ class Keys(NamedTuple):
     """``texts[codes[i]]`` is the key of event ``i``; -1 or ``None`` if it has none."""
 
     codes: NDArray[Any]
-    texts: Sequence[str | None]
+    texts: Sequence[str | None] | pa.StringArray
+
+    @property
+    def array(self) -> pa.StringArray:
+        """The texts as a column."""
+        return self.texts if isinstance(self.texts, pa.Array) else pa.array(self.texts, pa.string())
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -89,6 +94,11 @@ class Operator:
     def topics(self) -> Mapping[str, Topic]:
         """What it listens to."""
         return self.machine.topics
+
+    @property
+    def compacts(self) -> bool:
+        """Whether of one topic's closed part more can be dropped than what does not matter."""
+        return self.machine.compacts and len(self.topics) == 1
 
     @cached_property
     def clock(self) -> frozenset[str]:

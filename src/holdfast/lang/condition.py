@@ -18,6 +18,7 @@ from ..model.guard import Care
 from ..model.instant import Duration
 from ..model.qos import Delivery
 from ..model.query import Function, Query
+from ..model.relation import Relation
 from ..model.space import Forest, Point
 from ..model.topic import Topic
 from .ops import Case, Expression, Levels, Truth
@@ -127,6 +128,18 @@ class Correlated:
         return tuple(dict.fromkeys(topic for topic, _ in self.measured))
 
 
+@dataclass(frozen=True)
+class Related:
+    """A checked relationship; ``topic`` is what is told of it, ``using`` how an overlay watches it."""
+
+    name: str
+    relation: Relation
+    listens: tuple[Topic, ...]
+    using: str | None
+    delivery: Delivery
+    topic: Topic
+
+
 @dataclass(frozen=True, slots=True)
 class Caution:
     """A definition that is probably a mistake; it runs all the same."""
@@ -153,10 +166,13 @@ class Checked:
     warnings: tuple[Caution, ...] = ()
     components: tuple[Component, ...] = ()
     correlations: tuple[Correlated, ...] = ()
+    relations: tuple[Related, ...] = ()
     guarded: tuple[Guarded, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
-        """The topics that notifications can be of: those of readings, of components, of complex events."""
+        """The topics that notifications can be of: those of readings, of components, of complex events, of
+        relationships."""
         complex_events = (one.topic for one in self.correlations if one.tell != "events")
-        return (*self.topics, *(component.topic for component in self.components), *complex_events)
+        related = (one.topic for one in self.relations)
+        return (*self.topics, *(component.topic for component in self.components), *complex_events, *related)

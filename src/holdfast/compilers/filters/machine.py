@@ -48,8 +48,7 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
     run = filters(conditions)
 
     def keyed(_topic: str, batch: pa.RecordBatch) -> Keys:
-        codes, texts = run.scoping(batch)[-1]
-        return Keys(codes, texts.to_pylist())
+        return Keys(*run.scoping(batch)[-1])
 
     return Operator(
         family=FAMILY,

@@ -1,8 +1,9 @@
 """History in this process: files in any order and of any size, notifications in order.
 
 The whole input is processed by (time, source, sequence); nothing is late.  Files are read part by
-part (a part shares no moment with another), what satisfies no predicate is dropped as it is read,
-and the rest is sorted, on disk where it is more than memory should hold.
+part (a part shares no moment with another).  Where the rows of each scope are in order already, all that
+can start or end nothing is dropped as it is read, on all cores (``reduction``); else what satisfies no
+predicate.  The rest is sorted, on disk where it is more than memory should hold.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ from ...machines.machine import Batches
 from ...model.batch import from_events, times, with_progress
 from ...model.event import Notification
 from ...model.instant import BEGINNING, NEVER, Instant
+from .reduction import Reduction, Share, Unsorted
 
 MEMORY = 128 << 20
 """How many bytes of events may wait in memory to be sorted."""
@@ -78,17 +81,22 @@ class Replay:
             for topic in checked.topics
             if (mine := [operator for operator in self._operators if topic.name in operator.topics])
         }
+        self._reduction: Reduction | None = None
+        if Reduction.serves(self._operators):
+            strict = self._rejects.strict
+            self._reduction = Reduction(self.parts, self._listening, reading, memory=memory, strict=strict)
         self._reached: dict[str, Instant] = {}
         self._waiting: list[Notification] = []
 
     def __iter__(self) -> Iterator[Notification]:
-        for part in self.parts:
+        for number, part in enumerate(self.parts):
             with ExitStack() as stack:
                 share = self._memory // max(len(self._listening), 1)
                 sorters = {
                     topic: stack.enter_context(Sorter(share, self._scratch)) for topic in self._listening
                 }
-                self._load(part, sorters)
+                if not self._reduced(number, sorters):
+                    self._load(part, sorters)
                 for topic, batch, until in merged({t: sorter.drain() for t, sorter in sorters.items()}):
                     self._step({topic: batch}, until)
                     yield from self._settled(until)
@@ -114,6 +122,37 @@ class Replay:
         instead of iterating."""
         pairing = Pairing()
         return [*pairing.completed(self), *pairing.still_open()]
+
+    def _reduced(self, number: int, sorters: Mapping[str, Sorter]) -> bool:
+        """Read a part and keep only what can start or end something, if its rows are in such an order."""
+        if self._reduction is None:
+            return False
+        shares, tally = [], replace(self.tally, rejected=self.tally.rejected.copy())
+        try:
+            for share in self._reduction.of(number):
+                shares.append(share)
+                for topic, events in share.events.items():
+                    sorters[topic].add(events)
+                tally.bytes += share.tally.bytes
+                self._progress(tally)
+        except Unsorted:
+            self._reduction.close()
+            self._reduction = None
+            for sorter in sorters.values():
+                sorter.close()
+            return False
+        for share in shares:
+            self._count(share)
+        return True
+
+    def _count(self, share: Share) -> None:
+        self.tally.add(share.tally)
+        self.coverage.add(share.coverage)
+        self.kept += share.kept
+        for row in share.aside.rows:
+            self._rejects.write(*row)
+        for topic, latest in share.reached.items():
+            self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
 
     def _load(self, part: Part, sorters: Mapping[str, Sorter]) -> None:
         """Read a part, keeping only what can matter.  [law 2]"""

@@ -23,6 +23,7 @@ from holdfast.lang.ops import (
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Name,
     Negative,
@@ -98,8 +99,20 @@ givens = st.builds(
     st.none() | st.text(max_size=5),
     st.none() | st.text(max_size=5),
 )
-marks = st.tuples(st.sampled_from(("ingress", "egress", "atomic")), durations)
+marks = st.tuples(st.sampled_from(("ingress", "egress", "atomic", "raised", "lowered")), durations)
 expects = st.builds(Expect, names, st.lists(marks, max_size=3).map(tuple), st.none() | st.text(max_size=5))
+_rungs = st.lists(st.tuples(names, expressions, expressions), min_size=1, max_size=3)
+ladders = st.builds(
+    lambda name, topic, rungs, *clauses: Ladder(
+        name, tuple(Subscribe(rung, topic, enter, exit, *clauses) for rung, enter, exit in rungs)
+    ),
+    names,
+    names,
+    _rungs,
+    levels,
+    levels,
+    deliveries,
+)
 statements = st.one_of(
     st.builds(Let, names, expressions),
     st.builds(DeclareTopic, topics),
@@ -109,6 +122,7 @@ statements = st.one_of(
         Subscribe, names, names, expressions, expressions | st.just(Truth(True)), levels, levels, deliveries
     ),
     st.builds(Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries),
+    ladders,
     st.builds(
         Case,
         st.text(max_size=8),

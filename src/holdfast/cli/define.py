@@ -12,6 +12,7 @@ from .options import Definition, Lets, counted, load, require_choice, warn
 
 def check(definition: Definition, let: Lets = None) -> None:
     """Parse and type-check; list topics and subscriptions; warn of what is probably a mistake."""
+    from ..compilers.families import conditions
     from ..lang.ops import DeclareTopic
     from ..lang.show import show
 
@@ -25,11 +26,13 @@ def check(definition: Definition, let: Lets = None) -> None:
         typer.echo(f"state {component.name} from {', '.join(topic.name for topic in component.listens)}")
     for one in checked.correlations:
         typer.echo(f"correlate {one.name} from {', '.join(topic.name for topic in one.listens)}")
+    for levels in checked.leveled:
+        rungs = " < ".join(rung.name for rung in levels.rungs)
+        typer.echo(f"levels {levels.name} on {levels.listens[0].name}: {rungs}")
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)
-    subscriptions = len(checked.conditions) + len(checked.components) + len(checked.correlations)
-    counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]
+    counts = [counted(checked.topics, "topic"), counted(conditions(checked), "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)

@@ -19,6 +19,7 @@ from .correlations import explain as explain_correlations
 from .correlations import machine as correlations
 from .filters import explain as explain_filters
 from .filters import machine as filters
+from .levels import machine as levels
 from .operator import Operator
 
 Compile = Callable[[Sequence[Any], Sequence[Topic]], list[Operator]]
@@ -87,6 +88,15 @@ FAMILIES = (
         explain_correlations.in_words,
         explain_correlations.explained,
         lambda checked: explain_correlations.explained_on_spark(checked.correlations),
+    ),
+    Family(
+        levels.FAMILY,
+        "leveled",
+        levels.operators,
+        levels.meaning,
+        levels.in_words,
+        levels.explained,
+        lambda checked: (part.splitlines() for part in levels.explained(checked.leveled)),
     ),
 )
 

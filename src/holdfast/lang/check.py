@@ -15,10 +15,10 @@ from ..model.query import Function
 from ..model.space import Gazetteer
 from ..model.topic import KINDS, RESERVED, Topic
 from ..model.unit import UNITS, nearest
-from . import reason, scopes
+from . import levels, reason, scopes
 from .component import check as component
 from .component.infer import implicit_topics
-from .condition import Caution, Checked, Component, Condition, Correlated
+from .condition import Caution, Checked, Component, Condition, Correlated, Leveled
 from .correlation import check as correlation
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
@@ -28,10 +28,12 @@ from .ops import (
     Correlate,
     DeclareRegion,
     DeclareTopic,
+    Defined,
     Detect,
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Number,
     Statement,
@@ -72,7 +74,8 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
     subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
     correlates = _all(Correlate, statements)
-    named: list[Subscribe | Detect | Correlate] = [*subscriptions, *detectors, *correlates]
+    ladders = _all(Ladder, statements)
+    named: list[Defined] = [*subscriptions, *detectors, *correlates, *ladders]
     _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
@@ -83,11 +86,21 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     made = component.components(detectors, topics, parameters, filters, _collide(statements))
     conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
     joined = correlation.correlations(correlates, topics, parameters, known)
+    leveled = tuple(
+        levels.leveled(one, lambda rung: _condition(rung, topics, parameters, known)) for one in ladders
+    )
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
-    cases = tuple(_case(case, topics, (*conditions, *made, *joined)) for case in declared)
+    cases = tuple(_case(case, topics, (*conditions, *made, *joined, *leveled)) for case in declared)
     warnings = [
         caution
-        for statement, condition in zip(subscriptions, conditions, strict=True)
+        for statement, condition in (
+            *zip(subscriptions, conditions, strict=True),
+            *(
+                pair
+                for a, b in zip(ladders, leveled, strict=True)
+                for pair in zip(a.rungs, b.rungs, strict=True)
+            ),
+        )
         for caution in _cautions(statement, condition, known)
     ]
     by_name = {one.name: one for one in made}
@@ -100,7 +113,7 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
         for given in case.given
         if known.regions and given.place is not None and given.place not in known.by_name
     ]
-    return Checked(topics, conditions, cases, tuple(warnings), made, joined)
+    return Checked(topics, conditions, cases, tuple(warnings), made, joined, leveled)
 
 
 def _collide(statements: Iterable[Statement]) -> Function:
@@ -287,7 +300,7 @@ def _given(given: Given, topics: Sequence[Topic]) -> Given:
     return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
 
 
-_Checked = Condition | Component | Correlated
+_Checked = Condition | Component | Correlated | Leveled
 Cell = Number | Text | Truth | None
 
 
@@ -328,7 +341,8 @@ def _expect(expect: Expect, conditions: Sequence[_Checked]) -> None:
             hint=did_you_mean(expect.subscription, names),
         )
     condition = conditions[names.index(expect.subscription)]
-    forest = condition.forest if isinstance(condition, Condition) else None
+    first = condition.rungs[0] if isinstance(condition, Leveled) else condition
+    forest = first.forest if isinstance(first, Condition) else None
     if forest is None or expect.scope is None:
         return
     outermost = [r.name for r, parent in zip(forest.regions, forest.parents, strict=True) if parent < 0]

@@ -45,6 +45,21 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Leveled:
+    """Checked levels, the lowest first; ``topic`` is what they publish."""
+
+    name: str
+    rungs: tuple[Condition, ...]
+    topic: Topic
+    delivery: Delivery
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The one topic of readings that they are about."""
+        return (self.rungs[0].topic,)
+
+
+@dataclass(frozen=True)
 class Rule:
     """What starts or ends a component's condition, how long it must hold, and what is computed."""
 
@@ -129,9 +144,12 @@ class Checked:
     warnings: tuple[Caution, ...] = ()
     components: tuple[Component, ...] = ()
     correlations: tuple[Correlated, ...] = ()
+    leveled: tuple[Leveled, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
-        """The topics that notifications can be of: those of readings, of components, of complex events."""
-        complex_events = (one.topic for one in self.correlations if one.tell != "events")
-        return (*self.topics, *(component.topic for component in self.components), *complex_events)
+        """The topics that notifications can be of: those of readings, and of conditions that publish events
+        of their own."""
+        complex_events = (one for one in self.correlations if one.tell != "events")
+        own = (*self.components, *complex_events, *self.leveled)
+        return (*self.topics, *(one.topic for one in own))

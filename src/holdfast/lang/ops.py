@@ -204,6 +204,16 @@ class Subscribe:
 
 
 @dataclass(frozen=True, slots=True)
+class Ladder:
+    """``levels Heat on Temperature: warn […; …], alarm […; …] per source``: states of one topic, in the same
+    scopes, of which the highest that holds is the level."""
+
+    name: str
+    rungs: tuple[Subscribe, ...]
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """``enter … for … set …``: a predicate, how long it must hold, and what is computed then."""
 
@@ -303,9 +313,10 @@ class Case:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
-Defined = Subscribe | Detect | Correlate
+Defined = Subscribe | Detect | Correlate | Ladder
 """What defines a condition that can be subscribed to."""
 
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
+    | Ladder
 )  # fmt: skip

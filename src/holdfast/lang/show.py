@@ -25,6 +25,7 @@ from .ops import (
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Levels,
     Member,
@@ -80,6 +81,8 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             return f"gazetteer {write_text(path)}"
         case Subscribe():
             return _subscribe(statement)
+        case Ladder(name, rungs):
+            return _ladder(name, rungs)
         case Detect():
             from .component import show, table
 
@@ -141,6 +144,15 @@ def _subscribe(statement: Subscribe) -> str:
     else:
         head = f"state {label(statement.name)} on {statement.topic} [{enter}; {exit}]"
     return " ".join([head, *_clauses(statement)])
+
+
+def _ladder(name: str, rungs: tuple[Subscribe, ...]) -> str:
+    each = ", ".join(f"{rung.name} {_pair(rung)}" for rung in rungs)
+    return " ".join([f"levels {label(name)} on {rungs[0].topic}: {each}", *_clauses(rungs[0])])
+
+
+def _pair(statement: Subscribe) -> str:
+    return f"[{show_expression(statement.enter)}; {show_expression(statement.exit)}]"
 
 
 def _clauses(statement: Subscribe) -> list[str]:

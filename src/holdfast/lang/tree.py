@@ -7,6 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DefinitionError, did_you_mean
+from ..model.event import STATUSES
 from ..model.instant import MINUTE
 from ..model.qos import LATE, Delivery
 from ..model.query import Function
@@ -41,6 +42,7 @@ from .ops import (
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Levels,
     Not,
@@ -64,7 +66,8 @@ _OTHER_KINDS: dict[str, Kind] = {
     "integer": "int", "long": "int", "string": "text", "str": "text", "varchar": "text",
     "boolean": "bool", "flag": "bool",
 }  # fmt: skip
-STATUSES = ("ingress", "egress", "atomic")
+SAID = tuple(status for status in STATUSES if status != "late")
+"""What a case may expect."""
 
 
 # --- statements --------------------------------------------------------------------------------
@@ -90,6 +93,15 @@ def _filter(parts: list[Any]) -> Subscribe:
 def _state(parts: list[Any]) -> Subscribe:
     name, topic, condition, *clauses = parts
     return _subscribe(name, topic_word(topic), _condition(condition), clauses)
+
+
+def _ladder(parts: list[Any]) -> Ladder:
+    name, topic, *nodes = parts
+    rungs = [node.children for node in nodes if node.data == "rung"]
+    clauses = [node for node in nodes if node.data != "rung"]
+    on = topic_word(topic)
+    made = [_subscribe(rung, on, _condition(pair), clauses) for rung, pair in rungs]
+    return Ladder(label_of(name), tuple(made), place(name))
 
 
 def _labelled(parts: list[Any]) -> Subscribe:
@@ -239,7 +251,7 @@ def _expect(node: Tree[Token]) -> Expect:
     return Expect(
         label_of(name),
         tuple(
-            (one_of(status, STATUSES, "a notification's status"), duration(when))
+            (one_of(status, SAID, "a notification's status"), duration(when))
             for status, when in (mark.children for mark in marks if mark is not None)
         ),
         None if scope is None else text_of(scope),
@@ -254,6 +266,7 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "gazetteer": lambda parts: UseGazetteer(text_of(parts[0]), place(parts[0])),
     "filter": _filter,
     "state": _state,
+    "ladder": _ladder,
     "labelled": _labelled,
     "equation": _labelled,
     "component": component,

@@ -268,13 +268,15 @@ class Filters:
             sinces.append(began)
             statuses.append(status)
         which = np.concatenate(picks)
-        since = np.concatenate(sinces)
-        own = np.uint64(1) << np.arange(len(picks), dtype=np.uint64)
+        own = np.repeat(np.uint64(1) << np.arange(len(picks), dtype=np.uint64), [len(p) for p in picks])
+        by_row = np.argsort(which, kind="stable")  # of one event what one filter says after the other
+        which, own, since = which[by_row], own[by_row], np.concatenate(sinces)[by_row]
+        status = np.concatenate(statuses)[by_row]
         named, scopes = np.unique(outermost[which], return_inverse=True)
         names = [self.shown(key) for key in state.levels[-1].keys.take(named).to_pylist()]
         added = {
-            CONDITIONS: pa.array(np.repeat(own, [len(p) for p in picks])),
-            STATUS: pa.DictionaryArray.from_arrays(np.concatenate(statuses), list(STATUSES)),
+            CONDITIONS: pa.array(own),
+            STATUS: pa.DictionaryArray.from_arrays(status, list(STATUSES)),
             SCOPE: pa.array(names, pa.string()).take(pa.array(scopes)),
             SINCE: pa.array(since, pa.int64(), mask=since == BEGINNING).cast(TIME),
         }

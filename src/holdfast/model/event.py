@@ -6,22 +6,22 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
 from .instant import Instant, show_instant
 
 Value = float | int | str | bool | None
-Status = Literal["ingress", "egress", "atomic", "late"]
-"""``late`` marks an event that came too late for an ordered condition; it reaches no subscriber."""
+Status = Literal["ingress", "egress", "atomic", "late", "raised", "lowered"]
+"""Of conditions that have levels, ``raised`` and ``lowered`` lead from one to another.  ``late`` marks an event that came too late for an ordered condition; it reaches no subscriber."""
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast
 
 UNNUMBERED = -1
 """The sequence number of an event that a host has yet to number."""
 
-STATUSES: tuple[Status, ...] = ("ingress", "egress", "atomic", "late")
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ def checked(it: Checked) -> dict[str, Any]:
         *((one.name, "filter" if one.momentary else "state", [one.topic.name]) for one in it.conditions),
         *((one.name, "state", [topic.name for topic in one.listens]) for one in it.components),
         *((one.name, "correlate", [topic.name for topic in one.listens]) for one in it.correlations),
+        *((one.name, "levels", [topic.name for topic in one.listens]) for one in it.leveled),
     ]
     return {
         "topics": [_topic(topic) for topic in it.topics],

@@ -26,7 +26,7 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
-from support import columnar, correlated, fused, histories, naive
+from support import columnar, correlated, counted, fused, histories, naive
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
@@ -374,6 +374,17 @@ MACHINES = (
         _bit_by_bit,
     ),
     Listed("levels", "levels", _levels(), _arrivals, condition_by_condition, _rung_by_rung),
+    *(
+        Listed(
+            name,
+            "counts",
+            counted.definitions(per),
+            counted.histories(per),
+            condition_by_condition,
+            counted.expected,
+        )
+        for name, per in (("counts", "source"), ("counts that stay", "room, source"))
+    ),
     Listed("components", "components", _components(), _many(fused.events), moment_by_moment),
     Listed("windows", "components", _windows, _in_places, moment_by_moment, _rolling, _moments, _COLUMNS),
     Listed(

@@ -29,6 +29,8 @@ def check(definition: Definition, let: Lets = None) -> None:
     for levels in checked.leveled:
         rungs = " < ".join(rung.name for rung in levels.rungs)
         typer.echo(f"levels {levels.name} on {levels.listens[0].name}: {rungs}")
+    for tally in checked.tallied:
+        typer.echo(f"state {tally.name} over {tally.over.name}")
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)

@@ -18,8 +18,10 @@ from ..model.unit import UNITS, nearest
 from . import levels, reason, scopes
 from .component import check as component
 from .component.infer import implicit_topics
-from .condition import Caution, Checked, Component, Condition, Correlated, Leveled
+from .condition import Caution, Checked, Component, Condition, Correlated, Guarded, Leveled, Tallied
 from .correlation import check as correlation
+from .count import check as count
+from .guarded import guarded
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
 from .ops import (
@@ -38,6 +40,7 @@ from .ops import (
     Number,
     Statement,
     Subscribe,
+    Tally,
     Text,
     Truth,
     place_of,
@@ -74,8 +77,8 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
     subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
     correlates = _all(Correlate, statements)
-    ladders = _all(Ladder, statements)
-    named: list[Defined] = [*subscriptions, *detectors, *correlates, *ladders]
+    ladders, tallies = _all(Ladder, statements), _all(Tally, statements)
+    named: list[Defined] = [*subscriptions, *detectors, *correlates, *ladders, *tallies]
     _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
@@ -84,13 +87,16 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     topics = topics or (*implicit_topics(detectors), *correlation.implicit_topics(correlates))
     filters = [s.name for s in subscriptions]
     made = component.components(detectors, topics, parameters, filters, _collide(statements))
-    conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
+    conditions = tuple(_condition(s, topics, parameters, known, folder) for s in subscriptions)
     joined = correlation.correlations(correlates, topics, parameters, known)
     leveled = tuple(
-        levels.leveled(one, lambda rung: _condition(rung, topics, parameters, known)) for one in ladders
+        levels.leveled(one, lambda rung: _condition(rung, topics, parameters, known, folder))
+        for one in ladders
     )
+    countable = (*conditions, *made, *joined, *leveled)
+    tallied = count.tallied(tallies, countable, known, folder)
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
-    cases = tuple(_case(case, topics, (*conditions, *made, *joined, *leveled)) for case in declared)
+    cases = tuple(_case(case, topics, (*countable, *tallied)) for case in declared)
     warnings = [
         caution
         for statement, condition in (
@@ -113,7 +119,9 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
         for given in case.given
         if known.regions and given.place is not None and given.place not in known.by_name
     ]
-    return Checked(topics, conditions, cases, tuple(warnings), made, joined, leveled)
+    plain = tuple(one for one in conditions if isinstance(one, Condition))
+    others = tuple(one for one in conditions if isinstance(one, Guarded))
+    return Checked(topics, plain, cases, tuple(warnings), made, joined, others, leveled, tallied)
 
 
 def _collide(statements: Iterable[Statement]) -> Function:
@@ -217,8 +225,8 @@ def _literal(value: Literal, declared: Typed) -> Expression:
 
 
 def _condition(
-    statement: Subscribe, topics: Sequence[Topic], known: Parameters, regions: Gazetteer
-) -> Condition:
+    statement: Subscribe, topics: Sequence[Topic], known: Parameters, regions: Gazetteer, folder: Path
+) -> Condition | Guarded:
     try:
         topic = _topic_of(statement, topics, known)
         scope = Scope(topic, known)
@@ -228,7 +236,7 @@ def _condition(
                 statement.at,
                 hint="Add how long to wait, such as: ordered 30 s",
             )
-        return Condition(
+        condition = Condition(
             statement.name,
             topic,
             predicate(statement.enter, scope),
@@ -237,6 +245,7 @@ def _condition(
             scopes.forest(statement.scope, regions, statement.at),
             statement.delivery,
         )
+        return guarded(statement, condition, regions, folder)
     except DefinitionError as error:
         if error.place is not None:
             raise
@@ -271,7 +280,7 @@ def _keys(statement: Subscribe, scope: Scope) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(name) for name in level) for level in statement.per)
 
 
-def _cautions(statement: Subscribe, condition: Condition, regions: Gazetteer) -> list[Caution]:
+def _cautions(statement: Subscribe, condition: Condition | Guarded, regions: Gazetteer) -> list[Caution]:
     found = reason.cautions(statement, condition)
     if statement.scope and not regions.regions:
         names = ", ".join(name for level in statement.scope for name in level)
@@ -300,7 +309,7 @@ def _given(given: Given, topics: Sequence[Topic]) -> Given:
     return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
 
 
-_Checked = Condition | Component | Correlated | Leveled
+_Checked = Condition | Guarded | Component | Correlated | Leveled | Tallied
 Cell = Number | Text | Truth | None
 
 
@@ -342,7 +351,7 @@ def _expect(expect: Expect, conditions: Sequence[_Checked]) -> None:
         )
     condition = conditions[names.index(expect.subscription)]
     first = condition.rungs[0] if isinstance(condition, Leveled) else condition
-    forest = first.forest if isinstance(first, Condition) else None
+    forest = first.forest if isinstance(first, (Condition, Guarded, Tallied)) else None
     if forest is None or expect.scope is None:
         return
     outermost = [r.name for r, parent in zip(forest.regions, forest.parents, strict=True) if parent < 0]

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 from ..errors import Place, pointed
 from ..model.correlation import Correlation, Tell
+from ..model.count import Quota, Unknown
+from ..model.guard import Care
 from ..model.instant import Duration
-from ..model.qos import Delivery
+from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
 from ..model.space import Forest, Point
 from ..model.topic import Topic
@@ -45,11 +47,39 @@ class Condition:
 
 
 @dataclass(frozen=True)
+class Guarded:
+    """A checked subscription with guards, silence, or a beginning of its own: over one level of scopes.
+
+    Its predicates may have ``Silent``, plain or in a ``Not``.  ``roster`` has the values of the keys
+    of every scope that is expected.
+    """
+
+    name: str
+    topic: Topic
+    enter: Expression
+    exit: Expression
+    keys: Levels
+    forest: Forest | None
+    delivery: Delivery
+    care: Care
+    roster: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        return (self.topic,)
+
+    @property
+    def momentary(self) -> bool:
+        """It lasts."""
+        return False
+
+
+@dataclass(frozen=True)
 class Leveled:
     """Checked levels, the lowest first; ``topic`` is what they publish."""
 
     name: str
-    rungs: tuple[Condition, ...]
+    rungs: tuple[Condition | Guarded, ...]
     topic: Topic
     delivery: Delivery
 
@@ -57,6 +87,34 @@ class Leveled:
     def listens(self) -> tuple[Topic, ...]:
         """The one topic of readings that they are about."""
         return (self.rungs[0].topic,)
+
+
+@dataclass(frozen=True)
+class Tallied:
+    """A checked count over the scopes of a condition.
+
+    ``over`` is the condition, as the topic of what it tells; ``topic`` is what the count publishes.  Members
+    meet in the scope that ``within`` or ``forest`` name, or all of them; ``settled`` says whether a member's
+    key tells that scope.  ``roster`` has the members that are expected, each with its scope.
+    """
+
+    name: str
+    over: Topic
+    topic: Topic
+    quota: Quota
+    within: tuple[str, ...]
+    forest: Forest | None
+    settled: bool
+    joined: bool
+    roster: tuple[tuple[str, tuple[str, ...] | str | None], ...] | None
+    unknown: Unknown
+    stage: int
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The condition that it is over."""
+        return (self.over,)
 
 
 @dataclass(frozen=True)
@@ -135,8 +193,8 @@ class Caution:
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked definition: topics of readings; conditions, components and correlations in the order of
-    the text; cases, warnings."""
+    """A checked definition: topics of readings; conditions of each kind in the order of the text; cases,
+    warnings."""
 
     topics: tuple[Topic, ...]
     conditions: tuple[Condition, ...]
@@ -144,12 +202,15 @@ class Checked:
     warnings: tuple[Caution, ...] = ()
     components: tuple[Component, ...] = ()
     correlations: tuple[Correlated, ...] = ()
+    guarded: tuple[Guarded, ...] = ()
     leveled: tuple[Leveled, ...] = ()
+    tallied: tuple[Tallied, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
         """The topics that notifications can be of: those of readings, and of conditions that publish events
         of their own."""
         complex_events = (one for one in self.correlations if one.tell != "events")
-        own = (*self.components, *complex_events, *self.leveled)
-        return (*self.topics, *(one.topic for one in own))
+        some = (self.components, complex_events, self.leveled, self.tallied)
+        own = (one.topic for conditions in some for one in conditions)
+        return (*self.topics, *own)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..errors import DefinitionError
 from ..model.topic import Attribute, Topic
-from .condition import Condition, Leveled
+from .condition import Condition, Guarded, Leveled
 from .ops import Ladder, Subscribe
 
 MOST = 64
@@ -14,7 +14,7 @@ LEVEL, BEFORE = "level", "was"
 """What an event says beside its attributes: the level that it leads to, and the one that it leads from."""
 
 
-def leveled(statement: Ladder, condition: Callable[[Subscribe], Condition]) -> Leveled:
+def leveled(statement: Ladder, condition: Callable[[Subscribe], Condition | Guarded]) -> Leveled:
     """The levels that a statement declares, given how one of its states is checked."""
     seen: set[str] = set()
     for rung in statement.rungs:

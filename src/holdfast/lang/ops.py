@@ -11,6 +11,8 @@ from typing import Literal
 
 from ..errors import Place
 from ..model.correlation import Tell
+from ..model.count import Unknown
+from ..model.guard import PLAIN, Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
@@ -122,9 +124,17 @@ class Not:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """``silent 10 min``: the scope has had no reading for longer than that."""
+
+    length: Duration
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
 Expression = (
     Name | Member | Number | Text | Truth
-    | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not
+    | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not | Silent
 )  # fmt: skip
 
 # --- statements ------------------------------------------------------------------------------
@@ -190,7 +200,8 @@ class Subscribe:
     """``filter`` and ``state``: a named condition ``[enter; exit]`` over the events of a topic.
 
     ``topic is None`` only in the papers' short notations; checking finds the topic.  ``exit`` is
-    ``Truth(True)`` for a momentary condition, which is what ``filter`` declares.
+    ``Truth(True)`` for a momentary condition, which is what ``filter`` declares.  ``care`` is what it says of
+    guards, silence and beginnings.
     """
 
     name: str
@@ -200,6 +211,7 @@ class Subscribe:
     per: Levels = ()
     scope: Levels = ()
     delivery: Delivery = TIMELY
+    care: Care = PLAIN
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
@@ -210,6 +222,26 @@ class Ladder:
 
     name: str
     rungs: tuple[Subscribe, ...]
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """``state Fire = at least 2 of Smoke within room until fewer than 1``: so many scopes of a condition hold
+    at once.
+
+    ``least`` and ``fewer`` are numbers, or parts of the roster in per cent.
+    """
+
+    name: str
+    over: str
+    least: Number
+    within: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+    fewer: Number | None = None
+    joined: bool = False
+    roster: str | None = None
+    unknown: Unknown = "left"
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
@@ -305,18 +337,20 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``case "a warm room"`` with what is given and what is expected."""
+    """``case "a warm room"`` with what is given and what is expected; time ends with the last reading, or
+    goes on as far as ``until``."""
 
     name: str
     given: tuple[Given, ...]
     expect: tuple[Expect, ...]
+    until: Duration | None = None
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
-Defined = Subscribe | Detect | Correlate | Ladder
+Defined = Subscribe | Detect | Correlate | Ladder | Tally
 """What defines a condition that can be subscribed to."""
 
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
-    | Ladder
+    | Ladder | Tally
 )  # fmt: skip

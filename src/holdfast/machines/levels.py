@@ -37,8 +37,8 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Levels:
-    """The machine.  Condition ``i`` of ``inner`` is that of the levels ``bits[i]``; ``names`` are the levels',
-    the lowest first.  What is told is of ``name``, and says ``says[0]`` it is and ``says[1]`` it was."""
+    """The machine.  Condition ``i`` of ``inner`` is that of the levels ``bits[i]``; ``names`` are theirs, the
+    lowest first.  What is told is of ``name``, and says ``says[0]`` it is and ``says[1]`` it was."""
 
     inner: Machine
     bits: tuple[int, ...]

@@ -13,8 +13,12 @@ import msgspec
 from .instant import Instant, show_instant
 
 Value = float | int | str | bool | None
-Status = Literal["ingress", "egress", "atomic", "late", "raised", "lowered"]
-"""Of conditions that have levels, ``raised`` and ``lowered`` lead from one to another.  ``late`` marks an event that came too late for an ordered condition; it reaches no subscriber."""
+Status = Literal[
+    "ingress", "egress", "atomic", "late", "raised", "lowered", "unknown", "known", "joined", "summary"
+]  # fmt: skip
+"""``raised`` and ``lowered`` lead from one level to another; ``joined`` tells of a further member of what
+holds already, ``summary`` of what was not told.  ``late`` marks an event that came too late for an ordered
+condition; it reaches no subscriber."""
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast
 

@@ -11,7 +11,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import count, takewhile
 from pathlib import Path
@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...compilers.families import builds_on, meanings
-from ...compilers.operator import Kept, Operator, until
+from ...compilers.operator import Kept, until
 from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
@@ -30,8 +30,9 @@ from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.ops import Case, Defined, Subscribe
 from ...lang.parse import as_app
+from ...machines.machine import Told
 from ...model.batch import conform, plain, reached, to_events
-from ...model.event import UNNUMBERED, Event, Notification, Value
+from ...model.event import UNNUMBERED, Event, Notification, Transition, Value
 from ...model.instant import (
     BEGINNING,
     EARLIEST,
@@ -43,6 +44,7 @@ from ...model.instant import (
     show_instant,
 )
 from ...model.topic import Attribute, Topic
+from .running import Heard, Running, gathered, passed_on
 
 Callback = Callable[[Notification], Any]
 
@@ -56,44 +58,6 @@ class Holding(NamedTuple):
     subscription: str
     scope: str | None
     since: Instant
-
-
-@dataclass
-class _Running:
-    """An operator at work."""
-
-    operator: Operator
-    state: Any
-
-    def now(self, reached: Mapping[str, Instant]) -> Instant:
-        """How far time has come: as far as the latest event of any of its topics."""
-        return until(reached, self.operator.topics, BEGINNING)
-
-    def take(self, event: Event, reached: Mapping[str, Instant]) -> Iterator[Notification]:
-        """Take one event, with which the time of each topic has come so far."""
-        machine = self.operator.machine
-        self.state, said = machine.react(self.state, event)
-        if machine.is_timed:
-            self.state, more = machine.advance(self.state, self.now(reached))
-            said += more
-        return self.operator.addressed(said)
-
-    def step(self, topic: str, batch: pa.RecordBatch, reached: Mapping[str, Instant]) -> list[Notification]:
-        """Take a batch, with which the time of each topic has come so far."""
-        self.state, told = self.operator.machine.step(self.state, {topic: batch}, self.now(reached))
-        return self.operator.notifications(told)
-
-    def advance(self, now: Instant) -> Iterator[Notification]:
-        """Let time come so far."""
-        self.state, said = self.operator.machine.advance(self.state, now)
-        return self.operator.addressed(said)
-
-    def last(self, name: str) -> Iterator[Notification]:
-        """The last thing said to a subscription, of each scope."""
-        for i, names in enumerate(self.operator.names):
-            if name in names:
-                for said in self.operator.addressed(self.operator.machine.last(self.state, i)):
-                    yield said._replace(subscription=name)
 
 
 class Subscription:
@@ -140,8 +104,10 @@ class Engine:
         self._app = _as_app(app)
         self._base, self._lets = base, lets
         self._topics: dict[str, Topic] = {}
-        self._running: list[_Running] = []
-        self._listening: dict[str, list[_Running]] = {}
+        self._running: list[Running] = []
+        self._listening: dict[str, list[Running]] = {}
+        self._hearing: list[Running] = []
+        """Those that hear other conditions."""
         self._listeners: dict[str, list[Subscription]] = {}
         self._reached: dict[str, Instant] = {}
         self._latest: dict[str, dict[str, Event]] = {}
@@ -241,23 +207,24 @@ class Engine:
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }
+        self._hearing = [one for one in self._running if one.operator.heard]
         self._remembers = any(one.operator.joins for one in self._running)
         names = [name for one in self._running for name in one.operator.subscriptions]
         self._listeners = {name: self._listeners.get(name, []) for name in names}
 
-    def _started(self, one: Resumed, state: Any) -> _Running:
+    def _started(self, one: Resumed, state: Any) -> Running:
         """An operator with the state that it had; what starts now starts where time has come to."""
         operator, machine = one.operator, one.operator.machine
         new = [i for i in range(len(operator.names)) if one.before is None or one.was[i] is None]
         if one.before is None:
             state = machine.initial()
-            if machine.is_timed and (now := until(self._reached, operator.topics, BEGINNING)) > BEGINNING:
+            if machine.is_timed and (now := until(self._reached, operator.clock, BEGINNING)) > BEGINNING:
                 state, _ = machine.advance(state, now)
         if operator.joins:
             latest = [event for events in self._latest.values() for event in events.values()]
             for i in new:
                 state = machine.inform(state, i, latest)
-        return _Running(operator, state)
+        return Running(operator, state)
 
     def unsubscribe(self, name: str) -> None:
         """End a condition and everybody's interest in it."""
@@ -289,9 +256,20 @@ class Engine:
         if self._remembers:
             self._remember(topic.name, [event])
         out: list[Notification] = []
+        heard: Heard = {}
         for running in self._listening[topic.name]:
-            out += running.take(event, self._reached)
-        return self._deliver(out)
+            if said := running.take(event, self._reached):
+                out += self._addressed(running, said, heard)
+        return self._deliver(out + self._passed_on(heard))
+
+    def _addressed(self, one: Running, said: list[Transition], heard: Heard) -> Iterator[Notification]:
+        """What an operator has said, for whom it concerns; those who hear it find it in ``heard``."""
+        gathered(heard, one.operator.retold(Told({}, said)))
+        return one.operator.addressed(said)
+
+    def _passed_on(self, heard: Heard) -> list[Notification]:
+        """What those say who hear other conditions."""
+        return list(passed_on(self._hearing, heard, lambda one: one.now(self._reached)))
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
         """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
@@ -306,10 +284,8 @@ class Engine:
             self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
             if self._remembers:
                 self._remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
-        out: list[Notification] = []
-        for running in self._listening[topic]:
-            out += running.step(topic, batch, self._reached)
-        return self._deliver(out)
+        listening = [one for one in self._running if topic in one.operator.topics or one.operator.heard]
+        return self._deliver(list(passed_on(listening, {topic: batch}, lambda one: one.now(self._reached))))
 
     def _remember(self, topic: str, events: Iterable[Event]) -> None:
         """Keep the latest reading of every source."""
@@ -332,14 +308,20 @@ class Engine:
         if until < _EARLY:
             self._suspect(until)
         self._reached = {name: max(self._reached.get(name, BEGINNING), until) for name in self._topics}
-        timed = [one for one in self._running if one.operator.machine.is_timed]
-        return self._deliver([n for one in timed for n in one.advance(one.now(self._reached))])
+        return self._deliver(self._advanced(lambda one: one.now(self._reached)))
 
     def finish(self) -> list[Notification]:
         """Nothing more will come: process what is still held back, and let time come as far as the last
         event."""
-        timed = [one for one in self._running if one.operator.machine.is_timed]
-        return self._deliver([n for one in timed for n in one.advance(NEVER)])
+        return self._deliver(self._advanced(lambda _one: NEVER))
+
+    def _advanced(self, now: Callable[[Running], Instant]) -> list[Notification]:
+        out: list[Notification] = []
+        heard: Heard = {}
+        for one in self._running:
+            if one.operator.machine.is_timed and not one.operator.heard:
+                out += self._addressed(one, one.advance(now(one)), heard)
+        return out + list(passed_on(self._hearing, heard, now))
 
     @property
     def due(self) -> Instant | None:

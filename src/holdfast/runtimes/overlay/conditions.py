@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...compilers import scalar
+from ...compilers.chain import alone
 from ...compilers.families import builds_on, conditions, operators
 from ...compilers.filters.machine import delivered, filters, state_filter
 from ...compilers.operator import Operator
@@ -82,8 +83,7 @@ def condition(definition: str) -> Condition:
     meant = conditions(checked)[found[0]]
     if isinstance(meant, CheckedFilter):
         return _replicated(meant)
-    (operator,) = (one for one in operators(checked) if meant.name in one.subscriptions)
-    return _hosted(meant, operator)
+    return _hosted(meant, alone(operators(checked), meant.name))
 
 
 def _require_movable(statements: Iterable[Statement]) -> None:

@@ -69,6 +69,7 @@ def checked(it: Checked) -> dict[str, Any]:
         *((one.name, "state", [topic.name for topic in one.listens]) for one in it.components),
         *((one.name, "correlate", [topic.name for topic in one.listens]) for one in it.correlations),
         *((one.name, "levels", [topic.name for topic in one.listens]) for one in it.leveled),
+        *((one.name, "state", [topic.name for topic in one.listens]) for one in it.tallied),
     ]
     return {
         "topics": [_topic(topic) for topic in it.topics],

@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import DefinitionError, Place, UsageError, did_you_mean
 from ..model.query import Function
 from ..model.space import Gazetteer
+from ..model.table import Table
 from ..model.topic import KINDS, RESERVED, Topic
 from ..model.unit import UNITS, nearest
-from . import levels, reason, scopes
+from . import levels, reason, scopes, tables
 from .component import check as component
 from .component.infer import implicit_topics
 from .condition import Caution, Checked, Component, Condition, Correlated, Guarded, Leveled, Tallied
@@ -29,6 +30,7 @@ from .ops import (
     Collide,
     Correlate,
     DeclareRegion,
+    DeclareTable,
     DeclareTopic,
     Defined,
     Detect,
@@ -54,14 +56,20 @@ Literal = float | int | str | bool
 S = TypeVar("S", bound=Statement)
 
 
-def check(app: App, base: Path | None = None, lets: Mapping[str, Literal] | None = None) -> Checked:
+def check(
+    app: App,
+    base: Path | None = None,
+    lets: Mapping[str, Literal] | None = None,
+    tables: Mapping[str, Any] | None = None,
+) -> Checked:
     """What a definition means, or the first thing that is wrong with it.
 
-    ``base`` is the folder that gazetteer paths start from; ``lets`` gives parameters other values.
+    ``base`` is the folder that paths start from; ``lets`` gives parameters other values, and ``tables`` is
+    taken in the place of the files of tables: Arrow tables or data frames.
     """
     folder = base or (Path(app.file).parent if app.file else Path())
     try:
-        found = _checked(app.statements, folder, lets or {})
+        found = _checked(app.statements, folder, lets or {}, tables or {})
     except DefinitionError as error:
         if app.text is None or error.text is not None:
             raise
@@ -72,7 +80,12 @@ def check(app: App, base: Path | None = None, lets: Mapping[str, Literal] | None
     return replace(found, warnings=cautions)
 
 
-def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, Literal]) -> Checked:
+def _checked(
+    statements: Sequence[Statement],
+    folder: Path,
+    lets: Mapping[str, Literal],
+    given: Mapping[str, Any],
+) -> Checked:
     topics = _topics(_unique("topic", _all(DeclareTopic, statements), lambda s: s.topic.name))
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
     subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
@@ -87,12 +100,13 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     topics = topics or (*implicit_topics(detectors), *correlation.implicit_topics(correlates))
     filters = [s.name for s in subscriptions]
     made = component.components(detectors, topics, parameters, filters, _collide(statements))
-    conditions = tuple(_condition(s, topics, parameters, known, folder) for s in subscriptions)
-    joined = correlation.correlations(correlates, topics, parameters, known)
-    leveled = tuple(
-        levels.leveled(one, lambda rung: _condition(rung, topics, parameters, known, folder))
-        for one in ladders
+    looked_up = tables.tables(
+        _unique("table", _all(DeclareTable, statements), lambda s: s.name), folder, given
     )
+    here = _Known(topics, parameters, known, folder, looked_up)
+    conditions = tuple(_condition(s, here) for s in subscriptions)
+    joined = correlation.correlations(correlates, topics, parameters, known)
+    leveled = tuple(levels.leveled(one, lambda rung: _condition(rung, here)) for one in ladders)
     countable = (*conditions, *made, *joined, *leveled)
     tallied = count.tallied(tallies, countable, known, folder)
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
@@ -224,12 +238,20 @@ def _literal(value: Literal, declared: Typed) -> Expression:
 # --- subscriptions -----------------------------------------------------------------------------
 
 
-def _condition(
-    statement: Subscribe, topics: Sequence[Topic], known: Parameters, regions: Gazetteer, folder: Path
-) -> Condition | Guarded:
+class _Known(NamedTuple):
+    """What subscriptions may name, and where files are looked for."""
+
+    topics: Sequence[Topic]
+    parameters: Parameters
+    regions: Gazetteer
+    folder: Path
+    tables: Mapping[str, Table]
+
+
+def _condition(statement: Subscribe, known: _Known) -> Condition | Guarded:
     try:
-        topic = _topic_of(statement, topics, known)
-        scope = Scope(topic, known)
+        topic = _topic_of(statement, known.topics, known.parameters)
+        scope = Scope(topic, known.parameters, tables.members(known.tables))
         if statement.delivery.wait is None and statement.delivery.late == "apply":
             raise DefinitionError(
                 "'late apply' needs 'ordered': without it nothing is ever late",
@@ -242,10 +264,11 @@ def _condition(
             predicate(statement.enter, scope),
             predicate(statement.exit, scope),
             _keys(statement, scope),
-            scopes.forest(statement.scope, regions, statement.at),
+            scopes.forest(statement.scope, known.regions, statement.at),
             statement.delivery,
         )
-        return guarded(statement, condition, regions, folder)
+        condition = tables.looking_up(statement, condition, known.tables)
+        return guarded(statement, condition, known.regions, known.folder)
     except DefinitionError as error:
         if error.place is not None:
             raise
@@ -281,7 +304,8 @@ def _keys(statement: Subscribe, scope: Scope) -> tuple[tuple[str, ...], ...]:
 
 
 def _cautions(statement: Subscribe, condition: Condition | Guarded, regions: Gazetteer) -> list[Caution]:
-    found = reason.cautions(statement, condition)
+    has_rows = isinstance(condition, Condition) and condition.tables
+    found = [] if has_rows else reason.cautions(statement, condition)
     if statement.scope and not regions.regions:
         names = ", ".join(name for level in statement.scope for name in level)
         message = f"no region is declared, so {names} stands for the events whose place has that name"

@@ -20,6 +20,7 @@ from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
 from ..model.space import Forest, Point
+from ..model.table import Table
 from ..model.topic import Topic
 from .ops import Case, Expression, Levels, Truth
 
@@ -39,6 +40,13 @@ class Condition:
     keys: Levels
     forest: Forest | None
     delivery: Delivery
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def looked(self) -> Topic:
+        """The topic with what an event has because of its rows in tables."""
+        more = (attribute for table in self.tables for attribute in table.attributes)
+        return Topic(self.topic.name, (*self.topic.attributes, *more)) if self.tables else self.topic
 
     @property
     def momentary(self) -> bool:

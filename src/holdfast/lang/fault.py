@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 STATEMENTS = (
-    "let", "topic", "region", "gazetteer", "filter", "state", "levels", "correlate", "case", "given",
+    "let", "topic", "region", "gazetteer", "table", "filter", "state", "levels", "correlate", "case", "given",
     "expect",
 )  # fmt: skip
 CLAUSES = (

@@ -7,7 +7,7 @@ Equality ignores where in the text something stood (``at``), so ``parse(show(x))
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import Place
 from ..model.correlation import Tell
@@ -17,6 +17,7 @@ from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
 from ..model.space import Point, Shape
+from ..model.table import Column
 from ..model.topic import Topic
 
 # --- expressions -----------------------------------------------------------------------------
@@ -196,6 +197,24 @@ class UseGazetteer:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareTable:
+    """``table Limits "limits.csv" (source text, high float °C)``: values for each key, from a file beside the
+    definition, or ``data`` that was given in Python.  The key is the first column unless ``by`` says it."""
+
+    name: str
+    path: str
+    columns: tuple[Column, ...]
+    by: tuple[str, ...] = ()
+    data: Any = field(default=None, compare=False, repr=False)
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns by which rows are found."""
+        return self.by or (self.columns[0].name,)
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribe:
     """``filter`` and ``state``: a named condition ``[enter; exit]`` over the events of a topic.
 
@@ -352,5 +371,5 @@ Defined = Subscribe | Detect | Correlate | Ladder | Tally
 
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
-    | Ladder | Tally
+    | Ladder | Tally | DeclareTable
 )  # fmt: skip

@@ -10,6 +10,7 @@ from ..model.guard import Care, Hold
 from ..model.instant import show_duration
 from ..model.qos import Delivery
 from ..model.space import Circle, Point, Polygon, Rectangle, Shape
+from ..model.table import Column
 from ..model.topic import Attribute, Topic
 from .literal import is_name, write_number, write_text
 from .ops import (
@@ -22,6 +23,7 @@ from .ops import (
     Compare,
     Correlate,
     DeclareRegion,
+    DeclareTable,
     DeclareTopic,
     Detect,
     Expect,
@@ -81,6 +83,8 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
         case DeclareRegion(name, shape, parent):
             shaped = "" if shape is None else f" = {show_shape(shape)}"
             return f"region {label(name)}{shaped}" + ("" if parent is None else f" in {label(parent)}")
+        case DeclareTable():
+            return _table(statement)
         case UseGazetteer(path):
             return f"gazetteer {write_text(path)}"
         case Subscribe():
@@ -114,7 +118,15 @@ def show_topic(topic: Topic) -> str:
     return f"topic {topic.name} ({', '.join(map(_attribute, topic.attributes))})"
 
 
-def _attribute(attribute: Attribute) -> str:
+def _table(statement: DeclareTable) -> str:
+    if statement.data is not None:
+        raise UsageError(f"table '{statement.name}' was given in Python: it has no text")
+    columns = ", ".join(map(_attribute, statement.columns))
+    by = f" by {', '.join(statement.by)}" if statement.by else ""
+    return f"table {statement.name} {write_text(statement.path)} ({columns}){by}"
+
+
+def _attribute(attribute: Attribute | Column) -> str:
     return " ".join(filter(None, (attribute.name, attribute.kind, attribute.unit)))
 
 

@@ -12,6 +12,7 @@ from ..model.guard import AT_ONCE, INITIALLY, Care, Hold, Roster
 from ..model.instant import MINUTE
 from ..model.qos import LATE, Delivery
 from ..model.query import Function
+from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from .component.table import table
 from .component.tree import component
@@ -41,6 +42,7 @@ from .ops import (
     Case,
     Collide,
     DeclareRegion,
+    DeclareTable,
     DeclareTopic,
     Expect,
     Expression,
@@ -116,6 +118,21 @@ def _topic(parts: list[Any]) -> DeclareTopic:
     name, *attributes = parts
     made = [_attribute(*node.children) for node in attributes if node is not None]
     return DeclareTopic(Topic(name_of(name), tuple(made)), place(name))
+
+
+def _table(parts: list[Any]) -> DeclareTable:
+    name, path, *rest = parts
+    *columns, keys = rest
+    made = tuple(_column(*node.children) for node in columns)
+    by = () if keys is None else tuple(topic_word(token) for token in keys.children)
+    return DeclareTable(name_of(name), text_of(path), made, by, at=place(name))
+
+
+def _column(name: Token, kind: Token, unit: Token | None) -> Column:
+    if kind == DURATION and unit is None:
+        return Column(Word(name_of(name), place(name)), DURATION)
+    found = _attribute(name, kind, unit)
+    return Column(found.name, found.kind, found.unit)
 
 
 def _attribute(name: Token, kind: Token, unit: Token | None) -> Attribute:
@@ -294,6 +311,7 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "let": lambda parts: Let(name_of(parts[0]), expression(parts[1]), place(parts[0])),
     "topic": _topic,
     "region": _region,
+    "lookup": _table,
     "gazetteer": lambda parts: UseGazetteer(text_of(parts[0]), place(parts[0])),
     "filter": _filter,
     "state": _state,

@@ -82,6 +82,8 @@ class Filters:
     chain: Callable[[Event], Chain | None]
     scoping: Callable[[pa.RecordBatch], tuple[tuple[NDArray[np.int32], pa.StringArray], ...]]
     shown: Callable[[str], str | None]
+    lacking: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
+    """For each filter which events of a batch lack what it is to compare them with."""
 
     strictest = None
     is_timed = False
@@ -311,7 +313,11 @@ class Filters:
             matters[_concatenated(self._able_to_pass(batch, found), np.intp)] = True
         else:
             matters = self._mattering(batch, outermost)
-        return Survey(matters, np.full(len(self.filters), np.count_nonzero(outermost < 0), np.int64))
+        nowhere = outermost < 0
+        if self.lacking is None:
+            return Survey(matters, np.full(len(self.filters), np.count_nonzero(nowhere), np.int64))
+        outside = [np.count_nonzero(nowhere | lacks) for lacks in self.lacking(batch)]
+        return Survey(matters, np.array(outside, np.int64))
 
     def _mattering(self, batch: pa.RecordBatch, outermost: NDArray[np.int32]) -> Mask:
         masks = self._masks(batch, outermost)

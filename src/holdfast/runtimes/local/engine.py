@@ -28,7 +28,7 @@ from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
-from ...lang.ops import Case, Defined, Subscribe
+from ...lang.ops import Case, DeclareTable, Defined, Subscribe
 from ...lang.parse import as_app
 from ...machines.machine import Told
 from ...model.batch import conform, plain, reached, to_events
@@ -100,9 +100,10 @@ class Engine:
         *,
         base: Path | None = None,
         lets: Mapping[str, float | int | str | bool] | None = None,
+        tables: Mapping[str, Any] | None = None,
     ) -> None:
         self._app = _as_app(app)
-        self._base, self._lets = base, lets
+        self._base, self._lets, self._tables = base, lets, dict(tables or {})
         self._topics: dict[str, Topic] = {}
         self._running: list[Running] = []
         self._listening: dict[str, list[Running]] = {}
@@ -119,7 +120,7 @@ class Engine:
         self._run(self._checked(self._app), [], lambda _one: None)
 
     def _checked(self, app: App) -> Checked:
-        return check(app, self._base, self._lets)
+        return check(app, self._base, self._lets, self._tables)
 
     # --- who wants to know ---
 
@@ -235,6 +236,19 @@ class Engine:
         kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
         self._app = App(kept, file=self._app.file)
         self._go_on(self._checked(self._app))
+
+    def take_table(self, name: str, data: Any = None) -> None:
+        """Go on with a changed table: an Arrow table or data frame, or its file as it is now.
+
+        What holds goes on holding: the next reading of a scope is compared with its new row.
+        """
+        declared = {s.name for s in self._app.statements if isinstance(s, DeclareTable)}
+        if name not in declared:
+            raise UsageError(f"there is no table '{name}'. {did_you_mean(name, declared) or ''}".rstrip())
+        tables = {**self._tables, name: data}
+        checked = check(self._app, self._base, self._lets, tables)
+        self._tables = tables
+        self._go_on(checked)
 
     def _silence(self, subscription: Subscription) -> None:
         listeners = self._listeners.get(subscription.name, [])
@@ -450,6 +464,7 @@ class Engine:
         *,
         base: Path | None = None,
         lets: Mapping[str, float | int | str | bool] | None = None,
+        tables: Mapping[str, Any] | None = None,
     ) -> Engine:
         """An engine that goes on where the snapshot was taken: nothing is said again, nothing lost.
 
@@ -457,7 +472,7 @@ class Engine:
         are forgotten.  One that has the same name but another meaning is refused.
         """
         engine = cls(base=base)
-        engine._app, engine._lets = _as_app(app), lets
+        engine._app, engine._lets, engine._tables = _as_app(app), lets, dict(tables or {})
         checked = engine._checked(engine._app)
         whole = _opened(snapshot)
         engine._reached, engine._sequence, engine._latest = whole.reached, whole.sequence, whole.latest

@@ -180,13 +180,14 @@ def replay(
     time_unit: TimeUnit | None = None,
     wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
+    tables: Mapping[str, Any] | None = None,
 ) -> Replay:
     """The notifications of a definition over files, folders and globs, as ``holdfast replay`` has them, or
     over tables: those of pyarrow, or data frames of pandas or polars.
 
     ``map`` leads from our column names to theirs: ``{"source": "room"}``.
     """
-    checked = check(as_app(app), lets=lets)
+    checked = check(as_app(app), lets=lets, tables=tables)
     reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     return Replay(checked, _found(inputs, [t.name for t in checked.topics]), reading)
 

@@ -18,7 +18,7 @@ from ...errors import Unsupported, UsageError
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Condition as CheckedFilter
-from ...lang.ops import Case, DeclareTopic, Defined, Statement, Subscribe, UseGazetteer
+from ...lang.ops import Case, DeclareTable, DeclareTopic, Defined, Statement, Subscribe, Tally, UseGazetteer
 from ...lang.parse import parse
 from ...lang.show import show
 from ...machines import filter, ordered
@@ -91,6 +91,13 @@ def _require_movable(statements: Iterable[Statement]) -> None:
     if any(isinstance(statement, UseGazetteer) for statement in statements):
         raise Unsupported(
             "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
+        )
+    if listed := next((s for s in statements if isinstance(s, Tally) and s.roster is not None), None):
+        raise Unsupported(f"the roster of '{listed.name}' is a file here, and brokers are elsewhere")
+    if table := next((s for s in statements if isinstance(s, DeclareTable)), None):
+        raise Unsupported(
+            f"table '{table.name}' is here, and brokers are elsewhere: subscribe to what covers its rows "
+            "(holdfast explain shows it) and look rows up here"
         )
 
 

@@ -68,7 +68,8 @@ class Trial:
     @cached_property
     def conditions(self) -> list[Any]:
         """The conditions that the machine runs."""
-        return [one for one in self.family.of(self.checked) if one.name in self.operator.subscriptions]
+        names = {name for names in self.operator.names for name in names}
+        return [one for one in self.family.of(self.checked) if one.name in names]
 
     @cached_property
     def wait(self) -> Duration:

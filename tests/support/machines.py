@@ -26,7 +26,7 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
-from support import columnar, correlated, counted, fused, histories, naive
+from support import columnar, correlated, counted, fused, histories, muted, naive
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
@@ -384,6 +384,15 @@ MACHINES = (
             counted.expected,
         )
         for name, per in (("counts", "source"), ("counts that stay", "room, source"))
+    ),
+    Listed(
+        "mutes",
+        "mutes",
+        muted.definitions(),
+        muted.histories(),
+        moment_by_moment,
+        muted.expected,
+        muted.heard,
     ),
     Listed("components", "components", _components(), _many(fused.events), moment_by_moment),
     Listed("windows", "components", _windows, _in_places, moment_by_moment, _rolling, _moments, _COLUMNS),

@@ -152,6 +152,22 @@ def counts(draw, name, delivery=""):
     return text + (f"state {name}Above = any of {name} within road\n" if draw(st.booleans()) else "")
 
 
+@st.composite
+def mutes(draw, name, delivery=""):
+    """A state that is muted by the clock, while another one holds, or in a storm."""
+    below = draw((filters if draw(st.booleans()) else counts)(f"{name}", delivery))
+    parent = draw(filters(f"{name}Parent", delivery))
+    causes = (
+        f'mute {name} during "00:00 – 24:00"',
+        f'mute {name} during "1970-01-01 00:00 – 1970-01-01 00:01"',
+        f"mute {name} while {name}Parent",
+        f"mute {name} beyond 1",
+        f"mute {name} beyond 1 within road",
+    )
+    some = draw(st.sets(st.sampled_from(causes), min_size=1, max_size=2))
+    return below + parent + "\n".join(sorted(some)) + "\n"
+
+
 # --- definitions -------------------------------------------------------------------------------------
 
 KINDS = {
@@ -160,6 +176,7 @@ KINDS = {
     "Correlation": correlations,
     "Levels": levels,
     "Count": counts,
+    "Mute": mutes,
 }
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 

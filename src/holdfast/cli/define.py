@@ -31,10 +31,15 @@ def check(definition: Definition, let: Lets = None) -> None:
         typer.echo(f"levels {levels.name} on {levels.listens[0].name}: {rungs}")
     for tally in checked.tallied:
         typer.echo(f"state {tally.name} over {tally.over.name}")
+    for mute in checked.muted:
+        typer.echo(f"mute {mute.target}")
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)
-    counts = [counted(checked.topics, "topic"), counted(conditions(checked), "subscription")]
+    counts = [
+        counted(checked.topics, "topic"),
+        counted(len(conditions(checked)) - len(checked.muted), "subscription"),
+    ]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)

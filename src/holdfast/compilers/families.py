@@ -21,6 +21,7 @@ from .counts import machine as counts
 from .filters import explain as explain_filters
 from .filters import machine as filters
 from .levels import machine as levels
+from .mutes import machine as mutes
 from .operator import Operator
 
 Compile = Callable[[Sequence[Any], Sequence[Topic]], list[Operator]]
@@ -111,6 +112,16 @@ FAMILIES = (
         lambda checked: (part.splitlines() for part in counts.explained(checked.tallied)),
         hears_others=True,
     ),
+    Family(
+        mutes.FAMILY,
+        "muted",
+        mutes.operators,
+        mutes.meaning,
+        mutes.in_words,
+        mutes.explained,
+        lambda checked: (part.splitlines() for part in mutes.explained(checked.muted)),
+        hears_others=True,
+    ),
 )
 
 
@@ -134,7 +145,8 @@ def linked(operators: Iterable[Operator]) -> list[Operator]:
             below = {_said(topic): serving[_said(topic)] for topic in found[i].heard}
             for name, at in below.items():
                 told = {**found[at].followed, name: found[i].topics[f"@{name}"]}
-                found[at] = replace(found[at], followed=told)
+                hidden = found[at].hidden | ({name} & set(found[i].called.values()))
+                found[at] = replace(found[at], followed=told, hidden=hidden)
             found[i] = replace(
                 found[i],
                 stage=1 + max(found[at].stage for at in below.values()),

@@ -29,9 +29,9 @@ from ..model.topic import Attribute, Topic
 FIXED = ("time", "source", "sequence", "place", *AXES)
 """The columns that every batch may have."""
 
-STATUS, KEY, SCOPE = RETOLD = "@status", "@key", "@scope"
+STATUS, KEY, SCOPE, SINCE = RETOLD = "@status", "@key", "@scope", "@since"
 """What readings say that events of an earlier stage have become: their status, what tells whom they are of
-from the others, and the scope that people read."""
+from the others, the scope that people read, and since when."""
 
 
 class Keys(NamedTuple):
@@ -191,18 +191,21 @@ class Operator:
         ]
 
     def _reading(self, topic: Topic, said: Transition) -> Event:
-        event, status, scope, _, condition = said
+        event, status, scope, since, condition = said
         key = "" if scope is None else self.said_by(condition, scope)
-        own = dict(zip(RETOLD, (status, key, self._shown(scope)), strict=True))
+        own = dict(zip(RETOLD, (status, key, self._shown(scope), since), strict=True))
         return replace(event, topic=topic.name, attributes={**event.attributes, **own})
 
 
 # --- readings that conditions of an earlier stage have become --------------------------------------
 
 
+_OWN = (*(Attribute(name, "text") for name in (STATUS, KEY, SCOPE)), Attribute(SINCE, "int"))
+
+
 def told_as(topic: Topic) -> Topic:
     """The topic of readings that events of a stage become."""
-    return Topic(f"@{topic.name}", (*topic.attributes, *(Attribute(name, "text") for name in RETOLD)))
+    return Topic(f"@{topic.name}", (*topic.attributes, *_OWN))
 
 
 def is_retold(topic: Topic) -> bool:
@@ -220,7 +223,8 @@ def _of(rows: pa.RecordBatch, condition: int) -> pa.RecordBatch:
 def _readings(topic: Topic, rows: pa.RecordBatch) -> pa.RecordBatch:
     """Rows that were told, as readings of a topic."""
     scope = rows.column(machine.SCOPE)
-    own = {STATUS: plain(rows.column(machine.STATUS)), KEY: scope.fill_null(""), SCOPE: scope}
+    since = rows.column(machine.SINCE).cast(pa.int64())
+    own = {STATUS: plain(rows.column(machine.STATUS)), KEY: scope.fill_null(""), SCOPE: scope, SINCE: since}
     names = [name for name in rows.schema.names if name in FIXED or name in topic.by_name]
     columns = {name: rows.column(name) for name in names if name not in RETOLD} | own
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

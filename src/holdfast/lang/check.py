@@ -25,6 +25,7 @@ from .count import check as count
 from .guarded import guarded
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
+from .mute import check as mute
 from .ops import (
     Case,
     Collide,
@@ -39,6 +40,7 @@ from .ops import (
     Given,
     Ladder,
     Let,
+    Mute,
     Number,
     Statement,
     Subscribe,
@@ -109,6 +111,7 @@ def _checked(
     leveled = tuple(levels.leveled(one, lambda rung: _condition(rung, here)) for one in ladders)
     countable = (*conditions, *made, *joined, *leveled)
     tallied = count.tallied(tallies, countable, known, folder)
+    muted = mute.muted(_all(Mute, statements), (*countable, *tallied))
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
     cases = tuple(_case(case, topics, (*countable, *tallied)) for case in declared)
     warnings = [
@@ -135,7 +138,7 @@ def _checked(
     ]
     plain = tuple(one for one in conditions if isinstance(one, Condition))
     others = tuple(one for one in conditions if isinstance(one, Guarded))
-    return Checked(topics, plain, cases, tuple(warnings), made, joined, others, leveled, tallied)
+    return Checked(topics, plain, cases, tuple(warnings), made, joined, others, leveled, tallied, muted)
 
 
 def _collide(statements: Iterable[Statement]) -> Function:

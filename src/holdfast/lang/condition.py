@@ -19,6 +19,7 @@ from ..model.guard import Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
+from ..model.schedule import Schedule
 from ..model.space import Forest, Point
 from ..model.table import Table
 from ..model.topic import Topic
@@ -126,6 +127,53 @@ class Tallied:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """A mute by the clock."""
+
+    schedule: Schedule
+
+
+@dataclass(frozen=True)
+class Parent:
+    """A mute while a condition holds, as the topic of what it tells, in scopes by keys or regions."""
+
+    topic: Topic
+    keys: Levels
+    forest: Forest | None
+
+
+@dataclass(frozen=True)
+class Storm:
+    """A mute while more than ``most`` scopes hold that agree in some attributes."""
+
+    most: int
+    within: tuple[str, ...]
+
+
+Cause = Clock | Parent | Storm
+
+
+@dataclass(frozen=True)
+class Muted:
+    """A checked mute of a condition, for all causes: ``over`` is the topic of what that tells, as events of
+    the topic ``tells``; ``topic`` is that of summaries."""
+
+    name: str
+    target: str
+    over: Topic
+    tells: str
+    topic: Topic
+    causes: tuple[Cause, ...]
+    wait: Duration
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The conditions that it hears."""
+        return (self.over, *(cause.topic for cause in self.causes if isinstance(cause, Parent)))
+
+
+@dataclass(frozen=True)
 class Rule:
     """What starts or ends a component's condition, how long it must hold, and what is computed."""
 
@@ -213,12 +261,13 @@ class Checked:
     guarded: tuple[Guarded, ...] = ()
     leveled: tuple[Leveled, ...] = ()
     tallied: tuple[Tallied, ...] = ()
+    muted: tuple[Muted, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
         """The topics that notifications can be of: those of readings, and of conditions that publish events
         of their own."""
         complex_events = (one for one in self.correlations if one.tell != "events")
-        some = (self.components, complex_events, self.leveled, self.tallied)
+        some = (self.components, complex_events, self.leveled, self.tallied, self.muted)
         own = (one.topic for conditions in some for one in conditions)
         return (*self.topics, *own)

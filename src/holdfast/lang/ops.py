@@ -265,6 +265,40 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class During:
+    """``during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"``."""
+
+    spans: str
+    zone: str | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """``while Parent``: while another condition holds."""
+
+    parent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """``beyond 5 within floor``: while more than so many scopes hold."""
+
+    most: Number
+    within: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """``mute Child while Parent ordered 30 s``: what is told of a condition is held back for a while."""
+
+    target: str
+    cause: During | While | Beyond
+    wait: Duration = 0
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """``enter … for … set …``: a predicate, how long it must hold, and what is computed then."""
 
@@ -371,5 +405,5 @@ Defined = Subscribe | Detect | Correlate | Ladder | Tally
 
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
-    | Ladder | Tally | DeclareTable
+    | Ladder | Tally | DeclareTable | Mute
 )  # fmt: skip

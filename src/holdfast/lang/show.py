@@ -33,6 +33,7 @@ from .ops import (
     Let,
     Levels,
     Member,
+    Mute,
     Name,
     Negative,
     Not,
@@ -91,6 +92,10 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             return _subscribe(statement)
         case Ladder(name, rungs):
             return _ladder(name, rungs)
+        case Mute():
+            from .mute.show import show_mute
+
+            return show_mute(statement)
         case Tally():
             from .count.show import show_tally
 

@@ -18,6 +18,7 @@ from .component.table import table
 from .component.tree import component
 from .correlation.tree import correlate
 from .count.tree import tally
+from .mute.tree import mute
 from .nodes import (
     as_token,
     as_tree,
@@ -317,6 +318,7 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "state": _state,
     "ladder": _ladder,
     "tally": tally,
+    "mute": mute,
     "labelled": _labelled,
     "equation": _labelled,
     "component": component,

@@ -16,7 +16,7 @@ from ...lang.parse import as_app
 from ...machines.machine import Told
 from ...model.batch import to_events
 from ...model.event import Event, Notification, Transition, Value
-from ...model.instant import NEVER, Duration, show_duration
+from ...model.instant import BEGINNING, NEVER, Duration, show_duration
 from ...model.topic import Topic
 from .running import Heard, Running, gathered
 
@@ -89,6 +89,7 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
         for event in _audible(operator, history, heard):
             one.state, told = operator.machine.react(one.state, event)
             said += told
+        said += one.advance(max((e.time for e in history if e.topic in operator.clock), default=BEGINNING))
         said += one.advance(NEVER)  # its time ends with its last reading
         out += operator.addressed(said)
         gathered(heard, operator.retold(Told({}, said)))

@@ -18,7 +18,18 @@ from ...errors import Unsupported, UsageError
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Condition as CheckedFilter
-from ...lang.ops import Case, DeclareTable, DeclareTopic, Defined, Statement, Subscribe, Tally, UseGazetteer
+from ...lang.ops import (
+    Case,
+    DeclareTable,
+    DeclareTopic,
+    Defined,
+    Mute,
+    Statement,
+    Subscribe,
+    Tally,
+    UseGazetteer,
+    While,
+)
 from ...lang.parse import parse
 from ...lang.show import show
 from ...machines import filter, ordered
@@ -44,15 +55,17 @@ def definitions(app: App) -> dict[str, str]:
     checked = check(app)
     topics = {name: of for operator in operators(checked) for name, of in operator.listening().items()}
     defined = {s.name: _with_topic(s, topics[s.name]) for s in statements if isinstance(s, Defined)}
-    about = [s for s in statements if not isinstance(s, DeclareTopic | Defined)]
+    about = [s for s in statements if not isinstance(s, DeclareTopic | Defined | Mute)]
     above = {name: builds_on(checked, name) for name in defined}
     found = {}
     for name in defined:
-        needed = _needed(name, above)
+        mutes = [s for s in statements if isinstance(s, Mute) and s.target == name]
+        parents = [s.cause.parent for s in mutes if isinstance(s.cause, While)]
+        needed = [one for each in (name, *parents) for one in _needed(each, above)]
         heard = {topic for one in needed for topic in topics[one]}
         declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in heard]
         below = [statement for one, statement in defined.items() if one in needed]
-        found[name] = show(App([*declared, *about, *below]))
+        found[name] = show(App([*declared, *about, *below, *mutes]))
     return found
 
 
@@ -83,7 +96,9 @@ def condition(definition: str) -> Condition:
     meant = conditions(checked)[found[0]]
     if isinstance(meant, CheckedFilter):
         return _replicated(meant)
-    return _hosted(meant, alone(operators(checked), meant.name))
+    made = operators(checked)
+    (serving,) = (one for one in made if any(found[0] in names for names in one.names))
+    return _hosted(meant, alone(made, serving.called.get(found[0], found[0])))
 
 
 def _require_movable(statements: Iterable[Statement]) -> None:
@@ -107,11 +122,13 @@ def _require_movable(statements: Iterable[Statement]) -> None:
 def _hosted(meant: Any, operator: Operator) -> Hosted:
     """A condition, given the operator that runs it for one subscription."""
 
+    name = operator.called.get(meant.name, meant.name)
+
     def told(said: Iterable[Transition]) -> list[Notification]:
-        return [one for one in operator.addressed(said) if one.subscription == meant.name]
+        return [one for one in operator.addressed(said) if one.subscription == name]
 
     return Hosted(
-        name=meant.name,
+        name=name,
         inputs=tuple(_inputs(operator)),
         event=partial(_event, operator.topics),
         matters=_matters(meant, operator),

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 import os
+import tempfile
 from collections.abc import Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql.functions import spark_partition_id
 
-from holdfast import App, Event, check, parse
+from holdfast import App, Event, UsageError, check, parse
 from holdfast.lang import ops
 from support.histories import REGIONS, TOPIC, histories, subscriptions
 from support.runtimes import engine, output, session
@@ -58,18 +63,62 @@ def visible(notifications):
     return [(n.id, n.subscription, n.scope, n.status, n.since, n.event.order) for n in notifications]
 
 
+PLANS = ("files", "native", "closed", "packed")
+
+
+@contextmanager
+def laid(events: Sequence[Event], how: str, seed: int, *, numbered: bool = True):
+    """A frame of the events: plain rows, kept in memory, there by ranges of time, or files."""
+    frame = frame_of(events, seed, numbered=numbered)
+    if how == "files":
+        with tempfile.TemporaryDirectory() as folder:
+            parts = 1 + seed % 3
+            ranges = frame.repartitionByRange(parts, "time") if seed % 2 else frame.repartition(parts)
+            for i, table in enumerate(_tables(ranges)):
+                pq.write_table(table, f"{folder}/{i}.parquet", row_group_size=7)
+            yield session().read.parquet(folder)
+        return
+    if how == "ranges":
+        frame = frame.repartitionByRange(3, "time")
+    if how != "rows":
+        frame = frame.cache()
+    yield frame
+    frame.unpersist()
+
+
+def _tables(frame):
+    """A table of each partition."""
+    whole = frame.withColumn("@part", spark_partition_id()).toArrow()
+    parts = whole.column("@part").to_pylist()
+    return [
+        whole.filter(pa.array([part == one for part in parts])).drop(["@part"]) for one in sorted({0, *parts})
+    ]
+
+
+def by_every_plan(app: App, frame) -> dict[str, list]:
+    """What the frame says by each plan that fits it, and by the one that is taken."""
+    found = {"taken": visible(notified(app, frame))}
+    for plan in PLANS:
+        with suppress(UsageError):  # it does not fit this frame
+            found[plan] = visible(notified(app, frame, plan=plan))
+    return found
+
+
 @settings(max_examples=EXAMPLES)
 @given(
     subs=subscriptions(most=3),
     more=st.none() | subscriptions(most=2),
     events=histories(most=60, latest=30),
-    span=st.sampled_from([None, 1, 2, 5, 40]),
+    how=st.sampled_from(["rows", "cached", "ranges", "files"]),
     seed=st.integers(0, 9),
 )
-def test_random_definitions_over_random_frames(subs, more, events, span, seed):
+def test_random_definitions_over_random_frames(subs, more, events, how, seed):
     others = [ops.Subscribe(f"d{i}", *_rest(sub)) for i, sub in enumerate(more or [])]
     app = App((ops.DeclareTopic(TOPIC), *REGIONS, *subs, *others))
-    assert visible(notified(app, frame_of(events, seed), span=span)) == visible(engine(app, events))
+    wanted = visible(engine(app, events))
+    with laid(events, how, seed) as frame:
+        for plan, found in by_every_plan(app, frame).items():
+            assert found == wanted, plan
 
 
 def _rest(sub):
@@ -92,8 +141,8 @@ def test_rows_without_a_sequence_are_numbered_by_what_they_say(events, seed):
 
     app = parse(UNNUMBERED)
     first, again = (frame_of(events, s, numbered=False) for s in (seed, seed + 1))
-    found = visible(notified(app, first, span=None))
-    assert found == visible(notified(app, again, span=1))
+    found = visible(notified(app, first))
+    assert found == visible(notified(app, again))
     seen = rows_of(Work(check(app)), first).collect()
     numbered = [
         Event(
@@ -117,66 +166,60 @@ filter Peak   on Reading where b > 2
 """
 
 
-@pytest.mark.parametrize("span", [1, 7, 40])
-@pytest.mark.parametrize("scope", ["per k", "per k within source", ""])
-def test_stretches_of_every_kind_collapse_without_a_trace(scope, span):
-    chance = Random(span)
+@pytest.mark.parametrize(
+    ("how", "scope", "fitting"),
+    [
+        ("rows", "per k", {"packed"}),
+        ("ranges", "per k", {"closed", "packed"}),
+        ("ranges", "per k within source", {"closed", "packed"}),
+        ("files", "", {"files", "packed"}),
+    ],
+)
+def test_stretches_of_every_kind_by_every_plan(how, scope, fitting):
+    app = parse(STICKY.format(scope=scope))
+    events = sticky(7, ["x", "y", None])
+    with laid(events, how, seed=4) as frame:
+        found = by_every_plan(app, frame)
+    assert found.keys() - {"taken"} >= fitting
+    wanted = visible(engine(app, events))
+    assert {row[1] for row in wanted} == {"Up", "Toggle", "Both", "Peak"}
+    for plan, said in found.items():
+        assert said == wanted, plan
+
+
+def sticky(seed, keys, count=400):
+    """Events of which many do what the one before has done; two and two at one time."""
+    chance = Random(seed)
     now = {"a": 0.5, "b": 0.0, "n": 0, "k": "x", "flag": None}
     events = []
-    for i in range(400):
+    for i in range(count):
         if chance.random() < 0.15:
-            now |= {"a": chance.choice([0.0, 0.5, 1.0, None]), "n": chance.choice([0, 1, 2, 3])}
-        now |= {"b": chance.choice([0.0] * 9 + [3.0]), "k": chance.choice(["x", "y", None])}
+            now |= {"a": chance.choice([0.0, 0.5, 1.0, None, math.nan]), "n": chance.choice([0, 1, 2, 3])}
+        now |= {"b": chance.choice([0.0] * 9 + [3.0, math.nan]), "k": chance.choice(keys)}
         events.append(Event("Reading", i // 2, chance.choice(["s1", "s2"]), dict(now), i))
-    app = parse(STICKY.format(scope=scope))
-    found = notified(app, frame_of(events, span), span=span)
-    assert visible(found) == visible(engine(app, events))
-    assert {n.subscription for n in found} == {"Up", "Toggle", "Both", "Peak"}
+    return events
 
 
-LONG = """
+APART = """
 topic Reading (a float, b float, n int, k text, flag bool)
-state  Up   on Reading [a > 25; a < 22] per source
-state  Odd  on Reading [n > 1; n < 1] per source
-filter Peak on Reading where a > 26.9
+state  Up    on Reading [a >= 1; a <= 0] per k
+state  Odd   on Reading [n > 1; n < 1] per k
+state  Stays on Reading [n > 2; false] per k
+filter Peak  on Reading where b > 2
+state  Whole on Reading [n > 1; n < 1]
 """
 
 
-def test_a_long_history_is_collapsed_by_itself_and_says_the_same(tmp_path, monkeypatch):
-    from holdfast.runtimes.spark.frames import collapse, replay, rows
-    from holdfast.runtimes.spark.plan import Work
-
-    widths = []
-    monkeypatch.setattr(replay, "width", lambda *of: widths.append(collapse.width(*of)) or widths[-1])
-    events = [
-        Event(
-            "Reading",
-            i * 1000,
-            f"s{i % 5}",
-            {
-                "a": 23.5 + 3.5 * math.sin(i / 4000 + i % 5),
-                "b": None,
-                "n": i // 9000,
-                "k": None,
-                "flag": None,
-            },
-            i,
-        )
-        for i in range(60_000)
-    ]
-    frame_of(events).write.parquet(str(tmp_path / "history"))
-    history = session().read.parquet(str(tmp_path / "history"))
-    app = parse(LONG)
-    found = notified(app, history)
-    assert len(found) > 60
-    assert visible(found) == visible(engine(app, events))
-    (width,) = widths
-    every = rows.events(Work(check(app)), history)
-    few = collapse.collapsed(every, collapse.stretches(check(app).conditions, naming(app)), width)
-    assert few.count() < every.count() / 4
-
-
-def naming(app):
-    from holdfast.runtimes.spark.frames.rows import naming
-
-    return lambda topic: naming(check(app), topic)
+@pytest.mark.parametrize("numbered", [True, False])
+def test_states_whose_predicates_exclude_one_another_by_every_plan(numbered):
+    app, events = parse(APART), sticky(11, ["x", "y\x1f", "z, é", None])
+    events += events[::7]  # rows that are alike in everything
+    for how in ("files", "ranges"):
+        with laid(events, how, 5, numbered=numbered) as frame:
+            found = by_every_plan(app, frame)
+        assert found.keys() >= {"native", "packed", "files" if how == "files" else "closed"}
+        assert found["packed"] == found["taken"]
+        assert all(said == found["packed"] for said in found.values())
+        assert {row[1] for row in found["packed"]} == {"Up", "Odd", "Stays", "Peak", "Whole"}
+        if numbered:
+            assert found["packed"] == visible(engine(app, events))

@@ -5,10 +5,15 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.model.instant import SECOND
+from holdfast.protocols.qps.mapping import Mapping, by_resources, fallen
 from support.fields import World
 
-few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 40), deadline=None)
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 40)
+few = settings(max_examples=EXAMPLES, deadline=None)
+fewer = settings(max_examples=EXAMPLES // 4, deadline=None)
 POLICIES = st.sampled_from(["best-effort", "guaranteed"])
+TIRING = Mapping(suit=by_resources(16.0), compare=fallen(0.6), check=8 * SECOND, patience=20 * SECOND)
 
 
 @few
@@ -26,3 +31,46 @@ def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settl
         world.require_partition()
         if compliance == "guaranteed":
             world.require_epsilon()
+
+
+@fewer
+@given(st.integers(0, 2**32))
+def test_brokers_are_handed_over_while_events_pass_and_none_is_lost_or_comes_twice(seed):
+    world = World(seed, options={"mapping": TIRING})
+    for _ in range(2):
+        for _ in range(world.chance.randint(3, 8)):
+            world.something()
+            world.work()
+        world.rest()
+        world.came()
+        due = world.publish(2)
+        for _ in range(10):
+            world.work()
+            world.network.run(world.chance.choice([SECOND // 2, 2 * SECOND]))
+            due += world.publish(2)
+        world.rest()
+        assert world.came() == due
+        assert not any(state.repeated for state in world.states.values())
+        world.require_partition()
+
+
+@fewer
+@given(st.integers(0, 2**32), st.booleans())
+def test_after_failures_all_come_again_and_meanwhile_none_twice(seed, tiring):
+    mapping = TIRING if tiring else Mapping(check=8 * SECOND)
+    world = World(seed, options={"mapping": mapping, "renewal": 10 * SECOND})
+    for _ in range(8):
+        world.something()
+    world.network.run(20 * SECOND)
+    for _ in range(2):
+        world.came()
+        due = world.publish(3)
+        for _ in range(3):
+            world.crash()
+            world.network.run(SECOND)
+            due += world.publish(3)
+        world.network.run(120 * SECOND)
+        assert world.came() <= due
+        due = world.publish()
+        world.network.run(60 * SECOND)
+        assert world.came() == due

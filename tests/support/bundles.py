@@ -19,6 +19,7 @@ from holdfast.protocols.cbps.message import (
     Handover,
     Interruption,
     Key,
+    Neighbours,
     Notification,
     Part,
     Placement,
@@ -32,6 +33,7 @@ from holdfast.protocols.cbps.message import (
     Subscription,
     Unadvertise,
     Unsubscribe,
+    Use,
 )
 
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -123,6 +125,8 @@ others = (
     | st.builds(Unsubscribe, keys)
     | st.builds(Renewal, few(keys))
     | st.builds(Refusal, keys, texts)
+    | st.builds(Neighbours, texts, longs, few(st.tuples(texts, longs)), longs)
+    | st.builds(Use, texts, longs, longs)
     | st.builds(Placement, parts, scopes, st.integers(0, 2**63 - 1))
     | st.builds(Ask, parts, longs)
     | st.builds(Answer, parts, longs, few(texts))

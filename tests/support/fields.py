@@ -14,6 +14,8 @@ from holdfast.protocols.qps import area as areas
 from holdfast.protocols.qps import request
 from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.mapping import Resources
+from holdfast.protocols.qps.physical import Physical
 from holdfast.protocols.qps.request import Notify
 from holdfast.protocols.qps.tree import Tree
 from holdfast.runtimes.sensornet.field import FieldNetwork
@@ -53,9 +55,10 @@ class World:
 
     def __post_init__(self):
         self.chance = chance = random.Random(self.seed)
-        nodes = chance.randint(20, 90)
+        mapped = "mapping" in self.options
+        nodes = chance.randint(20, 40 if mapped else 90)
         reach = chance.choice([16.0, 20.0, 30.0])
-        levels = chance.randint(1, 4)
+        levels = chance.randint(1, 3 if mapped else 4)
         while True:
             try:
                 placed = uniform(nodes, SIDE, SIDE, reach, chance.randrange(1 << 30))
@@ -71,9 +74,11 @@ class World:
         )
         self.field = Field(placed.positions, reach)
         self.nodes = list(range(nodes))
+        kind = Broker if self.deployment.mapping is None else Physical
         self.network = FieldNetwork(
-            self.field, lambda node: Broker(self.deployment, self.field.places[node]), seed=self.seed
+            self.field, lambda node: kind(self.deployment, self.field.places[node]), seed=self.seed
         )
+        self.energy = dict.fromkeys(self.nodes, 1.0)
         self.publishers: dict[tuple, list] = {}
         """Node, client and topic -> regions."""
         self.subscribers: dict[tuple, list] = {}
@@ -157,9 +162,16 @@ class World:
         does = (self.subscribe, self.unsubscribe, self.advertise, self.unadvertise)
         self.chance.choices(does, (5, 3, 4, 1))[0]()
 
+    def rest(self):
+        """Let everything arrive; where nodes always have something to say, for a while."""
+        if self.deployment.mapping is None:
+            self.network.settle()
+        else:
+            self.network.run(30_000_000)
+
     def _pause(self):
         if self.settled:
-            self.network.settle()
+            self.rest()
         else:
             self.network.run(self.chance.choice([0, 100_000, 1_000_000]))
 
@@ -181,6 +193,41 @@ class World:
                 if wanted == topic and any(matches(region, point) for region, _ in some):
                     due[home, subscriber, self.count] += 1
         return due
+
+    # --- nodes get tired, and fail ---
+
+    def work(self):
+        """Nodes have less than they had, some much less; and their brokers hear of it."""
+        for node in self.alive:
+            self.energy[node] *= self.chance.choice([1.0, 1.0, 0.9, 0.5])
+            self.network.ask(node, Resources(energy=self.energy[node]))
+
+    def crash(self):
+        """A node fails that has neither publishers nor subscribers, and whose loss parts no others."""
+        used = {node for node, _, _ in [*self.publishers, *self.subscribers]}
+        idle = [node for node in self.alive if node not in used and self._is_spare(node)]
+        if idle:
+            self.network.kill(self.chance.choice(idle))
+
+    def _is_spare(self, node):
+        left = set(self.alive) - {node}
+        reached, waiting = set(), [next(iter(left))]
+        while waiting:
+            here = waiting.pop()
+            if here not in reached:
+                reached.add(here)
+                waiting += [other for other in self.field.near(here) if other in left]
+        return reached == left
+
+    def roles(self):
+        """Who acts for which logical broker."""
+        return {role: node for node, host in self.network.hosts.items() for role in host.state.held}
+
+    @property
+    def states(self):
+        """What each node's broker remembers."""
+        found = {node: host.state for node, host in self.network.hosts.items()}
+        return {node: getattr(state, "broker", state) for node, state in found.items()}
 
     # --- what came of it ---
 
@@ -208,14 +255,15 @@ class World:
 
     def require_partition(self):
         """At forwarding brokers the regions of a node share nothing, and are together what it wants."""
-        roles = [role for host in self.network.hosts.values() for role in host.state.logical.values()]
+        states = self.states
+        roles = [role for state in states.values() for role in state.logical.values()]
         for node in self.alive:
             for topic in TOPICS:
                 at = self.field.places[node]
                 parts = [
                     role.links[at].registered() for role in roles if role.topic == topic and at in role.links
                 ]
-                hosted = self.network.hosts[node].state.hosted.get(topic)
+                hosted = states[node].hosted.get(topic)
                 wanted = hosted.subscribed if hosted else areas.NOTHING
                 assert math.isclose(sum(map(areas.size, filter(None, parts))), _size(wanted), abs_tol=1e-6)
                 assert _size(areas.minus(wanted, areas.joined(parts))) < 1e-6

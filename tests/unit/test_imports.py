@@ -51,7 +51,6 @@ KERNELS_BUILD_ON = {"numpy", "numba"}
 SPARK_LIVES_IN = ("runtimes/spark/", "runtimes/spark.py", "lab/")
 
 CIRCLES = [
-    {"lab.benchmarks.components", "lab.benchmarks.components_spark"},
     {"lang.app", "lang.check", "lang.expr", "lang.parse"},
     {"lang.component.show", "lang.component.table", "lang.correlation.show", "lang.show"},
 ]

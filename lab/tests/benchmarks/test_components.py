@@ -2,13 +2,14 @@
 
 import pytest
 
-from holdfast_lab.benchmarks import Timing, components
+from holdfast_lab.benchmarks import Timing, components, traffic
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    for name, value in {"EVENTS": 24_000, "LOOKED_AT": 1_200, "ROADS": 20, "BATCH": 5_000}.items():
+    for name, value in {"EVENTS": 24_000, "LOOKED_AT": 1_200, "ROADS": 20}.items():
         monkeypatch.setattr(components, name, value)
+    monkeypatch.setattr(traffic, "BATCH", 5_000)
 
 
 def test_the_rows_say_rates_and_whether_the_goal_is_met():

@@ -50,7 +50,8 @@ from holdfast_lab.experiments.fsf.stream import (
 )
 from holdfast_lab.experiments.fsf.workload import owing
 from holdfast_lab.experiments.registry import load
-from holdfast_lab.experiments.stbernard import FILE, Series
+from holdfast_lab.experiments.series import Series
+from holdfast_lab.experiments.stbernard import FILE
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "fsf.md"
 NAMES = ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources")

@@ -8,16 +8,26 @@ from itertools import combinations_with_replacement
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
 from holdfast.cli import app
 from holdfast.errors import InputError, UsageError
-from holdfast_lab.experiments import stbernard
+from holdfast_lab.experiments import redwoods, stbernard
 from holdfast_lab.experiments.data import _bases, locate
 from holdfast_lab.experiments.registry import chosen, load
+from holdfast_lab.experiments.series import MINUTE, Series, on_grid
 from holdfast_lab.experiments.state_filter_table.claim import RULES, judge
-from holdfast_lab.experiments.state_filter_table.count import LINES, late_ends, measure, overstays, stretches
+from holdfast_lab.experiments.state_filter_table.count import (
+    LINES,
+    late_ends,
+    measure,
+    overstays,
+    spells,
+    stretches,
+)
 from holdfast_lab.experiments.state_filter_table.field import (
     EVERY,
     READINGS,
@@ -31,7 +41,6 @@ from holdfast_lab.experiments.state_filter_table.field import (
 )
 from holdfast_lab.experiments.state_filter_table.period import held, joined, plateau, running_mean
 from holdfast_lab.experiments.state_filter_table.scheme import content_filters, state_filters
-from holdfast_lab.experiments.stbernard import MINUTE
 
 CLAIMS = [
     "source-pass-ratio",
@@ -235,12 +244,33 @@ def test_faults_are_dropped_and_counted():
 
 
 def test_the_grid_holds_what_was_sent_and_says_what_is_stale():
-    series = stbernard.Series(np.array([1, 3, 12]) * MINUTE, np.array([1.0, 2.0, 3.0]))
-    values, fresh = stbernard.on_grid(series, np.arange(0, 15, 3, dtype=np.int64) * MINUTE)
+    series = Series(np.array([1, 3, 12]) * MINUTE, np.array([1.0, 2.0, 3.0]))
+    values, fresh = on_grid(series, np.arange(0, 15, 3, dtype=np.int64) * MINUTE, stbernard.FRESH)
     assert values.tolist() == [1.0, 2.0, 2.0, 2.0, 3.0]
     assert fresh.tolist() == [False, True, True, True, True]
-    values, fresh = stbernard.on_grid(series, np.array([10 * MINUTE]))
+    values, fresh = on_grid(series, np.array([10 * MINUTE]), stbernard.FRESH)
     assert (values.tolist(), fresh.tolist()) == ([2.0], [False])
+
+
+def test_of_the_redwoods_what_is_missing_or_implausible_is_dropped_and_counted(tmp_path):
+    table = pa.table(
+        {
+            "time": pa.array([10, 5, 15, 20, 5], pa.timestamp("us")),
+            "nodeid": [3, 3, 3, 3, 4],
+            "humid_temp": [11.0, 10.0, float("nan"), 122.2, -38.4],
+        }
+    )
+    pq.write_table(table, tmp_path / "some.parquet")
+    cleaned = redwoods.read(tmp_path / "some.parquet")
+    assert cleaned.stations[3].times.tolist() == [5, 10]
+    assert cleaned.stations[3].values.tolist() == [10.0, 11.0]
+    assert len(cleaned.stations[4].times) == 0
+    assert cleaned.dropped == {"missing": 1, "implausible": 2}
+
+
+def test_the_ratio_that_spells_imply_is_one_event_in_33_minutes_against_two():
+    assert spells([11, 12]) == (2, 34.5, 34.5, (1 + 2) / 4)
+    assert spells([]) == (0, 0.0, 0.0, 0.0)
 
 
 def test_slow_series_keep_their_length():
@@ -294,6 +324,16 @@ def test_the_real_run_equals_the_naive_twins(result):
     sf, ecf = shown.schemes
     assert (plain(sf.at_source), plain(sf.delivered)) == (at_source, delivered)
     assert plain(ecf.delivered) == naive_ecf(shown.field, shown.setting, shown.temps)
+
+
+def test_under_trees_the_same_rules_give_another_verdict(data):
+    """The cause is the readings: spells of hours, not of minutes."""
+    found = load("state-filter-redwoods").run(data, False, lambda _: None)
+    assert found.experiment == "state-filter-redwoods"
+    assert {claim.id: claim.holds for claim in found.claims} == dict.fromkeys(RULES, True)
+    shown = found.exhibit
+    assert plain(shown.schemes[0].delivered) == naive_sf(shown.field, shown.setting, shown.temps)[1]
+    assert plain(shown.schemes[1].delivered) == naive_ecf(shown.field, shown.setting, shown.temps)
 
 
 def test_the_experiment_gives_the_same_twice(result, data):

@@ -32,7 +32,10 @@ def run(
     definition: Definition,
     source: Annotated[
         list[str],
-        typer.Option(metavar="dir:[TOPIC=]PATH", help="A folder in which files arrive; may be repeated."),
+        typer.Option(
+            metavar="dir:[TOPIC=]PATH|log:DIR",
+            help="A folder in which files arrive, or where a service keeps its log; may be repeated.",
+        ),
     ],
     checkpoint: Annotated[Path, typer.Option(metavar="DIR", help="Where the query remembers how far it is.")],
     sink: Annotated[
@@ -218,6 +221,12 @@ def _standing(checkpoint: Path, most: int) -> list[str]:
     last = "no batch yet" if it["batch"] is None else f"last batch {it['batch']}{ago}"
     files = it["files"]
     lines = [f"{'running' if it['running'] else 'not running'}; {last}"]
+    if again := it["restarts"]["count"]:
+        reason = " ".join(it["restarts"]["reason"].split())
+        lines.append(
+            f"started again by itself {counted(again, 'time')}, {it['restarts']['seconds_ago']:,.0f} s ago "
+            f"last: {reason[:200]}"
+        )
     lines.append(
         f"{counted(files['read'], 'file')} read, {files['waiting']:,} waiting; {counted(it['rows'], 'row')}"
     )
@@ -247,7 +256,11 @@ def _standing(checkpoint: Path, most: int) -> list[str]:
         if c["outside"]
     ]
     lines.append(f"{counted(it['holding'], 'condition')} holding now")
-    lines += [f"  {c['subscription']} {c['scope'] or ''} since {c['since']}" for c in it["conditions"]]
+    lines += [
+        f"  {c['subscription']} {c['scope'] or ''} since {c['since']}"
+        + ("" if c["known"] else ", unknown now")
+        for c in it["conditions"]
+    ]
     if most and it["holding"] > len(it["conditions"]):
         lines.append(f"  … and {it['holding'] - len(it['conditions']):,} more; --most shows more")
     return lines

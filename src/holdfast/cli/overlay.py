@@ -154,6 +154,8 @@ def publish(
     publishing = Publishing(client, lines, settle, strict, lambda message: typer.echo(message, err=True))
     if (done := _run(publishing.publish(events or None))) is not None:
         typer.echo(done, err=True)
+    if publishing.in_vain:
+        raise typer.Exit(1)
 
 
 def subscribe(

@@ -142,6 +142,10 @@ class Chain:
         found: list[tuple[int, str | None, Instant]] = self._last.holding(state[-1])
         return found
 
+    def unknown(self, state: States) -> list[tuple[int, str | None, Instant | None]]:
+        found: list[tuple[int, str | None, Instant | None]] = self._last.unknown(state[-1])
+        return found
+
     def last(self, state: States, condition: int) -> list[Transition]:
         return []
 

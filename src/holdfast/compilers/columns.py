@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..kernels.rank import mark
-from ..lang.condition import Condition
+from ..lang.condition import Condition, Guarded
 from ..lang.ops import (
     Absolute,
     And,
@@ -348,7 +348,7 @@ class Coded(NamedTuple):
 Scoping = Callable[[pa.RecordBatch], tuple[Coded, ...]]
 
 
-def scoping(condition: Condition) -> Scoping:
+def scoping(condition: Condition | Guarded) -> Scoping:
     """The scopes of each event at each level, innermost first, aligned at the outermost."""
     levels, forest = condition.keys, condition.forest
     if not levels and forest is None:
@@ -372,12 +372,14 @@ def scoping(condition: Condition) -> Scoping:
 
 def _remembering(coded: Scoping) -> Scoping:
     """A host asks several things of a batch in turn, each of which needs its scopes: find them once."""
-    last: list[Any] = [None, ()]
+    last: list[tuple[Any, tuple[Coded, ...]]] = [(None, ())]
 
     def remembered(batch: pa.RecordBatch) -> tuple[Coded, ...]:
-        if last[0] is not batch:
-            last[:] = batch, coded(batch)
-        return last[1]
+        of, found = last[0]  # both at once: there may be other threads
+        if of is not batch:
+            found = coded(batch)
+            last[0] = (batch, found)
+        return found
 
     return remembered
 
@@ -414,11 +416,8 @@ def _distinct(codes: NDArray[np.int32], texts: Sequence[str | None]) -> Coded:
 def _inside(around: Coded | None, parts: list[Coded]) -> Coded:
     """The key that several values make together, inside the scope around it."""
     levels = parts if around is None else [around, *parts]
-    if len(levels) == 1 and around is None:
-        keys = levels[0].keys
-        plain = pc.match_substring_regex(keys, r"[\x1d-\x1f]")
-        if not pc.any(plain).as_py():
-            return levels[0]
+    if len(levels) == 1 and around is None and not _has_separators(levels[0].keys):
+        return levels[0]
     present = np.logical_and.reduce([level.codes >= 0 for level in levels])
     mixed = levels[0].codes[present].astype(np.int64)
     distinct: list[tuple[int, ...]] = [(code,) for code in range(len(levels[0].keys))]
@@ -432,6 +431,20 @@ def _inside(around: Coded | None, parts: list[Coded]) -> Coded:
     codes = np.full(len(present), -1, np.int32)
     codes[present] = mixed
     return Coded(codes, pa.array(keys, pa.string()))
+
+
+def _has_separators(keys: pa.StringArray) -> bool:
+    """Whether some key has a character that must be escaped."""
+    _, offsets, text = keys.buffers()
+    if text is None or not len(keys):
+        return False
+    ends = np.frombuffer(offsets, np.int32)[[keys.offset, keys.offset + len(keys)]]
+    data = np.frombuffer(text, np.uint8)[ends[0] : ends[1]]
+    return bool(np.any(data - np.uint8(_LEAST_SEPARATOR) < _SEPARATORS))
+
+
+_LEAST_SEPARATOR, _SEPARATORS = 0x1D, 3
+"""The characters of ``keys.joined`` follow one another."""
 
 
 def located(forest: Forest, batch: pa.RecordBatch) -> NDArray[np.int32]:

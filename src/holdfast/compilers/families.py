@@ -20,9 +20,13 @@ from .correlations import machine as correlations
 from .counts import machine as counts
 from .filters import explain as explain_filters
 from .filters import machine as filters
+from .guarded import explain as explain_guarded
+from .guarded import machine as guarded
 from .levels import machine as levels
 from .mutes import machine as mutes
 from .operator import Operator
+from .relations import explain as explain_relations
+from .relations import machine as relations
 
 Compile = Callable[[Sequence[Any], Sequence[Topic]], list[Operator]]
 """From checked conditions of a kind, and the topics of readings, to operators."""
@@ -74,6 +78,15 @@ FAMILIES = (
         tells_in_sql=True,
     ),
     Family(
+        guarded.FAMILY,
+        "guarded",
+        guarded.operators,
+        guarded.meaning,
+        explain_guarded.in_words,
+        explain_guarded.explained,
+        lambda checked: explain_guarded.explained_on_spark(checked.guarded),
+    ),
+    Family(
         stages.FAMILY,
         "components",
         stages.operators,
@@ -92,6 +105,15 @@ FAMILIES = (
         explain_correlations.in_words,
         explain_correlations.explained,
         lambda checked: explain_correlations.explained_on_spark(checked.correlations),
+    ),
+    Family(
+        relations.FAMILY,
+        "relations",
+        relations.operators,
+        relations.meaning,
+        explain_relations.in_words,
+        explain_relations.explained,
+        lambda checked: explain_relations.explained_on_spark(checked.relations),
     ),
     Family(
         levels.FAMILY,
@@ -196,5 +218,7 @@ def listened(checked: Checked) -> list[Topic]:
     """The topics of which every reading is looked at, by a machine that SQL cannot stand in for."""
     found = [family.of(checked) for family in FAMILIES if not family.tells_in_sql and not family.hears_others]
     heard = {topic for conditions in found for one in conditions for topic in one.listens}
-    heard |= {one.topic for one in checked.conditions if one.tables}  # SQL does not know the tables
+    heard |= {
+        one.topic for one in (*checked.conditions, *checked.guarded) if one.tables
+    }  # SQL does not know the tables
     return [topic for topic in checked.topics if topic in heard]

@@ -38,7 +38,12 @@ class Keys(NamedTuple):
     """``texts[codes[i]]`` is the key of event ``i``; -1 or ``None`` if it has none."""
 
     codes: NDArray[Any]
-    texts: Sequence[str | None]
+    texts: Sequence[str | None] | pa.StringArray
+
+    @property
+    def array(self) -> pa.StringArray:
+        """The texts as a column."""
+        return self.texts if isinstance(self.texts, pa.Array) else pa.array(self.texts, pa.string())
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -97,6 +102,11 @@ class Operator:
     def topics(self) -> Mapping[str, Topic]:
         """What it listens to."""
         return self.machine.topics
+
+    @property
+    def compacts(self) -> bool:
+        """Whether of one topic's closed part more can be dropped than what does not matter."""
+        return self.machine.compacts and len(self.topics) == 1
 
     @cached_property
     def clock(self) -> frozenset[str]:
@@ -164,6 +174,12 @@ class Operator:
     def holding(self, state: Any) -> Iterator[tuple[str, str | None, Instant]]:
         """What holds in a state of the machine: (subscription, scope, since)."""
         for condition, scope, since in self.machine.holding(state):
+            for name in self.names[condition]:
+                yield name, self._shown(scope), since
+
+    def unknown(self, state: Any) -> Iterator[tuple[str, str | None, Instant | None]]:
+        """What nobody knows in a state of the machine: (subscription, scope, since when it held)."""
+        for condition, scope, since in self.machine.unknown(state):
             for name in self.names[condition]:
                 yield name, self._shown(scope), since
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ..lang.condition import Condition
+from ..lang.condition import Condition, Guarded
 from ..lang.ops import Truth
 from ..lang.rewrite import names
 from ..machines.keys import Keys
@@ -31,7 +31,7 @@ from .keys import joined
 Lacking = Sequence[NDArray[np.bool_]]
 
 
-def topic_of(conditions: Iterable[Condition]) -> Topic:
+def topic_of(conditions: Iterable[Condition | Guarded]) -> Topic:
     """The topic of conditions with what events have because of their rows in tables."""
     first, *rest = conditions
     topic = first.looked
@@ -39,14 +39,16 @@ def topic_of(conditions: Iterable[Condition]) -> Topic:
     return Topic(topic.name, (*topic.attributes, *dict.fromkeys(more)))
 
 
-def looked_at(condition: Condition) -> list[str]:
+def looked_at(condition: Condition | Guarded) -> list[str]:
     """The columns of events that predicates need, those by which tables are looked up among them."""
     mentioned = dict.fromkeys((*names(condition.enter), *names(condition.exit)))
     keys = (name for table in condition.tables for name in table.by)
     return [*(name for name in mentioned if "." not in name), *keys]
 
 
-def looking_up(conditions: Sequence[Condition]) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
+def looking_up(
+    conditions: Sequence[Condition | Guarded],
+) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
     """A batch with the columns of the tables that conditions name; ``None`` if they name none."""
     found = {table.name: _looked_up(table) for one in conditions for table in one.tables}
     if not found:
@@ -64,7 +66,7 @@ def looking_up(conditions: Sequence[Condition]) -> Callable[[pa.RecordBatch], pa
     return join
 
 
-def lacking(conditions: Sequence[Condition]) -> Callable[[pa.RecordBatch], Lacking] | None:
+def lacking(conditions: Sequence[Condition | Guarded]) -> Callable[[pa.RecordBatch], Lacking] | None:
     """For each condition which events have no row in a table that it names; ``None`` if none names any."""
     if not any(one.tables for one in conditions):
         return None

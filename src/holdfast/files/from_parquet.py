@@ -14,6 +14,7 @@ from ..errors import InputError
 from .chunk import Chunk, Rows, plain
 from .convert import is_text
 from .find import InputFile
+from .reading import Where
 from .tally import Tally
 
 
@@ -39,11 +40,13 @@ def opened(
 
 
 class Columns(NamedTuple):
-    """The columns that are wanted, which of them is the source, and which are left for later."""
+    """The columns that are wanted, which of them is the source, which are left for later, and which rows
+    are read."""
 
     wanted: Sequence[str]
     source: str | None
     later: Sequence[str] = ()
+    where: Where | None = None
 
 
 def chunks(
@@ -58,7 +61,8 @@ def chunks(
 
     Of those that are left for later only a row that is to be shown is read.
     """
-    wanted, source, later = columns
+    wanted, source, later, where = columns
+    asked = where.columns if where is not None else ()
     first = [name for name in wanted if name not in later]
     with opened(file) as table:
         coded = [source] if source and is_text(table.schema_arrow.field(source).type) else []
@@ -68,12 +72,23 @@ def chunks(
         per_row = file.size / max(1, footer.num_rows)
         for group in range(footer.num_row_groups) if row_groups is None else row_groups:
             at = int(starts[group])
-            for batch in _batches(file, table, first, group, chunk_rows):
+            for batch in _batches(file, table, list(dict.fromkeys((*first, *asked))), group, chunk_rows):
                 tally.bytes += int((at + len(batch)) * per_row) - int(at * per_row)
                 rows = np.arange(at, at + len(batch), dtype=np.int64)
                 at += len(batch)
+                if where is not None:
+                    rows, batch = _only(rows, batch, where)
                 found = {name: batch.column(name) for name in first}
                 yield Chunk(rows, found, later=tuple(later), show=_whole(file, rows, wanted, later))
+
+
+def _only(rows: Rows, batch: pa.RecordBatch, where: Where) -> tuple[Rows, pa.RecordBatch]:
+    """The rows for which a condition holds."""
+    some = batch.append_column(_AT, pa.array(rows)).filter(where.holds)
+    return some.column(_AT).to_numpy(), some
+
+
+_AT = "@at"
 
 
 def picked(file: InputFile, rows: Rows, wanted: Sequence[str]) -> Iterator[tuple[Rows, pa.Table]]:

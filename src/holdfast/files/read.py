@@ -110,7 +110,7 @@ def _stretches(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]
             return from_table.chunks(file, wanted, tally, chunk_rows=chunk_rows)
         case "parquet":
             source = None if layout.sensors else layout.source
-            columns = from_parquet.Columns(wanted, source, portion.later)
+            columns = from_parquet.Columns(wanted, source, portion.later, reading.where)
             return from_parquet.chunks(
                 file, columns, tally, chunk_rows=chunk_rows, row_groups=portion.row_groups
             )

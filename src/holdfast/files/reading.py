@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from difflib import get_close_matches
 from itertools import takewhile
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from zoneinfo import ZoneInfo
 
 from ..errors import UsageError, did_you_mean
@@ -19,6 +19,13 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 
 FIXED = ("time", "source", "topic", "sequence", "place", *AXES)
 """Columns that every table may have, beside its topic's attributes."""
+
+
+class Where(NamedTuple):
+    """A condition on rows as a file holds them, an expression of Arrow's, and the columns that it needs."""
+
+    columns: tuple[str, ...]
+    holds: Any
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,8 @@ class Reading:
     topic: str | None = None
     wide: bool = False
     """Each column but the time, and what is mapped, holds the readings of a sensor of that name."""
+    where: Where | None = None
+    """Which rows of Parquet files are read at all."""
 
     def __post_init__(self) -> None:
         known = {*FIXED, *(a.name for topic in self.topics for a in topic.attributes)}

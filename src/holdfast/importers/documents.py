@@ -17,7 +17,7 @@ class Mapped(dict[str, Any]):
     lines: dict[str, int]
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     pass
 
 

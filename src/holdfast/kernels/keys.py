@@ -65,6 +65,16 @@ def look_up(starts, stops, text, crc, slots, hashes, ends, data, count, codes): 
 
 
 @kernel
+def checksums(starts, stops, text, crc, found):  # type: ignore[no-untyped-def]
+    """The CRC-32 of each ``text[starts[i]:stops[i]]``."""
+    for i in range(len(starts)):
+        h = np.uint32(0xFFFFFFFF)
+        for j in range(starts[i], stops[i]):
+            h = crc[(h ^ text[j]) & np.uint32(0xFF)] ^ (h >> np.uint32(8))
+        found[i] = h ^ np.uint32(0xFFFFFFFF)
+
+
+@kernel
 def rebuild(hashes, count, slots):  # type: ignore[no-untyped-def]
     """Enter the first ``count`` codes into empty slots."""
     mask = len(slots) - 1

@@ -19,7 +19,17 @@ from ..model.unit import UNITS, nearest
 from . import levels, reason, scopes, tables
 from .component import check as component
 from .component.infer import implicit_topics
-from .condition import Caution, Checked, Component, Condition, Correlated, Guarded, Leveled, Tallied
+from .condition import (
+    Caution,
+    Checked,
+    Component,
+    Condition,
+    Correlated,
+    Guarded,
+    Leveled,
+    Related,
+    Tallied,
+)
 from .correlation import check as correlation
 from .count import check as count
 from .guarded import guarded
@@ -42,6 +52,7 @@ from .ops import (
     Let,
     Mute,
     Number,
+    Relate,
     Statement,
     Subscribe,
     Tally,
@@ -49,6 +60,7 @@ from .ops import (
     Truth,
     place_of,
 )
+from .relation import check as relation
 from .types import in_unit_of, of_attribute, predicate, typed, unknown_attribute
 
 if TYPE_CHECKING:
@@ -92,8 +104,8 @@ def _checked(
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
     subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
     correlates = _all(Correlate, statements)
-    ladders, tallies = _all(Ladder, statements), _all(Tally, statements)
-    named: list[Defined] = [*subscriptions, *detectors, *correlates, *ladders, *tallies]
+    ladders, tallies, relates = _all(Ladder, statements), _all(Tally, statements), _all(Relate, statements)
+    named: list[Defined] = [*subscriptions, *detectors, *correlates, *relates, *ladders, *tallies]
     _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
@@ -108,8 +120,9 @@ def _checked(
     here = _Known(topics, parameters, known, folder, looked_up)
     conditions = tuple(_condition(s, here) for s in subscriptions)
     joined = correlation.correlations(correlates, topics, parameters, known)
+    related = relation.relations(statements, topics, parameters, folder)
     leveled = tuple(levels.leveled(one, lambda rung: _condition(rung, here)) for one in ladders)
-    countable = (*conditions, *made, *joined, *leveled)
+    countable = (*conditions, *made, *joined, *related, *leveled)
     tallied = count.tallied(tallies, countable, known, folder)
     muted = mute.muted(_all(Mute, statements), (*countable, *tallied))
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
@@ -130,6 +143,8 @@ def _checked(
     warnings += [caution for one in detectors for caution in component.cautions(one, by_name)]
     for statement, checked in zip(correlates, joined, strict=True):
         warnings += correlation.cautions(statement, checked, cases, known)
+    for told, one in zip(relates, related, strict=True):
+        warnings += relation.cautions(told, one)
     warnings += [
         Caution(f"no region is named '{given.place}'", given.at, did_you_mean(given.place, known.by_name))
         for case in cases
@@ -138,7 +153,9 @@ def _checked(
     ]
     plain = tuple(one for one in conditions if isinstance(one, Condition))
     others = tuple(one for one in conditions if isinstance(one, Guarded))
-    return Checked(topics, plain, cases, tuple(warnings), made, joined, others, leveled, tallied, muted)
+    return Checked(
+        topics, plain, cases, tuple(warnings), made, joined, related, others, leveled, tallied, muted
+    )
 
 
 def _collide(statements: Iterable[Statement]) -> Function:
@@ -336,7 +353,7 @@ def _given(given: Given, topics: Sequence[Topic]) -> Given:
     return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
 
 
-_Checked = Condition | Guarded | Component | Correlated | Leveled | Tallied
+_Checked = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied
 Cell = Number | Text | Truth | None
 
 

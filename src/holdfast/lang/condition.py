@@ -19,6 +19,7 @@ from ..model.guard import Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
+from ..model.relation import Relation
 from ..model.schedule import Schedule
 from ..model.space import Forest, Point
 from ..model.table import Table
@@ -46,13 +47,18 @@ class Condition:
     @property
     def looked(self) -> Topic:
         """The topic with what an event has because of its rows in tables."""
-        more = (attribute for table in self.tables for attribute in table.attributes)
-        return Topic(self.topic.name, (*self.topic.attributes, *more)) if self.tables else self.topic
+        return with_rows(self.topic, self.tables)
 
     @property
     def momentary(self) -> bool:
         """``[F; true]`` passes every match and never sets the bit.  [S3]"""
         return self.exit == Truth(True)
+
+
+def with_rows(topic: Topic, tables: tuple[Table, ...]) -> Topic:
+    """A topic with what its events have because of their rows in tables."""
+    more = (attribute for table in tables for attribute in table.attributes)
+    return Topic(topic.name, (*topic.attributes, *more)) if tables else topic
 
 
 @dataclass(frozen=True)
@@ -72,10 +78,16 @@ class Guarded:
     delivery: Delivery
     care: Care
     roster: tuple[tuple[str, ...], ...] = ()
+    tables: tuple[Table, ...] = ()
 
     @property
     def listens(self) -> tuple[Topic, ...]:
         return (self.topic,)
+
+    @property
+    def looked(self) -> Topic:
+        """The topic with what an event has because of its rows in tables."""
+        return with_rows(self.topic, self.tables)
 
     @property
     def momentary(self) -> bool:
@@ -232,6 +244,18 @@ class Correlated:
         return tuple(dict.fromkeys(topic for topic, _ in self.measured))
 
 
+@dataclass(frozen=True)
+class Related:
+    """A checked relationship; ``topic`` is what is told of it, ``using`` how an overlay watches it."""
+
+    name: str
+    relation: Relation
+    listens: tuple[Topic, ...]
+    using: str | None
+    delivery: Delivery
+    topic: Topic
+
+
 @dataclass(frozen=True, slots=True)
 class Caution:
     """A definition that is probably a mistake; it runs all the same."""
@@ -258,6 +282,7 @@ class Checked:
     warnings: tuple[Caution, ...] = ()
     components: tuple[Component, ...] = ()
     correlations: tuple[Correlated, ...] = ()
+    relations: tuple[Related, ...] = ()
     guarded: tuple[Guarded, ...] = ()
     leveled: tuple[Leveled, ...] = ()
     tallied: tuple[Tallied, ...] = ()
@@ -268,6 +293,6 @@ class Checked:
         """The topics that notifications can be of: those of readings, and of conditions that publish events
         of their own."""
         complex_events = (one for one in self.correlations if one.tell != "events")
-        some = (self.components, complex_events, self.leveled, self.tallied, self.muted)
+        some = (self.components, complex_events, self.relations, self.leveled, self.tallied, self.muted)
         own = (one.topic for conditions in some for one in conditions)
         return (*self.topics, *own)

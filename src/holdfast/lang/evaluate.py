@@ -12,6 +12,7 @@ from .ops import (
     And,
     Arithmetic,
     Between,
+    Call,
     Compare,
     Expression,
     Member,
@@ -68,7 +69,7 @@ def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
             return None if truth is None else not truth
         case Silent():
             return None  # not a matter of one reading
-        case Between():
+        case Between() | Call():
             raise AssertionError("not a core expression")
         case _:
             assert_never(op)

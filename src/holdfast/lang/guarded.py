@@ -38,6 +38,7 @@ def guarded(statement: Subscribe, checked: Condition, known: Gazetteer, folder: 
         checked.delivery,
         statement.care,
         _roster(statement, checked, known, folder),
+        checked.tables,
     )
 
 
@@ -98,10 +99,11 @@ def _of_gazetteer(
 ) -> tuple[Row, ...]:
     if checked.forest is not None:
         return tuple((region.name,) for region in checked.forest.regions)
-    found = {
+    listed: dict[Row, dict[str, None]] = {
         ("source",): dict.fromkeys(source for region in known.regions for source in region.sources),
         ("place",): dict.fromkeys(known.by_name),
-    }.get(columns)
+    }
+    found = listed.get(columns)
     if not found:
         said = "lists no sources" if columns == ("source",) else f"knows nothing of {', '.join(columns)}"
         message = f"the gazetteer {said}, so '{statement.name}' has no roster there"

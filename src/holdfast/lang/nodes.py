@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +19,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -272,8 +274,16 @@ def _operation(node: Tree[Token], at: Place) -> Expression:
             return Absolute(_made(parts[0]), at)
         case "silent":
             return Silent(duration(parts[0], above_zero=True), at)
+        case "otherwise":
+            return replace(_member(parts[0]), otherwise=_constant(as_tree(parts[1]).children), at=at)
+        case "call":
+            return Call(str(parts[0]), tuple(name_of(as_token(part)) for part in parts[1:]), at)
         case other:
             raise AssertionError(other)
+
+
+def _constant(parts: list[Any]) -> Name | Number | Text | Truth:
+    return signed(parts) if len(parts) == 2 else cast(Name | Text | Truth, _atom(parts[0]))
 
 
 def _negative(parts: list[Any], at: Place) -> Expression:
@@ -302,8 +312,7 @@ def _atom(token: Token) -> Expression:
         case "NAME" | "ORIGIN":
             return Name(name_of(token), place(token))
         case "MEMBER":
-            owner, _, name = token.partition(".")
-            return Member(name_of(token.update(value=owner)), name, place(token))
+            return _member(token)
         case "NUMBER" | "QUANTITY":
             return signed([None, token])
         case "STRING":
@@ -312,6 +321,11 @@ def _atom(token: Token) -> Expression:
             return Truth(token.type == "TRUE", place(token))
         case other:
             raise AssertionError(other)
+
+
+def _member(token: Token) -> Member:
+    owner, _, name = token.partition(".")
+    return Member(name_of(token.update(value=owner)), name, place(token))
 
 
 def signed(parts: Iterable[Any]) -> Number:

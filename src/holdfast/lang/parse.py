@@ -66,6 +66,14 @@ def as_app(app: App | str) -> App:
     raise UsageError(f"a definition is text, or the App that load and parse make of it, not {app!r:.60}")
 
 
+@cache
+def keywords() -> list[str]:
+    """The words of the language, as an editor wants them."""
+    grammar = files(__package__).joinpath("holdfast.lark").read_text(encoding="utf-8")
+    found = re.findall(r"([a-z]{2,}(?:\|[a-z]+)*)\)?\(\?[!=]", grammar)
+    return sorted({word for words in found for word in words.split("|")})
+
+
 def parse_expression(text: str) -> Expression:
     """The expression that a text writes."""
     return _read(text, None, "expression", expression)

@@ -21,6 +21,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -197,7 +198,7 @@ def size(op: Expression) -> int:
 def parts(op: Expression) -> tuple[Expression, ...]:
     """The expressions that an operation is made of."""
     match op:
-        case Name() | Member() | Number() | Text() | Truth() | Silent():
+        case Call() | Name() | Member() | Number() | Text() | Truth() | Silent():
             return ()
         case Negative(arg) | Absolute(arg) | Not(arg):
             return (arg,)

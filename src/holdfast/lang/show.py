@@ -18,11 +18,14 @@ from .ops import (
     And,
     Arithmetic,
     Between,
+    Call,
     Case,
     Collide,
     Compare,
     Correlate,
+    DeclareGroup,
     DeclareRegion,
+    DeclareRoute,
     DeclareTable,
     DeclareTopic,
     Detect,
@@ -39,6 +42,7 @@ from .ops import (
     Not,
     Number,
     Or,
+    Relate,
     Silent,
     Statement,
     Subscribe,
@@ -108,6 +112,10 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             from .correlation.show import show_correlate
 
             return show_correlate(statement)
+        case Relate() | DeclareGroup() | DeclareRoute():
+            from .relation.show import show_relation
+
+            return show_relation(statement, show_expression, label, show_delivery)
         case Collide(function):
             return f"collide {function}"
         case Case(name, given, expect, until):
@@ -180,7 +188,7 @@ def _ladder(name: str, rungs: tuple[Subscribe, ...]) -> str:
 
 def _pair(statement: Subscribe) -> str:
     enter, exit = (show_expression(op) for op in (statement.enter, statement.exit))
-    return f"[{enter}{_hold(statement.care.enter)}; {exit}{_hold(statement.care.exit)}]"
+    return f"[{enter}{show_hold(statement.care.enter)}; {exit}{show_hold(statement.care.exit)}]"
 
 
 def _clauses(statement: Subscribe) -> list[str]:
@@ -193,7 +201,7 @@ def _clauses(statement: Subscribe) -> list[str]:
     return clauses + ([shown] if shown else []) + list(_care(statement.care))
 
 
-def _hold(hold: Hold) -> str:
+def show_hold(hold: Hold) -> str:
     """`` for 5 min``, `` for 3 readings``."""
     if hold.readings:
         return f" for {hold.readings} reading{'s' * (hold.readings > 1)}"
@@ -258,10 +266,13 @@ def _shown(op: Expression) -> tuple[str, int]:
     """The text of an expression and how tightly it binds."""
     inner = show_expression
     match op:
+        case Call(function, args):
+            return f"{function}({', '.join(args)})", ATOM
         case Name(name):
             return name, ATOM
-        case Member(owner, name):
-            return f"{owner}.{name}" if owner else name, ATOM
+        case Member(owner, name, _, otherwise):
+            default = "" if otherwise is None else f" else {_shown(otherwise)[0]}"
+            return (f"{owner}.{name}" if owner else name) + default, ATOM
         case Number(value, unit):
             return _number(value, unit), UNARY if value < 0 else ATOM
         case Text(value):

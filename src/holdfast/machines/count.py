@@ -67,7 +67,7 @@ class Count:
     own: tuple[str, str, str]
     quota: Quota
     joined: bool
-    unknown: Unknown
+    dead: Unknown
     group: Callable[[Event], str | None]
     grouping: Callable[[pa.RecordBatch], tuple[NDArray[np.int32], Sequence[str]]]
     shown: Callable[[str], str | None]
@@ -157,14 +157,14 @@ class Count:
 
     def _judged(self, key: str, group: Group, at: Instant, joins: bool) -> Iterator[Said]:
         total = self.totals.get(key, 0)
-        is_dead = group.unknown.keys() if self.unknown != "kept" else ()
+        is_dead = group.unknown.keys() if self.dead != "kept" else ()
         sure = sum(1 for member in group.on if member not in is_dead)
-        if self.unknown == "left":
+        if self.dead == "left":
             total -= len(is_dead)
         holding = group.began is not None
         holds = self.quota.holds(holding, sure, total)
         own = (sure, total if self.members is not None else None)
-        if self.unknown == "spreads":
+        if self.dead == "spreads":
             known = holds == self.quota.holds(holding, sure + len(is_dead), total)
             if known != group.known:
                 group.known = known
@@ -205,6 +205,9 @@ class Count:
             for key, group in state.groups.items()
             if group.began is not None
         ]
+
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return [(0, self.shown(key), group.began) for key, group in state.groups.items() if not group.known]
 
     def last(self, state: State, condition: int) -> list[Transition]:
         return []

@@ -52,15 +52,13 @@ class Keys:
         """The code of each key, new or old."""
         if len(keys) < _FEW:
             return np.fromiter(map(self.code, keys.to_pylist()), np.int32, len(keys))
-        _, offsets, text = keys.buffers()
-        bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
-        size = int(bounds[-1] - bounds[0])
-        self._make_room(len(keys), size)
+        bounds, text = _bytes(keys)
+        self._make_room(len(keys), int(bounds[-1] - bounds[0]))
         codes = np.empty(len(keys), np.int32)
         self._count = kernels.look_up(
             bounds[:-1],
             bounds[1:],
-            np.frombuffer(text, np.uint8) if size else np.zeros(1, np.uint8),
+            text,
             kernels.CRC,
             self._slots,
             self._hashes,
@@ -134,6 +132,25 @@ class Keys:
             size = 1 << (2 * (self._count + keys) - 1).bit_length()
             self._slots = np.full(size, -1, np.int32)
             kernels.rebuild(self._hashes, self._count, self._slots)
+
+
+def _bytes(keys: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """Where each key begins and the next one does, and the bytes of all."""
+    _, offsets, text = keys.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    return bounds, np.frombuffer(text, np.uint8) if bounds[-1] > bounds[0] else np.zeros(1, np.uint8)
+
+
+def checksums(keys: pa.StringArray) -> NDArray[np.uint32]:
+    """The CRC-32 of each key; 0 of one that is missing."""
+    if not len(keys):
+        return np.zeros(0, np.uint32)
+    bounds, text = _bytes(keys)
+    found = np.empty(len(keys), np.uint32)
+    kernels.checksums(bounds[:-1], bounds[1:], text, kernels.CRC, found)
+    if keys.null_count:
+        found[keys.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found
 
 
 def grown(array: NDArray[Scalar], size: int, fill: int = 0) -> NDArray[Scalar]:

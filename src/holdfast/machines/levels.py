@@ -6,18 +6,20 @@ the level at most once, so an event is told once however many levels it leaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ..model.batch import reached, to_events
 from ..model.event import Event, Status, Transition
 from ..model.instant import NEVER, Duration, Instant
 from ..model.topic import Topic
-from .machine import Batches, Machine, Mask, Survey, Told, transitions
+from .machine import Batches, Machine, Mask, Survey, Told, mattering, transitions
 
 
 class Height(msgspec.Struct, array_like=True):
@@ -29,19 +31,19 @@ class Height(msgspec.Struct, array_like=True):
 
 
 class State(NamedTuple):
-    """``heights`` has the scopes that have a level."""
+    """The states of the machines inside; ``heights`` has the scopes that have a level."""
 
-    inner: Any
+    inner: list[Any]
     heights: dict[str | None, Height]
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The machine.  Condition ``i`` of ``inner`` is that of the levels ``bits[i]``; ``names`` are theirs, the
-    lowest first.  What is told is of ``name``, and says ``says[0]`` it is and ``says[1]`` it was."""
+    """The machine.  Condition ``k`` of ``inside[i]`` is that of levels ``bits[i][k]``; ``names`` has the lowest
+    first.  What is told is of ``name``; it says what the level is, and was, in ``says``."""
 
-    inner: Machine
-    bits: tuple[int, ...]
+    inside: tuple[Machine, ...]
+    bits: tuple[tuple[int, ...], ...]
     names: tuple[str, ...]
     name: str
     says: tuple[str, str]
@@ -50,35 +52,65 @@ class Levels:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        return self.inner.topics
+        return self.inside[0].topics
 
     @property
     def strictest(self) -> Duration | None:
-        return self.inner.strictest
+        return self.inside[0].strictest
 
     @property
     def is_timed(self) -> bool:
-        return self.inner.is_timed
+        return any(one.is_timed for one in self.inside)
 
     @property
     def compacts(self) -> bool:
-        return self.inner.compacts
+        return len(self.inside) == 1 and self.inside[0].compacts
 
     def initial(self) -> State:
-        return State(self.inner.initial(), {})
+        return State([one.initial() for one in self.inside], {})
 
     def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
-        inner, said = self.inner.react(state.inner, event)
-        return state._replace(inner=inner), self._moved(state.heights, said)
+        return state, self._said(state, lambda one, own: one.react(own, event))
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
-        inner, said = self.inner.advance(state.inner, until)
-        return state._replace(inner=inner), self._moved(state.heights, said)
+        return state, self._said(state, lambda one, own: one.advance(own, until))
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
-        inner, told = self.inner.step(state.inner, batches, until)
-        said = transitions(self.inner.topics, told)
-        return state._replace(inner=inner), Told({}, self._moved(state.heights, said))
+        if len(self.inside) == 1:
+            state.inner[0], told = self.inside[0].step(state.inner[0], batches, until)
+            said = transitions(self.topics, told)
+            return state, Told({}, self._moved(state.heights, self._numbered(0, said)))
+        out: list[Transition] = []  # what one event does to all of them is one change
+        for topic, batch in batches.items():
+            for event in to_events(self.topics[topic], batch):
+                out += self.react(state, event)[1]
+            if until == NEVER and (at := reached(batch)) is not None:
+                out += self.advance(state, at)[1]
+        return state, Told({}, out + self.advance(state, until)[1])
+
+    def _said(
+        self, state: State, move: Callable[[Machine, Any], tuple[Any, list[Transition]]]
+    ) -> list[Transition]:
+        """What the machines inside say when each of them moves, as changes of level."""
+        said: list[Transition] = []
+        for i, one in enumerate(self.inside):
+            state.inner[i], some = move(one, state.inner[i])
+            said += self._numbered(i, some)
+        if len(self.inside) > 1:
+            late = [told for told in said if told.status == "late"][: len(said) // len(self.inside)]
+            said = late + sorted((t for t in said if t.status != "late"), key=_in_time)
+        return self._moved(state.heights, said)
+
+    def _numbered(self, inside: int, said: Iterable[Transition]) -> Iterable[Transition]:
+        """Transitions of a machine inside, with numbers that tell them from those of others."""
+        if not inside:
+            return said
+        before = sum(map(len, self.bits[:inside]))
+        return [t if t.condition < 0 else t._replace(condition=before + t.condition) for t in said]
+
+    @cached_property
+    def _bits(self) -> list[int]:
+        return [bit for bits in self.bits for bit in bits]
 
     def _moved(self, heights: dict[str | None, Height], said: Iterable[Transition]) -> list[Transition]:
         """What the states inside have said, as changes of level: what concerns one event and scope is one."""
@@ -91,7 +123,7 @@ class Levels:
             if last is not None and not _is_further(last, told):
                 self._turn(heights, last, turned, out)
                 turned = 0
-            turned, last = turned | self.bits[told.condition], told
+            turned, last = turned | self._bits[told.condition], told
         if last is not None:
             self._turn(heights, last, turned, out)
         return out
@@ -127,22 +159,32 @@ class Levels:
     def reduce(
         self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
     ) -> dict[str, pa.RecordBatch]:
-        return self.inner.reduce(batches, closed=closed, latest=latest)
+        if self.compacts:
+            return self.inside[0].reduce(batches, closed=closed, latest=latest)
+        return mattering(self, batches, latest)
 
     def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
-        return self.inner.matters(topic, batch)
+        found: Mask = np.logical_or.reduce([one.matters(topic, batch) for one in self.inside])
+        return found
 
     def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
-        matters, outside = self.inner.survey(topic, batch, closed=closed)
-        return Survey(matters, np.min(outside, keepdims=True))
+        if self.compacts:
+            matters, outside = self.inside[0].survey(topic, batch, closed=closed)
+            return Survey(matters, np.min(outside, keepdims=True))
+        outside = np.concatenate([one.survey(topic, batch).outside for one in self.inside])
+        return Survey(self.matters(topic, batch), np.min(outside, keepdims=True))
 
     # --- what holds, and keeping it ---
 
     def due(self, state: State) -> Instant | None:
-        return self.inner.due(state.inner)
+        wanted = (one.due(own) for one, own in zip(self.inside, state.inner, strict=True))
+        return min((at for at in wanted if at is not None), default=None)
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         return [(0, scope, height.began) for scope, height in state.heights.items()]
+
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return []
 
     def last(self, state: State, condition: int) -> list[Transition]:
         return []
@@ -151,16 +193,18 @@ class Levels:
         return state
 
     def is_fresh(self, state: State, condition: int) -> bool:
-        return all(self.inner.is_fresh(state.inner, i) for i in range(len(self.bits)))
+        trios = zip(self.inside, self.bits, state.inner, strict=True)
+        return all(one.is_fresh(own, i) for one, bits, own in trios for i in range(len(bits)))
 
     def to_bytes(self, state: State) -> bytes:
-        return msgspec.msgpack.encode((self.inner.to_bytes(state.inner), list(state.heights.items())))
+        kept = [one.to_bytes(own) for one, own in zip(self.inside, state.inner, strict=True)]
+        return msgspec.msgpack.encode((kept, list(state.heights.items())))
 
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         if was is not None and was[0] is None:
             return self.initial()
-        inner, heights = msgspec.msgpack.decode(raw, type=tuple[bytes, list[tuple[str | None, Height]]])
-        return State(self.inner.from_bytes(inner), dict(heights))
+        kept, heights = msgspec.msgpack.decode(raw, type=tuple[list[bytes], list[tuple[str | None, Height]]])
+        return State([one.from_bytes(own) for one, own in zip(self.inside, kept, strict=True)], dict(heights))
 
 
 _DIRECTION: tuple[Status, Status] = ("lowered", "raised")
@@ -171,3 +215,7 @@ def _is_further(last: Transition, told: Transition) -> bool:
     return (
         told.condition > last.condition and told.scope == last.scope and told.event.order == last.event.order
     )
+
+
+def _in_time(told: Transition) -> tuple[object, ...]:
+    return (*told.event.order, told.scope or "", told.condition)

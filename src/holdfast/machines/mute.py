@@ -321,6 +321,9 @@ class Mute:
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         return []  # the condition itself says what holds
 
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return []
+
     def last(self, state: State, condition: int) -> list[Transition]:
         return []
 

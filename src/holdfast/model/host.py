@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, Protocol
 
 from .instant import Instant
-from .protocol import Asked, CancelTimer, Fired, SetTimer
+from .protocol import Asked, CancelTimer, Fired, Onward, Passing, SetTimer
+from .space import Point
 
 P = ParamSpec("P")
 
@@ -58,9 +59,11 @@ class Host:
     """Those that run, and what the clock said of each."""
     _inputs: deque[Any] = field(default_factory=deque, init=False)
     _busy: bool = field(default=False, init=False)
+    _onward: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.actions = {SetTimer: self._set, CancelTimer: self._cancel, **self.actions}
+        own: Actions = {SetTimer: self._set, CancelTimer: self._cancel, Onward: self._goes_on}
+        self.actions = {**own, **self.actions}
 
     def tell(self, kind: Callable[Concatenate[Instant, P], Any], *about: P.args, **more: P.kwargs) -> None:
         """Give the machine an input of a kind, as of now, after those that wait already."""
@@ -77,6 +80,12 @@ class Host:
     def ask(self, request: Any) -> None:
         """The machine's own user wants something."""
         self.tell(Asked, request)
+
+    def peek(self, to: Point, message: Any) -> Any:
+        """A message passes on its way to a point: what goes on of it, nothing if the machine has taken it."""
+        self._onward = None
+        self.tell(Passing, to, message)
+        return self._onward
 
     def fire(self, timer: str) -> None:
         """A timer has run out."""
@@ -101,6 +110,9 @@ class Host:
             if self.alive is not None and not self.alive():
                 return
             self.actions[type(effect)](effect)
+
+    def _goes_on(self, effect: Onward) -> None:
+        self._onward = effect.message
 
     def _set(self, effect: SetTimer) -> None:
         self._cancel(effect)

@@ -29,10 +29,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """A connection to a peer is there."""
+    """A connection to a peer is there; ``role`` is what it has proved to be, where that matters."""
 
     now: Instant
     peer: Peer
+    role: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,15 @@ class Received:
 
     now: Instant
     sender: Peer
+    message: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Passing:
+    """A message to a point passes through here: it goes on as an ``Onward`` says, or not at all."""
+
+    now: Instant
+    to: Point
     message: Any
 
 
@@ -78,7 +88,7 @@ class Asked:
     request: Any
 
 
-Input = Started | Joined | Left | Received | Undelivered | Fired | Asked
+Input = Started | Joined | Left | Received | Passing | Undelivered | Fired | Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,21 @@ class Spread:
     high: Point
     message: Any
     cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Nearby:
+    """Send a message once, to whoever hears it."""
+
+    message: Any
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Onward:
+    """Let the message that passes go on, as this."""
+
+    message: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +164,7 @@ class Drop:
     why: str
 
 
-Effect = Send | Route | Spread | SetTimer | CancelTimer | Deliver | Drop
+Effect = Send | Route | Spread | Nearby | Onward | SetTimer | CancelTimer | Deliver | Drop
 
 
 class ProtocolMachine(Protocol):

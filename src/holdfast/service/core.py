@@ -28,6 +28,7 @@ from ..model.topic import Topic
 from ..runtimes.local.engine import Engine, Holding
 from .log.frame import Advance, Definition, Readings
 from .log.log import Appended
+from .sources import Sources
 from .store import Snapshot, Told, told
 
 WITHDRAWN = "withdrawn"
@@ -53,6 +54,7 @@ class Core:
         self.definition = ""
         self.position = 0
         self._begin(Engine(base=base))
+        self.sources = Sources()
         self.readings: Counter[str] = Counter()
         self.unread: Counter[str] = Counter()
         """Readings of topics that were not declared when their turn came."""
@@ -91,6 +93,7 @@ class Core:
             self.unread[topic] += len(batch)
             return []
         self.readings[topic] += len(batch)
+        self.sources.hear(topic, fitting)
         return self._told(self.engine.push_batch(topic, fitting))
 
     def _told(self, notifications: Sequence[Notification]) -> list[Told]:

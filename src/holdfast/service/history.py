@@ -1,8 +1,8 @@
-"""Stored readings, for a picture."""
+"""Stored readings: what is sealed, and what is not yet."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,29 +14,51 @@ import pyarrow.parquet as pq
 
 from ..model.batch import TIME
 from ..model.instant import Instant
-from .log.seal import history
+from .log.frame import ORIGIN, Readings
+from .log.log import read_segment, segments_of
+from .log.seal import sealed
 from .trial import overlaps
+
+Stretch = tuple[Instant, Instant]
+
+
+def stored(folder: Path, topic: str, stretch: Stretch) -> Iterator[pa.RecordBatch]:
+    """The batches of a topic that may have readings of a stretch of time; the service may be running."""
+    tail: list[pa.RecordBatch] = []
+    unsealed = set()
+    for segment in segments_of(folder):  # first: what is sealed meanwhile is read from one of the two
+        try:
+            found = [framed.entry for framed in read_segment(segment)]
+        except FileNotFoundError:
+            continue
+        unsealed.add(f"{segment.first:020}")
+        tail += [one.batch for one in found if isinstance(one, Readings) and one.topic == topic]
+    suffix = f"-{quote(topic, safe='')}.parquet"
+    for path in sealed(folder):
+        if path.name.endswith(suffix) and path.name.removesuffix(suffix) not in unsealed:
+            try:
+                if overlaps(str(path), *stretch):
+                    yield from pq.ParquetFile(path).iter_batches(1 << 18)
+            except FileNotFoundError:  # retention has taken it
+                continue
+    yield from tail
 
 
 def readings_of(
-    folder: Path, topic: str, where: Mapping[str, str], stretch: tuple[Instant, Instant], most: int
+    folder: Path, topic: str, where: Mapping[str, str], stretch: Stretch, most: int
 ) -> dict[str, Any]:
     """Readings of a topic by time, thinned to so many: every so many-th."""
     start, end = (pa.scalar(at, pa.int64()).cast(TIME) for at in stretch)
-    suffix = f"-{quote(topic, safe='')}.parquet"
     parts = []
-    with history(folder) as paths:
-        for path in paths:
-            if path.endswith(suffix) and overlaps(path, *stretch):
-                table = pq.read_table(path).drop_columns(["topic", "sequence"])
-                mask = pc.and_(pc.greater_equal(table["time"], start), pc.less(table["time"], end))
-                for name, value in where.items():
-                    known = pc.equal(table[name], value) if name in table.column_names else pa.scalar(False)
-                    mask = pc.and_(mask, pc.fill_null(known, False))
-                parts.append(table.filter(mask))
+    for batch in stored(folder, topic, stretch):
+        mask = pc.and_(pc.greater_equal(batch["time"], start), pc.less(batch["time"], end))
+        for name, value in where.items():
+            known = pc.equal(batch[name], value) if name in batch.schema.names else pa.scalar(False)
+            mask = pc.and_(mask, pc.fill_null(known, False))
+        parts.append(_plain(pa.Table.from_batches([batch.filter(mask)])))
     if not parts:
         return {"total": 0, "time": [], "source": []}
-    whole = pa.concat_tables([_plain(part) for part in parts], promote_options="default").sort_by("time")
+    whole = pa.concat_tables(parts, promote_options="default").sort_by("time")
     step = -(-len(whole) // most) or 1
     thin = whole.take(pa.array(np.arange(0, len(whole), step))) if step > 1 else whole
     shown = {name: thin[name].to_pylist() for name in thin.column_names if name != "time"}
@@ -44,8 +66,10 @@ def readings_of(
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    fields = [pa.field(f.name, pa.string()) if pa.types.is_dictionary(f.type) else f for f in table.schema]
-    return table.cast(pa.schema(fields))
+    """Without the columns of the log, and without dictionaries."""
+    kept = table.drop_columns([name for name in table.column_names if name in ("topic", "sequence", ORIGIN)])
+    fields = [pa.field(f.name, pa.string()) if pa.types.is_dictionary(f.type) else f for f in kept.schema]
+    return kept.cast(pa.schema(fields))
 
 
 def _finite(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:

@@ -55,6 +55,7 @@ class Hub:
                 yield some
                 continue
             try:
-                await asyncio.wait_for(changed.wait(), 15)
+                async with asyncio.timeout(15):  # wait_for of Python 3.11 may swallow a cancellation
+                    await changed.wait()
             except TimeoutError:
                 yield []

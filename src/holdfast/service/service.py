@@ -30,6 +30,7 @@ from .log.log import Appended, Log, NoRoom
 from .log.seal import retain, seal
 from .origins import Origins
 from .store import Store, StoreFull, Told
+from .timeline import Timeline
 
 T = TypeVar("T")
 log = logging.getLogger("holdfast.service")
@@ -114,6 +115,7 @@ class Service:
         self._advanced = 0
         self._recover()
         self.hub = Hub(self.store)
+        self.timeline = Timeline(folder / "timeline.db")
 
     def _recover(self) -> None:
         """Go on where the last snapshot was taken: the log says what came after it."""
@@ -273,11 +275,16 @@ class Service:
             seal(self.folder, self.core.position)
             retain(self.folder, seconds=self.settings.keep_seconds, size=self.settings.keep_bytes)
             if self.settings.keep_seconds is not None:
-                self.store.forget(self.clock() - int(self.settings.keep_seconds * SECOND))
+                before = self.clock() - int(self.settings.keep_seconds * SECOND)
+                self.store.forget(before)
+                self.timeline.forget(before)
             self._in_trouble("snapshot")
         except (StoreFull, OSError) as full:
             self._in_trouble("snapshot", f"no snapshot can be taken: {full}")
         self._snapshot_at = time.monotonic()
+
+    async def _to_timeline(self) -> None:
+        await self.timeline.follow(self.hub)
 
     async def _by_the_clock(self) -> None:
         """Let time go on where nothing comes: what is due without a reading becomes an entry of the log."""
@@ -311,6 +318,8 @@ class Service:
         """Comes back when what is in the log now has been evaluated."""
         position = self.log.next
         while self.evaluated < position:
+            if self.failed.done():
+                raise self.failed.result()
             await asyncio.sleep(0.002)
 
     # --- running ---
@@ -318,7 +327,7 @@ class Service:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """At work until the context ends; then everything is in the log, and a snapshot stands after it."""
-        stages = [self._to_log, self._to_engine, self._by_the_clock]
+        stages = [self._to_log, self._to_engine, self._by_the_clock, self._to_timeline]
         tasks = [asyncio.create_task(self._watched(stage)) for stage in stages]
         try:
             yield
@@ -353,6 +362,7 @@ class Service:
         self._logging.shutdown()
         self._evaluating.shutdown()
         self.store.close()
+        self.timeline.close()
         self.log.close()
 
 

@@ -27,6 +27,7 @@ CREATE TABLE IF NOT EXISTS notifications (
 );
 CREATE INDEX IF NOT EXISTS by_scope ON notifications (subscription, scope, time);
 CREATE INDEX IF NOT EXISTS by_time ON notifications (time);
+CREATE INDEX IF NOT EXISTS unsure ON notifications (position) WHERE status = 'unknown';
 CREATE TABLE IF NOT EXISTS snapshots (
     one INTEGER PRIMARY KEY CHECK (one = 0), position INTEGER NOT NULL, definition TEXT NOT NULL,
     engine BLOB NOT NULL, origins BLOB NOT NULL
@@ -177,6 +178,15 @@ class Store:
             "AND time >= ? AND time < ? ORDER BY time, position LIMIT ?"
         )
         return [Told(*row) for row in self._rows(query, (subscription, scope, *stretch, most))]
+
+    def unsure(self, most: int = 10_000) -> list[Told]:
+        """The latest word of each scope of which that word is ``unknown``."""
+        query = (
+            f"SELECT {_COLUMNS} FROM notifications AS n WHERE status = 'unknown' AND NOT EXISTS (SELECT 1 "
+            "FROM notifications AS m WHERE m.subscription = n.subscription AND m.scope IS n.scope "
+            "AND m.position > n.position) ORDER BY position LIMIT ?"
+        )
+        return [Told(*row) for row in self._rows(query, (most,))]
 
     def between(self, start: Instant, end: Instant, most: int) -> list[Told]:
         """What was told of a stretch of time, and the ends of what had begun before its end."""

@@ -22,6 +22,7 @@ from .store import Told
 
 MOST = 200_000
 """Notifications that a trial tells at most."""
+ENDS = ("egress", "withdrawn")
 FLAP = 5 * MINUTE
 """What begins again within this time after it has ended flaps."""
 
@@ -77,7 +78,7 @@ def intervals(told: Iterable[Told]) -> list[Interval]:
             begun[key] = one.time
         elif one.status == "atomic":
             found.append(_interval(key, one.time, one.time))
-        else:
+        elif one.status in ENDS:
             start = begun.pop(key, one.since)
             found.append(_interval(key, one.time if start is None else start, one.time))
     return found + [_interval(key, at, None) for key, at in begun.items()]

@@ -35,6 +35,7 @@ class Field:
         self._near = [dict(links) for links in self._links]
         self._planar: dict[NodeId, Mapping[NodeId, Point]] = {}
         self._ways: dict[tuple[NodeId, Point], list[NodeId]] = {}
+        self._hops: dict[tuple[NodeId, Point, Course], tuple[NodeId, Course] | None] = {}
 
     @cached_property
     def _all(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
@@ -53,6 +54,7 @@ class Field:
         """A node works no more."""
         self.down.add(node)
         self._ways.clear()
+        self._hops.clear()
         for other in self._links[node]:
             self._near[other].pop(node, None)
             self._planar.pop(other, None)
@@ -61,6 +63,7 @@ class Field:
         """It works again."""
         self.down.discard(node)
         self._ways.clear()
+        self._hops.clear()
         self._near[node] = {
             other: place for other, place in self._links[node].items() if other not in self.down
         }
@@ -86,14 +89,18 @@ class Field:
 
     def _walked(self, start: NodeId, to: Point) -> list[NodeId]:
         found, course, here = [start], Course(), start
-        while chosen := step(
-            View(here, self.places, self._near[here], planar=self._planes(here)), to, course
-        ):
-            onward, walk = chosen
-            course = Course(walk, here)
-            here = onward
+        while chosen := self.hop(here, to, course):
+            here, course = chosen
             found.append(here)
         return found
+
+    def hop(self, here: NodeId, to: Point, course: Course) -> tuple[NodeId, Course] | None:
+        """The next node on the way of a message that came by that course; nothing if it has arrived."""
+        if (here, to, course) not in self._hops:
+            view = View(here, self.places, self._near[here], planar=self._planes(here))
+            chosen = step(view, to, course)
+            self._hops[here, to, course] = None if chosen is None else (chosen[0], Course(chosen[1], here))
+        return self._hops[here, to, course]
 
     def _planes(self, node: NodeId) -> Planarise:
         def known(here: Point, near: Mapping[NodeId, Point]) -> Mapping[NodeId, Point]:

@@ -32,6 +32,7 @@ def test_readings_in_conditions_and_notifications_out(asked):
                 "subscription": "Warm",
                 "scope": "s1",
                 "since": "2026-06-21T12:00:00.000000Z",
+                "unknown": None,
                 "acknowledged": None,
                 "muted": None,
             }
@@ -275,6 +276,8 @@ def test_bars_and_readings_of_a_stretch(asked):
         stretch = {"start": "2026-06-21T12:00Z", "end": "2026-06-21T12:01Z"}
         rows = (await client.get("/api/timeline", params=stretch | {"width": 60})).json()["rows"]
         assert [(row["subscription"], row["scope"], len(row["bars"])) for row in rows] == [("Warm", "s1", 6)]
+        other = (await client.get("/api/timeline", params=stretch | {"find": "elsewhere"})).json()
+        assert (other["rows"], other["total"]) == ([], 0)
         coarse = (await client.get("/api/timeline", params=stretch | {"width": 10})).json()["rows"]
         assert [bar[2] for bar in coarse[0]["bars"]] == [6], "what falls on one pixel is one bar"
         found = (
@@ -285,6 +288,19 @@ def test_bars_and_readings_of_a_stretch(asked):
             await client.get("/api/readings", params=stretch | {"topic": "Temperature", "most": 10})
         ).json()
         assert (thin["total"], len(thin["time"])) == (59, 10)
+        drawn = {
+            "subscription": "Warm",
+            "topic": "Temperature",
+            "attribute": "value",
+            "scope": "s1",
+            "width": 20,
+        }
+        picture = (await client.get("/api/chart", params=stretch | drawn | {"scope": "s1"})).json()
+        assert (picture["total"], [one["source"] for one in picture["lines"]]) == (58, ["s1"])
+        low, high = picture["lines"][0]["low"], picture["lines"][0]["high"]
+        assert (min(low), max(high)) == (20, 29), "extremes are not thinned away"
+        assert len(picture["time"]) == 20
+        assert (await client.get("/api/chart", params=drawn | {"attribute": "no"})).status_code == 422
         wrong = await client.get("/api/timeline", params={"start": "2026-06-22", "end": "2026-06-21"})
         assert wrong.status_code == 422
 

@@ -7,90 +7,35 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from holdfast.compilers.components.machine import detector
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector, State
-from holdfast.model.batch import TIME, concatenate, times
+from holdfast.model.batch import concatenate, times
 from holdfast.model.event import Transition
 from holdfast.model.instant import NEVER, SECOND
 from holdfast.runtimes.local.replay import replay
 
-from . import Row, Timing, timed
+from . import Row, Timing, components_spark, timed
 from .process import apart
+from .traffic import CONGESTION, PERIOD, ROADS, SENSORS, TOPICS, traffic
 
 EVENTS = 6_000_000
 LOOKED_AT = 20_000  # the reference machine is measured on fewer
-ROADS = 1_000
-SENSORS = 4
-PERIOD = 10 * SECOND
-BATCH = 1 << 17
-TOPICS = ("InductiveLoop", "CarSpeed")
-
-CONGESTION = """
-topic InductiveLoop (value float)
-topic CarSpeed (value float mph)
-
-state TrafficCongestion
-  A = avg InductiveLoop over 30 s each location
-  B = avg CarSpeed over 60 s each location
-  enter A.value > 2.5 && B.value < 7 mph     set level = B.value
-  exit  B.value > 15 mph                     set level = B.value
-"""
 
 Found = list[tuple[str, str, int]]
 """(road, status, time) of every transition, in order."""
 
 
 def run(progress: Callable[[str], None]) -> list[Row]:
-    """Throughput with peers, state, memory; and on Spark, where that is measured too."""
-    rows = [*throughput(progress), *growth(progress)]
-    if find_spec(f"{__package__}.components_spark"):
-        rows += import_module(".components_spark", __package__).rows(progress)
-    return rows
-
-
-# --- data --------------------------------------------------------------------------------------
-
-
-def traffic(events: int, roads: int) -> Iterator[dict[str, pa.RecordBatch]]:
-    """Readings of both topics in order of time, some of each at a time.
-
-    Every road has some sensors of each topic, which take turns; jams come and go in waves.
-    """
-    for first in range(0, events // 2, BATCH):
-        rows = np.arange(first, min(first + BATCH, events // 2))
-        yield {topic: _readings(topic, rows, roads) for topic in TOPICS}
-
-
-def _readings(topic: str, rows: NDArray[np.int64], roads: int) -> pa.RecordBatch:
-    sensors = roads * SENSORS
-    sensor = rows % sensors
-    road = sensor % roads
-    at = rows * PERIOD // sensors + TOPICS.index(topic)
-    jam = np.sin(at / SECOND / 900 + road)
-    noise = np.random.default_rng([TOPICS.index(topic), int(rows[0])]).normal(0, 1, len(rows))
-    value = {"InductiveLoop": 2.5 + 2 * jam + 0.3 * noise, "CarSpeed": 11 - 9 * jam + noise}[topic]
-    names = pa.array([f"{topic}-{i:05d}" for i in range(sensors)])
-    places = pa.array([f"road-{i:04d}" for i in range(roads)])
-    return pa.RecordBatch.from_pydict(
-        {
-            "time": pa.array(at).cast(TIME),
-            "source": pa.DictionaryArray.from_arrays(pa.array(sensor.astype(np.int32)), names),
-            "sequence": pa.array(rows),
-            "place": pa.DictionaryArray.from_arrays(pa.array(road.astype(np.int32)), places),
-            "value": value,
-        }
-    )
+    """Throughput with peers, state, memory; and on Spark."""
+    return [*throughput(progress), *growth(progress), *components_spark.rows(progress)]
 
 
 def _machine() -> Detector:

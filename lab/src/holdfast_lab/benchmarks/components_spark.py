@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 from holdfast.model.batch import TIME
 
 from . import Row, times
-from .components import CONGESTION, ROADS, traffic
 from .process import Measured, measured
+from .traffic import CONGESTION, ROADS, traffic
 
 EVENTS = int(6_000_000 * float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1))
 FILES = 8

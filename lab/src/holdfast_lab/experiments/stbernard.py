@@ -1,13 +1,11 @@
-"""Air temperatures of the Grand St. Bernard pass (EPFL SensorScope, 2007), cleaned, on a grid of time.
+"""Air temperatures of the Grand St. Bernard pass (EPFL SensorScope, 2007), cleaned.
 
-Stations report about every two minutes, each at its own moments, and some of what they report is
-not a temperature.  No value is computed: a reading of the grid is one that a station has sent.
+Stations report about every two minutes, and some of what they report is not a temperature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,9 +14,9 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InputError
 
+from .series import MINUTE, Cleaned, Series, Temperatures, Times
+
 FILE = "sensorscope-stbernard/stbernard.parquet"
-MINUTE = 60_000_000  # µs
-DAY = 24 * 60 * MINUTE
 
 PLAUSIBLE = (-30.0, 30.0)
 """°C; the pass lies at 2,400 m and the months are September and October."""
@@ -28,40 +26,6 @@ SPIKE = 3.0
 """°C that a reading may differ from the median of the five around it."""
 FRESH = 6 * MINUTE
 """How old a reading may be and still stand for a moment of the grid."""
-USABLE = 0.95
-"""The share of moments for which a usable station has a fresh reading."""
-
-Times = NDArray[np.int64]
-Temperatures = NDArray[np.float64]
-
-
-class Series(NamedTuple):
-    """What one station has sent: instants (µs, UTC) and °C, in order of time."""
-
-    times: Times
-    values: Temperatures
-
-
-class Cleaned(NamedTuple):
-    """The stations' series without faults, and how many readings each rule has dropped."""
-
-    stations: Mapping[int, Series]
-    read: int
-    dropped: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Period:
-    """The readings of a stretch of time, on its grid: ``values[station]`` are as many as ``times``."""
-
-    times: Times
-    values: Mapping[int, Temperatures]
-    carried: Mapping[int, int]
-    """For each station, at how many moments its last reading was no longer fresh."""
-
-    @property
-    def start(self) -> str:
-        return f"{np.datetime64(int(self.times[0]), 'us').astype('datetime64[m]')}Z"
 
 
 class Reports(NamedTuple):
@@ -127,32 +91,3 @@ def spikes(values: Temperatures) -> NDArray[np.bool_]:
     padded = np.pad(values, 2, mode="edge")
     middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     return np.asarray(np.abs(values - middle) > SPIKE)
-
-
-def on_grid(series: Series, grid: Times) -> tuple[Temperatures, NDArray[np.bool_]]:
-    """At every moment the latest reading, and whether it is fresh; before the first, the first."""
-    latest = np.searchsorted(series.times, grid, side="right") - 1
-    known = np.maximum(latest, 0)
-    fresh = (latest >= 0) & (grid - series.times[known] <= FRESH)
-    return series.values[known], fresh
-
-
-def period(stations: Mapping[int, Series], start: int, count: int, every: int) -> Period:
-    """The usable stations from ``start`` on, ``count`` readings each."""
-    grid = start + np.arange(count, dtype=np.int64) * every
-    values: dict[int, Temperatures] = {}
-    carried: dict[int, int] = {}
-    for station, series in stations.items():
-        if len(series.times):
-            readings, fresh = on_grid(series, grid)
-            if fresh.mean() >= USABLE:
-                values[station], carried[station] = readings, int((~fresh).sum())
-    return Period(grid, values, carried)
-
-
-def periods(stations: Mapping[int, Series], count: int, every: int) -> Iterator[Period]:
-    """The period that begins at each midnight (UTC) of the data set."""
-    first = min(int(s.times[0]) for s in stations.values() if len(s.times))
-    last = max(int(s.times[-1]) for s in stations.values() if len(s.times))
-    for midnight in range(first - first % DAY, last, DAY):
-        yield period(stations, midnight, count, every)

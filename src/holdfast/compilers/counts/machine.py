@@ -76,7 +76,7 @@ def machine(one: Tallied) -> Count:
         own=(own[0], own[1], own[2]),
         quota=one.quota,
         joined=one.joined,
-        unknown=one.unknown,
+        dead=one.unknown,
         group=group,
         grouping=grouping,
         shown=(lambda _key: None) if everywhere else shown,

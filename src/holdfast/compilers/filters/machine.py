@@ -8,7 +8,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ...lang.condition import Condition
+from ...lang.condition import Condition, Guarded
 from ...lang.rewrite import names
 from ...machines.filter import MOST, Filters, StateFilter, word_of
 from ...machines.ordered import Ordered
@@ -49,8 +49,7 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
     run = filters(conditions)
 
     def keyed(_topic: str, batch: pa.RecordBatch) -> Keys:
-        codes, texts = run.scoping(batch)[-1]
-        return Keys(codes, texts.to_pylist())
+        return Keys(*run.scoping(batch)[-1])
 
     return Operator(
         family=FAMILY,
@@ -64,7 +63,7 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
     )
 
 
-def decisive(conditions: Iterable[Condition]) -> frozenset[str]:
+def decisive(conditions: Iterable[Condition | Guarded]) -> frozenset[str]:
     """The columns that predicates and scopes need: whether an event matters depends on no other."""
     found: set[str] = set()
     for condition in conditions:
@@ -125,13 +124,13 @@ def meaning(condition: Condition) -> str:
             condition.enter,
             condition.exit,
             condition.keys,
-            _within(condition.forest),
+            within(condition.forest),
             condition.delivery,
         )
     )
 
 
-def _within(forest: Forest | None) -> Forest | None:
+def within(forest: Forest | None) -> Forest | None:
     """The forest without names of places that lie in none of its regions."""
     if forest is None:
         return None

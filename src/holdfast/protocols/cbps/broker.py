@@ -30,8 +30,10 @@ from ...model.protocol import (
     Started,
     Undelivered,
 )
+from .border import is_marked
 from .bundle import (
     is_empty,
+    is_passing,
     is_stored,
     lasting,
     passing,
@@ -41,30 +43,39 @@ from .bundle import (
     without_interest,
 )
 from .condition import Conditions
+from .connecting import Connecting, Connections
 from .content import Content
-from .context import content_of, passes, received
+from .context import begun, content_of, passes, received
 from .hosting import Hosting
 from .leases import LEASES, Leases
 from .message import (
-    KINDS,
     About,
+    Answer,
+    Ask,
     Bundle,
     ExpressSlip,
     Handover,
+    Interruption,
     Key,
     Message,
+    Placement,
     Refusal,
     Registration,
     Renewal,
     Said,
     Unadvertise,
     Unsubscribe,
+    bytes_of,
 )
+from .reading import Reading
 from .routing import Routing, Stored
-from .spreading import Spreading
+from .topology import Topology
 from .watch import Watch
 from .watching import Watching
 
+FOR_MANY = 16
+HEADROOM = 1 << 10
+"""By so many bytes a bundle may grow on its way, by what brokers say of how it came."""
 MOST_HOPS = 64
 """What has come by so many brokers goes in circles, and ends here."""
 
@@ -73,9 +84,11 @@ MOST_HOPS = 64
 class BrokerState:
     """All that a broker remembers.  ``counted`` says what it has done, for accounts."""
 
+    connections: Connections
     routing: Routing = field(default_factory=Routing)
     watching: Watching = field(init=False)
     leases: Leases = field(default_factory=Leases)
+    reading: Reading = field(default_factory=Reading)
     counted: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -83,86 +96,66 @@ class BrokerState:
 
     @property
     def account(self) -> dict[str, int]:
-        """What it has done, and the conditions that it runs, if any."""
-        return {
-            **self.counted,
-            **({"conditions run here": hosted} if (hosted := self.watching.hosted) else {}),
-        }
+        """What it has done, and, if there are any, the conditions that it runs and the connections that it
+        has to spare."""
+        now = {"conditions run here": self.watching.hosted, "spare": self.connections.topology.spare}
+        return {**self.counted, **{what: number for what, number in now.items() if number}}
 
 
 @dataclass(frozen=True)
 class Broker:
     """The machine.  ``conditions`` makes sense of definitions.  Of one connection it stores at most
-    ``most`` bundles.  Without ``memoize`` it neither writes nor reads express slips."""
+    ``most`` bundles, of a client ``most_bytes`` together, and of a broker, who speaks for many clients,
+    ``FOR_MANY`` times as much.  Without ``memoize`` it neither writes nor reads express slips.  ``limit`` is
+    the longest message that its host takes, if there is a bound."""
 
     conditions: Conditions
     most: int = 100_000
     memoize: bool = True
+    name: str = ""
+    limit: int = 0
+    most_bytes: int = 16 << 20
 
     def initial(self) -> BrokerState:
-        return BrokerState()
+        return BrokerState(Connections(Topology(self.name, self.limit)))
 
     def handle(self, state: BrokerState, given: Input) -> tuple[BrokerState, list[Effect]]:
         turn = _Turn(self, state, given.now)
         match given:
-            case Started():
-                pass
-            case Joined(_, peer):
-                turn.joined(peer)
+            case Started(_, seed):
+                state.connections = Connections(Topology(f"{self.name}~{seed:x}", self.limit))
+            case Joined(_, peer, role):
+                turn.joined(peer, role)
             case Left(_, peer):
                 turn.left(peer)
             case Received(_, sender, message):
                 turn.received(sender, message)
             case Undelivered(_, peer, message):
-                turn.undelivered(peer, message)
+                turn.undelivered(peer, state.connections.returned(peer, message))
             case Fired(_, timer):
                 turn.fired(timer)
             case Asked(_, request):
                 raise UsageError(f"a broker has no user; connect a client and ask that for {request!r}")
         if (at := state.leases.wake()) is not None:
             turn.say(SetTimer(LEASES, at))
-        return state, turn.effects
+        return state, [state.connections.given(effect) for effect in turn.effects]
 
 
-class _Turn(Spreading):
+class _Turn(Connecting):
     """The work that one input makes."""
 
     def __init__(self, broker: Broker, state: BrokerState, now: Instant) -> None:
         super().__init__(state.routing, state.watching, now, broker.conditions, broker.memoize)
-        self.state, self.most = state, broker.most
+        self.state, self.connections, self.broker = state, state.connections, broker
 
-    # --- connections ---
-
-    def joined(self, peer: Peer) -> None:
-        """A new connection: say what we accept, and ask what the other end does.  [B18]"""
-        self.routing.link(peer, ())
-        self.say(Send(peer, Registration(KINDS, request=True)))
-
-    def register(self, peer: Peer, said: Registration) -> None:
-        """Note what a peer accepts, and send it what it should have: advertisements, floods.  [B18, B19]"""
-        self.routing.link(peer, said.accepts)
-        if said.request:
-            self.say(Send(peer, Registration(KINDS, reply=True)))
-        if not {"advertisement", "subscription"}.isdisjoint(said.accepts):
-            for stored in list(self.routing.in_force.values()):
-                self.offer(stored, [peer])
-
-    def left(self, peer: Peer) -> None:
-        """Drop all that a connection has stored [B21], and say of which conditions nobody knows now."""
-        self.routing.unlink(peer)
-        for watch in self.watching.all():
-            if watch.peer != peer:
-                watch.left(peer, self.moment)
-        for stored in self.routing.in_force.values():
-            stored.sent.pop(peer, None)
-        kept = list(self.routing.bundles.get(peer, {}).values())
-        self.withdraw(peer, [(stored, stored.bundle) for stored in kept])
-        for watch in self.watching.all():
-            watch.tell(self.moment)
+    # --- what is said ---
 
     def undelivered(self, peer: Peer, message: Message) -> None:
-        """A peer will never see a message: whoever is behind it no longer knows what holds."""
+        """A peer will never see a message: whoever is behind it no longer knows what holds.  If it should
+        have stored it, who wanted that is told."""
         match message:
+            case Bundle() if is_stored(message):
+                self.refused(peer, Refusal(message.key, f"'{peer}' takes no message as long as this"))
             case Bundle() if peer in self.watching.watches:
                 for notification in message.notifications:
                     for watch, seen in self.watching.concerned(notification.content, [peer]):
@@ -173,10 +166,14 @@ class _Turn(Spreading):
                 self.say(Send(peer, Handover(of, None)))
 
     def received(self, sender: Peer, message: Message) -> None:
-        match message:
-            case Bundle():
+        if self.arranged(sender, message):
+            return
+        match self.connections.taken(sender, message):
+            case None:
+                self.state.counted["out of place"] += 1
+            case Bundle() as message:
                 self.bundle(sender, message)
-            case Registration():
+            case Registration() as message:
                 self.register(sender, message)
             case Unadvertise(key):
                 self.recall(sender, key, without_interest)
@@ -184,9 +181,9 @@ class _Turn(Spreading):
                 self.recall(sender, key, without_advertisements)
             case Renewal(keys):
                 self.renew(sender, keys)
-            case Refusal():
+            case Refusal() as message:
                 self.refused(sender, message)
-            case _:
+            case Placement() | Ask() | Answer() | Interruption() | Handover() | Said() as message:
                 self.about(sender, message)
 
     def about(self, sender: Peer, message: About) -> None:
@@ -194,10 +191,14 @@ class _Turn(Spreading):
         watch = self.watching.find(message.of)
         if watch is not None and sender == watch.peer:
             watch.from_below(message, self.moment)
-        elif watch is not None and sender in watch.stored.sent:
+        elif watch is not None and sender in watch.stored.sent and not self._is_for_brokers(sender, watch):
             watch.from_above(sender, message, self.moment)
             if isinstance(message, Handover):
                 self.spare(sender, watch.stored)
+
+    def _is_for_brokers(self, sender: Peer, watch: Watch) -> bool:
+        """Whether a client takes part in what only brokers may run."""
+        return sender in self.connections.marks and isinstance(watch, Hosting)
 
     def recall(self, sender: Peer, key: Key, part: Callable[[Bundle], Bundle]) -> None:
         """A peer withdraws a part of what it has stored here."""
@@ -208,10 +209,17 @@ class _Turn(Spreading):
 
     def bundle(self, sender: Peer, bundle: Bundle) -> None:
         """Store what is to be stored, and send the bundle once to everybody it concerns.  [B15]"""
-        bundle = well_formed(replace(bundle, context=received(bundle, sender, self.now)))
+        is_client = sender in self.connections.marks
+        how = begun if is_client else received
+        bundle = well_formed(replace(bundle, context=how(bundle, sender, self.now)))
+        if sender in self.connections.turns:
+            bundle = self.fresh(bundle)
         assert bundle.context is not None
         if is_empty(bundle) or bundle.context.hop_count > MOST_HOPS:
             self.state.counted["discarded"] += 1
+            return
+        if is_client and (refusal := self.too_long(bundle)):
+            self.say(Send(sender, refusal))
             return
         kept = lasting(bundle)
         if not is_stored(kept):
@@ -227,21 +235,45 @@ class _Turn(Spreading):
         if refusal := self.refusal(sender, kept):
             self.say(Send(sender, refusal))
             return
-        stored = Stored(kept, sender)
+        stored = Stored(kept, sender, size=bytes_of(kept))
         self.state.leases.begin(stored, self.now)
         if self.routing.keep(stored):
             self.enforce(stored, lambda: self.forward(sender, bundle, stored))
         else:
             self.forward(sender, passing(bundle))
 
+    def fresh(self, bundle: Bundle) -> Bundle:
+        """What of a bundle from another broker did not come before, by another way or from here."""
+        if is_marked(bundle.key, self.connections.topology.me):
+            return Bundle(bundle.key, bundle.context)
+        if not is_passing(bundle) or self.connections.once.first(bundle.key):
+            return bundle
+        return lasting(bundle)
+
+    def too_long(self, bundle: Bundle) -> Refusal | None:
+        """Why a bundle cannot be passed on everywhere, if it cannot: on its way it grows."""
+        if not (longest := self.connections.topology.longest):
+            return None
+        longest -= min(HEADROOM, longest // 4)
+        if (size := bytes_of(bundle)) <= longest:
+            return None
+        return Refusal(bundle.key, f"it has {size:,} bytes; on the way at most {longest:,} are taken")
+
     def refusal(self, sender: Peer, bundle: Bundle) -> Refusal | None:
         """Why a bundle cannot be stored, if it cannot."""
-        if len(self.routing.bundles.get(sender, ())) >= self.most:
-            return Refusal(bundle.key, f"a connection may store {self.most} bundles, and has; withdraw some")
-        try:
-            self.understood(bundle)
-        except UsageError as error:
-            return Refusal(bundle.key, str(error))
+        most, client = self.broker.most, sender if sender in self.connections.marks else None
+        if len(self.routing.bundles.get(sender, ())) >= most:
+            return Refusal(bundle.key, f"a connection may store {most} bundles, and has; withdraw some")
+        most_bytes = self.broker.most_bytes * (1 if client else FOR_MANY)
+        if self.routing.sizes[sender] + bytes_of(bundle) > most_bytes:
+            return Refusal(bundle.key, f"a connection may store {most_bytes:,} bytes; withdraw something")
+        for subscription in bundle.subscriptions:
+            if subscription.state is not None and (
+                why := self.state.reading.objection(
+                    subscription.state.definition, self.conditions, client, self.now
+                )
+            ):
+                return Refusal(bundle.key, why)
         return None
 
     def refused(self, sender: Peer, refusal: Refusal) -> None:
@@ -249,6 +281,8 @@ class _Turn(Spreading):
         stored = self.routing.in_force.get(refusal.bundle)
         if stored is not None and sender in stored.sent:
             del stored.sent[sender]
+            for watch in self.watching.of(stored):
+                watch.retracted(sender)
             self.say(Send(stored.source, refusal))
 
     def forward(self, sender: Peer, bundle: Bundle, stored: Stored | None = None) -> None:

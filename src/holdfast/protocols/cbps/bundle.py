@@ -44,6 +44,11 @@ def passing(bundle: Bundle) -> Bundle:
     return replace(bundle, advertisements=(), subscriptions=(), active=(), slips=slips)
 
 
+def is_passing(bundle: Bundle) -> bool:
+    """Whether there is something in it that is not stored, and must not come twice."""
+    return bool(bundle.notifications) or any(not slip.persistent for slip in bundle.slips)
+
+
 def is_stored(bundle: Bundle) -> bool:
     """Whether there is something in it to be stored."""
     return bool(bundle.advertisements) or has_interest(bundle)

@@ -258,7 +258,7 @@ class Client:
             case Received(now, _, message):
                 effects = self._received(state, now, message)
             case Undelivered(_, _, message):
-                effects = self._undelivered(message)
+                effects = self._undelivered(state, message)
             case Fired(now, timer):
                 effects = self._fired(state, timer, now)
             case Asked(_, request):
@@ -294,9 +294,18 @@ class Client:
             if timer == _timer(part):
                 yield from _told(part, watched, watched.running.wake(now))
 
-    def _undelivered(self, message: Message) -> Iterator[Effect]:
-        if isinstance(message, Bundle) and message.notifications:
-            yield Deliver(Unsent(message.key, "the connection to the broker cannot keep up"))
+    def _undelivered(self, state: ClientState, message: Message) -> Iterator[Effect]:
+        if isinstance(message, Bundle):
+            yield from self._refused(state, message.key, "the connection to the broker does not take it")
+
+    def _refused(self, state: ClientState, key: Key, why: str) -> Iterator[Effect]:
+        """The broker does not have a bundle; what should be stored there is withdrawn."""
+        names = [name for name, bundle in state.bundles.items() if bundle.key == key]
+        for name in names:
+            yield from self._withdraw(state, name)
+            yield Deliver(Refused(name, why))
+        if not names:
+            yield Deliver(Unsent(key, why))
 
     # --- what the user asks ---
 
@@ -385,9 +394,7 @@ class Client:
             case Bundle():
                 yield from self._bundle(state, now, message)
             case Refusal(key, why):
-                for name in [name for name, bundle in state.bundles.items() if bundle.key == key]:
-                    yield from self._withdraw(state, name)
-                    yield Deliver(Refused(name, why))
+                yield from self._refused(state, key, why)
             case Ask(part, number) if part in state.watched:
                 watched = state.watched[part]
                 bits = tuple(sorted(watched.condition.bits(watched.running.state)))

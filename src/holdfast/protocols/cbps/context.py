@@ -8,22 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import msgspec
+from msgspec.structs import replace
 
-from ...model.instant import Instant
+from ...model.instant import Duration, Instant
 from ...model.protocol import Peer
 from .content import Constraint, Content, Filter, satisfied
-from .message import Bundle, Context
+from .message import Bundle, Context, Message
 
 HOP_COUNT, TRAVEL_TIME = "hopCnt", "travelTime"
 LOCAL = frozenset({"sender", "arrivalTime", "brokerLatencyTime"})
 """Attributes that mean something at one broker only."""
 
 
-def stamped(bundle: Bundle, now: Instant) -> Bundle:
-    """A bundle as it arrives: what a host does on its input side, before the bundle waits its turn."""
-    context = bundle.context or Context()
-    return msgspec.structs.replace(bundle, context=msgspec.structs.replace(context, arrival_time=now))
+def stamped(message: Message, now: Instant) -> Message:
+    """A message as it arrives: what a host does on its input side, before a bundle waits its turn."""
+    if not isinstance(message, Bundle):
+        return message
+    context = replace(message.context or Context(), arrival_time=now)
+    return replace(message, context=context)
+
+
+def late(message: Message, waited: Duration) -> Message:
+    """A message that has waited so long on the output side: the time of a bundle goes on."""
+    if not isinstance(message, Bundle) or message.context is None or waited <= 0:
+        return message
+    travelled = message.context.travel_time + waited
+    return replace(message, context=replace(message.context, travel_time=travelled))
+
+
+def begun(bundle: Bundle, sender: Peer, now: Instant) -> Context:
+    """The context at the broker to which a client has given a bundle; of what the client says of it, only
+    when it arrived counts, which the host has written."""
+    given = bundle.context or Context()
+    return Context(sender, sender, 1, now if given.arrival_time is None else given.arrival_time)
 
 
 def received(bundle: Bundle, sender: Peer, now: Instant) -> Context:
@@ -42,7 +59,7 @@ def leaving(context: Context, now: Instant) -> Context:
     """The context with which a bundle leaves: it has spent so long here."""
     assert context.arrival_time is not None
     spent = now - context.arrival_time
-    return msgspec.structs.replace(context, arrival_time=None, travel_time=context.travel_time + spent)
+    return replace(context, arrival_time=None, travel_time=context.travel_time + spent)
 
 
 def content_of(context: Context, now: Instant) -> Content:

@@ -27,6 +27,9 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 SlipType = Literal["subscription", "notification"]
 
+Node = str
+"""A broker from its start to its end: another of the same name, or the same started anew, is another."""
+
 
 class Key(NamedTuple):
     """The name of a bundle: who made it, and its number there, which only grows.
@@ -171,6 +174,28 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     why: str
 
 
+# Brokers among themselves: who is joined to whom, and which connections are used
+
+
+class Neighbours(msgspec.Struct, frozen=True, omit_defaults=True, tag="neighbours"):
+    """Whom a broker is joined to, and since when, as a rank; its numbers only grow.  ``limit`` is the longest
+    message that it takes, if there is a bound."""
+
+    node: Node
+    number: int
+    links: tuple[tuple[Node, int], ...] = ()
+    limit: int = 0
+
+
+class Use(msgspec.Struct, frozen=True, tag="use"):
+    """Who I am, the number under which I use this connection (0: it is a spare), and the last of yours that
+    I have heard."""
+
+    node: Node
+    mine: int
+    yours: int
+
+
 # Conditions.  Of a state filter each broker on the way runs a replica, which may drop events once it knows
 # the bits; any other condition is run by one broker, and its state is handed over when that is to be another
 
@@ -234,6 +259,8 @@ Message = (
     | Unsubscribe
     | Renewal
     | Refusal
+    | Neighbours
+    | Use
     | Placement
     | Ask
     | Answer

@@ -10,7 +10,7 @@ WINDOW = 1_024
 """How many numbers of one origin are remembered one by one; what is older counts as known."""
 
 MOST_ORIGINS = 100_000
-"""Of how many origins anything is remembered; the one that was first heard of is forgotten first."""
+"""Of how many origins anything is remembered; the one that was silent longest is forgotten first."""
 
 
 @dataclass(slots=True)
@@ -33,6 +33,7 @@ class Once:
         return True
 
     def _remember(self, origin: str, highest: int, came: int) -> None:
+        self._seen.pop(origin, None)
         self._seen[origin] = (highest, came)
         if len(self._seen) > MOST_ORIGINS:
             del self._seen[next(iter(self._seen))]

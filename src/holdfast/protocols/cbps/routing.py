@@ -5,7 +5,7 @@ A bundle goes, whole and once, to each connection for which a part of it qualifi
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import chain
@@ -43,6 +43,7 @@ class Stored:
     sent: dict[Peer, None] = field(default_factory=dict)
     hidden: set[Hashable] = field(default_factory=set)
     expires: Instant | None = None
+    size: int = 0
 
 
 @dataclass(slots=True)
@@ -70,6 +71,8 @@ class Routing:
     links: dict[Peer, frozenset[Kind]] = field(default_factory=dict)
     accepting: defaultdict[Kind, set[Peer]] = field(default_factory=lambda: defaultdict(set))
     bundles: dict[Peer, dict[Key, Stored]] = field(default_factory=dict)
+    sizes: Counter[Peer] = field(default_factory=Counter)
+    """Bytes that each connection has stored."""
     in_force: dict[Key, Stored] = field(default_factory=dict)
     waiting: dict[Key, dict[Peer, Stored]] = field(default_factory=dict)
     database: Database = field(default_factory=Database)
@@ -100,6 +103,7 @@ class Routing:
         """Remember a bundle of a connection; whether it may come in force."""
         key = stored.bundle.key
         self.bundles.setdefault(stored.source, {})[key] = stored
+        self.sizes[stored.source] += stored.size
         if key in self.in_force:
             self.waiting.setdefault(key, {})[stored.source] = stored
             return False
@@ -156,8 +160,9 @@ class Routing:
         else:
             self._stop_waiting(stored)
         del self.bundles[stored.source][stored.bundle.key]
+        self.sizes[stored.source] -= stored.size
         if not self.bundles[stored.source]:
-            del self.bundles[stored.source]
+            del self.bundles[stored.source], self.sizes[stored.source]
 
     def _retire(self, stored: Stored, part: Bundle, change: Change) -> None:
         for place, item in state_items(part):

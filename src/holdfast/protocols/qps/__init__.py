@@ -12,5 +12,11 @@
     forwarding   a node as logical brokers
     broker       Broker: all of it, as one machine
 
+    mapping      how nodes compare themselves for the role of a logical broker
+    envelope     what they say to one another about that; messages on their way
+    tables       a logical broker's tables as the messages that made them
+    physical     Physical: a node with its broker and its roles; the search for who has which
+    succession   how a role comes to a node and leaves it: hand-over, heartbeats, copies, failures
+
 What the thesis leaves open is decided in docs/concepts/qps.md.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import assert_never
 
 from ...model.instant import Instant
@@ -20,8 +21,6 @@ from .hosting import Hosting
 from .message import MESSAGES, At, Message
 from .state import State
 from .tree import Scope
-
-RENEWAL = "renewal"
 
 
 @dataclass(frozen=True)
@@ -55,16 +54,20 @@ class Broker:
         waiting = deque(self._take(state, given))
         while waiting:
             effect = waiting.popleft()
-            if isinstance(effect, Route) and effect.to == self.at:
+            if isinstance(effect, Route) and effect.to == self.at and self._is(state, effect.message):
                 waiting.extend(self._received(state, effect.message, given.now))
             else:
                 effects.append(effect)
         return state, effects
 
+    def _is(self, state: State, given: Message) -> bool:
+        """Whether a message to this node is for what it is still: brokers may have moved on."""
+        return self.deployment.mapping is None or given.to is None or (given.topic, given.to) in state.logical
+
     def _take(self, state: State, given: Input) -> Iterable[Effect]:
         match given:
             case Started(now):
-                return self._next_renewal(now)
+                return chain(self._next_renewal(now), self._next_attendance(now))
             case Asked(now, asked):
                 return self._asked(state, asked, now)
             case Received(now, _, heard):
@@ -75,6 +78,8 @@ class Broker:
         return ()
 
     def _asked(self, state: State, asked: request.Request, now: Instant) -> Iterator[Effect]:
+        if self.deployment.attendance is not None:
+            state.clients[asked.client] = now
         match asked:
             case request.Publish():
                 return self.hosting.publish(state, asked, now)
@@ -86,6 +91,8 @@ class Broker:
                 return self.hosting.advertise(state, asked, now)
             case request.Unadvertise():
                 return self.hosting.unadvertise(state, asked, now)
+            case request.Present():
+                return iter(())
         assert_never(asked)
 
     def _received(self, state: State, given: Message, now: Instant) -> Iterator[Effect]:
@@ -97,7 +104,7 @@ class Broker:
     def _for_node(self, state: State, given: Message, now: Instant) -> Iterator[Effect]:
         match given:
             case message.Publication():
-                return self.hosting.notify(state, given)
+                return self.hosting.notify(state, given, now)
             case message.Subscribe() | message.Unsubscribe():
                 return self.hosting.heard(state, given, now)
             case message.Coverage():
@@ -118,10 +125,15 @@ class Broker:
                 return self.forwarding.covered(state, given, to, now)
             case message.Advertise():
                 return self.forwarding.advertised(state, given, now)
+            case message.Gone():
+                return self.forwarding.gone(state, given, to, now)
         assert_never(given)
 
     def _fired(self, state: State, kind: str, about: str, now: Instant) -> Iterator[Effect]:
         match kind:
+            case "attendance":
+                yield from self.hosting.absent(state, now)
+                yield from self._next_attendance(now)
             case "renewal":
                 yield from self._renewed(state, now)
             case "coverage":
@@ -139,6 +151,10 @@ class Broker:
                 del state.logical[key]
         yield from self._next_renewal(now)
 
+    def _next_attendance(self, now: Instant) -> Iterator[Effect]:
+        if self.deployment.attendance is not None:
+            yield SetTimer("attendance", now + self.deployment.attendance)
+
     def _next_renewal(self, now: Instant) -> Iterator[Effect]:
         if self.deployment.renewal is not None:
-            yield SetTimer(RENEWAL, now + self.deployment.renewal)
+            yield SetTimer("renewal", now + self.deployment.renewal)

@@ -10,6 +10,7 @@ from ...errors import UsageError, did_you_mean
 from ...model.instant import MINUTE, SECOND, Duration
 from ...model.space import Point, Shape
 from .area import Area, minus, of
+from .mapping import Mapping
 from .tree import Tree
 
 Compliance = Literal["best-effort", "guaranteed"]
@@ -31,6 +32,10 @@ class Deployment:
     """How often what was asked for is said again; what is not said for three of them is forgotten."""
     memory: Duration = 10 * MINUTE
     """How long it is remembered that something is over, in case an older word comes late."""
+    attendance: Duration | None = None
+    """How often clients say that they are there; who does not for three of them has left.  [F48]"""
+    mapping: Mapping | None = None
+    """Which nodes act for the logical brokers; without it those that are nearest to their points.  [F44]"""
 
     def __post_init__(self) -> None:
         if not self.topics:
@@ -38,8 +43,9 @@ class Deployment:
         for name in ("patience", "memory"):
             if getattr(self, name) <= 0:
                 raise UsageError(f"{name} is {getattr(self, name)} µs; it must be above 0")
-        if self.renewal is not None and self.renewal <= 0:
-            raise UsageError(f"a renewal every {self.renewal} µs; it must be above 0, or None for never")
+        for name in ("renewal", "attendance"):
+            if (every := getattr(self, name)) is not None and every <= 0:
+                raise UsageError(f"{name} every {every} µs; it must be above 0, or None for never")
 
     @property
     def lease(self) -> Duration | None:

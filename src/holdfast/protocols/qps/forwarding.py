@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,7 +16,18 @@ from ...model.protocol import Effect, Route, SetTimer, Spread
 from ...model.space import Point
 from .area import NOTHING, Area, join, joined, meet, minus
 from .deployment import Deployment
-from .message import Advertise, At, Coverage, Message, Publication, Source, Subscribe, Unsubscribe, cause_of
+from .message import (
+    Advertise,
+    At,
+    Coverage,
+    Gone,
+    Message,
+    Publication,
+    Source,
+    Subscribe,
+    Unsubscribe,
+    cause_of,
+)
 from .resolve import Standing, resolve, withdraw
 from .state import Advert, Key, Logical, State
 from .tree import Scope
@@ -40,6 +52,10 @@ class Forwarding:
     def role(self, state: State, topic: str, scope: Scope) -> Logical:
         """The logical broker; whoever is addressed as it is it."""
         return state.logical.setdefault((topic, scope), Logical(topic, scope))
+
+    def away(self, topic: str, scope: Scope) -> float:
+        """How far this node is from a logical broker's point."""
+        return math.dist(self.at, self.deployment.tree.address(topic, scope))
 
     # --- subscriptions ---
 
@@ -80,10 +96,18 @@ class Forwarding:
             wishes.unfulfilled = minus(wishes.unfulfilled, fresh)
             yield from self._onward(state, role, (), now)
 
+    def gone(self, state: State, given: Gone, to: Scope, now: Instant) -> Iterator[Effect]:
+        """A subscriber does not answer: it is as if it had stopped to say what it wants.  [F49]"""
+        role = self.role(state, given.topic, to)
+        key = given.source.scope or given.source.at
+        if key in role.links and role.links[key].at == given.source.at:
+            del role.links[key]
+            yield from self._onward(state, role, (), now)
+
     def _wishes(self, role: Logical, given: Subscribe | Unsubscribe, now: Instant) -> Wishes:
         source = given.source
         wishes = role.links.setdefault(source.scope or source.at, Wishes(source.at))
-        wishes.moved(source.at, given.version)
+        wishes.moved(source, given.version)
         wishes.forget(now - self.deployment.memory, BEGINNING)
         return wishes
 
@@ -148,6 +172,42 @@ class Forwarding:
                 found.append(Asked(part, epsilon, term.fulfil or old.fulfil, BEGINNING))
         return found
 
+    def moved_here(self, state: State, role: Logical, now: Instant) -> Iterator[Effect]:
+        """This node is the broker now: whoever sends to it gets to know, and is asked for nothing new.
+
+        Where ε is guaranteed the ways are others from here, and everything is decided anew.
+        """
+        if self.deployment.compliance == "guaranteed":
+            yield from self._reconsidered(state, role, now)
+        else:
+            for asked in role.asked:
+                yield from self.ask(role, asked)
+        if any(wishes.registered(True) for wishes in role.links.values()):
+            yield from self._watched(role, now)
+
+    def _reconsidered(self, state: State, role: Logical, now: Instant) -> Iterator[Effect]:
+        terms: list[Asked] = []
+        before = joined(each.area for each in role.asked)
+        for key, wishes in role.links.items():
+            for patch in [patch for patch in wishes.patches if patch.kind == "here"]:
+                source = Source(wishes.at, scope_of(key), wishes.turn)
+                word = Subscribe(
+                    role.topic, source, role.scope, patch.area, patch.epsilon, patch.fulfil, patch.version
+                )
+                for scope, part, epsilon in resolve(
+                    self._standing(role), wishes.at, patch.area, patch.epsilon
+                ):
+                    if scope == role.scope:
+                        terms.append(Asked(part, epsilon, patch.fulfil, BEGINNING))
+                    else:
+                        wishes.put(replace(patch, area=part, kind="below"))
+                        yield self._to_child(role, scope, changed(word, to=scope, area=part))
+        role.asked = []
+        for term in terms:
+            yield from self._onward(state, role, [term], now)
+        if gone := minus(before, role.covered):
+            yield from self._end(role, gone, self._version(state, role, now))
+
     def _version(self, state: State, role: Logical, now: Instant) -> Instant:
         role.version = max(state.version(now), role.version + 1)
         return role.version
@@ -169,7 +229,7 @@ class Forwarding:
         return self._below(role, area, unsubscribe)
 
     def _source(self, role: Logical) -> Source:
-        return Source(self.at, role.scope)
+        return Source(self.at, role.scope, role.turn)
 
     def _below(
         self, role: Logical, area: Area, message: Callable[[Scope | None, Area], Message]

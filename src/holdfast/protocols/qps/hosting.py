@@ -108,7 +108,7 @@ class Hosting:
             return
         hosted = self.topic(state, given.topic)
         wishes = hosted.heard.setdefault(scope, Wishes(given.source.at))
-        wishes.moved(given.source.at, given.version)
+        wishes.moved(given.source, given.version)
         wishes.renew(given.area, given.version, now)
         wishes.forget(now - self.deployment.memory, BEGINNING)
         fresh = wishes.news(given.area, given.version)
@@ -177,17 +177,29 @@ class Hosting:
         some.remove(known)
         if not some:
             del hosted.wanted[asked.client]
+        yield from self._ended(state, asked.topic, now)
+
+    def _ended(self, state: State, topic: str, now: Instant) -> Iterator[Effect]:
+        hosted = state.hosted[topic]
         wanted, version = hosted.subscribed, state.version(now)
         for sent in hosted.asked:
             if gone := minus(sent.area, wanted):
-                message = Unsubscribe(asked.topic, self.source, sent.target, gone, version)
-                yield routed(self.deployment.tree.address(asked.topic, sent.target), message)
+                message = Unsubscribe(topic, self.source, sent.target, gone, version)
+                yield routed(self.deployment.tree.address(topic, sent.target), message)
         hosted.asked = _without(hosted.asked, minus(joined(s.area for s in hosted.asked), wanted))
         hosted.missing = meet(hosted.missing, wanted)
 
-    def notify(self, state: State, given: Publication) -> Iterator[Effect]:
+    def notify(self, state: State, given: Publication, now: Instant) -> Iterator[Effect]:
         """To each subscriber here that wants it, once.  [F25]"""
         hosted = state.hosted.get(given.topic, Hosted())
+        event = (given.publisher, given.time, given.location)
+        if event in hosted.notified:
+            state.repeated += 1
+            return
+        over = now - self.deployment.memory
+        while hosted.notified and (first := next(iter(hosted.notified.items())))[1] < over:
+            del hosted.notified[first[0]]
+        hosted.notified[event] = now
         for client, some in hosted.wanted.items():
             if any(has(each.area, given.location) for each in some):
                 told = (given.topic, given.location, given.publisher, given.time, given.values, given.way)
@@ -207,6 +219,20 @@ class Hosting:
                 yield Deliver(request.FailedCoverage(client, given.topic, part))
 
     # --- time ---
+
+    def absent(self, state: State, now: Instant) -> Iterator[Effect]:
+        """Clients that have said nothing for three periods have left: what they had ends for them.  [F48]"""
+        every = self.deployment.attendance
+        assert every is not None
+        silent = {client for client, heard in state.clients.items() if heard < now - 3 * every}
+        state.clients = {c: heard for c, heard in state.clients.items() if c not in silent}
+        for topic, hosted in state.hosted.items():
+            if silent & hosted.wanted.keys():
+                hosted.wanted = {c: some for c, some in hosted.wanted.items() if c not in silent}
+                yield from self._ended(state, topic, now)
+            if silent & hosted.adverts.keys():
+                hosted.adverts = {c: some for c, some in hosted.adverts.items() if c not in silent}
+                yield from self._announced(state, topic, now)
 
     def renewed(self, state: State, now: Instant) -> Iterator[Effect]:
         """Say again what is asked for and advertised; forget what leaves do not say again."""

@@ -28,6 +28,8 @@ class Source(msgspec.Struct, frozen=True, array_like=True):
 
     at: At
     scope: Scope | None = None
+    turn: Instant = 0
+    """Since when this node acts for the scope: the word of a successor counts more."""
 
 
 class Advertise(msgspec.Struct, frozen=True, array_like=True, tag="advertise"):
@@ -76,6 +78,14 @@ class Coverage(msgspec.Struct, frozen=True, array_like=True, tag="coverage"):
     version: Instant
 
 
+class Gone(msgspec.Struct, frozen=True, array_like=True, tag="gone"):
+    """Somebody found that the source does not answer, and says so in its place.  [F49]"""
+
+    topic: str
+    source: Source
+    to: Scope
+
+
 class Publication(msgspec.Struct, frozen=True, array_like=True, tag="publication"):
     """An event on its way: to a logical broker (Q = 1), or without a scope to a subscribers' node (Q = 0)."""
 
@@ -92,11 +102,11 @@ class Publication(msgspec.Struct, frozen=True, array_like=True, tag="publication
     """The addresses of the forwarding brokers that it has passed, the leaf's first."""
 
 
-Message = Advertise | Subscribe | Unsubscribe | Coverage | Publication
-MESSAGES = (Advertise, Subscribe, Unsubscribe, Coverage, Publication)
+Message = Advertise | Subscribe | Unsubscribe | Coverage | Publication | Gone
+MESSAGES = (Advertise, Subscribe, Unsubscribe, Coverage, Publication, Gone)
 
-_ADDRESS, _SCOPE, _TOPIC, _CORNER, _NUMBER, _TIME = 4, 3, 1, 4, 4, 4
-_HEAD = _TOPIC + _ADDRESS + 2 * _SCOPE
+ADDRESS, _SCOPE, _TOPIC, _CORNER, _NUMBER, _TIME = 4, 3, 1, 4, 4, 4
+HEAD = _TOPIC + ADDRESS + 2 * _SCOPE
 _RECTANGLE = 4
 
 
@@ -104,12 +114,14 @@ def bytes_of(message: Message) -> int:
     """How long a message is on a mote: coordinates in two bytes, numbers in four."""
     match message:
         case Subscribe(area=area):
-            return _HEAD + _area(area) + 3 + _TIME
+            return HEAD + _area(area) + 3 + _TIME
         case Advertise(area=area) | Unsubscribe(area=area) | Coverage(area=area):
-            return _HEAD + _area(area) + 1 + _TIME
+            return HEAD + _area(area) + 1 + _TIME
         case Publication(values=values):
             attributes = sum(len(v) if isinstance(v, str) else _NUMBER for v in values.values())
-            return _HEAD + _ADDRESS + _ADDRESS + _TIME + attributes
+            return HEAD + ADDRESS + ADDRESS + _TIME + attributes
+        case Gone():
+            return HEAD
 
 
 def _area(area: Area) -> int:

@@ -63,7 +63,14 @@ class Unsubscribe:
     region: Shape
 
 
-Request = Advertise | Unadvertise | Publish | Subscribe | Unsubscribe
+@dataclass(frozen=True, slots=True)
+class Present:
+    """A client is there still; every other request says so, too.  [F48]"""
+
+    client: str
+
+
+Request = Advertise | Unadvertise | Publish | Subscribe | Unsubscribe | Present
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Logical:
     asked: list[Asked] = field(default_factory=list)
     version: Instant = BEGINNING
     """Of its latest own word."""
+    turn: Instant = 0
+    """Since when this node is it, where that changes."""
     covering: dict[At, Advert] = field(default_factory=dict)
     """A leaf: what publishers said that they cover."""
     missing: Area = NOTHING
@@ -77,6 +79,8 @@ class Hosted:
     wanted: dict[str, list[Wanted]] = field(default_factory=dict)
     asked: list[Sent] = field(default_factory=list)
     missing: Area = NOTHING
+    notified: dict[tuple[str, Instant, At], Instant] = field(default_factory=dict)
+    """Events that subscribers here were told of, and when."""
 
     @property
     def published(self) -> Area:
@@ -95,6 +99,10 @@ class State:
     logical: dict[tuple[str, Scope], Logical] = field(default_factory=dict)
     latest: Instant = BEGINNING
     """The latest version, or time of an event, that this node gave out."""
+    clients: dict[str, Instant] = field(default_factory=dict)
+    """When each was last heard of, where they have to say that they are there."""
+    repeated: int = 0
+    """How many events came again."""
 
     def version(self, now: Instant) -> Instant:
         """A number above all that this node gave out, and about what the time is."""

@@ -12,7 +12,7 @@ from typing import Literal
 
 from ...model.instant import BEGINNING, Instant
 from .area import NOTHING, Area, has, join, joined, meet, minus
-from .message import At
+from .message import At, Source
 
 Kind = Literal["here", "below", "over"]
 """A part is registered at this broker, was passed to one below it, or is wanted no more."""
@@ -38,15 +38,16 @@ class Wishes:
 
     at: At
     """Where events are sent to."""
+    turn: Instant = 0
     newest: Instant = BEGINNING
     patches: list[Patch] = field(default_factory=list)
     unfulfilled: Area = NOTHING
     """What the subscriber was told that nobody publishes."""
 
-    def moved(self, at: At, version: Instant) -> None:
+    def moved(self, source: Source, version: Instant) -> None:
         """The subscriber speaks from there, unless it has spoken since from elsewhere."""
-        if version >= self.newest:
-            self.at, self.newest = at, version
+        if (source.turn, version) >= (self.turn, self.newest):
+            self.at, self.turn, self.newest = source.at, source.turn, version
 
     def registered(self, fulfil: bool = False) -> Area:
         """``cov^q(v)``; with ``fulfil`` the part that has to be covered."""

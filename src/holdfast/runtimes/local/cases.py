@@ -89,8 +89,13 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
         for event in _audible(operator, history, heard):
             one.state, told = operator.machine.react(one.state, event)
             said += told
-        said += one.advance(max((e.time for e in history if e.topic in operator.clock), default=BEGINNING))
-        said += one.advance(NEVER)  # its time ends with its last reading
+        if operator.heard:
+            said += one.advance(
+                max((e.time for e in history if e.topic in operator.clock), default=BEGINNING)
+            )
+        if case.until is not None:
+            said += one.advance(case.until)
+        said += one.advance(NEVER)  # its time ends with its last reading, or there
         out += operator.addressed(said)
         gathered(heard, operator.retold(Told({}, said)))
     return sorted(out, key=lambda n: n.order)

@@ -1,8 +1,9 @@
 """History in this process: files in any order and of any size, notifications in order.
 
 The whole input is processed by (time, source, sequence); nothing is late.  Files are read part by
-part (a part shares no moment with another), what satisfies no predicate is dropped as it is read,
-and the rest is sorted, on disk where it is more than memory should hold.
+part (a part shares no moment with another).  Where the rows of each scope are in order already, all that
+can start or end nothing is dropped as it is read, on all cores (``reduction``); else what satisfies no
+predicate.  The rest is sorted, on disk where it is more than memory should hold.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ from ...machines.machine import Batches
 from ...model.batch import from_events, times, with_progress
 from ...model.event import Notification
 from ...model.instant import BEGINNING, NEVER, Instant
+from .reduction import Reduction, Share, Unsorted
 from .running import Heard, Running, gathered, passed_on
 
 MEMORY = 128 << 20
@@ -79,17 +82,22 @@ class Replay:
             for topic in checked.topics
             if (mine := [operator for operator in self._operators if topic.name in operator.topics])
         }
+        self._reduction: Reduction | None = None
+        if Reduction.serves(one for one in self._operators if not one.heard):
+            strict = self._rejects.strict
+            self._reduction = Reduction(self.parts, self._listening, reading, memory=memory, strict=strict)
         self._reached: dict[str, Instant] = {}
         self._waiting: list[Notification] = []
 
     def __iter__(self) -> Iterator[Notification]:
-        for part in self.parts:
+        for number, part in enumerate(self.parts):
             with ExitStack() as stack:
                 share = self._memory // max(len(self._listening), 1)
                 sorters = {
                     topic: stack.enter_context(Sorter(share, self._scratch)) for topic in self._listening
                 }
-                self._load(part, sorters)
+                if not self._reduced(number, sorters):
+                    self._load(part, sorters)
                 for topic, batch, until in merged({t: sorter.drain() for t, sorter in sorters.items()}):
                     self._step({topic: batch}, until)
                     yield from self._settled(until)
@@ -116,6 +124,37 @@ class Replay:
         pairing = Pairing()
         return [*pairing.completed(self), *pairing.still_open()]
 
+    def _reduced(self, number: int, sorters: Mapping[str, Sorter]) -> bool:
+        """Read a part and keep only what can start or end something, if its rows are in such an order."""
+        if self._reduction is None:
+            return False
+        shares, tally = [], replace(self.tally, rejected=self.tally.rejected.copy())
+        try:
+            for share in self._reduction.of(number):
+                shares.append(share)
+                for topic, events in share.events.items():
+                    sorters[topic].add(events)
+                tally.bytes += share.tally.bytes
+                self._progress(tally)
+        except Unsorted:
+            self._reduction.close()
+            self._reduction = None
+            for sorter in sorters.values():
+                sorter.close()
+            return False
+        for share in shares:
+            self._count(share)
+        return True
+
+    def _count(self, share: Share) -> None:
+        self.tally.add(share.tally)
+        self.coverage.add(share.coverage)
+        self.kept += share.kept
+        for row in share.aside.rows:
+            self._rejects.write(*row)
+        for topic, latest in share.reached.items():
+            self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
+
     def _load(self, part: Part, sorters: Mapping[str, Sorter]) -> None:
         """Read a part, keeping only what can matter.  [law 2]"""
         for piece in part.pieces:
@@ -132,7 +171,9 @@ class Replay:
 
     def _step(self, batches: Batches, until: Instant) -> None:
         """Step every operator that listens, and whoever hears it; what they say waits to be put in order."""
-        self._waiting += passed_on(self._running, dict(batches), lambda _one: until)
+        self._waiting += passed_on(
+            self._running, dict(batches), lambda one: min(until, one.now(self._reached))
+        )
 
     def _finish(self) -> None:
         """Time ends with the last reading, whether it mattered or not."""
@@ -154,11 +195,19 @@ class Replay:
         """What nothing that is still to be said stands before, once time has come so far."""
         margin = max((operator.machine.margin or 0 for operator in self._operators), default=0)
         self._waiting.sort(key=attrgetter("order"))
-        known = until if until == NEVER else until - margin
+        known = until if until == NEVER else min(until - margin, *self._due())
         settled = next((i for i, n in enumerate(self._waiting) if n.event.time >= known), len(self._waiting))
         told, self._waiting = self._waiting[:settled], self._waiting[settled:]
         self.passed.update(notification.subscription for notification in told)
         return told
+
+    def _due(self) -> Iterator[Instant]:
+        """When those who mind time may speak next: it goes on for each with readings of its own topics."""
+        yield NEVER
+        for one in self._running:
+            machine = one.operator.machine
+            if machine.is_timed and (due := machine.due(one.state)) is not None:
+                yield due
 
     def misplaced(self) -> list[str]:
         """The subscriptions that not one event could concern."""

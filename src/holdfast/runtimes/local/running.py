@@ -67,11 +67,11 @@ def gathered(heard: Heard, more: Mapping[str, pa.RecordBatch]) -> None:
 def passed_on(
     running: Iterable[Running], heard: Heard, now: Callable[[Running], Instant]
 ) -> Iterator[Notification]:
-    """Let operators, those of an earlier stage first, take what can be heard, and hear one another; whoever
-    minds time is told how far it has come, though it hears nothing."""
+    """Let operators, those of an earlier stage first, take what can be heard, and hear one another; of these
+    whoever minds time is told how far it has come, though it hears nothing."""
     for one in running:
         mine = {topic: batch for topic, batch in heard.items() if topic in one.operator.topics}
-        if mine or one.operator.machine.is_timed:
+        if mine or (one.operator.heard and one.operator.machine.is_timed):
             told = one.step(mine, now(one))
             gathered(heard, one.operator.retold(told))
             yield from one.operator.notifications(told)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from ...errors import UsageError
 from ...protocols.cbps.broker import Broker
 from ...protocols.cbps.bundle import is_losable
+from ...protocols.cbps.context import late, stamped
 from .conditions import condition
 from .connection.address import Address
 from .connection.backoff import Backoff
@@ -28,10 +29,12 @@ async def listening(
     """A broker that takes calls and calls others, and where it listens."""
     node = TcpHost(
         identity,
-        Broker(condition),
+        Broker(condition, name=identity.name, limit=limits.max_frame),
         limits=limits,
         backoff=backoff,
         losable=is_losable,
+        stamp=stamped,
+        late=late,
         counted=lambda state: state.account,
     )
     node.start()

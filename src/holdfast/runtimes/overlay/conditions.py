@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,13 @@ from ...lang.check import check
 from ...lang.condition import Condition as CheckedFilter
 from ...lang.ops import (
     Case,
+    DeclareGroup,
+    DeclareRoute,
     DeclareTable,
     DeclareTopic,
     Defined,
     Mute,
+    Relate,
     Statement,
     Subscribe,
     Tally,
@@ -31,6 +35,7 @@ from ...lang.ops import (
     While,
 )
 from ...lang.parse import parse
+from ...lang.relation.declared import listed
 from ...lang.show import show
 from ...machines import filter, ordered
 from ...machines.filter import Filters
@@ -50,7 +55,8 @@ LONGEST = 65_536
 
 def definitions(app: App) -> dict[str, str]:
     """Each subscription of an app as a text that means the same without the others."""
-    statements = [s for s in app.statements if not isinstance(s, Case)]
+    folder = Path(app.file).parent if app.file else Path()
+    statements = [_listed(s, folder) for s in app.statements if not isinstance(s, Case)]
     _require_movable(statements)
     checked = check(app)
     topics = {name: of for operator in operators(checked) for name, of in operator.listening().items()}
@@ -64,9 +70,19 @@ def definitions(app: App) -> dict[str, str]:
         needed = [one for each in (name, *parents) for one in _needed(each, above)]
         heard = {topic for one in needed for topic in topics[one]}
         declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in heard]
+        mine = [s for s in about if not isinstance(s, DeclareGroup | DeclareRoute) or s.topic in heard]
         below = [statement for one, statement in defined.items() if one in needed]
-        found[name] = show(App([*declared, *about, *below, *mutes]))
+        found[name] = show(App([*declared, *mine, *below, *mutes]))
     return found
+
+
+def _listed(statement: Statement, folder: Path) -> Statement:
+    """A statement that has in itself what it would read from a table."""
+    return (
+        listed(statement, folder)
+        if isinstance(statement, DeclareGroup | DeclareRoute | Relate)
+        else statement
+    )
 
 
 def _with_topic(statement: Defined, topics: tuple[str, ...]) -> Defined:
@@ -114,6 +130,9 @@ def _require_movable(statements: Iterable[Statement]) -> None:
             f"table '{table.name}' is here, and brokers are elsewhere: subscribe to what covers its rows "
             "(holdfast explain shows it) and look rows up here"
         )
+    tables = [getattr(s, "pairs", getattr(s, "sources", getattr(s, "legs", None))) for s in statements]
+    if any(isinstance(table, str) for table in tables):
+        raise Unsupported("a table is a file elsewhere; a definition that travels has its rows in itself")
 
 
 # --- conditions that one broker runs -----------------------------------------------------------------

@@ -61,9 +61,10 @@ DEFAULTS, BACKOFF = Limits(), Backoff()
 class TcpHost:
     """A machine, its connections, and the counters of what it did.
 
-    ``losable`` says which messages may be given up for a slow consumer; ``deliver`` takes what the
-    machine has for its own user; ``counted`` reads what it counts itself from its state.  ``failed``
-    ends with an error when the host cannot go on.
+    ``losable`` says which messages may be given up for a slow consumer; ``stamp`` writes on a message when
+    it arrived, and ``late`` how long it has waited to be sent.  ``deliver`` takes what the machine has for
+    its own user; ``counted`` reads what it counts itself from its state.  ``failed`` ends with an error
+    when the host cannot go on.
     """
 
     identity: Identity
@@ -72,6 +73,8 @@ class TcpHost:
     limits: Limits = DEFAULTS
     backoff: Backoff = BACKOFF
     losable: Callable[[Any], bool] = lambda _: False
+    stamp: Callable[[Any, Instant], Any] = lambda message, _: message
+    late: Callable[[Any, Duration], Any] = lambda message, _: message
     deliver: Callable[[Any], None] = lambda _: None
     counted: Callable[[Any], Mapping[str, int]] = lambda _: {}
 
@@ -83,7 +86,7 @@ class TcpHost:
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         actions: Actions = {Send: self._send, Deliver: self._hand_over, Drop: self._drop}
         self._host = Host(self.machine, self.machine.initial(), LoopClock(), actions, self._blame)
-        self._strangers: set[Link] = set()
+        self._strangers: dict[Link, None] = {}
         self._with_more: list[Link] = []
         self._servers: list[asyncio.Server] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -103,8 +106,9 @@ class TcpHost:
         loop = asyncio.get_running_loop()
         security = self.identity.certificates.for_listening()
         wait = self.limits.greeting / SECOND if security else None
+        who = self.identity.name, self.identity.token
         server = await loop.create_server(
-            lambda: Link(self, Called(self.identity.name, self.identity.token, secrets.token_bytes(NONCE))),
+            lambda: Link(self, Called(*who, secrets.token_bytes(NONCE), self.limits.max_frame)),
             address.host,
             address.port,
             ssl=security,
@@ -206,9 +210,9 @@ class TcpHost:
 
     def met(self, link: Link) -> None:
         """A connection is there; whose, it has yet to say."""
-        if len(self.links) + len(self._strangers) >= self.limits.peers:
-            raise WireFault(f"no more than {self.limits.peers} connections are taken here")
-        self._strangers.add(link)
+        self._strangers[link] = None
+        if len(self._strangers) > self.limits.strangers:
+            next(iter(self._strangers)).drop("others wait, too; say who you are sooner")
 
     def greeted(self, link: Link) -> None:
         """The peer of a connection is known and trusted."""
@@ -217,17 +221,24 @@ class TcpHost:
         if (other := self.links.get(link.peer)) is not None:
             if other.caller < link.caller:
                 raise Refused(f"'{link.peer}' is connected already, the other way round; once is enough")
+            if other.caller == link.caller and not (link.instance and link.instance == other.instance):
+                raise Refused(
+                    f"'{link.peer}' is connected already, from {other.whereabouts}; "
+                    "a name is used once at a time, choose another (--name)"
+                )
             other.drop(f"'{link.peer}' has connected once more, from {link.whereabouts}", final=True)
-        self._strangers.discard(link)
+        elif len(self.links) >= self.limits.peers:
+            raise WireFault(f"no more than {self.limits.peers} connections are taken here (--peers)")
+        self._strangers.pop(link, None)
         self.links[link.peer] = link
         self.linked.set()
         self.counters["joined"] += 1
         log.info("%s '%s' joined from %s", link.role, link.peer, link.whereabouts)
-        self._host.tell(Joined, link.peer)
+        self._host.tell(Joined, link.peer, link.role)
 
     def received(self, link: Link, message: Any) -> None:
         self.counters["received"] += 1
-        self._host.tell(Received, link.peer, message)
+        self._host.tell(Received, link.peer, self.stamp(message, link.arrived))
 
     def asked(self, link: Link) -> None:
         """A peer wants to know how we are doing."""
@@ -251,7 +262,7 @@ class TcpHost:
 
     def ended(self, link: Link, ending: Ending) -> None:
         """A connection is over."""
-        self._strangers.discard(link)
+        self._strangers.pop(link, None)
         self.counters["dropped"] += len(link.outbox)
         self.counters["faults"] += ending.fault
         if self.links.get(link.peer) is not link:
@@ -314,13 +325,15 @@ class TcpHost:
             return
         assert link.codec is not None
         known, language, data = self._encoded
-        if known is not message or language != link.codec.language:
-            try:
+        try:
+            if known is not message or language != link.codec.language:
                 data = link.codec.encode(message)
-            except WireFault as fault:
-                log.warning("'%s' cannot be sent %s", to, fault)
-                self.gave_up(link, message)
-                return
-            self._encoded = (message, link.codec.language, data)
+            else:
+                link.codec.require(data)
+        except WireFault as fault:
+            log.warning("'%s' cannot be sent %s", to, fault)
+            self.gave_up(link, message)
+            return
+        self._encoded = (message, link.codec.language, data)
         self.counters["sent"] += 1
-        link.put(data, message if self.losable(message) else None)
+        link.put(data, message, losable=self.losable(message))

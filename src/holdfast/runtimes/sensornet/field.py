@@ -1,7 +1,8 @@
 """Protocol machines on a field of nodes without radios: messages to points, and to all nodes in a rectangle.
 
 Nothing is lost but with nodes that fail.  A hop takes a moment; with a seed it takes a longer or shorter one
-each time, so that messages overtake one another.  What was sent is counted in messages and hops.
+each time, so that messages overtake one another.  What was sent is counted in messages and hops.  Machines
+that peek at what passes see every message on its way, hop by hop.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
 
 from ...model.host import Actions, Host
 from ...model.instant import MILLISECOND, Duration, Instant
-from ...model.protocol import Deliver, ProtocolMachine, Received, Route, Spread, Started
+from ...model.protocol import Deliver, Nearby, ProtocolMachine, Received, Route, Spread, Started
 from ...sim.field import Field
 from ...sim.frame import NodeId
+from ...sim.routing.geographic import Course
 
 HOP = 10 * MILLISECOND
 """How long a message takes from node to node."""
@@ -55,8 +58,9 @@ class FieldNetwork:
         self.field.recover(node)
         machine = self._machine(node)
         actions: Actions = {
-            Route: partial(self._route, node),
+            Route: partial(self._walk if getattr(machine, "peeks", False) else self._route, node),
             Spread: partial(self._spread, node),
+            Nearby: partial(self._nearby, node),
             Deliver: lambda effect: self.told.append((self.now, node, effect.what)),
         }
         self.hosts[node] = Host(machine, machine.initial(), self, actions)
@@ -115,14 +119,49 @@ class FieldNetwork:
         for other, sent in reached.items():
             self._put(other, node, effect.message, min(sent, 3))
 
-    def _count(self, effect: Route | Spread, hops: int) -> None:
+    def _nearby(self, node: NodeId, effect: Nearby) -> None:
+        self._count(effect, 1)
+        for other in self.field.near(node):
+            self._put(other, node, effect.message, 1)
+
+    def _walk(self, node: NodeId, effect: Route) -> None:
+        """From node to node, each of which may look at it, change it, or take it."""
+        self._count(effect, 0)
+        self._step(node, effect, node, self.field.hop(node, effect.to, Course()))
+
+    def _step(
+        self, origin: NodeId, effect: Route, here: NodeId, onward: tuple[NodeId, Course] | None
+    ) -> None:
+        if onward is None:
+            self._put(here, origin, effect.message, 0)
+        else:
+            self.hops[effect.cause] += 1
+            self._on_the_way += 1
+            self.at(self.now + self._length(), self._passes, (origin, effect, *onward))
+
+    def _passes(self, walk: tuple[NodeId, Route, NodeId, Course]) -> None:
+        self._on_the_way -= 1
+        origin, effect, here, course = walk
+        if here not in self.hosts:
+            return
+        onward = self.field.hop(here, effect.to, course)
+        if onward is not None:
+            message = self.hosts[here].peek(effect.to, effect.message)
+            if message is None:
+                return
+            effect = replace(effect, message=message)
+        self._step(origin, effect, here, onward)
+
+    def _count(self, effect: Route | Spread | Nearby, hops: int) -> None:
         self.messages[effect.cause] += 1
         self.hops[effect.cause] += hops
 
     def _put(self, to: NodeId, sender: NodeId, message: Any, hops: int) -> None:
-        length = HOP if self._chance is None else self._chance.randint(1, 20 * HOP)
         self._on_the_way += 1
-        self.at(self.now + hops * length, self._arrive, (to, sender, message))
+        self.at(self.now + hops * self._length(), self._arrive, (to, sender, message))
+
+    def _length(self) -> Duration:
+        return HOP if self._chance is None else self._chance.randint(1, 20 * HOP)
 
     def _arrive(self, what: tuple[NodeId, NodeId, Any]) -> None:
         self._on_the_way -= 1

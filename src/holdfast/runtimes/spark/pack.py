@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
-from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -16,6 +15,7 @@ import pyarrow as pa
 
 from ...compilers.operator import Operator
 from ...compilers.slices import sliced
+from ...machines.keys import checksums
 from ...model.batch import from_ipc, reached, to_ipc, trimmed, with_progress
 from ...model.instant import BEGINNING, Instant
 
@@ -49,9 +49,9 @@ class Mine(NamedTuple):
 def packed(mine: Mine, shards: int, part: int = 0) -> Iterator[pa.RecordBatch]:
     """The events by shard, as bytes; those without a key go to the first."""
     number, operator, topic, batch = mine
-    codes, texts = operator.keys(topic, batch)
-    shard_of = [0 if text is None else crc32(text.encode()) % shards for text in texts]
-    found = np.array([*shard_of, 0], np.int32)[codes]
+    keys = operator.keys(topic, batch)
+    shard_of = (checksums(keys.array) % np.uint32(shards)).astype(np.int32)
+    found = np.append(shard_of, np.int32(0))[keys.codes]
     for shard in np.unique(found):
         events = trimmed(batch.filter(pa.array(found == shard)))
         yield row(number, int(shard), to_ipc(events.replace_schema_metadata({_TOPIC: topic})), part)

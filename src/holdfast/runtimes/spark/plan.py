@@ -112,11 +112,6 @@ class Work:
         return 1 + max((operator.stage for operator in self.operators.values()), default=0)
 
 
-def compacts(operator: Operator) -> bool:
-    """Whether of one topic's closed part more can be dropped than what does not matter."""
-    return operator.machine.compacts and len(operator.topics) == 1
-
-
 def with_time(operator: Operator, batches: Batches, latest: Instant) -> Batches:
     """The last batches, which say how far time has come: whoever has heard nothing must know it as well."""
     if latest == BEGINNING or not operator.machine.is_timed:

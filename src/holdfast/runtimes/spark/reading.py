@@ -107,8 +107,8 @@ class Reader:
 
     def read(self, file: InputFile, reading: Reading, **how: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The events of a file to which somebody listens, at first with the columns that decide."""
-        decisive = self.work.looks_at
-        for topic, batch in read(file, reading, self.tally, self.rejects, decisive=decisive, **how):
+        how = {"decisive": self.work.looks_at, **how}
+        for topic, batch in read(file, reading, self.tally, self.rejects, **how):
             if topic.name in self.work.listening and len(batch):
                 yield topic.name, batch
 

@@ -9,7 +9,9 @@ from fastapi import APIRouter, Request
 
 from ...compilers.explain import explain
 from ...errors import HoldfastError, UsageError
+from ...lang.parse import keywords
 from ...model.instant import DAY
+from ...model.unit import UNITS
 from ..core import statements
 from ..trial import bars, differences, summary, trial
 from . import shown
@@ -33,6 +35,12 @@ async def subscriptions(site: Asked) -> list[dict[str, Any]]:
     lines = core.definition.splitlines()
     texts = {name: "\n".join(lines[first:end]) for name, first, end in statements(core.definition)}
     return [one | {"text": texts.get(one["name"])} for one in shown.checked(core.checked)["subscriptions"]]
+
+
+@router.get("/api/words")
+async def known_words() -> dict[str, list[str]]:
+    """The words and units of the language, for an editor."""
+    return {"keywords": keywords(), "units": sorted(UNITS, key=lambda unit: (len(unit), unit))}
 
 
 @router.post("/api/check")
@@ -66,7 +74,12 @@ async def dry_run(site: Asked, request: Request) -> dict[str, Any]:
         "then": summary(then),
         "really": summary(told),
         **differences(then, told),
-        "timeline": {"start": stretch[0], "end": stretch[1], "rows": bars(then, stretch, 1_000)},
+        "timeline": {
+            "start": stretch[0],
+            "end": stretch[1],
+            "rows": bars(then, stretch, 1_000),
+            "really": bars(told, stretch, 1_000),
+        },
     }
 
 

@@ -179,7 +179,8 @@ def _limited(receive: Receive, limits: Limits) -> Receive:
         if done:  # the body is there: what comes now is that the client goes away
             return await receive()
         try:
-            message = await asyncio.wait_for(receive(), max(0.0, end - time.monotonic()))
+            async with asyncio.timeout(max(0.0, end - time.monotonic())):
+                message = await receive()
         except TimeoutError:
             raise Refused(408, f"a body must come within {limits.seconds:g} seconds") from None
         size += len(message.get("body", b""))

@@ -8,12 +8,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
+from ...errors import UsageError
 from ...files.interval import Interval
 from ...lang.parse import parse
 from ...lang.scopes import gazetteer
 from ...model.instant import DAY, Instant
+from ..chart import Grid, chart, of_scope
 from ..history import readings_of
-from ..trial import bars, intervals
+from ..timeline import Row, View
+from ..trial import intervals
 from . import shown
 from .site import MOST, Asked, Site, stretch_of
 
@@ -31,6 +34,30 @@ class Wanted(BaseModel):
     most: int = 5_000
 
 
+class Picture(BaseModel):
+    """Which rows of the timeline, and how many pixels wide."""
+
+    start: str | None = None
+    end: str | None = None
+    width: int = 1_000
+    subscription: str | None = None
+    find: str = ""
+    skip: int = 0
+    most: int = 200
+
+
+class Drawn(BaseModel):
+    """Whose readings of what."""
+
+    subscription: str
+    topic: str
+    attribute: str
+    scope: str | None = None
+    start: str | None = None
+    end: str | None = None
+    width: int = 800
+
+
 @router.get("/api/history")
 async def history(
     site: Asked, subscription: str, scope: str | None = None, start: str | None = None, end: str | None = None
@@ -42,13 +69,30 @@ async def history(
 
 
 @router.get("/api/timeline")
-async def timeline(
-    site: Asked, start: str | None = None, end: str | None = None, width: int = 1_000
-) -> dict[str, Any]:
+async def timeline(site: Asked, wanted: Annotated[Picture, Query()]) -> dict[str, Any]:
     """Bars of conditions for a picture so many pixels wide."""
-    stretch = stretch_of(site, start, end, DAY)
-    rows = bars(await really(site, stretch), stretch, min(max(10, width), 4_000))
-    return {"start": stretch[0], "end": stretch[1], "rows": rows}
+    start, end = stretch_of(site, wanted.start, wanted.end, DAY)
+    width, most = min(max(10, wanted.width), 4_000), min(max(1, wanted.most), 1_000)
+    view = View(start, end, width, wanted.subscription, wanted.find, max(0, wanted.skip), most)
+    service = site.service
+    told = service.hub.last
+    held = [(Row(*one[:2]), one.since) for one in await service.holding()]
+    await service.timeline.has(told)
+    rows, total = await asyncio.to_thread(service.timeline.rows, view, service.clock(), held)
+    return {"start": start, "end": end, "total": total, "rows": rows}
+
+
+@router.get("/api/chart")
+async def lines(site: Asked, wanted: Annotated[Drawn, Query()]) -> dict[str, Any]:
+    """Readings that a condition hears in a scope, as lines for a picture."""
+    core = site.service.core
+    topic = core.topics.get(wanted.topic)
+    if topic is None:
+        raise UsageError(f"topic '{wanted.topic}' is not declared")
+    width = min(max(10, wanted.width), 4_000)
+    grid = Grid(*stretch_of(site, wanted.start, wanted.end, DAY), width)
+    mask = of_scope(core.checked, wanted.subscription, wanted.topic, wanted.scope)
+    return await asyncio.to_thread(chart, site.service.folder, topic, wanted.attribute, grid, mask)
 
 
 @router.get("/api/readings")

@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response, Streami
 from ...errors import UsageError
 from ...model.instant import NEVER, SECOND
 from ..service import Service
-from ..store import Mark
+from ..store import Mark, Told
 from . import shown
 from .site import MOST, Asked, Site, object_of, user_of
 
@@ -32,10 +32,23 @@ async def health(site: Asked) -> Response:
 
 @router.get("/api/conditions")
 async def conditions(site: Asked) -> list[dict[str, Any]]:
-    """What holds now."""
+    """What holds now, and what nobody knows now."""
     service = site.service
     held = await service.holding()
-    return shown.conditions(held, await asyncio.to_thread(service.store.marks, service.clock()))
+    marks, unsure = await asyncio.to_thread(_said, service)
+    return shown.conditions(held, unsure, marks)
+
+
+def _said(service: Service) -> tuple[list[Mark], list[Told]]:
+    return service.store.marks(service.clock()), service.store.unsure()
+
+
+@router.get("/api/sources")
+async def sources(site: Asked, find: str = "", most: int = 200) -> dict[str, Any]:
+    """Who has spoken since the service started: those that have been silent for long first."""
+    return await site.service.on_engine(
+        site.service.core.sources.quiet, site.service.clock(), find, min(max(1, most), MOST)
+    )
 
 
 @router.get("/api/notifications")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...compilers.families import FAMILIES, operators
 from ...errors import DefinitionError, HoldfastError
 from ...files.interval import Interval
 from ...lang.condition import Checked
@@ -13,8 +14,10 @@ from ...model.instant import NEVER, Instant, show_instant
 from ...model.space import Circle, Polygon, Rectangle, Region, Shape
 from ...model.topic import Topic
 from ...runtimes.local.engine import Holding
+from ..chart import plottable
 from ..core import Change
 from ..store import Mark, Told
+from .lines import lines_of
 
 
 def notification(one: Told) -> dict[str, Any]:
@@ -22,18 +25,23 @@ def notification(one: Told) -> dict[str, Any]:
     return {"position": one.position, **json.loads(one.line)}
 
 
-def conditions(holding: Iterable[Holding], marks: Sequence[Mark]) -> list[dict[str, Any]]:
-    """What holds now, with what people have said of it."""
+def conditions(
+    holding: Iterable[Holding], unsure: Iterable[Told], marks: Sequence[Mark]
+) -> list[dict[str, Any]]:
+    """What holds now and what nobody knows now, with what people have said of it."""
     said = {(mark.kind, mark.subscription, mark.scope): mark for mark in marks}
+    doubts = {(one.subscription, one.scope): one.time for one in unsure}
+    held = {one[:2]: one.since for one in holding}
     return [
         {
-            "subscription": one.subscription,
-            "scope": one.scope,
-            "since": show_instant(one.since),
-            "acknowledged": _mark(said.get(("acknowledge", one.subscription, one.scope)), one.since),
-            "muted": _mark(said.get(("mute", one.subscription, one.scope))),
+            "subscription": name,
+            "scope": scope,
+            "since": None if since is None else show_instant(since),
+            "unknown": None if (doubt := doubts.get((name, scope))) is None else show_instant(doubt),
+            "acknowledged": _mark(said.get(("acknowledge", name, scope)), since),
+            "muted": _mark(said.get(("mute", name, scope))),
         }
-        for one in holding
+        for (name, scope), since in (held | {key: held.get(key) for key in doubts}).items()
     ]
 
 
@@ -64,23 +72,26 @@ def change(it: Change) -> dict[str, Any]:
 
 def checked(it: Checked) -> dict[str, Any]:
     """Topics, subscriptions and warnings of a definition."""
-    conditions = [
-        *((one.name, "filter" if one.momentary else "state", [one.topic.name]) for one in it.conditions),
-        *((one.name, "state", [topic.name for topic in one.listens]) for one in it.components),
-        *((one.name, "correlate", [topic.name for topic in one.listens]) for one in it.correlations),
-        *((one.name, "levels", [topic.name for topic in one.listens]) for one in it.leveled),
-        *((one.name, "state", [topic.name for topic in one.listens]) for one in it.tallied),
-    ]
+    topics = {name: on for operator in operators(it) for name, on in operator.listening().items()}
     return {
         "topics": [_topic(topic) for topic in it.topics],
-        "subscriptions": [{"name": name, "kind": kind, "topics": on} for name, kind, on in conditions],
+        "subscriptions": [
+            {
+                "name": one.name,
+                "kind": "filter" if getattr(one, "momentary", False) else family.name,
+                "topics": list(topics.get(one.name, ())),
+                "lines": [line._asdict() for line in lines_of(one)],
+            }
+            for family in FAMILIES
+            for one in family.of(it)
+        ],
         "warnings": [{"message": w.message, **_place(w.place)} for w in it.warnings],
-    }  # fmt: skip
+    }
 
 
 def _topic(topic: Topic) -> dict[str, Any]:
     attributes = [{"name": a.name, "kind": a.kind, "unit": a.unit} for a in topic.attributes]
-    return {"name": topic.name, "attributes": attributes}
+    return {"name": topic.name, "attributes": attributes, "plottable": plottable(topic)}
 
 
 def fault(error: HoldfastError) -> dict[str, Any]:
@@ -98,7 +109,7 @@ def _place(place: Any) -> dict[str, int | None]:
 
 def interval(one: Holding) -> Interval:
     """What holds now, as an interval without an end."""
-    return Interval(one.subscription, one.scope, one.since, None, "", None, None)
+    return Interval(one.subscription, one.scope, one.since, None, "", None, None, one.known)
 
 
 def region(one: Region) -> dict[str, Any]:

@@ -160,19 +160,37 @@ def test_an_impatient_client_fails_at_once_where_nobody_listens():
     run(story)
 
 
-def test_the_newer_of_two_connections_under_one_name_is_kept():
+def test_a_second_holder_of_a_name_is_refused_and_told_why():
     async def story():
         async with broker() as hub, node("twin") as first, node("twin") as second:
             first.call(hub.address)
             await first.heard.of(Joined)
             second.call(hub.address)
-            with pytest.raises(Refused, match="'twin' has connected once more"):
-                await first.failed
-            await second.heard.of(Joined)
-            await hub.heard.of(Left)
+            with pytest.raises(
+                Refused, match=r"'twin' is connected already, .* a name is used once at a time"
+            ):
+                await second.failed
             assert list(hub.links) == ["twin"]
-            second.ask(bundle(1))
+            first.ask(bundle(1))
             await hub.heard.bundles()
+
+    run(story)
+
+
+def test_who_calls_again_takes_the_place_of_its_connection_that_was_lost_without_a_word():
+    """The broker does not know yet that the first connection is dead; the caller says that it is the same."""
+
+    async def story():
+        async with broker() as hub:
+            first, second = [await asyncio.open_connection(*hub.address) for _ in range(2)]
+            hello = Hello("roamer", instance=b"one of a kind")
+            for _, writer in (first, second):
+                writer.write(PREAMBLE + codec("msgpack", 1 << 20).encode(hello))
+            await hub.heard.of(Joined, 2)
+            await hub.heard.of(Left)
+            assert list(hub.links) == ["roamer"]
+            for _, writer in (first, second):
+                writer.close()
 
     run(story)
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stbernard import Times
+from ..series import Times
 
 Taking = list[NDArray[np.bool_]]
 

@@ -11,7 +11,8 @@ import numpy as np
 from holdfast.protocols.fsf.policy import POLICIES
 
 from ..experiment import Result, Row, Table
-from ..stbernard import FILE, MINUTE
+from ..series import MINUTE
+from ..stbernard import FILE
 from .claim import OTHERS, savings
 from .grid import Exhibit, Grid, Quantity, cost, covered, publication_load, recall, subscription_load
 from .measure import Draw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..stbernard import MINUTE
+from ..series import MINUTE
 
 WITHIN = 2 * MINUTE
 """δt: how often stations report; so the readings of one report agree, and those of the next rarely do."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from holdfast.errors import InputError
 
-from ..stbernard import FAULT_CODE, MINUTE, Reports, Series, reports
+from ..series import MINUTE, Series
+from ..stbernard import FAULT_CODE, Reports, reports
 
 HOUR = 60 * MINUTE
 EVERY = 2 * MINUTE

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..experiment import Claim
-from ..stbernard import MINUTE
+from ..series import MINUTE
 from .count import Counts, Measured
 from .field import EVERY
 from .period import DEADBAND, HELD, MADE, SLOW, SMOOTH
@@ -64,8 +64,13 @@ def _adds_up(counts: Counts) -> bool:
     )
 
 
-def claims(runs: Mapping[str, Measured], many: Mapping[str, Sequence[Measured]]) -> Iterable[Claim]:
-    """The claims, judged on the first run; ``many`` further ones, by setting, say how firmly."""
+def claims(
+    runs: Mapping[str, Measured],
+    many: Mapping[str, Sequence[Measured]],
+    why: Mapping[str, Mapping[bool | None, str]],
+) -> Iterable[Claim]:
+    """The claims, judged on the first run; ``many`` further ones, by setting, say how firmly.  ``why``
+    has the reasons that lie in the readings."""
     main = next(iter(runs.values()))
     sf, ecf = main.sf, main.ecf
     figures: dict[str, tuple[Any, Any]] = {
@@ -112,7 +117,7 @@ def claims(runs: Mapping[str, Measured], many: Mapping[str, Sequence[Measured]])
     holds, measured = judge(main), _measured(runs)
     for name, (paper, ours) in figures.items():
         said = (measured[name] + _how_often(name, many)).strip()
-        yield Claim(name, RULES[name], paper, ours, holds[name], said, WHY[name])
+        yield Claim(name, RULES[name], paper, ours, holds[name], said, (WHY | dict(why)).get(name, {}))
 
 
 def _how_often(claim: str, many: Mapping[str, Sequence[Measured]]) -> str:
@@ -134,7 +139,7 @@ def _measured(runs: Mapping[str, Measured]) -> dict[str, str]:
     delivered = {name: _over(run.ecf.delivered, run.sf.delivered) for name, run in runs.items()}
     return {
         "source-pass-ratio": f"The ten subscribers have {told_sf} conditions here, where 20 deliveries mean "
-        f"10 in the paper; ECF tells {told_ecf} apart. {_elsewhere(passes)}",
+        f"10 in the paper; ECF tells {told_ecf} apart. {_mechanism(main)} {_elsewhere(passes)}",
         "delivered": "ECF delivers one event for each 33 min, sensor and subscriber: the paper's 620 / 27 "
         "filters = 23 mean that conditions held for some 12.6 of 30 h; ours are "
         f"{main.ecf.delivered} / 27 = {main.ecf.delivered / 27:.0f}. {_elsewhere(delivered)}",
@@ -153,23 +158,10 @@ def _measured(runs: Mapping[str, Measured]) -> dict[str, str]:
     }
 
 
-WHY: Mapping[str, Mapping[bool | None, str]] = {
-    "source-pass-ratio": {
-        False: "Two-minute readings of mountain air go to and fro across a threshold. SF tells each start "
-        "and end; ECF is deaf for 30 min, so it is cheap because it says less."
-    },
-    "delivered": {
-        False: "SF: readings that go to and fro. ECF: conditions held for less of the time, because 10 °C is "
-        "warm on the pass."
-    },
+WHY: dict[str, Mapping[bool | None, str]] = {
     "duplicates-suppressed": {
         True: "Redundant sensors report equal values, so a region of n sensors suppresses n - 1 of n passes, "
         "whatever the weather: 2/3 or 1/2. The claim follows from the field, not from the data."
-    },
-    "shared-events": {
-        False: "SF shares an event if one reading crosses the thresholds of two subscribers: they must be "
-        "closer than the step between readings. ECF shares one if two validities end together, and filters "
-        "that started apart stay apart."
     },
     "resolution": {
         True: "SF tells an end with the reading that is the end. Many short conditions make ECF's largest "
@@ -183,6 +175,17 @@ WHY: Mapping[str, Mapping[bool | None, str]] = {
         "with all thresholds of a region crossed at one reading; our plateau shows it."
     },
 }
+
+
+def _mechanism(main: Measured) -> str:
+    """The ratio that the spells alone imply: two events of SF each, and of ECF one in 33 min."""
+    spells = main.spells
+    if not spells.number:
+        return "No spell was above its threshold."
+    return (
+        f"{spells.number} spells last {spells.mean:.0f} min on average (median {spells.median:.0f}); with "
+        f"one event of ECF in each 33 min and two of SF they imply {spells.ratio:.2f}."
+    )
 
 
 def _elsewhere(ratios: Mapping[str, float | None]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stbernard import MINUTE, Temperatures, Times
+from ..series import MINUTE, Temperatures, Times
 from .field import EVERY, VALIDITY, Field, Setting
 from .scheme import Passed, Scheme, content_filters, state_filters
 
@@ -88,12 +88,23 @@ LINES: Mapping[str, tuple[str, Any, Any, str]] = {
 """Line -> what it is called, the paper's SF and ECF, and how we count it."""
 
 
+class Spells(NamedTuple):
+    """How long the readings stay above the thresholds, in minutes, one spell after the other; and the
+    ECF events for each SF event that follow from it: Σ⌈D / 33 min⌉ / 2K over K spells of length D."""
+
+    number: int
+    mean: float
+    median: float
+    ratio: float
+
+
 class Measured(NamedTuple):
     """One run: both schemes on one field, one period, one setting."""
 
     sf: Counts
     ecf: Counts
     schemes: tuple[Scheme, Scheme]
+    spells: Spells
 
 
 def measure(field: Field, setting: Setting, times: Times, temps: Temperatures) -> Measured:
@@ -103,6 +114,7 @@ def measure(field: Field, setting: Setting, times: Times, temps: Temperatures) -
     late_sf: list[int] = [0]
     late_ecf: list[int] = [0]
     told_sf = told_ecf = 0
+    lengths: list[int] = []
     for subscriber in field.subscribers:
         sensor = field.sensors_of(subscriber.region)[0]  # all of the region report the same
         values, threshold = temps[sensor], setting.threshold(subscriber)
@@ -112,6 +124,7 @@ def measure(field: Field, setting: Setting, times: Times, temps: Temperatures) -
         said = sorted(p.at for p in ecf.delivered if p.subscriber == subscriber.name and p.sensor == sensor)
         late_ecf += overstays(times, values > threshold, said, VALIDITY)
         told_ecf += stretches(times[said])
+        lengths += above(values > threshold) * len(field.sensors_of(subscriber.region))
     return Measured(
         Counts(
             **_counted(field, sf, len(times)),
@@ -128,7 +141,28 @@ def measure(field: Field, setting: Setting, times: Times, temps: Temperatures) -
             conditions=told_ecf,
         ),
         (sf, ecf),
+        spells(lengths),
     )
+
+
+def above(warm: NDArray[np.bool_]) -> list[int]:
+    """How many readings each spell lasts.
+
+    >>> above(np.array([True, True, False, True]))
+    [2, 1]
+    """
+    edges = np.diff(np.concatenate(([0], warm.astype(np.int8), [0])))
+    return (np.flatnonzero(edges == -1) - np.flatnonzero(edges == 1)).tolist()
+
+
+def spells(lengths: Sequence[int]) -> Spells:
+    """What is to be said of spells of so many readings."""
+    if not lengths:
+        return Spells(0, 0.0, 0.0, 0.0)
+    minutes = np.array(lengths) * (EVERY / MINUTE)
+    events = np.ceil(minutes / ((VALIDITY + EVERY) / MINUTE))
+    ratio = float(events.sum()) / (2 * len(lengths))
+    return Spells(len(lengths), float(minutes.mean()), float(np.median(minutes)), ratio)
 
 
 def late_ends(times: Times, ended: NDArray[np.bool_], toggles: Sequence[int]) -> list[int]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..stbernard import MINUTE, Temperatures
+from ..series import MINUTE, Temperatures
 
 TOPIC = "Temperature"
 SIDE = 4  # the field is 4 × 4 regions

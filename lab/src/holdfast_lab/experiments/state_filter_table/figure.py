@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from holdfast.runtimes.sensornet.report.style import new_figure
 
 from ..experiment import Drawing, Result
-from ..stbernard import MINUTE, Temperatures, Times
+from ..series import MINUTE, Temperatures, Times
 from .field import VALIDITY, Field, Setting, region_name
 from .scheme import Scheme
 

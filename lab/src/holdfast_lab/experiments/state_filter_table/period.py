@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import stbernard
-from ..stbernard import Period, Temperatures, Times
+from ..series import Cleaned, Period, Temperatures, Times, periods
 from .field import EVERY, READINGS, REGIONS, SEED, SENSORS, SUBSCRIBERS, Field, Setting, Subscriber, draw
 
 
@@ -16,11 +15,11 @@ def crossing(period: Period, setting: Setting) -> list[int]:
     return sorted(found, key=lambda s: (period.carried[s], s))
 
 
-def eligible(cleaned: stbernard.Cleaned, setting: Setting) -> list[tuple[Period, list[int]]]:
+def eligible(cleaned: Cleaned, fresh_for: int, setting: Setting) -> list[tuple[Period, list[int]]]:
     """The 30-hour periods from midnight in which 16 stations cross all thresholds, with the 16 that
     have the fewest carried readings."""
     found = []
-    for period in stbernard.periods(cleaned.stations, READINGS, EVERY):
+    for period in periods(cleaned.stations, READINGS, EVERY, fresh_for):
         stations = crossing(period, setting)
         if len(stations) >= REGIONS:
             found.append((period, stations[:REGIONS]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from holdfast.model.batch import TIME
 from holdfast.runtimes.local.engine import Engine
 
-from ..stbernard import Temperatures, Times
+from ..series import Temperatures, Times
 from .field import EVERY, TOPIC, VALIDITY, Field, Setting, definition
 
 

@@ -21,6 +21,8 @@ _KINDS: Mapping[Kind, str] = {
 }
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 AXES = ("x", "y", "z")
+SHOWN = 20
+"""How much of a number is shown that is too long."""
 
 
 @dataclass
@@ -123,7 +125,13 @@ def _value(attribute: Attribute, value: Any) -> Value:
         case _, bool() | str():
             pass
         case "float", int() | float():
-            return float(value)
+            try:
+                return float(value)
+            except OverflowError:
+                said = str(value)
+                raise InputError(
+                    f"{attribute.name} {said[:SHOWN]}… has {len(said)} digits; a number has 308 at most"
+                ) from None
         case "int", int() if -(2**63) <= value < 2**63:
             return value
     raise InputError(f"{attribute.name} {value!r} is not {_KINDS[attribute.kind]}")

@@ -43,6 +43,11 @@ class Publishing:
     unsent: list[str] = field(default_factory=list, init=False)
     """Why, for each event."""
 
+    @property
+    def in_vain(self) -> bool:
+        """Whether something was to be sent, and nothing was."""
+        return self.sent == len(self.unsent) and bool(self.rejected or self.unsent)
+
     async def publish(self, given: Iterable[str] | None) -> str:
         """Send what lines say, the given ones or those of standard input; a summary."""
         async with self.connect(deliver=self._told) as node:

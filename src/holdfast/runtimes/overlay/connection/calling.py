@@ -26,10 +26,10 @@ async def keep_calling(
 
     Unless patient, one call must come to a greeting; a client gives up when it is told not to come back.
     """
-    failures = 0
+    failures, instance = 0, secrets.token_bytes(NONCE)
     while True:
         try:
-            ending, greeted = await _call(owner, identity, address)
+            ending, greeted = await _call(owner, identity, address, instance)
         except OSError as error:
             ending, greeted = Ending(_said(error, address)), False
         if (ending.final and identity.role == "client") or not (greeted or patient):
@@ -42,11 +42,12 @@ async def keep_calling(
         await asyncio.sleep(wait / SECOND)
 
 
-async def _call(owner: Owner, identity: Identity, address: Address) -> tuple[Ending, bool]:
+async def _call(owner: Owner, identity: Identity, address: Address, instance: bytes) -> tuple[Ending, bool]:
     """One connection, from the call to its end, and whether it came to a greeting."""
     security = identity.certificates.for_calling()
-    caller = Caller(identity.name, identity.role, identity.token, secrets.token_bytes(NONCE))
-    said = codec(identity.language, owner.limits.max_frame)
+    nonce, most = secrets.token_bytes(NONCE), owner.limits.max_frame
+    caller = Caller(identity.name, identity.role, identity.token, nonce, instance, most)
+    said = codec(identity.language, most)
     async with asyncio.timeout(owner.limits.greeting / SECOND):
         _, link = await asyncio.get_running_loop().create_connection(
             lambda: Link(owner, caller, said), address.host, address.port, ssl=security

@@ -20,6 +20,8 @@ from ..wire.fault import Refused, WireFault
 NONCE = 32
 LONGEST_NAME = 200
 SHORTEST_TOKEN = 16
+SMALLEST_FRAME = 1 << 10
+"""Every end takes messages as long as this."""
 
 
 def read_token(path: Path) -> bytes:
@@ -40,6 +42,12 @@ def _proof(token: bytes, side: str, name: str, called: bytes, caller: bytes) -> 
     return hmac.digest(token, msgspec.msgpack.encode((side, name, called, caller)), "sha256")
 
 
+def _require_frame(said: Hello | Welcome) -> int:
+    if 0 < said.max_frame < SMALLEST_FRAME or said.max_frame < 0:
+        raise Refused(f"messages of {SMALLEST_FRAME} bytes must be taken, not of {said.max_frame} at most")
+    return said.max_frame
+
+
 def _require_name(name: str) -> None:
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
         raise Refused(f"a name has 1 to {LONGEST_NAME} printable characters, not {name[:50]!r}")
@@ -47,18 +55,22 @@ def _require_name(name: str) -> None:
 
 @dataclass
 class Caller:
-    """The end that connects.  ``peer`` is the other's name as soon as both are content."""
+    """The end that connects.  ``peer`` is the other's name as soon as both are content, and ``takes`` the
+    longest message that it takes, 0 if it does not say."""
 
     name: str
     role: Role
     token: bytes | None
     nonce: bytes
+    instance: bytes = b""
+    max_frame: int = 0
     challenge: bytes = b""
     peer: str | None = None
+    takes: int = 0
 
     def opening(self) -> list[Control]:
         """What to say first."""
-        return [Hello(self.name, self.role, self.nonce)]
+        return [Hello(self.name, self.role, self.nonce, self.instance, self.max_frame)]
 
     def receive(self, said: Control) -> list[Control]:
         """What to answer."""
@@ -72,7 +84,7 @@ class Caller:
                 if self.token is not None:
                     self._require_proof(proof)
                 _require_name(name)
-                self.peer = name
+                self.peer, self.takes = name, _require_frame(said)
                 return []
             case Bye():
                 raise (Refused if said.final else WireFault)(f"the broker says: {said.reason}")
@@ -94,19 +106,26 @@ class Called:
     name: str
     token: bytes | None
     nonce: bytes
+    max_frame: int = 0
     hello: Hello | None = None
     peer: str | None = None
     role: Role = "client"
+    takes: int = 0
+
+    @property
+    def instance(self) -> bytes:
+        """By what the other is known when it calls again."""
+        return b"" if self.hello is None else self.hello.instance
 
     def receive(self, said: Control) -> list[Control]:
         """What to answer."""
         match said:
             case Hello(name, role) if self.hello is None:
                 _require_name(name)
-                self.hello, self.role = said, role
+                self.hello, self.role, self.takes = said, role, _require_frame(said)
                 if self.token is None:
                     self.peer = name
-                    return [Welcome(self.name)]
+                    return [Welcome(self.name, max_frame=self.max_frame)]
                 if len(said.nonce) != NONCE:
                     raise Refused(f"the nonce of a greeting has {NONCE} bytes")
                 return [Challenge(self.nonce)]
@@ -115,7 +134,7 @@ class Called:
                 if not hmac.compare_digest(proof, _proof(self.token, "caller", *known)):
                     raise Refused("the token is wrong")
                 self.peer = self.hello.name
-                return [Welcome(self.name, _proof(self.token, "called", *known))]
+                return [Welcome(self.name, _proof(self.token, "called", *known), self.max_frame)]
             case Bye():
                 raise WireFault(f"the peer says: {said.reason}")
         raise WireFault(f"{type(said).__name__} is out of place in a greeting")

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from ....errors import UsageError
 from ....model.instant import SECOND, Duration
+from .handshake import SMALLEST_FRAME
 from .outbox import WhenFull
-
-SMALLEST_FRAME = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +22,9 @@ class Limits:
     """Bytes that wait for a slow consumer."""
     when_full: WhenFull = "drop-oldest"
     peers: int = 1_000
-    """Connections at one time."""
+    """Connections at one time, of those that have said who they are."""
+    strangers: int = 200
+    """Connections of those that have not; if there are more, the one that has waited longest must go."""
     greeting: Duration = 10 * SECOND
     """How long a peer may take to say who it is."""
     heartbeat: Duration = 10 * SECOND

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, cast
 
-from ....model.instant import SECOND, Duration
+from ....model.instant import SECOND, Duration, Instant
 from ..wire.codec import Codec, codec, spoken
 from ..wire.control import LONGEST_REASON, Account, Bye, Control, Hello, Inquiry, Ping, Pong, Role
 from ..wire.fault import Refused, WireFault
@@ -40,6 +40,10 @@ class Owner(Protocol):
     limits: Limits
     buffer: memoryview
 
+    @property
+    def now(self) -> Instant: ...
+    @property
+    def late(self) -> Callable[[Any, Duration], Any]: ...
     def met(self, link: Link) -> None: ...
     def greeted(self, link: Link) -> None: ...
     def received(self, link: Link, message: Any) -> None: ...
@@ -70,7 +74,8 @@ class Link(asyncio.BufferedProtocol):
         self.silence = 0
         self.attends = True
         limits = owner.limits
-        self.outbox = Outbox(limits.queue, limits.queue_bytes, limits.when_full)
+        self.outbox = Outbox(limits.queue, limits.queue_bytes, limits.when_full, self._aged)
+        self.arrived = owner.now
         self.codec = said
         self._owner, self._handshake = owner, handshake
         self._transport: asyncio.Transport
@@ -84,6 +89,11 @@ class Link(asyncio.BufferedProtocol):
     def caller(self) -> str:
         """The name of the end that called."""
         return self._handshake.name if isinstance(self._handshake, Caller) else self.peer
+
+    @property
+    def instance(self) -> bytes:
+        """By what the end that called is known when it calls again."""
+        return self._handshake.instance
 
     @property
     def whereabouts(self) -> str:
@@ -116,7 +126,7 @@ class Link(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self._deaf:
             return
-        self.silence = 0
+        self.silence, self.arrived = 0, self._owner.now
         piece = self._owner.buffer[:nbytes]
         if self.codec is None:
             self.codec = codec(spoken(bytes(piece[:1])), self._owner.limits.max_frame)
@@ -145,7 +155,7 @@ class Link(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self.writable.set()
         while len(self.outbox) and self.writable.is_set():
-            self._transport.write(self.outbox.take(CHUNK))
+            self._transport.write(self.outbox.take(CHUNK, self._owner.now))
 
     # --- what the node says ---
 
@@ -154,16 +164,16 @@ class Link(asyncio.BufferedProtocol):
         assert self.codec is not None
         self.put(self.codec.encode(said))
 
-    def put(self, data: bytes, losable: Any = None) -> None:
-        """Send what is encoded already; ``losable`` is the message if it may be given up for a slow peer."""
+    def put(self, data: bytes, message: Any = None, *, losable: bool = False) -> None:
+        """Send what is encoded already; a ``losable`` message may be given up for a slow peer."""
         if self._deaf:
             return
         if self.writable.is_set():
             self._put(data)
             return
         try:
-            for message in self.outbox.put(data, losable):
-                self._owner.gave_up(self, message)
+            for lost in self.outbox.put(data, message, losable=losable, now=self._owner.now):
+                self._owner.gave_up(self, lost)
         except WireFault as fault:
             self.drop(str(fault))
 
@@ -188,6 +198,15 @@ class Link(asyncio.BufferedProtocol):
         self._close(Ending(why), patience)
         await self.closed.wait()
 
+    def _aged(self, message: Any, waited: Duration) -> bytes | None:
+        """A message that has waited, if that changes it."""
+        assert self.codec is not None
+        if message is None or (late := self._owner.late(message, waited)) is message:
+            return None
+        with suppress(WireFault):
+            return self.codec.encode(late)
+        return None
+
     def _put(self, data: bytes) -> None:
         if not self._fresh:
             self._owner.has_more(self)
@@ -207,7 +226,10 @@ class Link(asyncio.BufferedProtocol):
         for answer in handshake.receive(said):
             self.send(answer)
         if handshake.peer is not None:
+            assert self.codec is not None
             self.peer = handshake.peer
+            if handshake.takes:
+                self.codec.limit(handshake.takes)
             if isinstance(handshake, Called):
                 self.role = handshake.role
             self._begin()

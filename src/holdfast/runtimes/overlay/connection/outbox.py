@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from ....model.instant import Duration, Instant
 from ..wire.fault import WireFault
 
 WhenFull = Literal["drop-oldest", "disconnect"]
@@ -17,6 +19,7 @@ class _Waiting:
     data: bytes | None
     """Nothing once it has been given up."""
     message: Any
+    since: Instant
 
 
 @dataclass
@@ -30,6 +33,8 @@ class Outbox:
     most: int
     most_bytes: int
     when_full: WhenFull
+    aged: Callable[[Any, Duration], bytes | None] = lambda _message, _waited: None
+    """What is to be sent of a message that has waited, if it says how long it took."""
     size: int = 0
     length: int = 0
     _all: deque[_Waiting] = field(default_factory=deque)
@@ -38,11 +43,11 @@ class Outbox:
     def __len__(self) -> int:
         return self.length
 
-    def put(self, data: bytes, losable: Any = None) -> list[Any]:
-        """Add something, with the message that it is if that may be lost; which messages were given up."""
-        waiting = _Waiting(data, losable)
+    def put(self, data: bytes, message: Any = None, *, losable: bool = False, now: Instant = 0) -> list[Any]:
+        """Add something, with the message that it is; which messages were given up."""
+        waiting = _Waiting(data, message, now)
         self._all.append(waiting)
-        if losable is not None:
+        if losable:
             self._losable.append(waiting)
         self.length += 1
         self.size += len(data)
@@ -56,7 +61,7 @@ class Outbox:
         """Whether more waits than may."""
         return self.length > self.most or (self.size > self.most_bytes and self.length > 1)
 
-    def take(self, most: int) -> bytes:
+    def take(self, most: int, now: Instant = 0) -> bytes:
         """The oldest, together about so many bytes, at least one if there is one."""
         taken: list[bytes] = []
         size = 0
@@ -66,7 +71,7 @@ class Outbox:
                 continue
             if self._losable and self._losable[0] is waiting:
                 self._losable.popleft()
-            taken.append(waiting.data)
+            taken.append(self.aged(waiting.message, now - waiting.since) or waiting.data)
             size += len(waiting.data)
         self.length -= len(taken)
         self.size -= size

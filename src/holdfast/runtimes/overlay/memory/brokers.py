@@ -13,7 +13,7 @@ from ....protocols.cbps.bundle import is_losable
 from ....protocols.cbps.client import Client
 from ....protocols.cbps.condition import Conditions
 from ....protocols.cbps.context import stamped
-from ....protocols.cbps.message import Bundle, Message
+from ....protocols.cbps.message import Message
 from ..conditions import condition
 from .network import Link, QueueNetwork
 
@@ -32,14 +32,20 @@ class Overlay(QueueNetwork):
         super().__init__(seed=seed, now=now)
         self.traffic: Counter[tuple[str, str, str]] = Counter()
         self._conditions, self._tap = conditions, tap
+        self._roles: dict[str, str] = {}
 
     def broker(self, name: str, *, to: Iterable[str] = (), machine: Broker | None = None) -> Host:
         """Start a broker and connect it to others."""
-        return self.start(name, machine or Broker(self._conditions), to)
+        self._roles[name] = "broker"
+        return self.start(name, machine or Broker(self._conditions, name=name), to, seed=len(self._roles))
 
     def client(self, name: str, to: str | None = None, *, machine: Client | None = None) -> Host:
         """Start a client and connect it to a broker."""
+        self._roles[name] = "client"
         return self.start(name, machine or Client(name, self._conditions), () if to is None else (to,))
+
+    def role(self, name: str) -> str:
+        return self._roles[name]
 
     def give_up(self, sender: str, to: str) -> bool:
         """Drop the oldest notification on its way over a link, as a host does whose peer cannot keep up;
@@ -57,5 +63,4 @@ class Overlay(QueueNetwork):
     def _cross(self, link: Link, send: Send) -> None:
         self._tap(*link, send.message)
         self.traffic[*link, send.cause] += 1
-        message = stamped(send.message, self.now) if isinstance(send.message, Bundle) else send.message
-        self._put(link, Received, link[0], message)
+        self._put(link, Received, link[0], stamped(send.message, self.now))

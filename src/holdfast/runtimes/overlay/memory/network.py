@@ -70,8 +70,12 @@ class QueueNetwork:
             raise UsageError(f"'{a}' and '{b}' are connected already")
         for one, other in ((a, b), (b, a)):
             self._links[one][other] = None
-        self._tell(a, Joined, b)
-        self._tell(b, Joined, a)
+        self._tell(a, Joined, b, self.role(b))
+        self._tell(b, Joined, a, self.role(a))
+
+    def role(self, _name: str) -> str:
+        """What a node is to others, where that matters."""
+        return ""
 
     def cut(self, a: str, b: str) -> int:
         """Part two nodes; how many messages were lost on the way between them."""

@@ -26,7 +26,13 @@ class Codec(Protocol):
         """What a piece of the stream completes: controls and messages."""
 
     def encode(self, said: Any) -> bytes:
-        """A control or a message, as it is sent."""
+        """A control or a message, as it is sent; a fault if it is longer than the peer takes."""
+
+    def require(self, data: bytes) -> None:
+        """A fault if what is encoded already is longer than the peer takes."""
+
+    def limit(self, most: int) -> None:
+        """Send nothing longer than this."""
 
 
 def codec(language: Language, max_frame: int) -> Codec:

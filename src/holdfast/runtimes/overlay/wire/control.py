@@ -16,11 +16,17 @@ class Control(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hello(Control, frozen=True, tag="hello"):
-    """The end that called says who it is."""
+    """The end that called says who it is, and the longest message that it takes (0: it does not say).
+
+    ``instance`` is the same whenever it calls again, and nobody else's: by it a connection that was lost
+    without a word is told from somebody else of the same name.
+    """
 
     name: str
     role: Role = "client"
     nonce: bytes = b""
+    instance: bytes = b""
+    max_frame: int = 0
 
 
 class Challenge(Control, frozen=True, tag="challenge"):
@@ -36,10 +42,12 @@ class Proof(Control, frozen=True, tag="proof"):
 
 
 class Welcome(Control, frozen=True, tag="welcome"):
-    """The end that was called says who it is, and that it knows the token too."""
+    """The end that was called says who it is, that it knows the token too, and the longest message that it
+    takes."""
 
     name: str
     proof: bytes = b""
+    max_frame: int = 0
 
 
 class Ping(Control, frozen=True, tag="ping"):

@@ -30,7 +30,7 @@ class Packed:
 
     def __init__(self, max_frame: int) -> None:
         self._frames = Frames(max_frame)
-        self._max_frame = max_frame
+        self._most = max_frame
 
     def opening(self) -> bytes:
         return PREAMBLE
@@ -43,11 +43,16 @@ class Packed:
         frame = bytearray(HEADER + 1)
         frame[HEADER] = CONTROL if isinstance(said, Control) else MESSAGE
         _encoder.encode_into(said, frame, HEADER + 1)
-        length = len(frame) - HEADER
-        if length > self._max_frame:
-            raise WireFault(too_large(length, self._max_frame))
-        frame[:HEADER] = length.to_bytes(HEADER)
+        self.require(frame)
+        frame[:HEADER] = (len(frame) - HEADER).to_bytes(HEADER)
         return bytes(frame)
+
+    def require(self, data: bytes | bytearray) -> None:
+        if (length := len(data) - HEADER) > self._most:
+            raise WireFault(too_large(length, self._most))
+
+    def limit(self, most: int) -> None:
+        self._most = min(self._most, most)
 
 
 def unpacked(frame: bytes) -> Any:

@@ -32,7 +32,10 @@ from ....files.reading import Reading
 from ....lang.condition import Checked
 from ....model.batch import AXES, TIME, TYPES
 from ....model.topic import Kind, Topic
+from ..pack import SPARK_SCHEMA
 from ..plan import Work
+from ..reading import Reader
+from .zones import instant
 
 Bad = Literal["fail", "drop"]
 """What becomes of a frame's rows that have no time, source or topic."""
@@ -123,18 +126,23 @@ def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
         return at[name].cast(_KINDS[kind][1])
 
     columns = {"topic": _topic(read("topic", "text"), frame.columns, reading)}
-    columns["time"] = _time(reading.theirs("time"), at, types)
+    columns["time"] = _time(reading, at, types)
     source = read("source", "text")
     assert source is not None
     columns["source"] = source
     carried = _located([read(axis, "float") for axis in AXES])
-    if (place := read("place", "text")) is not None:
-        carried["place"] = place
+    if (place := read("place", "text")) is not None or _by_place(checked):
+        carried["place"] = _or_nothing(place, "text")
     for (name, kind), column in _columns(checked.topics).items():
         carried[column] = _or_nothing(read(name, kind), kind)
     columns["sequence"] = _or_nothing(read("sequence", "int"), "int")
     rows = theirs.select(*(column.alias(name) for name, column in (columns | carried).items()))
     return rows.withColumn(_FAULT, _fault(checked))
+
+
+def _by_place(checked: Checked) -> bool:
+    """Whether places keep scopes apart."""
+    return any("place" in level for condition in checked.conditions for level in condition.keys)
 
 
 def _or_nothing(column: Column | None, kind: Kind) -> Column:
@@ -216,14 +224,14 @@ def _require_kind(ours: str, theirs: str, type: DataType, kind: Kind) -> None:
         )
 
 
-def _time(theirs: str, at: Mapping[str, Column], types: Mapping[str, DataType]) -> Column:
-    """The instant; a time without a zone is UTC, whatever zone the session is in."""
+def _time(reading: Reading, at: Mapping[str, Column], types: Mapping[str, DataType]) -> Column:
+    """The instant; a time without a zone is of the zone of the reading, whatever the session's."""
+    theirs = reading.theirs("time")
     match types[theirs]:
         case TimestampType():
             return at[theirs]
         case TimestampNTZType():
-            since = at[theirs] - expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'")
-            return expr("TIMESTAMP'1970-01-01 00:00:00Z'") + since
+            return instant(at[theirs], str(reading.zone))
         case other:
             mapped = " (mapped from 'time')" if theirs != "time" else ""
             raise UsageError(
@@ -273,6 +281,22 @@ def batches_by_topic(work: Work, batches: Iterable[pa.RecordBatch]) -> Iterator[
         for topic in watched:
             if len(batch := _of_topic(table, topic, columns)):
                 yield topic.name, batch
+
+
+def packed_rows(work: Work, rows: DataFrame, shards: int) -> DataFrame:
+    """Rows that ``events`` gave, packed by operator and shard."""
+
+    def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = Reader(work)
+        found = (mine for some in batches_by_topic(work, batches) for mine in reader.take(*some))
+        return reader.spread(found, shards)
+
+    return without_topic(work, rows).mapInArrow(pack, SPARK_SCHEMA)
+
+
+def batch_of(work: Work, topic: Topic, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of one topic as a batch."""
+    return _of_topic(pa.Table.from_batches([rows]), topic, _columns(work.checked.topics))
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -26,6 +26,7 @@ from ..plan import Work
 from ..reading import Reader
 from ..table import spark_schema
 from .rows import Bad, batches_by_topic, events
+from .zones import returned, zone_of
 
 
 def stream(
@@ -34,6 +35,7 @@ def stream(
     *,
     map: Mapping[str, str] | None = None,
     topic: str | None = None,
+    zone: str | None = None,
     lets: Mapping[str, float | int | str | bool] | None = None,
     bad: Bad = "fail",
     shards: int = SHARDS,
@@ -42,8 +44,9 @@ def stream(
 
     Spark does not keep the order in which the rows of a micro-batch arrived: they are taken by
     (time, source, sequence), one micro-batch after the other.  Late events of ordered conditions
-    are rows with the status ``late``.  Start it with ``writeStream`` and a checkpoint of its own;
-    ``shards`` and the definition must stay as they are as long as that checkpoint is used.
+    are rows with the status ``late``; ``zone`` is as for ``replay``.  Start it with ``writeStream``
+    and a checkpoint of its own; ``shards`` and the definition must stay as they are as long as that
+    checkpoint is used.
 
     States live in RocksDB: the session's state store provider is set to it.
     """
@@ -51,12 +54,13 @@ def stream(
         raise UsageError("stream takes a streaming DataFrame; for one that ends there is replay")
     checked = check(as_app(app), lets=lets)
     work = Work(checked)
-    rows = events(work, frame, Reading(checked.topics, map or {}, topic=topic), bad=bad)
+    reading = zone_of(frame, Reading(checked.topics, map or {}, topic=topic), zone)
+    rows = events(work, frame, reading, bad=bad)
     for name, value in STORE.items():
         frame.sparkSession.conf.set(name, value)
     blobs = rows.mapInArrow(partial(_packed, work, shards), SPARK_SCHEMA)
     said = stated(blobs, work, work.stages, shards, in_order)
-    return said.mapInArrow(_unpacked, spark_schema(work.published))
+    return returned(said.mapInArrow(_unpacked, spark_schema(work.published)), frame, reading)
 
 
 def _packed(work: Work, shards: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

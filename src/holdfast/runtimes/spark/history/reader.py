@@ -15,13 +15,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ....compilers.following import Following, extent
+from ....compilers.operator import Operator
 from ....errors import HoldfastError
 from ....files.plan import Part
 from ....files.reading import Reading
-from ....files.sort import OutOfOrder, Sorter, stretches
+from ....files.sort import Sorter
 from ....model.batch import concatenate, times
+from ....model.instant import BEGINNING
+from ..numbering import numbered
 from ..pack import REPORT, Mine, row
-from ..plan import Work, compacts
+from ..plan import Work
 from ..reading import Reader
 
 MEMORY = 128 << 20
@@ -50,6 +54,8 @@ class Job:
     shards: int
     strict: bool = False
     keep_rejects: bool = False
+    numbers: bool = False
+    """Whether rows are numbered by what they say, instead of by where they stand."""
 
     def reader(self) -> Reader:
         """One of its readers."""
@@ -76,12 +82,15 @@ def chosen(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
     files = {piece.file.rank: piece.file for piece in task.part.pieces}.values()
     for mine in _reduced(job, task, reader):
         for at in range(0, len(mine.events), ROWS):
-            yield reader.complete(mine._replace(events=mine.events.slice(at, ROWS)), files, job.reading)
+            some = reader.complete(mine._replace(events=mine.events.slice(at, ROWS)), files, job.reading)
+            if job.numbers:
+                some = some._replace(events=numbered(some.operator.topics[some.topic], some.events))
+            yield some
 
 
 def _reduced(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
     """Of a closed part what can matter at all; else what satisfies a predicate."""
-    if not (task.closed and all(map(compacts, job.work.operators.values()))):
+    if not (task.closed and all(one.compacts for one in job.work.operators.values())):
         for topic, batch in _read(job, task, reader):
             yield from reader.take(topic, batch)
         return
@@ -93,24 +102,29 @@ def _reduced(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
         yield from found
 
 
-def _read(job: Job, task: Task, reader: Reader) -> Iterator[tuple[str, pa.RecordBatch]]:
+def _read(
+    job: Job, task: Task, reader: Reader, *, whole: bool = False
+) -> Iterator[tuple[str, pa.RecordBatch]]:
     """What the pieces hold of topics to which somebody listens."""
+    how = {"decisive": None} if whole else {}
     for piece in task.part.pieces:
-        yield from reader.read(piece.file, job.reading, row_groups=piece.row_groups, chunk_rows=ROWS)
+        yield from reader.read(piece.file, job.reading, row_groups=piece.row_groups, chunk_rows=ROWS, **how)
 
 
 def _as_it_comes(job: Job, task: Task, reader: Reader) -> Iterator[Mine] | None:
-    """The reduced events of a part whose files are in order; nothing if they are not, or if too much
-    would have to wait until that is known."""
-    reduced = _Reduced(job.work, task.part)
-    try:
-        for topic, batch in stretches(_read(job, task, reader)):
-            reader.look(topic, batch)
-            reduced.add(topic, batch)
-            if reduced.bytes > MOST_HELD:
+    """The reduced events of a part in which each scope is in order; nothing if one is not, if too much would
+    have to wait until that is known, or if their order depends on what is read later."""
+    reduced = Reduced(job.work, task.part)
+    following = {number: Following(rising=job.numbers) for number in job.work.operators}
+    for topic, batch in _read(job, task, reader):
+        for number, operator in job.work.listening[topic]:
+            found = extent(operator, topic, batch, rising=job.numbers)
+            if found is None or not following[number].takes(found):
                 return None
-    except OutOfOrder:
-        return None
+        reader.look(topic, batch)
+        reduced.add(topic, batch)
+        if reduced.bytes > MOST_HELD:
+            return None
     return reduced.drain()
 
 
@@ -119,10 +133,12 @@ def _sorted(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
     topics = job.work.listening
     with ExitStack() as stack:
         sorters = {name: stack.enter_context(Sorter(MEMORY // len(topics))) for name in topics}
-        for topic, batch in _read(job, task, reader):
+        for topic, batch in _read(job, task, reader, whole=job.numbers):
+            if job.numbers:
+                batch = numbered(job.work.listening[topic][0][1].topics[topic], batch)
             matters = np.logical_or.reduce(reader.look(topic, batch))
             sorters[topic].add(batch.filter(pa.array(matters)))
-        reduced = _Reduced(job.work, task.part)
+        reduced = Reduced(job.work, task.part)
         for topic, sorter in sorters.items():
             for batch in sorter.drain():
                 reduced.add(topic, batch)
@@ -131,8 +147,8 @@ def _sorted(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
         yield from reduced.drain()
 
 
-class _Reduced:
-    """The events of a closed part that can matter, gathered stretch by stretch, each in order.
+class Reduced:
+    """The events of a closed part that can matter, gathered stretch by stretch, each scope in order.
 
     At a moment that is shared with another part nothing is closed: there all stay that satisfy a
     predicate.
@@ -145,20 +161,15 @@ class _Reduced:
         self._at_ends: dict[int, list[pa.RecordBatch]] = {}
 
     def add(self, topic: str, batch: pa.RecordBatch) -> None:
-        """Take a stretch of a topic, in order, which follows all before."""
-        moments, shared = times(batch), self._part.shared
-        begin, end = 0, len(batch)
-        if len(batch) and moments[0] in shared:
-            begin = int(np.searchsorted(moments, moments[0], "right"))
-        if begin < end and moments[-1] in shared:
-            end = int(np.searchsorted(moments, moments[-1], "left"))
-        inside = batch if end - begin == len(batch) else batch.slice(begin, end - begin)
+        """Take a stretch of a topic which follows all before in each scope."""
+        at_end = np.isin(times(batch), self._part.shared)
+        edge = batch.filter(pa.array(at_end))
+        inside = batch.filter(pa.array(~at_end)) if len(edge) else batch
         for number, operator in self._work.listening[topic]:
             reduce = operator.machine.reduce
-            self._keep(self._inside, number, reduce({topic: inside})[topic])
-            for edge in (batch.slice(0, begin), batch.slice(end)):
-                if len(edge):
-                    self._keep(self._at_ends, number, reduce({topic: edge}, closed=False)[topic])
+            self._keep(self._inside, number, _in_order(operator, topic, inside))
+            if len(edge):
+                self._keep(self._at_ends, number, reduce({topic: edge}, closed=False)[topic])
 
     def _keep(self, where: dict[int, list[pa.RecordBatch]], number: int, batch: pa.RecordBatch) -> None:
         if len(batch):
@@ -171,8 +182,14 @@ class _Reduced:
         for topic, listening in self._work.listening.items():
             for number, operator in listening:
                 if number in inside:
-                    whole = operator.machine.reduce({topic: concatenate(inside[number])})[topic]
+                    whole = _in_order(operator, topic, concatenate(inside[number]))
                     yield Mine(number, operator, topic, operator.needed(topic, whole))
                 if number in at_ends:
                     whole = concatenate(at_ends[number])
                     yield Mine(number, operator, topic, operator.needed(topic, whole))
+
+
+def _in_order(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What of a closed part of a history can matter: nothing that is taken before it is later."""
+    latest = int(times(batch).min()) if len(batch) else BEGINNING
+    return operator.machine.reduce({topic: batch}, latest=latest)[topic]

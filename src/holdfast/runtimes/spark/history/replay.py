@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
@@ -56,7 +56,7 @@ FEW = 64 << 20
 ROWS = 1 << 16
 """How many notifications become objects at a time."""
 
-_ORDER = ("time", "subscription", "scope", "source", "sequence")
+_ORDER = ("time", "subscription", "scope", "source", "sequence", "status")
 
 
 class Replay:
@@ -93,13 +93,7 @@ class Replay:
 
     def _packed(self, most: int | None = None) -> DataFrame:
         """What the readers give, each of them no more than ``most`` bytes of events."""
-        job, count = self._job, len(self._job.tasks)
-
-        def readers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number in (number for some in numbers for number in some.column(0).to_pylist()):
-                yield from run(job, number, most)
-
-        return self._spark.range(0, count, 1, count).mapInArrow(readers, SPARK_SCHEMA)
+        return given(self._spark, self._job, most)
 
     @cached_property
     def _read(self) -> tuple[list[Report], dict[int, list[bytes]] | None]:
@@ -288,23 +282,37 @@ def _is_large(part: Part) -> bool:
     return units > 1 and (part.rows is None or part.rows > LARGE)
 
 
+def given(spark: SparkSession, job: Job, most: int | None = None) -> DataFrame:
+    """What the readers of a job give, each of them no more than ``most`` bytes of events."""
+    count = len(job.tasks)
+
+    def readers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in (number for some in numbers for number in some.column(0).to_pylist()):
+            yield from run(job, number, most)
+
+    return spark.range(0, count, 1, count).mapInArrow(readers, SPARK_SCHEMA)
+
+
 def _blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Each batch as the bytes of one row."""
     for batch in batches:
         yield pa.RecordBatch.from_arrays([pa.array([to_ipc(batch)], pa.binary())], names=["raw"])
 
 
-def notifications(work: Work, rows: DataFrame, shards: int) -> DataFrame:
-    """The notifications of packed rows: a shuffle for each stage."""
+def require_success(report: bytes) -> None:
+    """Raise what went wrong in a reader."""
+    reported(report).require_success()
+
+
+def notifications(
+    work: Work, rows: DataFrame, shards: int, judge: Callable[[bytes], None] = require_success
+) -> DataFrame:
+    """The notifications of packed rows: a shuffle for each stage; readers' reports are judged."""
     for stage in range(work.stages - 1):
         by_shard = rows.groupBy("machine", "shard")
         rows = by_shard.applyInArrow(staged(work, stage, shards), SPARK_SCHEMA)
-    last = finished(work, _require_success)
+    last = finished(work, judge)
     return rows.groupBy("machine", "shard").applyInArrow(last, spark_schema(work.published))
-
-
-def _require_success(report: bytes) -> None:
-    reported(report).require_success()
 
 
 def _by_machine(rows: DataFrame) -> dict[int, list[bytes]]:

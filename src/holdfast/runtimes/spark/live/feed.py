@@ -31,7 +31,7 @@ from ....files.reading import Reading
 from ....model.batch import concatenate
 from ....model.instant import BEGINNING, NEVER, Instant
 from ..pack import REPORT, SPARK_SCHEMA, Mine, packed, progress, row
-from ..plan import Work, compacts
+from ..plan import Work
 from ..reading import Reader, Report
 from .checkpoint import Checkpoint
 from .log import Entry, FileLog, Folder, Waiting
@@ -247,7 +247,7 @@ def _joined(some: Sequence[Mine], *, closed: bool) -> Mine:
     """What an operator wants of several batches of a topic; together they may be a closed part."""
     first = some[0]
     whole = concatenate(mine.events for mine in some)
-    if closed and len(some) > 1 and compacts(first.operator):
+    if closed and len(some) > 1 and first.operator.compacts:
         whole = first.operator.machine.reduce({first.topic: whole})[first.topic]
     return first._replace(events=whole)
 

@@ -70,6 +70,8 @@ def test_without_declarations_a_topic_is_what_its_first_event_has():
         ('{"source": 7}', "no source"),
         ('{"vlaue": 1}', r"has no attribute 'vlaue'. Did you mean 'value'\?"),
         ('{"value": true}', "value True is not a number"),
+        (f'{{"value": {"9" * 400}}}', "has 400 digits; a number has 308 at most"),
+        (f'{{"value": 1, "x": -{"9" * 400}}}', "x -9999999999999999999… has 401 digits"),
         ('{"count": 1.5}', "count 1.5 is not a whole number"),
         ('{"count": 9223372036854775808}', "is not a whole number of 64 bits"),
         ('{"name": 5}', "name 5 is not text"),

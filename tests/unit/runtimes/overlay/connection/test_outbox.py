@@ -17,7 +17,7 @@ def outbox(most=3, most_bytes=1000, when_full="drop-oldest"):
 def test_what_was_put_first_is_taken_first():
     box = outbox()
     for data in (b"a", b"b", b"c"):
-        assert box.put(data, losable=data) == []
+        assert box.put(data, data, losable=True) == []
     assert box.take(1) == b"a"
     assert box.take(100) == b"bc"
     assert (len(box), box.size) == (0, 0)
@@ -26,7 +26,7 @@ def test_what_was_put_first_is_taken_first():
 def test_when_full_the_oldest_that_may_be_lost_is_given_up():
     box = outbox()
     box.put(b"subscription")
-    given_up = [box.put(data, losable=int(data)) for data in (b"1", b"2", b"3", b"4")]
+    given_up = [box.put(data, int(data), losable=True) for data in (b"1", b"2", b"3", b"4")]
     assert given_up == [[], [], [1], [2]]
     assert box.take(100) == b"subscription34"
 
@@ -41,16 +41,16 @@ def test_where_nothing_may_be_lost_the_consumer_is_too_slow():
 
 def test_disconnect_gives_nothing_up():
     box = outbox(2, when_full="disconnect")
-    box.put(b"a", losable="a")
-    box.put(b"b", losable="b")
+    box.put(b"a", "a", losable=True)
+    box.put(b"b", "b", losable=True)
     with pytest.raises(WireFault, match="too slow"):
-        box.put(b"c", losable="c")
+        box.put(b"c", "c", losable=True)
 
 
 def test_bytes_are_bounded_as_well_but_one_message_always_fits():
     box = outbox(100, most_bytes=10)
-    assert box.put(b"x" * 50, losable="x") == []
-    assert box.put(b"y" * 9, losable="y") == ["x"]
+    assert box.put(b"x" * 50, "x", losable=True) == []
+    assert box.put(b"y" * 9, "y", losable=True) == ["x"]
     assert box.take(100) == b"y" * 9
 
 
@@ -76,16 +76,16 @@ def test_an_outbox_is_a_bounded_list(steps, most, most_bytes):
             found = [i for i, (_, may) in enumerate(naive) if may is not None]
             if not found:
                 with pytest.raises(WireFault):
-                    box.put(bytes([number]) * size, message)
+                    box.put(bytes([number]) * size, message, losable=message is not None)
                 return
             given_up.append(naive.pop(found[0])[1])
-        assert box.put(bytes([number]) * size, message) == given_up
+        assert box.put(bytes([number]) * size, message, losable=message is not None) == given_up
         assert (len(box), box.size) == (len(naive), sum(len(data) for data, _ in naive))
 
 
 def test_a_consumer_that_takes_nothing_costs_no_more_than_the_bound():
     box = outbox(10)
     box.put(b"kept")
-    given_up = [one for n in range(10_000) for one in box.put(b"reading", losable=n)]
+    given_up = [one for n in range(10_000) for one in box.put(b"reading", n, losable=True)]
     assert len(box._all) <= 2 * 10 + 2
     assert given_up == list(range(10_000 - 9))

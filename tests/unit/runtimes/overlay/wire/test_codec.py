@@ -26,10 +26,10 @@ from support.bundles import longs, messages, names, texts
 LARGEST = 1 << 20
 
 controls = (
-    st.builds(Hello, texts, st.sampled_from(["broker", "client"]), st.binary(max_size=40))
+    st.builds(Hello, texts, st.sampled_from(["broker", "client"]), *[st.binary(max_size=40)] * 2, longs)
     | st.builds(Challenge, st.binary(max_size=40))
     | st.builds(Proof, st.binary(max_size=40))
-    | st.builds(Welcome, texts, st.binary(max_size=40))
+    | st.builds(Welcome, texts, st.binary(max_size=40), longs)
     | st.builds(Bye, texts, st.booleans())
     | st.builds(Account, st.dictionaries(names, longs | texts, max_size=3))
     | st.sampled_from([Ping(), Pong(), Inquiry()])

@@ -43,7 +43,7 @@ class Marked:
 
     def __init__(self, max_frame: int) -> None:
         self._elements = Elements(max_frame)
-        self._max_frame = max_frame
+        self._most = max_frame
         self._origin, self._numbers = f"xml-{secrets.token_hex(8)}", count(1)
 
     def opening(self) -> bytes:
@@ -62,9 +62,15 @@ class Marked:
 
     def encode(self, said: Any) -> bytes:
         data = tostring(written(said))
-        if len(data) > self._max_frame:
-            raise WireFault(too_large(len(data), self._max_frame))
+        self.require(data)
         return data
+
+    def require(self, data: bytes) -> None:
+        if len(data) > self._most:
+            raise WireFault(too_large(len(data), self._most))
+
+    def limit(self, most: int) -> None:
+        self._most = min(self._most, most)
 
     def _key(self) -> Key:
         return Key(self._origin, next(self._numbers))
@@ -125,6 +131,8 @@ def _control_element(it: Control) -> Element:
                 element.set(name, raw.hex())
             case bool(flag):
                 element.set(name, "true" if flag else "false")
+            case int(number):
+                element.set(name, str(number))
             case dict(counters):
                 for counted, value in counters.items():
                     add_value(element, counted, value)
@@ -146,4 +154,6 @@ def _field(field: msgspec.structs.FieldInfo, element: Element) -> Any:
         return field.default
     if field.type is bool:
         return text == "true"
+    if field.type is int:
+        return int(text)
     return bytes.fromhex(text) if field.type is bytes else text

@@ -1,0 +1,82 @@
+"""Series of readings on a grid of time.
+
+Stations report each at its own moments.  No value is computed: a reading of the grid is one that a
+station has sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MINUTE = 60_000_000  # µs
+DAY = 24 * 60 * MINUTE
+
+USABLE = 0.95
+"""The share of moments for which a usable station has a fresh reading."""
+
+Times = NDArray[np.int64]
+Temperatures = NDArray[np.float64]
+
+
+class Series(NamedTuple):
+    """What one station has sent: instants (µs, UTC) and °C, in order of time."""
+
+    times: Times
+    values: Temperatures
+
+
+class Cleaned(NamedTuple):
+    """The stations' series without faults, and how many readings each rule has dropped."""
+
+    stations: Mapping[int, Series]
+    read: int
+    dropped: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Period:
+    """The readings of a stretch of time, on its grid: ``values[station]`` are as many as ``times``."""
+
+    times: Times
+    values: Mapping[int, Temperatures]
+    carried: Mapping[int, int]
+    """For each station, at how many moments its last reading was no longer fresh."""
+
+    @property
+    def start(self) -> str:
+        return f"{np.datetime64(int(self.times[0]), 'us').astype('datetime64[m]')}Z"
+
+
+def on_grid(series: Series, grid: Times, fresh_for: int) -> tuple[Temperatures, NDArray[np.bool_]]:
+    """At every moment the latest reading, and whether it is fresh, that is, not older than ``fresh_for``;
+    before the first, the first."""
+    latest = np.searchsorted(series.times, grid, side="right") - 1
+    known = np.maximum(latest, 0)
+    fresh = (latest >= 0) & (grid - series.times[known] <= fresh_for)
+    return series.values[known], fresh
+
+
+def period(stations: Mapping[int, Series], grid: Times, fresh_for: int) -> Period:
+    """The usable stations at the moments of a grid."""
+    values: dict[int, Temperatures] = {}
+    carried: dict[int, int] = {}
+    for station, series in stations.items():
+        if len(series.times):
+            readings, fresh = on_grid(series, grid, fresh_for)
+            if fresh.mean() >= USABLE:
+                values[station], carried[station] = readings, int((~fresh).sum())
+    return Period(grid, values, carried)
+
+
+def periods(stations: Mapping[int, Series], count: int, every: int, fresh_for: int) -> Iterator[Period]:
+    """The period of so many readings that begins at each midnight of the data set's clock."""
+    first = min(int(s.times[0]) for s in stations.values() if len(s.times))
+    last = max(int(s.times[-1]) for s in stations.values() if len(s.times))
+    for midnight in range(first - first % DAY, last, DAY):
+        grid = midnight + np.arange(count, dtype=np.int64) * every
+        yield period(stations, grid, fresh_for)

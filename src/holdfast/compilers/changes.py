@@ -1,0 +1,70 @@
+"""State filters as a query that a database runs by itself: what says something, and where that changes.
+
+Where entrance and exit cannot both hold, an event that satisfies one of them leaves the bit set or reset,
+whatever it was.  So it passes if the last such event of its scope did the other: a filter and ``lag``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..lang.condition import Condition
+from ..lang.ops import And
+from ..lang.reason import satisfiable
+from .sql import Naming, keys, matching, predicate, quoted
+
+
+class Turn(NamedTuple):
+    """A filter's predicates; a momentary one has no exit."""
+
+    enter: str
+    exit: str | None
+
+
+class Changes(NamedTuple):
+    """The query of filters that share their scopes.
+
+    ``where`` is what some filter takes notice of, ``apart`` are the columns whose values keep scopes apart,
+    and ``scope`` is the text of an event's scope; null if it is in none, nothing if there is one for all.
+    """
+
+    where: str
+    apart: tuple[str, ...]
+    scope: str | None
+    turns: tuple[Turn, ...]
+
+
+def hindrance(conditions: Sequence[Condition]) -> str | None:
+    """Why filters that share their scopes are no such query."""
+    first = conditions[0]
+    if first.forest is not None:
+        return "only Python can tell in which region an event lies"
+    if len(first.keys) > 1:
+        return "scopes are nested"
+    if keys(first) is None:
+        return "only Python can write a float as a key"
+    for one in conditions:
+        if not one.momentary and satisfiable(And(one.enter, one.exit), one.topic) is not False:
+            return f"entrance and exit of {one.name} may both hold"
+    return None
+
+
+def changes(conditions: Sequence[Condition], named: Naming = quoted) -> Changes:
+    """The query of filters that share their scopes, where nothing hinders it."""
+    first = conditions[0]
+    tests = [op for one in conditions for op in ([one.enter] if one.momentary else [one.enter, one.exit])]
+    texts = keys(first, named)
+    assert texts is not None
+    return Changes(
+        matching(tests, first.topic, named),
+        tuple(named(name) for level in first.keys for name in level),
+        texts[0] if first.keys else None,
+        tuple(
+            Turn(
+                predicate(one.enter, one.topic, named),
+                None if one.momentary else predicate(one.exit, one.topic, named),
+            )
+            for one in conditions
+        ),
+    )

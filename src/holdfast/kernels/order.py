@@ -1,0 +1,35 @@
+"""Whether events are in order, each scope by itself: nothing else matters where scopes share nothing."""
+
+from __future__ import annotations
+
+from .jit import kernel
+
+UNORDERED = 2
+"""What ``extents`` says of events that are not in order."""
+
+
+@kernel
+def extents(codes, times, ranks, sequences, first, last):  # type: ignore[no-untyped-def]
+    """The first and the last row of each scope; -1 where it has none.  ``codes`` below 0 are in no scope.
+
+    Returns 0 if the times of every scope rise, 1 if some are equal and their order is that of ranks and then
+    of sequences, ``UNORDERED`` otherwise.
+    """
+    found = 0
+    for i in range(len(codes)):
+        c = codes[i]
+        if c < 0:
+            continue
+        before = last[c]
+        if before < 0:
+            first[c] = i
+        elif times[i] <= times[before]:
+            if times[i] < times[before]:
+                return 2
+            found = 1
+            if ranks[i] < ranks[before]:
+                return 2
+            if ranks[i] == ranks[before] and sequences[i] < sequences[before]:
+                return 2
+        last[c] = i
+    return found

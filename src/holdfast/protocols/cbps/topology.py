@@ -1,0 +1,156 @@
+"""Which connections between brokers are in use: those of one tree, however many there are.
+
+Every broker tells all others whom it is joined to (link state), so all compute the same tree; of two ways
+the older stays, and a connection that would close a circle is a spare until one that is used is lost.  Then
+the tree changes by that connection alone, and everybody else notices nothing.
+
+Both ends of a connection must take it for used at the same time.  Each says so with a number of its own and
+the number that it has heard; a turn begins when the own number comes back, and what was sent before it
+belongs to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...model.protocol import Peer, Send
+from .message import Neighbours, Node, Use
+
+Edge = tuple[int, Node, Node]
+"""Its rank, the higher the younger, and its ends, the lesser first."""
+
+
+@dataclass(slots=True)
+class Trunk:
+    """A connection to another broker.  ``mine`` is the number under which this end uses it, 0 if it does
+    not, and ``theirs`` the last of the other's; ``known`` says whether the other has heard of ours."""
+
+    node: Node = ""
+    rank: int = 0
+    mine: int = 0
+    theirs: int = 0
+    known: bool = False
+
+    @property
+    def turn(self) -> tuple[int, int] | None:
+        """The turn that both ends are in, if they are."""
+        return (self.mine, self.theirs) if self.mine and self.theirs and self.known else None
+
+
+@dataclass(slots=True)
+class Topology:
+    """What a broker knows of the others.  ``limit`` is the longest message that it takes itself, and
+    ``longest`` the longest that all of them take; 0 if there is no bound."""
+
+    me: Node
+    limit: int = 0
+    trunks: dict[Peer, Trunk] = field(default_factory=dict)
+    known: dict[Node, Neighbours] = field(init=False)
+    longest: int = field(init=False)
+    _number: int = 0
+
+    def __post_init__(self) -> None:
+        self.longest = self.limit
+        self.known = {self.me: Neighbours(self.me, 0, (), self.limit)}
+
+    @property
+    def spare(self) -> int:
+        """How many connections are there only in case others are lost."""
+        return sum(trunk.turn is None for trunk in self.trunks.values())
+
+    # --- what happens ---
+
+    def joined(self, peer: Peer) -> Iterator[Send]:
+        """A broker is connected: say who we are."""
+        self.trunks[peer] = Trunk()
+        yield Send(peer, Use(self.me, 0, 0), cause="topology")
+
+    def left(self, peer: Peer) -> Iterator[Send]:
+        """It is connected no longer."""
+        if self.trunks.pop(peer).node:
+            yield from self._announce()
+
+    def used(self, peer: Peer, said: Use) -> Iterator[Send]:
+        """A broker says who it is, and whether it uses the connection."""
+        trunk = self.trunks[peer]
+        news = said.mine != trunk.theirs
+        trunk.theirs, trunk.known = said.mine, said.yours == trunk.mine
+        if news:
+            yield Send(peer, Use(self.me, trunk.mine, trunk.theirs), cause="topology")
+        if not trunk.node:
+            trunk.node = said.node
+            trunk.rank = 1 + max((rank for one in self.known.values() for _, rank in one.links), default=0)
+            yield from [Send(peer, one, cause="topology") for one in self.known.values()]
+            yield from self._announce()
+
+    def learned(self, peer: Peer, said: Neighbours) -> Iterator[Send]:
+        """A broker passes on whom some broker is joined to: if it is news, and not of one that is gone, pass
+        it on, and look anew."""
+        old = self.known.get(said.node)
+        if said.node == self.me or (old is not None and old.number >= said.number):
+            return
+        if said.node in reachable(known := {**self.known, said.node: said}, self.me):
+            self.known = known
+            yield from self._spread(said, peer)
+            yield from self._choose()
+
+    def _announce(self) -> Iterator[Send]:
+        """Tell all whom this broker is joined to."""
+        self._number += 1
+        links = tuple(sorted((trunk.node, trunk.rank) for trunk in self.trunks.values() if trunk.node))
+        said = self.known[self.me] = Neighbours(self.me, self._number, links, self.limit)
+        yield from self._spread(said)
+        yield from self._choose()
+
+    def _spread(self, said: Neighbours, but: Peer | None = None) -> Iterator[Send]:
+        for peer, trunk in self.trunks.items():
+            if trunk.node and peer != but:
+                yield Send(peer, said, cause="topology")
+
+    def _choose(self) -> Iterator[Send]:
+        """Use the connections that belong to the tree, and no others."""
+        self.known = {node: self.known[node] for node in reachable(self.known, self.me)}
+        self.longest = min((one.limit for one in self.known.values() if one.limit > 0), default=0)
+        wanted = tree(self.known)
+        for peer, trunk in self.trunks.items():
+            use = frozenset((self.me, trunk.node)) in wanted
+            if use != bool(trunk.mine):
+                self._number += 1
+                trunk.mine, trunk.known = self._number if use else 0, False
+                yield Send(peer, Use(self.me, trunk.mine, trunk.theirs), cause="topology")
+
+
+def edges(known: Mapping[Node, Neighbours]) -> list[Edge]:
+    """The connections that both ends tell of, the oldest first; each has the higher of the two ranks."""
+    told = {(one.node, other): rank for one in known.values() for other, rank in one.links}
+    return sorted((max(rank, told[b, a]), a, b) for (a, b), rank in told.items() if a < b and (b, a) in told)
+
+
+def tree(known: Mapping[Node, Neighbours]) -> set[frozenset[Node]]:
+    """The connections that are used: of each circle, all but the youngest."""
+    part: dict[Node, Node] = {}
+
+    def root(node: Node) -> Node:
+        while (up := part.get(node, node)) != node:
+            part[node] = node = part.get(up, up)
+        return node
+
+    chosen: set[frozenset[Node]] = set()
+    for _, a, b in edges(known):
+        if root(a) != root(b):
+            part[root(a)] = root(b)
+            chosen.add(frozenset((a, b)))
+    return chosen
+
+
+def reachable(known: Mapping[Node, Neighbours], start: Node) -> list[Node]:
+    """The brokers of which somebody tells, who is told of himself; the others are gone."""
+    found = {start: None}
+    ahead = [start]
+    while ahead:
+        for other, _ in known[ahead.pop()].links:
+            if other in known and other not in found:
+                found[other] = None
+                ahead.append(other)
+    return list(found)

@@ -1,0 +1,50 @@
+"""Times without a zone (``timestamp_ntz``): whose clock they are of, and how they come back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql.functions import convert_timezone, expr, lit
+from pyspark.sql.types import TimestampNTZType
+
+from ....errors import UsageError
+from ....files.reading import Reading, parse_zone
+
+_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+
+
+def zone_of(frame: DataFrame, reading: Reading, zone: str | None) -> Reading:
+    """The reading with the zone of the frame's times: UTC, unless another is given."""
+    if zone is None and _is_local(frame, reading):
+        session = frame.sparkSession.conf.get("spark.sql.session.timeZone")
+        if session not in _UTC:
+            theirs = reading.theirs("time")
+            raise UsageError(
+                f"the column '{theirs}' has no time zone (timestamp_ntz), and the session is in {session}: "
+                f"say whose clock it is of, for example zone='UTC' or zone='{session}'"
+            )
+    return replace(reading, zone=parse_zone(zone or "UTC"))
+
+
+def instant(local: Column, zone: str) -> Column:
+    """The instant at which a clock of the zone shows a time; of two the first."""
+    since = convert_timezone(lit(zone), lit("UTC"), local) - expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'")
+    return expr("TIMESTAMP'1970-01-01 00:00:00Z'") + since
+
+
+def returned(told: DataFrame, frame: DataFrame, reading: Reading) -> DataFrame:
+    """Notifications whose times are of the type that the frame's are."""
+    if not _is_local(frame, reading):
+        return told
+    return told.withColumns({name: _local(told[name], str(reading.zone)) for name in ("time", "since")})
+
+
+def _local(at: Column, zone: str) -> Column:
+    since = at - expr("TIMESTAMP'1970-01-01 00:00:00Z'")
+    return convert_timezone(lit("UTC"), lit(zone), expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'") + since)
+
+
+def _is_local(frame: DataFrame, reading: Reading) -> bool:
+    theirs = reading.theirs("time")
+    return any(f.name == theirs and isinstance(f.dataType, TimestampNTZType) for f in frame.schema.fields)

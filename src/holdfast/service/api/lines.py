@@ -1,0 +1,50 @@
+"""At which values a condition starts and ends, to be drawn into a picture of readings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, NamedTuple
+
+from ...lang.ops import Compare, Name, Number
+
+_TURNED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
+
+
+class Line(NamedTuple):
+    """``attribute sign value`` is part of what starts (``enter``) or ends (``exit``) a condition."""
+
+    part: str
+    attribute: str
+    sign: str
+    value: float
+
+
+def lines_of(condition: Any) -> list[Line]:
+    """The comparisons of an attribute with a number in a condition's entrance and exit, whatever its kind."""
+    found = [
+        Line(part, *compared)
+        for part in ("enter", "exit")
+        for one in _nodes(getattr(condition, part, None))
+        if (compared := _compared(one)) is not None
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _nodes(value: Any) -> Iterator[Any]:
+    yield value
+    if is_dataclass(value):
+        for one in fields(value):
+            yield from _nodes(getattr(value, one.name))
+    elif isinstance(value, tuple):
+        for part in value:
+            yield from _nodes(part)
+
+
+def _compared(node: Any) -> tuple[str, str, float] | None:
+    match node:
+        case Compare(sign, Name(name), Number(value)):
+            return name, sign, float(value)
+        case Compare(sign, Number(value), Name(name)):
+            return name, _TURNED.get(sign, sign), float(value)
+    return None

@@ -1,0 +1,278 @@
+"""When conditions held, for pictures: the same bars at several levels of detail.
+
+On a level of width w, stretches of one scope that lie less than w apart are one bar.  So a picture of
+an hour and one of a year read about as many bars as they have pixels, however often a condition has
+started.  All of it can be computed again from the notifications; it follows them at its own position.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from ..model.instant import DAY, HOUR, MINUTE, SECOND, Duration, Instant
+from .hub import Hub
+from .store import Told
+
+log = logging.getLogger("holdfast.service")
+
+WIDTHS: tuple[Duration, ...] = (0, SECOND, 10 * SECOND, MINUTE, 10 * MINUTE, HOUR, 6 * HOUR, 2 * DAY)
+_REMEMBERED = 200_000
+"""Bars that are kept in memory because the next stretch may belong to them."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS series (
+    number INTEGER PRIMARY KEY, subscription TEXT NOT NULL, scope TEXT NOT NULL, scoped INTEGER NOT NULL,
+    kind TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    UNIQUE (subscription, scope, scoped, kind)
+);
+CREATE TABLE IF NOT EXISTS bars (
+    level INTEGER NOT NULL, series INTEGER NOT NULL, start INTEGER NOT NULL, end INTEGER NOT NULL,
+    count INTEGER NOT NULL, PRIMARY KEY (level, series, start)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unsure (series INTEGER PRIMARY KEY, start INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS reached (one INTEGER PRIMARY KEY CHECK (one = 0), position INTEGER NOT NULL);
+"""
+
+
+_BARS = "SELECT start, end, count FROM bars"
+
+
+class Row(NamedTuple):
+    """A row of a picture: of what, and whether it held there or was unknown."""
+
+    subscription: str
+    scope: str | None
+    kind: str = "holds"
+
+
+Bar = list[int]
+"""Start, end, and how many stretches it stands for."""
+
+
+class View(NamedTuple):
+    """Which part of all rows a picture shows, and how many pixels wide it is."""
+
+    start: Instant
+    end: Instant
+    width: int
+    subscription: str | None = None
+    find: str = ""
+    skip: int = 0
+    most: int = 200
+
+    @property
+    def pixel(self) -> Duration:
+        return max(1, (self.end - self.start) // max(1, self.width))
+
+    def has(self, row: Row) -> bool:
+        mine = self.subscription is None or row.subscription == self.subscription
+        return mine and self.find.lower() in f"{row.subscription} {row.scope or ''}".lower()
+
+
+class Timeline:
+    """The bars, in a database of their own."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
+        self._lock = Lock()
+        with self._lock, self._database as database:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.execute("PRAGMA synchronous = NORMAL")
+            database.executescript(_TABLES)
+            found = database.execute("SELECT position FROM reached").fetchone()
+        self.position: int = found[0] if found else 0
+        self._numbers: dict[Row, int] = {}
+        self._latest: dict[tuple[int, int], Bar] = {}
+
+    def close(self) -> None:
+        with self._lock:
+            self._database.close()
+
+    # --- what was told becomes bars ---
+
+    async def follow(self, hub: Hub) -> None:
+        """Take in what is told, until cancelled; without room it waits."""
+        async for some in hub.stream(self.position, 5_000):
+            while some:
+                try:
+                    await asyncio.to_thread(self.add, some)
+                    break
+                except sqlite3.OperationalError as error:
+                    log.warning("the timeline cannot be written: %s", error)
+                    await asyncio.sleep(1)
+
+    async def has(self, position: int) -> None:
+        """Comes back when everything up to a position is in it, or cannot be for now."""
+        for _ in range(200):
+            if self.position >= position:
+                return
+            await asyncio.sleep(0.01)
+
+    def add(self, told: Sequence[Told]) -> None:
+        """Take in notifications; those that it has had change nothing."""
+        changed: dict[tuple[int, int, Instant], Bar] = {}
+        with self._lock:
+            try:
+                with self._database as database:
+                    for one in told:
+                        if one.position > self.position:
+                            self._take(database, one, changed)
+                    rows = [(level, series, *bar) for (level, series, _), bar in changed.items()]
+                    database.executemany("INSERT OR REPLACE INTO bars VALUES (?, ?, ?, ?, ?)", rows)
+                    database.execute("INSERT OR REPLACE INTO reached VALUES (0, ?)", (told[-1].position,))
+            except sqlite3.OperationalError:
+                self._latest.clear()
+                self._numbers.clear()
+                raise
+            self.position = max(self.position, told[-1].position)
+            if len(self._latest) > _REMEMBERED:
+                self._latest.clear()
+            if len(self._numbers) > _REMEMBERED:
+                self._numbers.clear()
+
+    def _take(self, database: sqlite3.Connection, one: Told, changed: dict[Any, Bar]) -> None:
+        row = Row(one.subscription, one.scope)
+        match one.status:
+            case "egress" | "withdrawn":
+                self._held(database, row, one.time if one.since is None else one.since, one.time, changed)
+            case "atomic":
+                self._held(database, row, one.time, one.time, changed)
+            case "unknown":
+                unsure = self._series(database, row._replace(kind="unknown"), one.time, one.time)
+                database.execute("INSERT OR IGNORE INTO unsure VALUES (?, ?)", (unsure, one.time))
+                return
+            case "ingress" | "known":
+                pass
+            case _:  # a change of something that goes on, such as a level
+                return
+        self._sure(database, row._replace(kind="unknown"), one.time, changed)
+
+    def _sure(self, database: sqlite3.Connection, row: Row, at: Instant, changed: dict[Any, Bar]) -> None:
+        """Whatever is told of a scope, it is known again."""
+        if (series := self._known(database, row)) is None:
+            return
+        for (start,) in database.execute("DELETE FROM unsure WHERE series = ? RETURNING start", (series,)):
+            self._held(database, row, start, at, changed)
+
+    def _held(
+        self, database: sqlite3.Connection, row: Row, start: Instant, end: Instant, changed: dict[Any, Bar]
+    ) -> None:
+        series = self._series(database, row, start, end)
+        for level, width in enumerate(WIDTHS):
+            last = self._last(database, level, series)
+            if last is not None and last[0] <= start <= last[1] + width and (width or start == last[0]):
+                last[1], last[2] = max(last[1], end), last[2] + 1
+                changed[level, series, last[0]] = last
+            else:
+                bar = [start, end, 1]
+                changed[level, series, start] = bar
+                if last is None or start > last[0]:
+                    self._latest[level, series] = bar
+
+    def _last(self, database: sqlite3.Connection, level: int, series: int) -> Bar | None:
+        if (known := self._latest.get((level, series))) is not None:
+            return known
+        query = (
+            "SELECT start, end, count FROM bars WHERE level = ? AND series = ? ORDER BY start DESC LIMIT 1"
+        )
+        found = database.execute(query, (level, series)).fetchone()
+        if found is None:
+            return None
+        self._latest[level, series] = list(found)
+        return self._latest[level, series]
+
+    def _known(self, database: sqlite3.Connection, row: Row) -> int | None:
+        if row not in self._numbers:
+            query = (
+                "SELECT number FROM series WHERE subscription = ? AND scope = ? AND scoped = ? AND kind = ?"
+            )
+            found = database.execute(query, _columns(row)).fetchone()
+            if found is None:
+                return None
+            self._numbers[row] = found[0]
+        return self._numbers[row]
+
+    def _series(self, database: sqlite3.Connection, row: Row, start: Instant, end: Instant) -> int:
+        number: int = database.execute(
+            "INSERT INTO series (subscription, scope, scoped, kind, first, last) VALUES (?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT DO UPDATE SET first = MIN(first, excluded.first), last = MAX(last, excluded.last) "
+            "RETURNING number",
+            (*_columns(row), start, end),
+        ).fetchone()[0]
+        self._numbers[row] = number
+        return number
+
+    def forget(self, before: Instant) -> None:
+        """Remove the finest bars of long ago; the coarse ones stay."""
+        with self._lock, self._database as database:
+            database.execute("DELETE FROM bars WHERE level < 2 AND end < ?", (before,))
+
+    # --- pictures ---
+
+    def rows(
+        self, view: View, now: Instant, held: Iterable[tuple[Row, Instant]] = ()
+    ) -> tuple[list[dict[str, Any]], int]:
+        """The rows of a picture with their bars, and how many rows there are; ``held`` goes on till now."""
+        begun = {row: since for row, since in held if since < view.end and view.has(row)}
+        with self._lock:
+            known = self._in_view(view)
+            names = sorted(known.keys() | begun.keys(), key=_order)
+            level = max(i for i, width in enumerate(WIDTHS) if width <= view.pixel)
+            shown = [
+                {
+                    **row._asdict(),
+                    "bars": _merged(self._bars(level, known.get(row), view, now), begun.get(row), view, now),
+                }
+                for row in names[view.skip : view.skip + view.most]
+            ]
+        return shown, len(names)
+
+    def _in_view(self, view: View) -> dict[Row, int]:
+        query = (
+            "SELECT number, subscription, scope, scoped, kind FROM series "
+            "WHERE first < ? AND (last >= ? OR number IN (SELECT series FROM unsure))"
+        )
+        found = self._database.execute(query, (view.end, view.start))
+        rows = {Row(name, scope if scoped else None, kind): n for n, name, scope, scoped, kind in found}
+        return {row: number for row, number in rows.items() if view.has(row)}
+
+    def _bars(self, level: int, series: int | None, view: View, now: Instant) -> list[Bar]:
+        if series is None:
+            return []
+        query = (
+            f"{_BARS} WHERE level = ?1 AND series = ?2 AND end >= ?3 AND start < ?4 "
+            "AND start >= COALESCE((SELECT MAX(start) FROM bars WHERE level = ?1 AND series = ?2 "
+            "AND start <= ?3), ?3) ORDER BY start"
+        )
+        with closing(self._database.execute(query, (level, series, view.start, view.end))) as cursor:
+            found = [list(bar) for bar in cursor]
+        unsure = self._database.execute("SELECT start FROM unsure WHERE series = ?", (series,)).fetchone()
+        return [*found, [unsure[0], max(unsure[0], now), 1]] if unsure else found
+
+
+def _columns(row: Row) -> tuple[str, str, bool, str]:
+    return row.subscription, row.scope or "", row.scope is not None, row.kind
+
+
+def _order(row: Row) -> tuple[str, str, str]:
+    return row.subscription, row.scope or "", row.kind
+
+
+def _merged(found: Iterable[Bar], begun: Instant | None, view: View, now: Instant) -> list[Bar]:
+    """Bars cut to a view; what falls on one pixel becomes one."""
+    going_on = [] if begun is None else [[begun, max(begun, now), 1]]
+    merged: list[Bar] = []
+    for start, end, count in [*found, *going_on]:
+        left, right = max(start, view.start), min(end, view.end)
+        if merged and left - merged[-1][1] <= view.pixel:
+            merged[-1] = [merged[-1][0], max(merged[-1][1], right), merged[-1][2] + count]
+        else:
+            merged.append([left, right, count])
+    return merged

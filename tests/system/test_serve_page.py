@@ -1,0 +1,281 @@
+"""One journey through the page, in a real browser: from nothing to an edited rule.
+
+With ``HOLDFAST_PICTURES=DIR`` it leaves pictures of the way, which the documentation shows.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from holdfast import demo
+from holdfast.model.batch import TIME, times
+from holdfast.model.instant import DAY, HOUR, MINUTE
+from support.served import Served, browser, until
+
+APP = """\
+topic Climate (temperature float °C, co2 float ppm)
+topic Badge (name text, room text)
+
+region house     = rectangle (0, 0) (16, 10)
+region kitchen   = rectangle (0, 0) (7, 5) in house
+region lab       = rectangle (0, 5) (7, 10) in house
+region office    = rectangle (9, 0) (16, 5) in house
+region attic     = rectangle (9, 5) (16, 10) in house
+
+state Warm   on Climate [temperature > 25 °C; temperature < 24 °C] per place
+state Stuffy on Climate [co2 > 1000 ppm; co2 < 800 ppm] per place
+"""
+CANNOT_SAVE = """
+return [...document.querySelectorAll('button')].find(one => one.innerText.startsWith('Save')).disabled
+"""
+PLACES = """
+topic Climate (temperature float)
+state Warm on Climate [temperature > 25; temperature < 24] per place
+"""
+EVIL = "<img src=x onerror=\"document.title='owned'\">"
+
+
+def moved(batch, dawn):
+    """The generated day, on another date."""
+    at = pa.array(times(batch) - demo.DAWN + dawn).cast(TIME)
+    return batch.set_column(batch.schema.get_field_index("time"), "time", at)
+
+
+def posted(url, batch):
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    answer = httpx.post(
+        f"{url}/api/readings?topic=Climate",
+        content=sink.getvalue().to_pybytes(),
+        headers={"content-type": "application/vnd.apache.arrow.stream"},
+        timeout=120,
+        trust_env=False,
+    )
+    assert answer.json()["taken"] == len(batch), answer.text
+
+
+class Page:
+    """What somebody does and sees."""
+
+    def __init__(self, window, url):
+        self.window, self.url = window, url
+        self._pictures = os.environ.get("HOLDFAST_PICTURES")
+
+    def open(self, view):
+        self.window.get(f"{self.url}/#{view}")
+
+    def run(self, script, *values):
+        return self.window.execute_script(script, *values)
+
+    @property
+    def text(self):
+        return self.run("return document.querySelector('main').innerText")
+
+    def sees(self, text, seconds=60):
+        until(lambda: text in self.text, seconds, f"{text!r} on the page")
+
+    def press(self, text, within="main"):
+        script = (
+            "const words = one => one.innerText.replace(/\\s+/g, ' ').trim();"
+            "const all = [...document.querySelectorAll(`${arguments[1]} button, ${arguments[1]} a`)];"
+            "const found = all.find(one => words(one).startsWith(arguments[0]) && !one.disabled);"
+            "if (found) found.click(); return Boolean(found)"
+        )
+        until(lambda: self.run(script, text, within), 30, f"a button {text!r}")
+
+    def edit(self, old, new):
+        script = (
+            "const editor = document.querySelector('.CodeMirror').CodeMirror;"
+            "editor.setValue(editor.getValue().replace(arguments[0], arguments[1]))"
+        )
+        self.run(script, old, new)
+
+    def keys(self, *keys):
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.window).send_keys(*keys).perform()
+
+    def picture(self, name):
+        if self._pictures:
+            time.sleep(1.0)  # what moves has come to rest
+            Path(self._pictures).mkdir(parents=True, exist_ok=True)
+            self.window.save_screenshot(str(Path(self._pictures) / f"{name}.png"))
+
+    def complaints(self):
+        """What the browser's console says is wrong, the policy on content included."""
+        return [one["message"] for one in self.window.get_log("browser") if one["level"] == "SEVERE"]
+
+
+@pytest.fixture
+def definition(tmp_path):
+    path = tmp_path / "house.hf"
+    path.write_text(APP)
+    return path
+
+
+def test_from_nothing_to_an_edited_rule(tmp_path, definition):
+    today = time.time_ns() // 1_000
+    with Served(tmp_path, definition) as service, browser() as window:
+        page = Page(window, service.url)
+        page.open("now")
+        page.sees("Nothing holds.")
+        page.sees("Nothing was told yet.")
+
+        # readings come, and the page says what holds without being asked
+        dawn = today - 16 * HOUR
+        posted(service.url, moved(demo.climate(), dawn - DAY))
+        batch = moved(demo.climate(), dawn)
+        posted(service.url, batch.slice(0, int((times(batch) < today).sum())))
+        page.sees("Warm")
+        page.sees("starts in")
+        holding = httpx.get(f"{service.url}/api/conditions", trust_env=False).json()
+        assert holding, "the generated day ends with something that holds"
+        page.sees(f"{len(holding)} conditions hold".replace("1 conditions", "1 condition").split(" ", 1)[1])
+
+        # somebody has seen it
+        page.press("Acknowledge")
+        page.sees("seen by local")
+        page.press("Mute 1 h")
+        page.sees("muted until")
+        page.picture("now")
+
+        # when was it, and what was read then
+        page.keys("2")
+        page.sees("Stuffy")
+        until(lambda: page.run("return document.querySelectorAll('.label').length") >= 6, 60, "rows")
+        page.press("Warm attic")
+        page.sees("starts at > 25 °C")
+        page.sees("ends at < 24 °C")
+        until(
+            lambda: page.run("return document.querySelectorAll('.chart canvas').length") == 1, 60, "the chart"
+        )
+        page.picture("timeline")
+        wide = page.run("return document.querySelector('main [role=status]').innerText")
+        page.keys("+", "+")
+        until(
+            lambda: page.run("return document.querySelector('main [role=status]').innerText") != wide,
+            60,
+            "a closer look",
+        )
+
+        # where
+        page.keys("3")
+        until(lambda: page.run("return document.querySelectorAll('.region').length") == 5, 60, "the map")
+        label = page.run(
+            "return [...document.querySelectorAll('.region')].map(one => one.getAttribute('aria-label'))"
+        )
+        held = {one["scope"] for one in holding}
+        assert {one.partition(":")[0] for one in label if "nothing holds" not in one} == held
+        page.picture("map")
+
+        # a rule is broken, and says where; then it is another rule
+        page.keys("4")
+        page.sees("2 subscriptions on 2 topics")
+        page.edit("temperature > 25 °C", "temprature > 25 °C")
+        page.sees("line 10")
+        page.sees("temprature")
+        assert page.run("return document.querySelector('.fault-error').textContent") == "temprature"
+        assert page.run(CANNOT_SAVE)
+        page.picture("definition-error")
+        page.edit("temprature > 25 °C", "temperature > 23 °C")
+        page.edit("temperature < 24 °C", "temperature < 22 °C")
+        page.sees("Warm means something else than now")
+
+        # when would this have fired?
+        page.press("When would this have fired?")
+        page.sees("It would have been told otherwise", 120)
+        page.sees("Would start, and did not")
+        page.picture("definition")
+
+        # save, with what happens to what holds
+        page.press("Save")
+        until(lambda: page.run("return document.querySelector('dialog[open]')"), 30, "the question")
+        assert "begins afresh" in page.run("return document.querySelector('dialog[open]').innerText")
+        page.picture("save")
+        page.press("Save", "dialog[open]")
+        until(lambda: "temperature > 23 °C" in definition.read_text(), 60, "the file")
+        until(lambda: "Saved" in page.run("return document.body.innerText"), 60, "the word of it")
+        text = httpx.get(f"{service.url}/api/definition", trust_env=False).json()["text"]
+        assert text == definition.read_text()
+
+        page.keys("5")
+        page.open("health")
+        page.sees("readings since it started")
+        page.sees("Climate")
+        page.picture("health")
+        assert page.complaints() == []
+
+
+def test_names_are_text_and_a_phone_has_room_for_all(tmp_path):
+    """Script in names of places, sources and values is shown, never run; nothing is wider than a phone."""
+    definition = tmp_path / "evil.hf"
+    definition.write_text(PLACES)
+    at = time.time_ns() // 1_000 - MINUTE
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "time": pa.array([at, at + 1]).cast(TIME),
+            "source": [EVIL, EVIL],
+            "place": [EVIL, "</script><script>document.title='owned'</script>"],
+            "temperature": [30.0, 31.0],
+        }
+    )
+    with Served(tmp_path, definition) as service, browser(390, 844, phone=True) as window:
+        posted(service.url, batch)
+        bad = httpx.post(f"{service.url}/api/readings", content=EVIL.encode(), trust_env=False)
+        assert bad.status_code == 422
+        page = Page(window, service.url)
+        for view, shown in (
+            ("now", EVIL),
+            ("timeline", EVIL),
+            ("map", EVIL),
+            ("definition", "per place"),
+            ("health", "Climate"),
+        ):
+            page.open(view)
+            page.sees(shown)
+            width = page.run("return document.documentElement.scrollWidth")
+            assert width <= 390, f"{view} is {width} wide on a phone of 390"
+            page.picture(f"phone-{view}")
+        page.open("timeline")
+        page.sees(EVIL)
+        page.press("<img")
+        page.sees("readings of 1 source")
+        assert "owned" not in page.run("return document.title")
+        assert page.run("return document.querySelectorAll('main img').length") == 0
+        assert page.complaints() == []
+
+
+def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
+    from holdfast.service.api.access import digest
+
+    settings = tmp_path / "serve.toml"
+    settings.write_text(f'[[user]]\nname = "Ann"\nrole = "see"\ntoken = "{digest("hf_right")}"\n')
+    with Served(tmp_path, definition, "--config", settings) as service, browser() as window:
+        page = Page(window, service.url)
+        page.open("now")
+
+        def give(token):
+            until(lambda: page.run("return document.querySelector('#token').open"), 30, "the question")
+            page.run("document.querySelector('#token-text').value = arguments[0]", token)
+            page.run("document.querySelector('#token button').click()")
+
+        give("hf_wrong")
+        until(
+            lambda: "not known" in page.run("return document.querySelector('#token-why').textContent"),
+            30,
+            "no",
+        )
+        give("hf_right")
+        page.sees("Nothing holds.")
+        page.open("definition")
+        page.sees("2 subscriptions")
+        page.edit("> 25 °C", "> 23 °C")
+        page.sees("If saved")
+        assert page.run(CANNOT_SAVE), "who may only see cannot save"

@@ -1,0 +1,223 @@
+"""The physical layer of Quad-PubSub: who acts for a logical broker, hand-overs, failures.  [F33, F44–F49]"""
+
+import msgspec
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import SECOND
+from holdfast.model.protocol import Fired, Received
+from holdfast.model.space import Rectangle
+from holdfast.protocols.qps import tables
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.envelope import Envelope, Offer, Seek, Tables, To, bytes_of
+from holdfast.protocols.qps.mapping import Mapping, Resources, by_resources, fallen
+from holdfast.protocols.qps.physical import Physical
+from holdfast.protocols.qps.request import Advertise, FailedCoverage, Notify, Present, Publish, Subscribe
+from holdfast.protocols.qps.succession import Giving
+from holdfast.protocols.qps.tree import ROOT, Scope, Tree
+from holdfast.runtimes.sensornet.field import FieldNetwork
+from holdfast.sim.field import Field
+
+WHOLE = Rectangle((0.0, 0.0), (64.0, 64.0))
+CORNER = Rectangle((0.0, 0.0), (8.0, 8.0))
+TREE = Tree((0.0, 0.0), 64.0, 2)
+PUBLISHER, SUBSCRIBER = 0, 63
+
+
+def network(*, mapping=None, **options):
+    """A node in each of 8 × 8 squares, in reach of the eight round it."""
+    places = [(8.0 * x + 4, 8.0 * y + 4 + x / 100) for x in range(8) for y in range(8)]
+    mapping = mapping or Mapping(check=10 * SECOND, patience=2 * SECOND)
+    deployment = Deployment(tree=TREE, topics=("Heat",), mapping=mapping, **options)
+    return FieldNetwork(Field(places, 12.0), lambda node: Physical(deployment, places[node]))
+
+
+def roles(net):
+    return {role[1]: node for node, host in net.hosts.items() for role in host.state.held}
+
+
+def told(net, kind=Notify):
+    found = [(node, what) for _, node, what in net.told if isinstance(what, kind)]
+    net.told.clear()
+    return found
+
+
+def connected(net):
+    net.ask(PUBLISHER, Advertise("p", "Heat", CORNER))
+    net.ask(SUBSCRIBER, Subscribe("s", "Heat", WHOLE, 5.0))
+    net.run(5 * SECOND)
+
+
+def comes(net, times=1):
+    """How many of so many events come to the subscriber."""
+    for n in range(times):
+        net.ask(PUBLISHER, Publish("p", "Heat", (1.0, 1.0), {"n": n}))
+    net.run(SECOND)
+    return len(told(net))
+
+
+# --- mapping ---
+
+
+def test_by_position_the_nearest_node_acts_for_a_broker():
+    net = network()
+    connected(net)
+    for scope, node in roles(net).items():
+        address = TREE.address("Heat", scope)
+        assert net.field.way(5, address)[-1] == node
+
+
+def test_a_search_finds_a_better_node_on_its_way_which_everybody_uses_from_then_on():
+    net = network(mapping=Mapping(suit=by_resources(64.0), check=10 * SECOND))
+    rich = net.field.way(SUBSCRIBER, TREE.address("Heat", ROOT))[1]
+    for node in net.hosts:
+        net.ask(node, Resources(energy=1.0 if node == rich else 0.01))
+    net.ask(SUBSCRIBER, Subscribe("s", "Heat", WHOLE, 5.0))
+    net.run(5 * SECOND)
+    assert roles(net)[ROOT] == rich
+    net.ask(7, Subscribe("t", "Heat", WHOLE, 5.0))
+    net.ask(PUBLISHER, Advertise("p", "Heat", CORNER))
+    net.run(5 * SECOND)
+    held = [role for host in net.hosts.values() for role in host.state.held]
+    assert len(held) == len(set(held))
+    assert comes(net) == 2
+
+
+def test_a_node_has_one_role_in_a_tree_as_long_as_there_are_others():
+    net = network(mapping=Mapping(suit=by_resources(64.0), check=10 * SECOND))
+    connected(net)
+    assert len(set(roles(net).values())) == len(roles(net)) == 5
+
+
+# --- hand-over ---
+
+TIRING = Mapping(suit=by_resources(8.0), compare=fallen(0.5), check=10 * SECOND, patience=2 * SECOND)
+
+
+def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
+    net = network(mapping=TIRING)
+    connected(net)
+    before = roles(net)
+    for node in before.values():
+        net.ask(node, Resources(energy=0.1))
+    came = 0
+    for _ in range(40):
+        net.run(SECOND // 2)
+        came += comes(net)
+    after = roles(net)
+    assert came == 40
+    assert before.keys() == after.keys()
+    assert all(before[scope] != after[scope] for scope in before)
+    assert net.messages["offer"] == net.messages["taken"] == len(before)
+
+
+def test_tables_are_the_messages_that_made_them():
+    net = network(mapping=TIRING)
+    connected(net)
+    net.ask(9, Advertise("far", "Heat", Rectangle((40.0, 40.0), (50.0, 50.0))))
+    net.ask(10, Subscribe("t", "Heat", CORNER, 1.0, guaranteed=True))
+    net.run(20 * SECOND)
+    for host in net.hosts.values():
+        for role in host.state.broker.logical.values():
+            rows = tuple(tables.rows(role))
+            again = tables.logical((role.topic, role.scope), rows, role.turn, role.version, 0)
+            assert tuple(tables.rows(again)) == rows
+            parts = tables.parts(rows, 40)
+            assert [row for part in parts for row in part] == list(rows)
+
+
+def test_where_the_successor_does_not_answer_the_role_stays_and_what_waited_is_done():
+    net = network(mapping=TIRING)
+    connected(net)
+    role, host = ("Heat", ROOT), net.hosts[roles(net)[ROOT]]
+    host.state.giving[role] = Giving()
+    host.tell(Received, "", To(host.machine.broker.at, Offer(*role, (1.0, 63.0))))  # nobody stands there
+    net.ask(7, Subscribe("t", "Heat", WHOLE, 5.0))
+    net.run(SECOND)
+    assert comes(net) == 1  # events are forwarded, changes wait
+    host.tell(Fired, f"giving/Heat/{ROOT}")
+    net.run(SECOND)
+    assert comes(net) == 2
+
+
+# --- failures ---
+
+
+def test_a_neighbour_has_the_tables_of_a_broker_that_fails():
+    net = network(mapping=TIRING)
+    connected(net)
+    net.run(15 * SECOND)  # tables are copied
+    root = roles(net)[ROOT]
+    assert root not in (PUBLISHER, SUBSCRIBER)
+    net.kill(root)
+    assert comes(net, 3) == 3
+    assert roles(net)[ROOT] in net.field._links[root]
+
+
+def test_without_copies_what_is_said_again_builds_a_broker_anew():
+    net = network(mapping=Mapping(check=3600 * SECOND), renewal=10 * SECOND)
+    connected(net)
+    net.kill(roles(net)[ROOT])
+    assert comes(net) == 0
+    net.run(60 * SECOND)
+    assert comes(net) == 1
+
+
+def test_events_wait_for_a_subscribers_node_and_at_last_it_is_said_to_be_gone():
+    net = network(mapping=TIRING)
+    connected(net)
+    net.kill(SUBSCRIBER)
+    assert comes(net) == 0
+    assert any(host.state.stored for host in net.hosts.values())
+    net.run(30 * SECOND)
+    assert not any(host.state.stored for host in net.hosts.values())
+    links = [w for h in net.hosts.values() for r in h.state.broker.logical.values() for w in r.links]
+    assert not any(not isinstance(key, Scope) for key in links)
+
+
+def test_a_publishers_node_that_fails_is_missed_where_coverage_is_guaranteed():
+    net = network()
+    net.ask(PUBLISHER, Advertise("p", "Heat", CORNER))
+    net.ask(SUBSCRIBER, Subscribe("s", "Heat", CORNER, guaranteed=True))
+    net.run(30 * SECOND)
+    assert told(net, FailedCoverage) == []
+    net.kill(PUBLISHER)
+    net.run(60 * SECOND)
+    ((node, failed),) = told(net, FailedCoverage)
+    assert (node, failed.client) == (SUBSCRIBER, "s")
+
+
+def test_clients_that_leave_without_a_word_are_missed_by_their_node():
+    net = network(attendance=10 * SECOND)
+    net.ask(PUBLISHER, Advertise("p", "Heat", WHOLE))
+    net.ask(SUBSCRIBER, Subscribe("s", "Heat", WHOLE))
+    for _ in range(6):
+        net.run(10 * SECOND)
+        net.ask(PUBLISHER, Present("p"))
+    net.run(SECOND)
+    state = net.hosts[SUBSCRIBER].state.broker
+    assert not state.hosted["Heat"].wanted
+    assert not any(r.asked for h in net.hosts.values() for r in h.state.broker.logical.values())
+    net.run(60 * SECOND)
+    assert not net.hosts[PUBLISHER].state.broker.hosted["Heat"].adverts
+
+
+def test_what_nodes_say_goes_over_a_wire():
+    net = network(mapping=TIRING)
+    connected(net)
+    role = net.hosts[roles(net)[ROOT]].state.broker.logical["Heat", ROOT]
+    rows = tuple(tables.rows(role))
+    wire = msgspec.msgpack.Decoder(Envelope)
+    for given in (
+        Seek(rows[0], (1.0, 2.0), 0.5, None),
+        To((1.0, 2.0), Tables("Heat", ROOT, (1.0, 2.0), 3, 4, 0, 1, rows)),
+    ):
+        assert wire.decode(msgspec.msgpack.encode(given)) == given
+        assert bytes_of(given) > 20
+
+
+def test_a_mapping_that_cannot_be_is_refused():
+    with pytest.raises(UsageError, match="check is 0"):
+        Mapping(check=0)
+    with pytest.raises(UsageError, match="attendance every -1"):
+        Deployment(tree=Tree((0.0, 0.0), 64.0, 2), topics=("Heat",), attendance=-1)

@@ -324,8 +324,7 @@ def _keys(statement: Subscribe, scope: Scope) -> tuple[tuple[str, ...], ...]:
 
 
 def _cautions(statement: Subscribe, condition: Condition | Guarded, regions: Gazetteer) -> list[Caution]:
-    has_rows = isinstance(condition, Condition) and condition.tables
-    found = [] if has_rows else reason.cautions(statement, condition)
+    found = [] if condition.tables else reason.cautions(statement, condition)
     if statement.scope and not regions.regions:
         names = ", ".join(name for level in statement.scope for name in level)
         message = f"no region is declared, so {names} stands for the events whose place has that name"

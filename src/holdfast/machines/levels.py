@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 @dataclass(frozen=True)
 class Levels:
-    """The machine.  Condition ``k`` of ``inside[i]`` is that of levels ``bits[i][k]``; ``names`` has the lowest
+    """The machine.  Condition ``k`` of ``inside[i]`` is that of levels ``bits[i][k]``; ``names``, the lowest
     first.  What is told is of ``name``; it says what the level is, and was, in ``says``."""
 
     inside: tuple[Machine, ...]

@@ -233,7 +233,7 @@ class _Turn:
         if sender not in dict(hosted.part.partners) or not what.payloads:
             return  # somebody who is no partner: it is not listened to
         try:
-            message = msgspec.msgpack.decode(bytes.fromhex(what.payloads[0]), type=Message)  # type: ignore[arg-type]
+            message = msgspec.msgpack.decode(bytes.fromhex(what.payloads[0]), type=Message)
         except (ValueError, msgspec.MsgspecError):
             return
         if sender in hosted.reached:

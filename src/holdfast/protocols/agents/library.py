@@ -47,7 +47,8 @@ class Made(NamedTuple):
 
 
 def _of_pair(relation: Relation, tie: Tie, **how: bool) -> list[Made]:
-    agents = pair(relation, *tie.pair, **how)
+    a, b = tie.pair
+    agents = pair(relation, a, b, **how)
     return [Made(agent, member, (agent.partner,)) for agent, member in zip(agents, tie.members, strict=True)]
 
 

@@ -19,6 +19,7 @@ from .lab import bench, reproduce
 from .live import run, status
 from .options import complain
 from .overlay import broker, publish, subscribe
+from .relate import relate
 from .serve import serve
 from .simulate import sim
 
@@ -36,6 +37,7 @@ COMMANDS = (
     explain,
     test,
     replay,
+    relate,
     run,
     status,
     serve,

@@ -26,7 +26,7 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
-from support import columnar, correlated, fused, histories, naive, related
+from support import columnar, correlated, fused, guarded, histories, naive, related
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
@@ -57,6 +57,8 @@ class Listed:
     order: Callable[[Transition], Any]
     twin: Twin | None = None
     heard: Heard = as_told
+    as_it_comes: bool = False
+    """Whether readings count when they come, though the machine minds time."""
     tuned: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -292,6 +294,11 @@ _agreeing = st.lists(
 _PAIRS = {"holdfast.machines.correlation.machine.FEW": (0, 2, 16)}
 
 
+# --- guarded states ------------------------------------------------------------------------------------
+
+_SINGLY = {"holdfast.machines.guard.machine.FEW": (0, 2048)}
+
+
 # --- the table -----------------------------------------------------------------------------------------
 
 
@@ -303,7 +310,7 @@ def condition_by_condition(told: Transition) -> Any:
 def moment_by_moment(told: Transition) -> Any:
     """Of one moment, condition and scope the order is promised, but for that of late events."""
     if told.status == "late":
-        return (0, told.condition, repr(told.event))
+        return (0, told.condition, told.event.order, told.event.topic)
     return (1, told.event.time, told.condition, told.scope or "")
 
 
@@ -322,8 +329,31 @@ MACHINES = (
         condition_by_condition,
         _bit_by_bit,
     ),
+    Listed(
+        "guarded states",
+        "guarded",
+        guarded.definitions(st.just(TIMELY)),
+        _arrivals,
+        moment_by_moment,
+        guarded.expected,
+        guarded.heard,
+        as_it_comes=True,
+        tuned=_SINGLY,
+    ),
+    Listed(
+        "ordered guarded states",
+        "guarded",
+        guarded.definitions(histories.ordered, rosters=False),
+        _arrivals,
+        moment_by_moment,
+        guarded.expected,
+        guarded.heard,
+        tuned=_SINGLY,
+    ),
     Listed("components", "components", _components(), _many(fused.events), moment_by_moment),
-    Listed("windows", "components", _windows, _in_places, moment_by_moment, _rolling, _moments, _COLUMNS),
+    Listed(
+        "windows", "components", _windows, _in_places, moment_by_moment, _rolling, _moments, tuned=_COLUMNS
+    ),
     Listed(
         "components in columns",
         "components",
@@ -341,7 +371,7 @@ MACHINES = (
         in_any_order,
         correlated.expected,
         correlated.heard,
-        _PAIRS,
+        tuned=_PAIRS,
     ),
     Listed(
         "ordered correlations",
@@ -351,7 +381,7 @@ MACHINES = (
         in_any_order,
         correlated.expected,
         correlated.heard,
-        _PAIRS,
+        tuned=_PAIRS,
     ),
     Listed(
         "relations",

@@ -60,6 +60,38 @@ def filters(draw, name, delivery=""):
     return f"state {name} on {draw(_topics)} {draw(_turns)} {draw(_scopes)} {delivery}\n"
 
 
+# --- guarded states ----------------------------------------------------------------------------------
+
+_guarded = st.sampled_from(
+    (
+        "[value > 1 for 1 s; value < 1]",
+        "[value >= 1; value < 1 for 2 s]",
+        "[wet for 2 readings; !wet || silent 2 s]",
+        "[silent 1 s; !silent 1 s]",
+        "[value > 0 && silent 1 s for 1 s; value < 0]",
+        "[n >= 2 for 2 s; false]",
+        "[value > 1; value < 1]",
+    )
+)
+_cared = st.sampled_from(
+    (
+        "",
+        "unknown after 2 s",
+        "unknown after 1 s forget after 3 s",
+        "forget after 2 s",
+        "initially unknown",
+        "initially on unknown after 3 s",
+        "initially off quietly",
+    )
+)
+
+
+@st.composite
+def guarded(draw, name, delivery=""):
+    scope = draw(st.sampled_from(("", *(f"per {key}" for key in KEYS), "scope hall")))
+    return f"state {name} on {draw(_topics)} {draw(_guarded)} {scope} {draw(_cared)} {delivery}\n"
+
+
 # --- components --------------------------------------------------------------------------------------
 
 _functions = st.sampled_from(("avg", "max", "min", "sum", "count", "stddev"))
@@ -129,7 +161,7 @@ def correlations(draw, name, delivery=""):
 
 # --- definitions -------------------------------------------------------------------------------------
 
-KINDS = {"Filter": filters, "Component": components, "Correlation": correlations}
+KINDS = {"Filter": filters, "Guarded": guarded, "Component": components, "Correlation": correlations}
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 
 

@@ -19,6 +19,7 @@ from .lab import bench, reproduce
 from .live import run, status
 from .options import complain
 from .overlay import broker, publish, subscribe
+from .qps import qps
 from .relate import relate
 from .serve import serve
 from .simulate import sim
@@ -44,6 +45,7 @@ COMMANDS = (
     broker,
     publish,
     subscribe,
+    qps,
     sim,
     reproduce,
     bench,

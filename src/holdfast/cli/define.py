@@ -12,6 +12,7 @@ from .options import Definition, Lets, counted, load, require_choice, warn
 
 def check(definition: Definition, let: Lets = None) -> None:
     """Parse and type-check; list topics and subscriptions; warn of what is probably a mistake."""
+    from ..compilers.families import conditions
     from ..lang.ops import DeclareTopic
     from ..lang.show import show
 
@@ -21,17 +22,18 @@ def check(definition: Definition, let: Lets = None) -> None:
     for condition in checked.conditions:
         kind = "filter" if condition.momentary else "state"
         typer.echo(f"{kind} {condition.name} on {condition.topic.name}")
+    for one in checked.guarded:
+        typer.echo(f"state {one.name} on {one.topic.name}")
     for component in checked.components:
         typer.echo(f"state {component.name} from {', '.join(topic.name for topic in component.listens)}")
-    for one in checked.correlations:
-        typer.echo(f"correlate {one.name} from {', '.join(topic.name for topic in one.listens)}")
+    for joined in checked.correlations:
+        typer.echo(f"correlate {joined.name} from {', '.join(topic.name for topic in joined.listens)}")
     for related in checked.relations:
         typer.echo(f"relate {related.name} from {', '.join(topic.name for topic in related.listens)}")
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)
-    kinds = (checked.conditions, checked.components, checked.correlations, checked.relations)
-    counts = [counted(checked.topics, "topic"), counted(sum(map(len, kinds)), "subscription")]
+    counts = [counted(checked.topics, "topic"), counted(conditions(checked), "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)

@@ -19,6 +19,8 @@ from .correlations import explain as explain_correlations
 from .correlations import machine as correlations
 from .filters import explain as explain_filters
 from .filters import machine as filters
+from .guarded import explain as explain_guarded
+from .guarded import machine as guarded
 from .operator import Operator
 from .relations import explain as explain_relations
 from .relations import machine as relations
@@ -69,6 +71,15 @@ FAMILIES = (
         explain_filters.explained,
         lambda checked: explain_filters.explained_on_spark(checked.conditions),
         tells_in_sql=True,
+    ),
+    Family(
+        guarded.FAMILY,
+        "guarded",
+        guarded.operators,
+        guarded.meaning,
+        explain_guarded.in_words,
+        explain_guarded.explained,
+        lambda checked: explain_guarded.explained_on_spark(checked.guarded),
     ),
     Family(
         stages.FAMILY,

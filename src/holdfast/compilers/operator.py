@@ -161,6 +161,12 @@ class Operator:
             for name in self.names[condition]:
                 yield name, self._shown(scope), since
 
+    def unknown(self, state: Any) -> Iterator[tuple[str, str | None, Instant | None]]:
+        """What nobody knows in a state of the machine: (subscription, scope, since when it held)."""
+        for condition, scope, since in self.machine.unknown(state):
+            for name in self.names[condition]:
+                yield name, self._shown(scope), since
+
     def retold(self, told: Told) -> dict[str, list[Event]]:
         """What later stages hear of it, as readings."""
         found: dict[str, list[Event]] = {}

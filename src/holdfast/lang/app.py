@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..errors import UsageError, did_you_mean
 from ..model.correlation import TELLS, Tell
+from ..model.guard import INITIALLY, Care, Hold, Initially, Roster
 from ..model.instant import Duration
 from ..model.qos import Delivery, Late
 from ..model.space import Point, Shape
@@ -32,6 +33,7 @@ from .ops import (
     Match,
     Name,
     Not,
+    Silent,
     Statement,
     Subscribe,
     Truth,
@@ -123,8 +125,21 @@ class App:
         scope: Grouping = (),
         ordered: str | timedelta | None = None,
         late: Late = "drop",
+        enter_for: str | timedelta | int | None = None,
+        exit_for: str | timedelta | int | None = None,
+        unknown_after: str | timedelta | None = None,
+        forget_after: str | timedelta | None = None,
+        initially: Initially = "off",
+        quietly: bool = False,
+        roster: str | Path | None = None,
     ) -> None:
-        """``state name on topic [enter; exit] …``; without ``exit`` it ends when ``enter`` fails."""
+        """``state name on topic [enter; exit] …``; without ``exit`` it ends when ``enter`` fails.
+
+        ``enter_for`` and ``exit_for`` are a duration or a number of readings; ``roster`` is a file, or
+        ``"gazetteer"``.
+        """
+        if initially not in INITIALLY:
+            raise UsageError(f"initially is {', '.join(INITIALLY)}, not {initially!r}")
         entrance = predicate(enter)
         self._statements.append(
             Subscribe(
@@ -135,6 +150,15 @@ class App:
                 _levels(per),
                 _levels(scope),
                 Delivery(_duration(ordered), _late(late)),
+                Care(
+                    _hold(enter_for),
+                    _hold(exit_for),
+                    _duration(unknown_after),
+                    _duration(forget_after),
+                    initially,
+                    quietly,
+                    None if roster is None else Roster(None if roster == "gazetteer" else str(roster)),
+                ),
             )
         )
 
@@ -247,6 +271,14 @@ def _turn(when: Operand, hold: str | timedelta | None, sets: Mapping[str, Operan
     return Turn(Truth(True) if when is True else predicate(when), _duration(hold) or 0, computed)
 
 
+def silent(length: str | timedelta) -> Expr:
+    """``silent 10 min``: the scope has had no reading for longer than that."""
+    found = _duration(length)
+    if not found:
+        raise UsageError("a silence must be longer than nothing")
+    return Expr(Silent(found))
+
+
 def within(*levels: str | Sequence[str]) -> Levels:
     """Nested groups, innermost first: ``within("room", "floor")``."""
     return tuple((level,) if isinstance(level, str) else tuple(level) for level in levels)
@@ -286,6 +318,14 @@ def _duration(length: str | timedelta | None) -> Duration | None:
     if length < timedelta():
         raise UsageError("a duration cannot be negative")
     return length // timedelta(microseconds=1)
+
+
+def _hold(held: str | timedelta | int | None) -> Hold:
+    if isinstance(held, int):
+        if not 0 < held < 2**31:
+            raise UsageError(f"a guard of readings is at least one of them, not {held}")
+        return Hold(readings=held)
+    return Hold(_duration(held) or 0)
 
 
 def _late(word: Late) -> Late:

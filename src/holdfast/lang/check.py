@@ -18,8 +18,9 @@ from ..model.unit import UNITS, nearest
 from . import reason, scopes
 from .component import check as component
 from .component.infer import implicit_topics
-from .condition import Caution, Checked, Component, Condition, Correlated, Related
+from .condition import Caution, Checked, Component, Condition, Correlated, Guarded, Related
 from .correlation import check as correlation
+from .guarded import guarded
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
 from .ops import (
@@ -84,7 +85,7 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     topics = topics or (*implicit_topics(detectors), *correlation.implicit_topics(correlates))
     filters = [s.name for s in subscriptions]
     made = component.components(detectors, topics, parameters, filters, _collide(statements))
-    conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
+    conditions = tuple(_condition(s, topics, parameters, known, folder) for s in subscriptions)
     joined = correlation.correlations(correlates, topics, parameters, known)
     related = relation.relations(statements, topics, parameters, folder)
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
@@ -106,7 +107,9 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
         for given in case.given
         if known.regions and given.place is not None and given.place not in known.by_name
     ]
-    return Checked(topics, conditions, cases, tuple(warnings), made, joined, related)
+    plain = tuple(one for one in conditions if isinstance(one, Condition))
+    others = tuple(one for one in conditions if isinstance(one, Guarded))
+    return Checked(topics, plain, cases, tuple(warnings), made, joined, related, others)
 
 
 def _collide(statements: Iterable[Statement]) -> Function:
@@ -210,8 +213,8 @@ def _literal(value: Literal, declared: Typed) -> Expression:
 
 
 def _condition(
-    statement: Subscribe, topics: Sequence[Topic], known: Parameters, regions: Gazetteer
-) -> Condition:
+    statement: Subscribe, topics: Sequence[Topic], known: Parameters, regions: Gazetteer, folder: Path
+) -> Condition | Guarded:
     try:
         topic = _topic_of(statement, topics, known)
         scope = Scope(topic, known)
@@ -221,7 +224,7 @@ def _condition(
                 statement.at,
                 hint="Add how long to wait, such as: ordered 30 s",
             )
-        return Condition(
+        condition = Condition(
             statement.name,
             topic,
             predicate(statement.enter, scope),
@@ -230,6 +233,7 @@ def _condition(
             scopes.forest(statement.scope, regions, statement.at),
             statement.delivery,
         )
+        return guarded(statement, condition, regions, folder)
     except DefinitionError as error:
         if error.place is not None:
             raise
@@ -264,7 +268,7 @@ def _keys(statement: Subscribe, scope: Scope) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(name) for name in level) for level in statement.per)
 
 
-def _cautions(statement: Subscribe, condition: Condition, regions: Gazetteer) -> list[Caution]:
+def _cautions(statement: Subscribe, condition: Condition | Guarded, regions: Gazetteer) -> list[Caution]:
     found = reason.cautions(statement, condition)
     if statement.scope and not regions.regions:
         names = ", ".join(name for level in statement.scope for name in level)
@@ -293,7 +297,7 @@ def _given(given: Given, topics: Sequence[Topic]) -> Given:
     return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
 
 
-_Checked = Condition | Component | Correlated | Related
+_Checked = Condition | Guarded | Component | Correlated | Related
 Cell = Number | Text | Truth | None
 
 
@@ -334,7 +338,7 @@ def _expect(expect: Expect, conditions: Sequence[_Checked]) -> None:
             hint=did_you_mean(expect.subscription, names),
         )
     condition = conditions[names.index(expect.subscription)]
-    forest = condition.forest if isinstance(condition, Condition) else None
+    forest = condition.forest if isinstance(condition, (Condition, Guarded)) else None
     if forest is None or expect.scope is None:
         return
     outermost = [r.name for r, parent in zip(forest.regions, forest.parents, strict=True) if parent < 0]

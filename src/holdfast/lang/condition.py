@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..errors import Place, pointed
 from ..model.correlation import Correlation, Tell
+from ..model.guard import Care
 from ..model.instant import Duration
 from ..model.qos import Delivery
 from ..model.query import Function, Query
@@ -43,6 +44,29 @@ class Condition:
     def momentary(self) -> bool:
         """``[F; true]`` passes every match and never sets the bit.  [S3]"""
         return self.exit == Truth(True)
+
+
+@dataclass(frozen=True)
+class Guarded:
+    """A checked subscription with guards, silence, or a beginning of its own: over one level of scopes.
+
+    Its predicates may have ``Silent``, plain or in a ``Not``.  ``roster`` has the values of the keys
+    of every scope that is expected.
+    """
+
+    name: str
+    topic: Topic
+    enter: Expression
+    exit: Expression
+    keys: Levels
+    forest: Forest | None
+    delivery: Delivery
+    care: Care
+    roster: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        return (self.topic,)
 
 
 @dataclass(frozen=True)
@@ -133,8 +157,8 @@ class Caution:
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked definition: topics of readings; conditions, components, correlations and relationships in
-    the order of the text; cases, warnings."""
+    """A checked definition: topics of readings; conditions of each kind in the order of the text; cases,
+    warnings."""
 
     topics: tuple[Topic, ...]
     conditions: tuple[Condition, ...]
@@ -143,6 +167,7 @@ class Checked:
     components: tuple[Component, ...] = ()
     correlations: tuple[Correlated, ...] = ()
     relations: tuple[Related, ...] = ()
+    guarded: tuple[Guarded, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:

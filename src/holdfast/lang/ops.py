@@ -11,6 +11,7 @@ from typing import Literal
 
 from ..errors import Place
 from ..model.correlation import Tell
+from ..model.guard import PLAIN, Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
@@ -125,6 +126,14 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
+class Silent:
+    """``silent 10 min``: the scope has had no reading for longer than that."""
+
+    length: Duration
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """``distance(a, b)``: what is measured of a relationship."""
 
@@ -135,7 +144,7 @@ class Call:
 
 Expression = (
     Call | Name | Member | Number | Text | Truth
-    | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not
+    | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not | Silent
 )  # fmt: skip
 
 # --- statements ------------------------------------------------------------------------------
@@ -201,7 +210,8 @@ class Subscribe:
     """``filter`` and ``state``: a named condition ``[enter; exit]`` over the events of a topic.
 
     ``topic is None`` only in the papers' short notations; checking finds the topic.  ``exit`` is
-    ``Truth(True)`` for a momentary condition, which is what ``filter`` declares.
+    ``Truth(True)`` for a momentary condition, which is what ``filter`` declares.  ``care`` is what it says of
+    guards, silence and beginnings.
     """
 
     name: str
@@ -211,6 +221,7 @@ class Subscribe:
     per: Levels = ()
     scope: Levels = ()
     delivery: Delivery = TIMELY
+    care: Care = PLAIN
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
@@ -348,11 +359,13 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``case "a warm room"`` with what is given and what is expected."""
+    """``case "a warm room"`` with what is given and what is expected; time ends with the last reading, or
+    goes on as far as ``until``."""
 
     name: str
     given: tuple[Given, ...]
     expect: tuple[Expect, ...]
+    until: Duration | None = None
     at: Place | None = field(default=None, compare=False, repr=False)
 
 

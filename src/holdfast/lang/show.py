@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from ..errors import UsageError
+from ..model.guard import Care, Hold
 from ..model.instant import show_duration
 from ..model.qos import Delivery
 from ..model.space import Circle, Point, Polygon, Rectangle, Shape
@@ -37,6 +39,7 @@ from .ops import (
     Number,
     Or,
     Relate,
+    Silent,
     Statement,
     Subscribe,
     Text,
@@ -98,8 +101,10 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             return show_relation(statement, show_expression, label, show_delivery)
         case Collide(function):
             return f"collide {function}"
-        case Case(name, given, expect):
-            return "\n".join([f"case {write_text(name)}", *map(_given, given), *map(_expect, expect)])
+        case Case(name, given, expect, until):
+            goes_on = [] if until is None else [f"  until {show_duration(until)}"]
+            head = f"case {write_text(name)}"
+            return "\n".join([head, *map(_given, given), *goes_on, *map(_expect, expect)])
         case _:
             assert_never(statement)
 
@@ -142,9 +147,11 @@ def label(name: str) -> str:
 
 def _subscribe(statement: Subscribe) -> str:
     enter, exit = show_expression(statement.enter), show_expression(statement.exit)
+    care = statement.care
+    enter, exit = enter + _hold(care.enter), exit + _hold(care.exit)
     if statement.topic is None:
         head = f"{statement.name}: [{enter}; {exit}]"
-    elif statement.exit == Truth(True) and is_name(statement.name):
+    elif statement.exit == Truth(True) and is_name(statement.name) and not (care.enter or care.exit):
         head = f"filter {statement.name} on {statement.topic} where {enter}"
     else:
         head = f"state {label(statement.name)} on {statement.topic} [{enter}; {exit}]"
@@ -158,7 +165,25 @@ def _clauses(statement: Subscribe) -> list[str]:
         if levels
     ]
     shown = show_delivery(statement.delivery)
-    return clauses + ([shown] if shown else [])
+    return clauses + ([shown] if shown else []) + list(_care(statement.care))
+
+
+def _hold(hold: Hold) -> str:
+    """`` for 5 min``, `` for 3 readings``."""
+    if hold.readings:
+        return f" for {hold.readings} reading{'s' * (hold.readings > 1)}"
+    return f" for {show_duration(hold.length)}" if hold.length else ""
+
+
+def _care(care: Care) -> Iterator[str]:
+    if care.unknown is not None:
+        yield f"unknown after {show_duration(care.unknown)}"
+    if care.forget is not None:
+        yield f"forget after {show_duration(care.forget)}"
+    if care.initially != "off" or care.quietly:
+        yield f"initially {care.initially}" + " quietly" * care.quietly
+    if care.roster is not None:
+        yield f"roster {'gazetteer' if care.roster.path is None else write_text(care.roster.path)}"
 
 
 def show_levels(levels: Levels) -> str:
@@ -240,6 +265,8 @@ def _shown(op: Expression) -> tuple[str, int]:
             return f"{inner(left, OR)} || {inner(right, AND)}", OR
         case Not(arg):  # !(a > b) would read as (!a) > b without its parentheses
             return f"!{inner(arg, NOT if isinstance(arg, Not) else UNARY)}", NOT
+        case Silent(length):
+            return f"silent {show_duration(length)}", ATOM
         case _:
             assert_never(op)
 

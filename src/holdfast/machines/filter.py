@@ -337,6 +337,9 @@ class Filters:
             for f, c in np.argwhere(state.since[:, : len(keys)] != BEGINNING)
         ]
 
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return []
+
     def last(self, state: State, condition: int) -> list[Transition]:
         return []
 

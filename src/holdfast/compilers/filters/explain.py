@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from ...lang.condition import Condition
+from ...lang.condition import Condition, Guarded
 from ...lang.ops import DeclareRegion
 from ...lang.rewrite import names
 from ...lang.show import show
@@ -33,12 +33,12 @@ def explained_on_spark(conditions: Iterable[Condition]) -> Iterator[Iterator[str
 def _on_spark(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> Iterator[str]:
     first = by_name[operator.names[0][0]]
     yield from _head(number, operator, by_name)
-    yield f"  shuffle   {_shuffled(first)}"
+    yield f"  shuffle   {shuffled(first)}"
     yield f"  live      {_live(first)}"
     yield f"  keeps     {_state(first, len(operator.names))}"
 
 
-def _shuffled(condition: Condition) -> str:
+def shuffled(condition: Condition | Guarded) -> str:
     """What decides in which shard an event meets the others."""
     if not condition.keys and condition.forest is None:
         return "one scope is one shard: the step after the shuffle has no help from other cores"
@@ -60,7 +60,7 @@ def _live(condition: Condition) -> str:
 def _machine(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> Iterator[str]:
     first = by_name[operator.names[0][0]]
     yield from _head(number, operator, by_name)
-    yield f"  delivery  {_delivery(first)}"
+    yield f"  delivery  {delivery(first)}"
     yield f"  drops     {_dropped(first)}"
     yield f"  keeps     {_state(first, len(operator.names))}"
 
@@ -78,7 +78,7 @@ def _head(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> 
         yield f"    ends    {_end(condition)}"
     looked_at = [_with_unit(topic, name) for name in _columns(conditions)]
     yield f"  looks at  {', '.join(['time', 'source', 'sequence', *looked_at])}"
-    yield f"  scopes    {_scopes(conditions[0])}"
+    yield f"  scopes    {scopes(conditions[0])}"
 
 
 def _end(condition: Condition) -> str:
@@ -114,7 +114,8 @@ def _columns(conditions: list[Condition]) -> list[str]:
     return [name for name in seen if name != "source"]
 
 
-def _scopes(condition: Condition) -> str:
+def scopes(condition: Condition | Guarded) -> str:
+    """Of what there is one filter each."""
     levels = [" and ".join(names) for names in condition.keys]
     if condition.forest is not None:
         forest = condition.forest
@@ -128,7 +129,8 @@ def _scopes(condition: Condition) -> str:
     return inner + ("; what passes the inner filter feeds the outer" if nested else "")
 
 
-def _delivery(condition: Condition) -> str:
+def delivery(condition: Condition | Guarded) -> str:
+    """How events reach it."""
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
         return "timely: live, events are taken as they arrive (replay is always in order of time)"
@@ -146,7 +148,7 @@ def _state(condition: Condition, filters: int) -> str:
     )
 
 
-def in_words(condition: Condition) -> dict[str, str]:
+def in_words(condition: Condition | Guarded) -> dict[str, str]:
     """What a condition says, to tell what has changed."""
     used = {*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)}
     attributes = (condition.topic.by_name[name] for name in sorted(used))

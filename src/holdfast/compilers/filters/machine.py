@@ -8,7 +8,7 @@ from itertools import chain
 
 import pyarrow as pa
 
-from ...lang.condition import Condition
+from ...lang.condition import Condition, Guarded
 from ...lang.rewrite import names
 from ...machines.filter import MOST, Filters, StateFilter, word_of
 from ...machines.ordered import Ordered
@@ -62,7 +62,7 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
     )
 
 
-def decisive(conditions: Iterable[Condition]) -> frozenset[str]:
+def decisive(conditions: Iterable[Condition | Guarded]) -> frozenset[str]:
     """The columns that predicates and scopes need: whether an event matters depends on no other."""
     found: set[str] = set()
     for condition in conditions:
@@ -112,13 +112,13 @@ def meaning(condition: Condition) -> str:
             condition.enter,
             condition.exit,
             condition.keys,
-            _within(condition.forest),
+            within(condition.forest),
             condition.delivery,
         )
     )
 
 
-def _within(forest: Forest | None) -> Forest | None:
+def within(forest: Forest | None) -> Forest | None:
     """The forest without names of places that lie in none of its regions."""
     if forest is None:
         return None

@@ -86,7 +86,10 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
             if event.topic in operator.topics:
                 state, told = machine.react(state, event)
                 out += operator.addressed(told)
-        _, told = machine.advance(state, NEVER)  # its time ends with its last reading
+        if case.until is not None:
+            state, told = machine.advance(state, case.until)
+            out += operator.addressed(told)
+        _, told = machine.advance(state, NEVER)  # its time ends with its last reading, or there
         out += operator.addressed(told)
     return sorted(out, key=lambda n: n.order)
 

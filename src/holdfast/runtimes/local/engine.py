@@ -56,6 +56,8 @@ class Holding(NamedTuple):
     subscription: str
     scope: str | None
     since: Instant
+    known: bool = True
+    """Whether that is known now, or was so when a reading came last."""
 
 
 @dataclass
@@ -441,8 +443,15 @@ class Engine:
 
     def holding(self) -> list[Holding]:
         """The conditions that hold now, by subscription and scope."""
-        found = [Holding(*row) for one in self._running for row in one.operator.holding(one.state)]
+        lost = set(self.unknown())
+        rows = [row for one in self._running for row in one.operator.holding(one.state)]
+        found = [Holding(*row, (row[0], row[1]) not in lost) for row in rows]
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
+
+    def unknown(self) -> list[tuple[str, str | None]]:
+        """Where nobody knows now whether a condition holds: (subscription, scope)."""
+        rows = [row for one in self._running for row in one.operator.unknown(one.state)]
+        return sorted(((name, scope) for name, scope, _ in rows), key=lambda row: (row[0], row[1] or ""))
 
     # --- keeping ---
 

@@ -189,11 +189,18 @@ class Replay:
         """What nothing that is still to be said stands before, once time has come so far."""
         margin = max((operator.machine.margin or 0 for operator in self._operators), default=0)
         self._waiting.sort(key=attrgetter("order"))
-        known = until if until == NEVER else until - margin
+        known = until if until == NEVER else min(until - margin, *self._due())
         settled = next((i for i, n in enumerate(self._waiting) if n.event.time >= known), len(self._waiting))
         told, self._waiting = self._waiting[:settled], self._waiting[settled:]
         self.passed.update(notification.subscription for notification in told)
         return told
+
+    def _due(self) -> Iterator[Instant]:
+        """When those who mind time may speak next: it goes on for each with readings of its own topics."""
+        yield NEVER
+        for operator, state in zip(self._operators, self._states, strict=True):
+            if operator.machine.is_timed and (due := operator.machine.due(state)) is not None:
+                yield due
 
     def misplaced(self) -> list[str]:
         """The subscriptions that not one event could concern."""

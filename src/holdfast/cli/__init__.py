@@ -14,6 +14,7 @@ from .command import Command, Group
 from .dds import dds
 from .define import check, explain, test
 from .demo import demo
+from .example import example
 from .history import replay
 from .lab import bench, reproduce
 from .live import run, status
@@ -32,6 +33,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo,
+    example,
     check,
     explain,
     test,

@@ -66,8 +66,8 @@ def typed(op: Expression, scope: Scope) -> Typed:
         case Truth():
             return Predicate(Truth(op.value))
         case Member():
-            found = _member(op, scope)
-            return found if op.otherwise is None else _with_default(op, op.otherwise, found, scope)
+            shown = _member(op, scope)
+            return shown if op.otherwise is None else _with_default(op, op.otherwise, shown, scope)
         case Arithmetic(sign, left, right):
             a, b = typed(left, scope), typed(right, scope)
             found = spacetime.computed(op, a, b)
@@ -145,10 +145,10 @@ def _with_default(op: Member, otherwise: Expression, found: Typed, scope: Scope)
     assert isinstance(member, Member)
     match found, given:
         case Quantity(), Quantity(Number()):
-            core: Expression = Number(in_unit_of(given, found, otherwise, op.name))
-            whole = found.whole and isinstance(core.value, int)
-            core = core if whole else rewrite.as_float(core)
-            return replace(found, core=replace(member, otherwise=core), whole=whole)
+            value = in_unit_of(given, found, otherwise, op.name)
+            whole = found.whole and isinstance(value, int)
+            default = Number(value if whole else float(value))
+            return replace(found, core=replace(member, otherwise=default), whole=whole)
         case (Words(), Words(Text() as core)) | (Predicate(), Predicate(Truth() as core)):
             return replace(found, core=replace(member, otherwise=core))
     raise DefinitionError(

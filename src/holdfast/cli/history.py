@@ -39,7 +39,10 @@ def replay(
     input: Annotated[
         list[str],
         typer.Option(
-            "--input", "-i", metavar="[TOPIC=]PATH", help="A file, folder or glob; may be repeated."
+            "--input",
+            "-i",
+            metavar="[TOPIC=]PATH|log:DIR",
+            help="A file, folder or glob, or where a service keeps its log; may be repeated.",
         ),
     ],
     map: Maps = None,
@@ -90,28 +93,55 @@ def replay(
     checked = load(definition, let)
     warn(checked)
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
-    files = find(input, [t.name for t in checked.topics])
-    _require_distinct([file.path for file in files], output, rejects)
-    with _progress(sum(file.size for file in files)) as show, Rejects(rejects, strict=strict) as put_aside:
-        history: Any
-        if engine == "spark":
-            history = _on_spark(checked, files, reading, put_aside, master)
-        else:
-            from ..runtimes.local.replay import Replay
+    with _logs(input) as inputs:
+        files = find(inputs, [t.name for t in checked.topics])
+        _require_distinct([file.path for file in files], output, rejects)
+        with (
+            _progress(sum(file.size for file in files)) as show,
+            Rejects(rejects, strict=strict) as put_aside,
+        ):
+            history: Any
+            if engine == "spark":
+                history = _on_spark(checked, files, reading, put_aside, master)
+            else:
+                from ..runtimes.local.replay import Replay
 
-            history = Replay(
-                checked,
-                files,
-                reading,
-                rejects=put_aside,
-                memory=memory << 20,
-                scratch=scratch,
-                progress=show,
-            )
-        with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
-            for some in gathered(history, 1024):
-                writer.write(some)
+                history = Replay(
+                    checked,
+                    files,
+                    reading,
+                    rejects=put_aside,
+                    memory=memory << 20,
+                    scratch=scratch,
+                    progress=show,
+                )
+            with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
+                for some in gathered(history, 1024):
+                    writer.write(some)
     _summarise(history)
+
+
+@contextmanager
+def _logs(inputs: list[str]) -> Iterator[list[str]]:
+    """The inputs with the files of a service's log in place of ``log:DIR``, also what it has not sealed."""
+    from contextlib import ExitStack
+
+    from ..service.log.log import is_log
+    from ..service.log.seal import history
+
+    with ExitStack() as stack:
+        found: list[str] = []
+        for text in inputs:
+            kind, _, place = text.partition(":")
+            if kind != "log":
+                found.append(text)
+            elif not is_log(Path(place)):
+                raise UsageError(
+                    f"--input {text}: no service keeps its log there; name the folder of its --data"
+                )
+            else:
+                found += stack.enter_context(history(Path(place)))
+        yield found
 
 
 def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: str | None) -> Any:

@@ -32,7 +32,10 @@ def run(
     definition: Definition,
     source: Annotated[
         list[str],
-        typer.Option(metavar="dir:[TOPIC=]PATH", help="A folder in which files arrive; may be repeated."),
+        typer.Option(
+            metavar="dir:[TOPIC=]PATH|log:DIR",
+            help="A folder in which files arrive, or where a service keeps its log; may be repeated.",
+        ),
     ],
     checkpoint: Annotated[Path, typer.Option(metavar="DIR", help="Where the query remembers how far it is.")],
     sink: Annotated[

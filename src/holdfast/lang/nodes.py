@@ -18,6 +18,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -257,6 +258,8 @@ def _operation(node: Tree[Token], at: Place) -> Expression:
             return Absolute(_made(parts[0]), at)
         case "otherwise":
             return replace(_member(parts[0]), otherwise=_constant(as_tree(parts[1]).children), at=at)
+        case "call":
+            return Call(str(parts[0]), tuple(name_of(as_token(part)) for part in parts[1:]), at)
         case other:
             raise AssertionError(other)
 

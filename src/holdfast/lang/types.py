@@ -22,6 +22,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -66,8 +67,16 @@ def typed(op: Expression, scope: Scope) -> Typed:
         case Truth():
             return Predicate(Truth(op.value))
         case Member():
-            shown = _member(op, scope)
-            return shown if op.otherwise is None else _with_default(op, op.otherwise, shown, scope)
+            member = _member(op, scope)
+            return member if op.otherwise is None else _with_default(op, op.otherwise, member, scope)
+        case Call(function):
+            if scope.measured is None:
+                raise DefinitionError(
+                    f"{function}(…) is measured of relationships only",
+                    op.at,
+                    hint=f"As in: relate Meet (a User, b User) when {function}(…) <= …",
+                )
+            return scope.measured(op)
         case Arithmetic(sign, left, right):
             a, b = typed(left, scope), typed(right, scope)
             found = spacetime.computed(op, a, b)
@@ -147,8 +156,8 @@ def _with_default(op: Member, otherwise: Expression, found: Typed, scope: Scope)
         case Quantity(), Quantity(Number()):
             value = in_unit_of(given, found, otherwise, op.name)
             whole = found.whole and isinstance(value, int)
-            default = Number(value if whole else float(value))
-            return replace(found, core=replace(member, otherwise=default), whole=whole)
+            number = Number(value if whole else float(value))
+            return replace(found, core=replace(member, otherwise=number), whole=whole)
         case (Words(), Words(Text() as core)) | (Predicate(), Predicate(Truth() as core)):
             return replace(found, core=replace(member, otherwise=core))
     raise DefinitionError(

@@ -205,11 +205,11 @@ def value(op: Expression) -> Compute:
             return lambda context: context.now
         case Name("here"):
             return lambda context: context.here
+        case Member(owner, name, _, None):
+            return _of(owner, member(name))
         case Member(owner, name, _, Number(default) | Text(default) | Truth(default)):
             found = _of(owner, member(name))
             return lambda context: default if _is_missing(known := found(context)) else known
-        case Member(owner, name):
-            return _of(owner, member(name))
         case Arithmetic(sign, left, right):
             a, b = value(left), value(right)
             return lambda context: _arithmetic(sign, a(context), b(context))

@@ -46,13 +46,13 @@ class Folder(msgspec.Struct, frozen=True):
 
 
 def folders(sources: Sequence[str], topics: Sequence[str]) -> tuple[Folder, ...]:
-    """The folders that sources name: ``dir:PATH`` or ``dir:Topic=PATH``."""
+    """The folders that sources name: ``dir:PATH``, ``dir:Topic=PATH``, or ``log:PATH``, a service's log."""
     found: dict[str, Folder] = {}
     for text in sources:
         kind, _, place = text.partition(":")
-        if kind != "dir" or not place:
-            raise UsageError(f"--source {text}: write dir:PATH or dir:TOPIC=PATH")
-        topic, path = split_topic(place, topics)
+        if kind not in ("dir", "log") or not place:
+            raise UsageError(f"--source {text}: write dir:PATH, dir:TOPIC=PATH, or log:PATH")
+        topic, path = split_topic(place, topics) if kind == "dir" else (None, _sealed(place))
         path = os.path.realpath(path)
         if not os.path.isdir(path):
             raise UsageError(f"--source {text}: there is no folder '{path}'; create it first")
@@ -61,6 +61,15 @@ def folders(sources: Sequence[str], topics: Sequence[str]) -> tuple[Folder, ...]
                 raise UsageError(f"--source {text}: lies in another source, or around it ({other})")
         found[path] = Folder(path, topic)
     return tuple(found.values())
+
+
+def _sealed(place: str) -> str:
+    """Where the service that keeps its log in a folder puts files that do not change any more."""
+    if not (Path(place) / "wal").is_dir():
+        raise UsageError(f"--source log:{place}: no service keeps its log there; name its --data folder")
+    readings = Path(place) / "readings"
+    readings.mkdir(exist_ok=True)
+    return str(readings)
 
 
 @dataclass

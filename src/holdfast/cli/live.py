@@ -253,7 +253,11 @@ def _standing(checkpoint: Path, most: int) -> list[str]:
         if c["outside"]
     ]
     lines.append(f"{counted(it['holding'], 'condition')} holding now")
-    lines += [f"  {c['subscription']} {c['scope'] or ''} since {c['since']}" for c in it["conditions"]]
+    lines += [
+        f"  {c['subscription']} {c['scope'] or ''} since {c['since']}"
+        + ("" if c["known"] else ", unknown now")
+        for c in it["conditions"]
+    ]
     if most and it["holding"] > len(it["conditions"]):
         lines.append(f"  … and {it['holding'] - len(it['conditions']):,} more; --most shows more")
     return lines

@@ -23,6 +23,8 @@ class Interval(NamedTuple):
     topic: str
     source: str | None
     attributes: Mapping[str, Value] | None
+    known: bool = True
+    """Whether it is known that it still holds."""
 
     @property
     def duration(self) -> float | None:
@@ -52,8 +54,12 @@ class Pairing:
                     found.append(_interval(notification, notification.event.time))
                 case "egress":
                     found.append(_ended(self._open.pop(key, None), notification))
-                case "late":
-                    pass  # reaches no subscriber
+                case "unknown" if key in self._open:
+                    self._open[key] = self._open[key]._replace(known=False)
+                case "known" if key in self._open:
+                    self._open[key] = self._open[key]._replace(known=True)
+                case "late" | "unknown" | "known":
+                    pass  # reaches no subscriber, or ends nothing
         return found
 
     def still_open(self) -> list[Interval]:
@@ -77,6 +83,6 @@ def _interval(notification: Notification, end: Instant | None) -> Interval:
 def _ended(begun: Interval | None, notification: Notification) -> Interval:
     event = notification.event
     if begun is not None:
-        return begun._replace(end=event.time)
+        return begun._replace(end=event.time, known=True)
     start = event.time if notification.since is None else notification.since
     return Interval(notification.subscription, notification.scope, start, event.time, event.topic, None, None)

@@ -43,7 +43,7 @@ from ..table import schema_of
 from .checkpoint import Checkpoint, Plan, planned
 from .damage import require_whole
 from .feed import FORMAT, Feed, FeedSource
-from .ledger import Change, Counts, Ledger, Record, added
+from .ledger import Change, Counts, Known, Ledger, Record, added
 from .log import FileLog, Folder
 from .log import folders as folders_in
 from .sink import (
@@ -375,7 +375,7 @@ class _Batches:
         append(self._quarantine, json_lines(bad), record.lengths)
         self._add(record, reads, told, late)
         record.started, record.written = started, time.time()
-        self.ledger.commit(batch, record, _changes(told))
+        self.ledger.commit(batch, record, _changes(told), _known(told))
         self.done += 1
         self._log.refresh()
         self._progress(batch, record, len(self._log.entries) - record.files - record.quarantined)
@@ -418,14 +418,24 @@ def _packed(rows: pa.Table, kind: int) -> list[bytes]:
 
 def _changes(told: pa.Table) -> list[Change]:
     """What the batch leaves behind for each scope: since when it holds, or that it does not."""
-    columns = [told.column(name).to_pylist() for name in ("subscription", "scope", "status")]
-    times = told.column("time").cast(pa.int64()).to_pylist()
+    times = (told.column(name).cast(pa.int64()).to_pylist() for name in ("time", "since"))
     last = {
-        (subscription, scope): time if status == "ingress" else None
-        for subscription, scope, status, time in zip(*columns, times, strict=True)
+        scope: time if status == "ingress" else None if status == "egress" else since
+        for (scope, status), time, since in zip(_statuses(told), *times, strict=True)
         if status != "atomic"
     }
-    return [(*key, since) for key, since in last.items()]
+    return [(*scope, since) for scope, since in last.items()]
+
+
+def _known(told: pa.Table) -> list[Known]:
+    """Of which scopes the batch says that it is known what holds there, or that it is not."""
+    last = {scope: status != "unknown" for scope, status in _statuses(told) if status != "atomic"}
+    return [(*scope, known) for scope, known in last.items()]
+
+
+def _statuses(told: pa.Table) -> Iterator[tuple[tuple[str, str | None], str]]:
+    columns = (told.column(name).to_pylist() for name in ("subscription", "scope", "status"))
+    return (((subscription, scope), status) for subscription, scope, status in zip(*columns, strict=True))
 
 
 def _require_apart(written: Iterable[Path], folders: Iterable[Folder]) -> None:

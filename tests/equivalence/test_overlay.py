@@ -16,6 +16,7 @@ from holdfast.lang import ops
 from holdfast.model.qos import TIMELY
 from holdfast.protocols.cbps.client import Told, Unknown, Withdraw, advertise, publish, watch
 from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.protocols.cbps.message import Key, Part
 from holdfast.protocols.cbps.scopes import NOWHERE, contains, either
 from holdfast.runtimes.overlay.conditions import definitions
 from holdfast.runtimes.overlay.memory.brokers import Overlay
@@ -202,7 +203,9 @@ def assert_replicas_agree(overlay):
     """Every bit that a broker keeps of a scope that publishers reach from there is the subscriber's."""
     for name, node in overlay.nodes.items():
         for run in node.state.watching.all() if name.startswith("b") else ():
-            watched = overlay.nodes[run.part.bundle.origin].state.watched[run.part]
+            key, place = run.part
+            origin = key.origin.partition("@")[0]
+            watched = overlay.nodes[origin].state.watched[Part(Key(origin, key.sequence), place)]
             bits = set(watched.condition.bits(watched.running.state))
             reached = NOWHERE
             for peer in node.state.routing.links:

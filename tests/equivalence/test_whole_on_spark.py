@@ -61,8 +61,8 @@ def test_a_frame_of_rows_in_any_order_and_partitions(text, events, data):
     ]
     chance.shuffle(rows)
     frame = session().createDataFrame(rows, SCHEMA).repartition(chance.randint(1, 4))
-    app, span = parse(text), data.draw(st.sampled_from([None, 1_000_000]))
-    found = hf.spark.replay(app, frame, span=span).toArrow().to_pylist()
+    app = parse(text)
+    found = hf.spark.replay(app, frame).toArrow().to_pylist()
     assert sorted(map(in_a_row, found)) == sorted(in_a_row(as_row(n)) for n in engine(app, events))
 
 

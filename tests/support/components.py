@@ -89,6 +89,12 @@ queries = st.builds(
 terms = st.recursive(
     st.one_of(
         st.builds(Member, own_names | st.just("last"), attribute_names),
+        st.builds(
+            lambda owner, name, otherwise: Member(owner, name, otherwise=otherwise),
+            own_names | st.just("last"),
+            attribute_names,
+            numbers | texts | truths | st.builds(Name, st.just("usual")),
+        ),
         st.builds(Name, st.sampled_from(("now", "here", "value", "ingress"))),
         numbers,
         texts,

@@ -16,9 +16,12 @@ from holdfast.lang.ops import (
     And,
     Arithmetic,
     Between,
+    Call,
     Case,
     Compare,
+    DeclareGroup,
     DeclareRegion,
+    DeclareRoute,
     DeclareTopic,
     Expect,
     Expression,
@@ -29,9 +32,11 @@ from holdfast.lang.ops import (
     Not,
     Number,
     Or,
+    Relate,
     Subscribe,
     Text,
     Truth,
+    Turn,
     UseGazetteer,
 )
 from holdfast.model.qos import Delivery
@@ -66,8 +71,13 @@ def _compound(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Express
     )
 
 
+calls = st.builds(
+    Call,
+    st.sampled_from(("distance", "spread", "travel_time")),
+    st.lists(names, min_size=1, max_size=2).map(tuple),
+)
 expressions = st.recursive(
-    st.one_of(st.builds(Name, names), numbers, texts, truths), _compound, max_leaves=12
+    st.one_of(st.builds(Name, names), calls, numbers, texts, truths), _compound, max_leaves=12
 )
 
 coordinates = st.floats(-1e6, 1e6)
@@ -100,7 +110,38 @@ givens = st.builds(
 )
 marks = st.tuples(st.sampled_from(("ingress", "egress", "atomic")), durations)
 expects = st.builds(Expect, names, st.lists(marks, max_size=3).map(tuple), st.none() | st.text(max_size=5))
+quoted = st.text(max_size=5)
+turns = st.builds(Turn, expressions, durations)
+relates = st.one_of(
+    st.builds(DeclareGroup, names, names, st.lists(quoted, min_size=1, max_size=3).map(tuple) | quoted),
+    st.builds(
+        DeclareRoute,
+        names,
+        names,
+        names,
+        st.lists(st.tuples(quoted, coordinates), min_size=1, max_size=3).map(tuple) | quoted,
+    ),
+    st.builds(
+        Relate,
+        names | quoted,
+        st.lists(st.tuples(names, names), max_size=2).map(tuple),
+        st.none() | quoted | st.lists(st.tuples(quoted, quoted), min_size=1, max_size=3).map(tuple),
+        turns,
+        st.none() | turns,
+        accuracy=st.none() | names,
+        using=st.sampled_from((None, "range_ring", "hierarchy")),
+        delivery=deliveries,
+    ),
+    st.builds(
+        Relate,
+        names,
+        best=st.lists(names, min_size=1, max_size=3).map(tuple),
+        by=durations,
+        delivery=deliveries,
+    ),
+)
 statements = st.one_of(
+    relates,
     st.builds(Let, names, expressions),
     st.builds(DeclareTopic, topics),
     st.builds(DeclareRegion, names | st.text(max_size=5), st.none() | shapes, st.none() | names),

@@ -60,7 +60,8 @@ def queries(draw, topic, key):
 @st.composite
 def predicates(draw, names):
     """A predicate over some of the queries."""
-    tests = [f"{name}.value {draw(_signs)} {draw(_limits)}" for name in names]
+    default = st.sampled_from(("", "", "", " else 0.5", " else 2"))
+    tests = [f"{name}.value{draw(default)} {draw(_signs)} {draw(_limits)}" for name in names]
     return draw(st.sampled_from((" || ", " && ", " || "))).join(tests)
 
 

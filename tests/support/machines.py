@@ -26,7 +26,7 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
-from support import columnar, correlated, fused, histories, naive
+from support import columnar, correlated, fused, histories, naive, related
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
@@ -352,5 +352,23 @@ MACHINES = (
         correlated.expected,
         correlated.heard,
         _PAIRS,
+    ),
+    Listed(
+        "relations",
+        "relations",
+        related.definitions(deliveries=("",)),
+        related.histories,
+        moment_by_moment,
+        related.expected,
+        related.heard,
+    ),
+    Listed(
+        "ordered relations",
+        "relations",
+        related.definitions(deliveries=("ordered 2 s", "ordered 2 s late apply")),
+        related.histories,
+        moment_by_moment,
+        related.expected,
+        related.heard,
     ),
 )

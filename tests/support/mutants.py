@@ -5,14 +5,18 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
+import signal
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from random import Random
 
 from lark.lexer import PatternStr
 
+from holdfast import Engine, Event
 from holdfast.errors import DefinitionError, HoldfastError
 from holdfast.lang.app import App
 from holdfast.lang.check import check
@@ -20,6 +24,9 @@ from holdfast.lang.ops import Detect
 from holdfast.lang.parse import _parser as parser
 from holdfast.lang.parse import parse
 from holdfast.lang.show import show
+from holdfast.model.batch import from_events
+from holdfast.model.event import Value
+from holdfast.model.topic import Topic
 from holdfast.model.unit import UNITS
 from support import thesis
 
@@ -316,8 +323,9 @@ _CHANGES: tuple[Callable[[Tokens, Random], Tokens], ...] = (
 # --- judgement ---------------------------------------------------------------------------------
 
 
-def outcome(text: str) -> str:
-    """``refused`` by the parser, ``wrong`` when checked, or ``right``; whatever else happens is our fault."""
+def outcome(text: str, random: Random | None = None) -> str:
+    """``refused`` by the parser, ``wrong`` when checked, or ``right``, and then it runs over ten readings;
+    whatever else happens is our fault."""
     try:
         app = parse(text)
     except DefinitionError as error:
@@ -327,7 +335,62 @@ def outcome(text: str) -> str:
         found = check(app, ROOT)
     except HoldfastError as error:
         return "wrong" if str(error) else "without a word"
+    if random is not None and found.topics:
+        _runs(app, found.topics, random)
     return "right" if all(map(str, found.warnings)) else "without a word"
+
+
+def _runs(app: App, topics: Sequence[Topic], random: Random) -> None:
+    """Ten readings, one by one and as batches, need no more time than anybody would wait."""
+    events = sorted((_event(random.choice(topics), random, i) for i in range(10)), key=lambda e: e.order)
+    with suppress(HoldfastError), at_once():
+        one_by_one, batches = (Engine(app, base=ROOT) for _ in range(2))
+        for event in events:
+            one_by_one.push(event)
+        one_by_one.finish()
+        Engine.restore(one_by_one.app, one_by_one.snapshot(), base=ROOT)
+        for topic in topics:
+            mine = [event for event in events if event.topic == topic.name]
+            batches.push_batch(topic.name, from_events(topic, mine))
+        batches.finish()
+
+
+MOMENTS = (0, 1, 1_000, 500_000, 1_000_000, 1_500_000, 2_000_000, 30_000_000, 60_000_000)
+
+
+def _event(topic: Topic, random: Random, number: int) -> Event:
+    attributes = {one.name: random.choice(READ[one.kind]) for one in topic.attributes}
+    place, location = random.choice((None, "lab")), random.choice((None, (0.0,), (1.0,), (1.0, 2.0)))
+    return Event(
+        topic.name, random.choice(MOMENTS), random.choice(("a", "s1")), attributes, number, location, place
+    )
+
+
+READ: dict[str, tuple[Value, ...]] = {
+    "float": (-1.0, 0.0, 1.0, 20.0, 26.0, 30.0, 1e16, 1e300, math.inf, math.nan, None),
+    "int": (0, 1, 2, 2**53 + 1, -(2**63), None),
+    "text": ("a", "lab", "", None),
+    "bool": (True, False, None),
+}
+
+SECONDS = 20
+"""Of computing: some parts are compiled when they are used first."""
+
+
+@contextmanager
+def at_once() -> Iterator[None]:
+    """Whatever is done here must not take long."""
+
+    def too_slow(*_: object) -> None:
+        raise AssertionError(f"more than {SECONDS} s of computing")
+
+    before = signal.signal(signal.SIGPROF, too_slow)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _reads_back(app: App) -> None:

@@ -49,3 +49,14 @@ def number(keys, known):
     """The code of each key; an unknown key gets the next one."""
     codes = dict(known)
     return [codes.setdefault(key, len(codes)) for key in keys], codes
+
+
+def extents(rows: list[tuple[int, int, int, int]], scopes: int) -> tuple[int, list[int], list[int]] | None:
+    """Of rows (scope, time, rank, sequence): whether times are equal somewhere, and the first and last row of
+    each scope; nothing if a scope is not in order."""
+    mine = [[i for i, row in enumerate(rows) if row[0] == scope] for scope in range(scopes)]
+    keys = [[rows[i][1:] for i in some] for some in mine]
+    if any(some != sorted(some) for some in keys):
+        return None
+    tied = any(len({key[0] for key in some}) < len(some) for some in keys)
+    return int(tied), [min(some, default=-1) for some in mine], [max(some, default=-1) for some in mine]

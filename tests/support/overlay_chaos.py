@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import signal
 import sys
 from collections import Counter, defaultdict
@@ -175,18 +176,63 @@ async def flood(address: Address, number: int) -> None:
     await writer.wait_closed()
 
 
-PARENT = {"b2": "b1", "b3": "b1", "b4": "b2", "b5": "b2", "b6": "b3", "b7": "b3", "b8": "b4"}
-"""A tree of eight brokers; every child calls its parent over a wire of its own."""
-BROKERS = ["b1", *PARENT]
+async def nonsense(address: Address, seed: int) -> None:
+    """Say something that means nothing, and leave."""
+    rng = random.Random(seed)
+    reader, writer = await asyncio.open_connection(*address)
+    start = rng.choice([b"", PREAMBLE, PREAMBLE + codec("msgpack", 1 << 20).encode(Hello("nonsense")), b"<a"])
+    writer.write(start + rng.randbytes(rng.randrange(1, 3_000)))
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(1):
+            await reader.read()
+    writer.close()
 
 
-def path(start: str, end: str) -> set[str]:
+@dataclass(frozen=True)
+class Plan:
+    """A tree of brokers, whose children each call their parent over a wire of its own, and clients at them.
+    Parents stand before their children."""
+
+    root: str
+    parent: dict[str, str]
+    publishers: dict[str, str]
+    listeners: dict[str, str]
+    watchers: dict[str, str]
+
+    @property
+    def brokers(self) -> list[str]:
+        return [self.root, *self.parent]
+
+    @property
+    def breakable(self) -> list[str]:
+        """Brokers, and wires, each by its lower end."""
+        return [*self.brokers, *(f"wire {broker}" for broker in self.parent)]
+
+
+EIGHT = Plan(
+    "b1",
+    {"b2": "b1", "b3": "b1", "b4": "b2", "b5": "b2", "b6": "b3", "b7": "b3", "b8": "b4"},
+    publishers={"p1": "b8", "p2": "b5", "p3": "b7", "p4": "b1"},
+    listeners={"l1": "b8", "l2": "b6", "l3": "b2"},
+    watchers={"w1": "b4", "w2": "b7", "w3": "b1"},
+)
+LINE = Plan(
+    "middle",
+    {"left": "middle", "right": "middle"},
+    publishers={f"p{n}": ("left", "middle", "right")[n % 3] for n in range(18)},
+    listeners={f"l{n}": ("left", "middle", "right")[n % 3] for n in range(16)},
+    watchers={f"w{n}": ("left", "middle", "right")[n % 3] for n in range(16)},
+)
+"""A line of three brokers with fifty clients."""
+
+
+def path(parent: dict[str, str], start: str, end: str) -> set[str]:
     """The brokers between two, both included, and the wires between them, each by its lower end."""
 
     def ancestors(broker: str) -> list[str]:
         found = [broker]
-        while broker in PARENT:
-            broker = PARENT[broker]
+        while broker in parent:
+            broker = parent[broker]
             found.append(broker)
         return found
 
@@ -197,22 +243,27 @@ def path(start: str, end: str) -> set[str]:
 
 
 class Overlay:
-    """Eight broker processes and the wires between them."""
+    """Broker processes and the wires between them."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, plan: Plan = EIGHT) -> None:
+        self.plan = plan
         self.brokers = {
-            name: BrokerProcess(name, folder / f"{name}.log", options=["--retry", "0.1", *options])
-            for name in BROKERS
+            name: BrokerProcess(name, folder / f"{name}.log", options=["--retry", "0.1"])
+            for name in plan.brokers
         }
         self.wires: dict[str, Wire] = {}
 
     async def __aenter__(self) -> Overlay:
-        await self.brokers["b1"].start()
-        for level in (("b2", "b3"), ("b4", "b5", "b6", "b7"), ("b8",)):
+        started, level = set[str](), [self.plan.root]
+        while level:
             for child in level:
-                self.wires[child] = await Wire(self.brokers[PARENT[child]].address).__aenter__()
-                self.brokers[child].connect = [self.wires[child].address]
+                if child in self.plan.parent:
+                    above = self.brokers[self.plan.parent[child]].address
+                    self.wires[child] = await Wire(above).__aenter__()
+                    self.brokers[child].connect = [self.wires[child].address]
             await asyncio.gather(*(self.brokers[child].start() for child in level))
+            started |= {*level}
+            level = [c for c, above in self.plan.parent.items() if above in started and c not in started]
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -237,10 +288,6 @@ class Overlay:
 TOPIC = "topic Reading (n int, value float)"
 WARM = f"{TOPIC} state Warm on Reading [value > 25; value < 22] per source"
 HIGH, LOW = 30.0, 20.0
-PUBLISHERS = {"p1": "b8", "p2": "b5", "p3": "b7", "p4": "b1"}
-LISTENERS = {"l1": "b8", "l2": "b6", "l3": "b2"}
-WATCHERS = {"w1": "b4", "w2": "b7", "w3": "b1"}
-"""Clients, and the broker at which each is."""
 
 
 class Party:
@@ -322,10 +369,10 @@ class Chaos:
 
     def __init__(self, overlay: Overlay) -> None:
         self.overlay = overlay
-        at = overlay.brokers
-        self.publishers = [Publisher(name, at[broker]) for name, broker in PUBLISHERS.items()]
-        self.listeners = [Listener(name, at[broker]) for name, broker in LISTENERS.items()]
-        self.watchers = [Watcher(name, at[broker]) for name, broker in WATCHERS.items()]
+        at, plan = overlay.brokers, overlay.plan
+        self.publishers = [Publisher(name, at[broker]) for name, broker in plan.publishers.items()]
+        self.listeners = [Listener(name, at[broker]) for name, broker in plan.listeners.items()]
+        self.watchers = [Watcher(name, at[broker]) for name, broker in plan.watchers.items()]
         self.failed_during: dict[tuple[str, int], frozenset[str]] = {}
         """What had failed when something was said, for all that was said in bad times."""
 
@@ -353,7 +400,7 @@ class Chaos:
 
         async with asyncio.timeout(PATIENCE):
             while not reached():
-                self.say(LOW, BROKERS)
+                self.say(LOW, self.overlay.plan.brokers)
                 await asyncio.sleep(0.05)
 
     async def good_times(self, number: int = 5) -> None:
@@ -404,9 +451,8 @@ class Chaos:
             if self._between(publisher, watcher, failed) == affected
         )
 
-    @staticmethod
-    def _between(one: Party, other: Party, failed: Collection[str]) -> bool:
-        return not path(one.at, other.at).isdisjoint(failed)
+    def _between(self, one: Party, other: Party, failed: Collection[str]) -> bool:
+        return not path(self.overlay.plan.parent, one.at, other.at).isdisjoint(failed)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast import App, DefinitionError, Event, Notification, check, parse
 from holdfast.files.reading import Reading
 from holdfast.runtimes.spark.history.reader import Job, run
-from holdfast.runtimes.spark.history.replay import _require_success, tasks
+from holdfast.runtimes.spark.history.replay import require_success, tasks
 from holdfast.runtimes.spark.history.shard import Work, finished, staged
 from holdfast.runtimes.spark.table import from_table, schema_of
 from support.fused import KEYS, TOPICS, predicates, queries
@@ -32,7 +32,7 @@ def sharded(app: App, events: Sequence[Event], shards: int = 3) -> list[Notifica
 def met(work: Work, rows: Sequence[pa.RecordBatch], shards: int) -> pa.Table:
     """What becomes of packed rows, stage by stage."""
     steps = [staged(work, stage, shards) for stage in range(work.stages - 1)]
-    for step in (*steps, finished(work, _require_success)):
+    for step in (*steps, finished(work, require_success)):
         by_shard: dict[tuple[int, int], list[pa.RecordBatch]] = {}
         for row in rows:
             by_shard.setdefault((row.column(0)[0].as_py(), row.column(1)[0].as_py()), []).append(row)

@@ -91,7 +91,10 @@ def components(draw, name, delivery=""):
     key = draw(st.sampled_from((None, "location", *KEYS)))
     inputs = {own: draw(queries(key)) for own in draw(st.sampled_from(("A", "A", "AB")))}
     attribute = draw(st.sampled_from(("value", "value", "level", "n")))
-    tests = [f"{own}.{attribute} {draw(st.sampled_from(('>', '>=')))} {draw(_limits)}" for own in inputs]
+    otherwise = draw(st.sampled_from(("", "", f" else {draw(_limits)}")))
+    tests = [
+        f"{own}.{attribute}{otherwise} {draw(st.sampled_from(('>', '>=')))} {draw(_limits)}" for own in inputs
+    ]
     guard = draw(st.sampled_from(("", "", "", " for 1 s")))
     sets = draw(st.sampled_from(("", "", " set level = A.value", " set n = A.n")))
     leave = draw(st.sampled_from((f"A.{attribute} < {draw(_limits)}", f"A.{attribute} < 1", "true")))

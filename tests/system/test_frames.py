@@ -60,19 +60,77 @@ def test_every_number_is_a_float(type):
     assert dict(found.dtypes)["value"] == "double"
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
-def test_a_time_without_a_zone_is_utc_whatever_zone_the_session_is_in(zone):
-    spark = session()
-    before = spark.conf.get("spark.sql.session.timeZone")
-    local = [(START.replace(tzinfo=None) + timedelta(minutes=30 * i), "attic", v)
-             for i, v in enumerate((24.0, 26.0, 27.0, 21.0))]  # fmt: skip
-    try:
-        spark.conf.set("spark.sql.session.timeZone", zone)
-        frame = spark.createDataFrame(local, "time timestamp_ntz, source string, value double")
-        assert said(replay(WARM, frame)) == EXPECTED
-        assert said(replay(WARM, readings([24.0, 26.0, 27.0, 21.0]))) == EXPECTED
-    finally:
-        spark.conf.set("spark.sql.session.timeZone", before)
+@pytest.fixture
+def in_zone():
+    """Set the zone of the session, for one test."""
+    conf = session().conf
+    before = conf.get("spark.sql.session.timeZone")
+    yield lambda zone: conf.set("spark.sql.session.timeZone", zone)
+    conf.set("spark.sql.session.timeZone", before)
+
+
+def local(zone="UTC"):
+    """The readings by a clock of the zone, which does not say so."""
+    from zoneinfo import ZoneInfo
+
+    rows = [((START + timedelta(minutes=30 * i)).astimezone(ZoneInfo(zone)).replace(tzinfo=None), "attic", v)
+            for i, v in enumerate((24.0, 26.0, 27.0, 21.0))]  # fmt: skip
+    return session().createDataFrame(rows, "time timestamp_ntz, source string, value double")
+
+
+@pytest.mark.parametrize("plan", ["native", "packed"])
+@pytest.mark.parametrize(("zone", "of"), [("UTC", "UTC"), ("Asia/Shanghai", "UTC"), ("UTC", "Europe/Berlin")])
+def test_times_without_a_zone_come_back_as_they_were_and_join_with_their_input(in_zone, zone, of, plan):
+    in_zone(zone)
+    frame = local(of)
+    found = replay(WARM, frame, zone=of, plan=plan)
+    assert (dict(found.dtypes)["time"], dict(found.dtypes)["since"]) == ("timestamp_ntz",) * 2
+    rows = found.join(frame, ["time", "source"]).orderBy("time").select("status", frame.value).collect()
+    assert [tuple(row) for row in rows] == [("ingress", 26.0), ("egress", 21.0)]
+
+
+def test_times_without_a_zone_are_refused_in_a_session_of_another_unless_it_is_said(in_zone):
+    in_zone("Asia/Shanghai")
+    with pytest.raises(
+        UsageError, match=r"'time' has no time zone .* the session is in Asia/Shanghai.*zone='UTC'"
+    ):
+        replay(WARM, local())
+    assert said(replay(WARM, readings([24.0, 26.0, 27.0, 21.0]))) == EXPECTED  # these are instants
+    with pytest.raises(UsageError, match="there is no time zone 'Mars'"):
+        replay(WARM, local(), zone="Mars")
+
+
+def test_a_plan_that_does_not_fit_says_why(caplog):
+    frame = readings([24.0, 26.0, 27.0, 21.0])
+    with pytest.raises(UsageError, match="plan='files' does not fit this frame: it is more than a scan"):
+        replay(WARM, frame, plan="files")
+    with pytest.raises(UsageError, match="there is files, native, closed, packed"):
+        replay(WARM, frame, plan="fast")
+    with caplog.at_level("INFO", "holdfast.spark"):
+        replay(WARM, frame)
+    assert "replay of a frame: native; not files: it is more than a scan of files" in caplog.text
+
+
+def test_a_scan_of_files_that_is_selected_renamed_and_filtered_goes_to_our_readers(tmp_path, caplog):
+    import pyarrow.parquet as pq
+
+    path = str(tmp_path / "100% #1")
+    frame = readings([24.0, 26.0, 27.0, 23.0, 21.0, 29.0, float("nan"), 20.0])
+    (tmp_path / "100% #1").mkdir()
+    pq.write_table(frame.withColumn("essay", sf.lit("x")).toArrow(), f"{path}/a.parquet")
+    scan = session().read.parquet(path)
+    told = {}
+    for condition in ("value > 22 and source = 'attic'", "value is not null", "value < 26 or value > 26.5",
+                      "source in ('attic', 'lab')", "value * 2 > 44"):  # fmt: skip
+        some = scan.where(condition).select("time", sf.col("source").alias("room"), "value")
+        caplog.clear()
+        with caplog.at_level("INFO", "holdfast.spark"):
+            rows = replay(WARM, some, map={"source": "room"}).orderBy("time").toArrow().to_pylist()
+        told[condition] = caplog.records[-1].message.split()[4].strip(";")
+        packed = replay(WARM, some, map={"source": "room"}, plan="packed")
+        assert rows == packed.orderBy("time").toArrow().to_pylist(), condition
+        assert rows
+    assert [*told.values()] == ["files", "files", "files", "files", "native"]
 
 
 def test_columns_by_other_names_even_awkward_ones():

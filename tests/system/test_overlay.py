@@ -18,7 +18,17 @@ from typing import ClassVar
 import psutil
 import pytest
 
-from support.overlay_chaos import BROKERS, PARENT, PATIENCE, BrokerProcess, Chaos, Overlay, flood
+from support.overlay_chaos import (
+    EIGHT,
+    LINE,
+    PATIENCE,
+    BrokerProcess,
+    Chaos,
+    Overlay,
+    Plan,
+    flood,
+    nonsense,
+)
 
 WARM = """
 topic Temperature (value float)
@@ -171,6 +181,61 @@ def test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named(br
     assert json.loads(subscriber.line())["source"] == "s3"
     assert waiting.end(signal.SIGINT) == (0, "", "")
     assert subscriber.end(signal.SIGINT) == (0, "", "")
+
+
+def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, definition, holdfast):
+    """Each says one thing and ends in order: what it said stays, and nothing is lost."""
+    attic = Running("broker", "--name", "attic", "--listen", "127.0.0.1:0", "--connect", broker)
+    address = attic.line().split()[-1]
+    for at, home in ((broker, "hub"), (address, "attic")):
+        subscriber = Running("subscribe", definition, "--only", "Warm", "--connect", at)
+        assert subscriber.line("stderr") == f"subscribed at '{home}'\n"
+        for value in (31, 29, 20):
+            ran = holdfast("publish", *events(value, source=home), "--connect", broker, "--settle", "1")
+            assert (ran.status, ran.err) == (0, "1 events sent\n")
+        told = [json.loads(subscriber.line()) for _ in range(2)]
+        assert [(n["status"], n["attributes"]["value"]) for n in told] == [
+            ("ingress", 31.0),
+            ("egress", 20.0),
+        ]
+        assert told[1]["since"] == told[0]["time"]
+        assert subscriber.end() == (0, "", "")
+    attic.end()
+
+
+def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
+    number = "9" * 400
+    said = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']
+    ran = holdfast("publish", *said, "--connect", broker, "--settle", "0")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.splitlines() == [
+        "warning: line 1: it has no topic; add one, or give --topic",
+        "warning: line 2: not a JSON object: JSON is malformed: invalid character (byte 0)",
+        "warning: line 3: value 99999999999999999999… has 400 digits; a number has 308 at most",
+        "0 events sent, 3 lines rejected",
+    ]
+    ran = holdfast("publish", said[1], *events(1), "--connect", broker, "--settle", "0")
+    assert ran.status == 0
+
+
+def test_with_strict_the_first_bad_line_ends_the_run(broker, holdfast):
+    ran = holdfast(
+        "publish", *events(1), "oops", *events(2), "--connect", broker, "--settle", "0", "--strict"
+    )
+    assert ran.status == 1
+    assert "line 2: not a JSON object" in ran.err
+
+
+def test_a_broker_that_is_not_there_yet_can_be_waited_for(holdfast):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    early = Running("publish", *events(1), "--connect", address, "--settle", "0", "--wait")
+    late = Running("broker", "--name", "late", "--listen", address)
+    late.line()
+    status, _, err = early.rest()
+    assert (status, err.splitlines()[-1]) == (0, "1 events sent")
+    late.end()
 
 
 def test_a_subscriber_outlives_its_broker(definition, holdfast):
@@ -371,14 +436,17 @@ def test_a_port_that_is_taken_is_named(broker, holdfast):
 # --- chaos ---
 
 
-async def ordeal(folder: Path, rounds: list[list[str]]) -> dict[str, int]:
-    """Rounds of failures over an overlay of eight processes; how much was said, heard and lost."""
-    async with Overlay(folder) as overlay:
+async def ordeal(folder: Path, rounds: list[list[str]], plan: Plan = EIGHT) -> dict[str, int]:
+    """Rounds of failures over an overlay of processes, and of nonsense that a stranger says to each of them;
+    how much was said, heard and lost."""
+    async with Overlay(folder, plan) as overlay:
         chaos = Chaos(overlay)
         try:
             await chaos.settled()
-            for failed in rounds:
+            for n, failed in enumerate(rounds):
                 await chaos.good_times()
+                for broker in overlay.brokers.values():
+                    await nonsense(broker.address, n)
                 await chaos.bad_times(failed)
             await chaos.good_times()
             await chaos.the_end()
@@ -397,9 +465,17 @@ def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_pa
 @pytest.mark.parametrize("seed", range(3))
 def test_long_chaos(tmp_path, seed):
     rng = random.Random(seed)
-    breakable = [*BROKERS, *(f"wire {broker}" for broker in PARENT)]
-    rounds = [rng.sample(breakable, rng.choice([1, 1, 2, 3])) for _ in range(25)]
+    rounds = [rng.sample(EIGHT.breakable, rng.choice([1, 1, 2, 3])) for _ in range(25)]
     account = asyncio.run(ordeal(tmp_path, rounds))
+    print(account)
+    assert 0 < account["lost"] < account["heard"]
+
+
+@pytest.mark.soak
+def test_fifty_clients_at_a_line_of_three_brokers_stay_exact_though_the_middle_one_is_killed(tmp_path):
+    rng = random.Random(21)
+    rounds = [["middle"] if n % 2 else rng.sample(LINE.breakable, 1) for n in range(40)]
+    account = asyncio.run(ordeal(tmp_path, rounds, LINE))
     print(account)
     assert 0 < account["lost"] < account["heard"]
 

@@ -25,11 +25,13 @@ def check(definition: Definition, let: Lets = None) -> None:
         typer.echo(f"state {component.name} from {', '.join(topic.name for topic in component.listens)}")
     for one in checked.correlations:
         typer.echo(f"correlate {one.name} from {', '.join(topic.name for topic in one.listens)}")
+    for related in checked.relations:
+        typer.echo(f"relate {related.name} from {', '.join(topic.name for topic in related.listens)}")
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)
-    subscriptions = len(checked.conditions) + len(checked.components) + len(checked.correlations)
-    counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]
+    kinds = (checked.conditions, checked.components, checked.correlations, checked.relations)
+    counts = [counted(checked.topics, "topic"), counted(sum(map(len, kinds)), "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)

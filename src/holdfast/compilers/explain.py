@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from ..lang.condition import Checked, Condition
 from ..model.topic import Topic
 from . import sql
+from .changes import hindrance
 from .families import FAMILIES, listened
 
 
@@ -39,19 +40,38 @@ def _frame(topic: Topic, conditions: list[Condition], listened: bool) -> Iterato
     yield f"  reads     {', '.join(['time', 'source', *(a.name for a in topic.attributes)])}"
     yield "            and, if it has them, topic, sequence, place, x, y, z"
     yield f"  where     {where}"
-    yield f"  collapse  {'no: a component listens' if listened else _collapsed(conditions)}"
-    yield "  then      crosses to Python once, is packed by machine and shard"
+    yield "  files     if it is only a scan of Parquet files, selected and filtered: read as history below"
+    yield f"  native    {_native(conditions, listened)}"
+    yield f"  closed    {_closed(conditions, listened)}"
+    yield "  packed    else: crosses to Python once, is packed by machine and shard"
 
 
-def _collapsed(conditions: list[Condition]) -> str:
-    """Whether stretches in which nothing changes are found before rows leave Spark."""
-    if (reason := sql.obstacle(conditions)) is not None:
-        return f"no: {reason}"
-    levels = next(condition.keys for condition in conditions if not condition.momentary)
-    keys = [name for level in levels for name in level]
+def _native(conditions: list[Condition], listened: bool) -> str:
+    """Whether Spark can do it all by itself."""
+    if listened:
+        return "no: a component or a correlation listens"
+    sharing: dict[object, list[Condition]] = {}
+    for condition in conditions:
+        sharing.setdefault((condition.keys, condition.forest), []).append(condition)
+    for some in sharing.values():
+        if (reason := hindrance(some)) is not None:
+            return f"no: {reason}"
+    keys = " and ".join(
+        ", ".join(some[0].keys[0]) if some[0].keys else "nothing" for some in sharing.values()
+    )
+    again = ", of a frame that can be read again" if len(sharing) > 1 else ""
+    return f"else Spark's own window query: what differs from the row before, by {keys}{again}"
+
+
+def _closed(conditions: list[Condition], listened: bool) -> str:
+    """Whether partitions can be reduced by themselves."""
+    if listened:
+        return "no: a component or a correlation listens"
+    if any(condition.forest is not None for condition in conditions):
+        return "no: only Python can tell in which region an event lies"
     return (
-        f"stretches in which nothing changes, by {', '.join([*keys, 'span of time'])}; only of history from "
-        "files, tables or the cache, with enough rows for each scope"
+        "else, of a frame that can be read again: partitions whose times no scope shares, told by one "
+        "aggregate, are reduced before the shuffle"
     )
 
 

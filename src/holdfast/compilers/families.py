@@ -20,6 +20,8 @@ from .correlations import machine as correlations
 from .filters import explain as explain_filters
 from .filters import machine as filters
 from .operator import Operator
+from .relations import explain as explain_relations
+from .relations import machine as relations
 
 Compile = Callable[[Sequence[Any], Sequence[Topic]], list[Operator]]
 """From checked conditions of a kind, and the topics of readings, to operators."""
@@ -87,6 +89,15 @@ FAMILIES = (
         explain_correlations.in_words,
         explain_correlations.explained,
         lambda checked: explain_correlations.explained_on_spark(checked.correlations),
+    ),
+    Family(
+        relations.FAMILY,
+        "relations",
+        relations.operators,
+        relations.meaning,
+        explain_relations.in_words,
+        explain_relations.explained,
+        lambda checked: explain_relations.explained_on_spark(checked.relations),
     ),
 )
 

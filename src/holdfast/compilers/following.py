@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..kernels.order import UNORDERED, extents
 from ..machines.keys import Keys, grown
 from ..model.batch import plain, times
-from ..model.instant import BEGINNING, NEVER, Instant
+from ..model.instant import BEGINNING, Instant
 from .operator import Operator
 
 
@@ -30,21 +30,24 @@ class Extent(NamedTuple):
     end: Instant
 
 
-def extent(operator: Operator, topic: str, batch: pa.RecordBatch) -> Extent | None:
-    """Where the scopes of a batch begin and end; nothing if one of them is not in order."""
+def extent(operator: Operator, topic: str, batch: pa.RecordBatch, *, rising: bool = False) -> Extent | None:
+    """Where the scopes of a batch begin and end; nothing if one of them is not in order, or where times
+    must be ``rising`` has two events at one time."""
     keys = operator.keys(topic, batch)
     first, last = np.full((2, len(keys.array)), -1, np.int64)
     moments, sequences = times(batch), np.asarray(batch.column("sequence"))
     ranks = np.zeros(len(batch), np.int32)
     if extents(keys.codes, moments, ranks, sequences, first, last):
+        if rising:
+            return None
         first[:], last[:] = -1, -1
         ranks = _ranks(batch.column("source"))  # of one time those are in order that are by source
         if extents(keys.codes, moments, ranks, sequences, first, last) == UNORDERED:
             return None
     there = np.flatnonzero(first >= 0)
-    ends = (batch.select(_ORDER).take(pa.array(rows[there])) for rows in (first, last))
-    whole = (int(moments.min()), int(moments.max())) if len(batch) else (NEVER, BEGINNING)
-    return Extent(keys.array.take(pa.array(there)), *ends, *whole)
+    begin, end = (batch.select(_ORDER).take(pa.array(rows[there])) for rows in (first, last))
+    earliest, latest = (int(moments.min()), int(moments.max())) if len(batch) else (BEGINNING, BEGINNING)
+    return Extent(keys.array.take(pa.array(there)), begin, end, earliest, latest)
 
 
 _ORDER = ["time", "source", "sequence"]
@@ -59,10 +62,11 @@ def _ranks(source: pa.Array) -> NDArray[np.int32]:
 
 
 class Following:
-    """Whether stretches, one after the other, follow one another in every scope."""
+    """Whether stretches, one after the other, follow one another in every scope, ``rising`` or not."""
 
-    def __init__(self) -> None:
-        self._end = BEGINNING
+    def __init__(self, *, rising: bool = False) -> None:
+        self._rising = rising
+        self._end = self._forgotten = BEGINNING - 1
         self._waiting: Extent | None = None
         self._forget()
 
@@ -72,10 +76,15 @@ class Following:
         self._source = np.zeros(8, np.int32)
 
     def takes(self, stretch: Extent) -> bool:
-        """Take a stretch, if it follows what was taken before."""
+        """Take a stretch, if it follows what was taken before; not always if it begins before something
+        that all of another followed, since of that no scopes are known any more."""
+        if not len(stretch.scopes):
+            return True
         if stretch.start > self._end:  # than all of it, so that nothing of it need be known
             self._forget()
-            self._waiting = stretch
+            self._waiting, self._forgotten = stretch, self._end
+        elif stretch.start <= self._forgotten:
+            return False
         else:
             if self._waiting is not None:
                 self._know(self._waiting)
@@ -92,11 +101,11 @@ class Following:
         old = np.flatnonzero(codes < count)
         at, first = codes[old], stretch.first.take(pa.array(old))
         begin, before = times(first), self._time[at]
-        if np.any(begin < before):
+        if np.any(begin < before + self._rising):
             return False
         tied = np.flatnonzero(begin == before)
         at, first = at[tied], first.take(pa.array(tied))
-        here, there = plain(first.column("source")), self._sources.take(self._source[at])
+        here, there = plain(first.column("source")), self._sources.take(self._source[at].astype(np.int64))
         less, same = (_truths(compare(here, there)) for compare in (pc.less, pc.equal))
         earlier = np.asarray(first.column("sequence")) < self._sequence[at]
         return not np.any(less | (same & earlier))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from ..lang.condition import Condition
 from ..lang.ops import (
@@ -192,71 +191,6 @@ def _concatenated(parts: Sequence[str], separator: str) -> str:
     return parts[0] if len(parts) == 1 else f"concat({f', {literal(separator)}, '.join(parts)})"
 
 
-# --- stretches in which nothing changes ------------------------------------------------------------
-
-
-class Stretch(NamedTuple):
-    """What tells whether the rows of one scope and one span of time can all do only the same.
-
-    ``key`` is the innermost scope; ``enter`` and ``leave`` are bits, one for each filter that is
-    not momentary; ``always`` holds where a momentary filter passes.
-    """
-
-    key: str
-    enter: str
-    leave: str
-    always: str
-
-
-def obstacle(conditions: Sequence[Condition]) -> str | None:
-    """Why stretches of a topic, watched by these conditions, cannot be told in SQL."""
-    moving = _moving(conditions)
-    if not moving:
-        return "every match of a momentary filter passes"
-    if len({(condition.keys, condition.forest) for condition in moving}) > 1:
-        return "its states have different scopes"
-    if len(moving) > _BITS:
-        return f"more than {_BITS} states watch it"
-    if moving[0].forest is not None:
-        return "only Python can tell in which region an event lies"
-    if keys(moving[0]) is None:
-        return "only Python can write a float as a key"
-    return None
-
-
-def stretch(conditions: Sequence[Condition], named: Naming = quoted) -> Stretch:
-    """The SQL of a topic's stretches, where there is no obstacle."""
-    moving = _moving(conditions)
-    momentary = [condition for condition in conditions if condition.momentary]
-    return Stretch(
-        _told_apart(moving[0], named),
-        _bits([predicate(c.enter, c.topic, named) for c in moving]),
-        _bits([predicate(c.exit, c.topic, named) for c in moving]),
-        matching([c.enter for c in momentary], moving[0].topic, named),
-    )
-
-
-def _told_apart(condition: Condition, named: Naming) -> str:
-    """Something that differs where the innermost scope does: one value need not be escaped."""
-    names = [name for level in condition.keys for name in level]
-    texts = keys(condition, named)
-    assert texts is not None
-    return f"CAST({named(names[0])} AS STRING)" if len(names) == 1 else texts[0]
-
-
 def matching(predicates: Sequence[Expression], topic: Topic, named: Naming = quoted) -> str:
     """Where some of the predicates holds; elsewhere false or null."""
     return " OR ".join(dict.fromkeys(predicate(op, topic, named) for op in predicates)) or "false"
-
-
-_BITS = 63
-
-
-def _moving(conditions: Sequence[Condition]) -> list[Condition]:
-    return [condition for condition in conditions if not condition.momentary]
-
-
-def _bits(tests: Sequence[str]) -> str:
-    return " | ".join(
-        f"shiftleft(CAST(coalesce({test}, false) AS BIGINT), {i})" for i, test in enumerate(tests)
-    )

@@ -29,7 +29,6 @@ Indices = np.ndarray[Any, np.dtype[np.int64]]
 BATCH_ROWS = 1 << 17
 
 _FAN_IN = 64
-_LONGEST_MOMENT = 1 << 20  # events of one moment that are kept together
 _LARGEST_RUN = 1 << 30  # text columns count their bytes with 32 bits
 
 
@@ -156,37 +155,9 @@ def _is_ordered(batch: pa.RecordBatch, times: Indices) -> bool:
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch, sorted if it is not in order."""
+    batch = _coded(batch)
     indices = order(batch)
     return batch if indices is None else batch.take(pa.array(indices))
-
-
-class OutOfOrder(Exception):
-    """Batches that are not in order of time."""
-
-
-def stretches(batches: Iterable[tuple[str, pa.RecordBatch]]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Batches of several topics, those of a topic in order of time, cut anew: each in order, and no
-    moment of a topic in two of them."""
-    waiting: dict[str, pa.RecordBatch] = {}
-    for topic, batch in batches:
-        batch = in_order(batch)
-        if topic in waiting:
-            before, batch = _parted(waiting[topic], batch)
-            if len(before):
-                yield topic, before
-        waiting[topic] = batch
-    yield from waiting.items()
-
-
-def _parted(before: pa.RecordBatch, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Two batches, the last moment of the first moved to the second if it is there too."""
-    last, first = instants(before)[-1], instants(batch)[0]
-    if first > last:
-        return before, batch
-    at = int(np.searchsorted(instants(before), last))
-    if first < last or len(before) - at > _LONGEST_MOMENT:
-        raise OutOfOrder
-    return before.slice(0, at), in_order(concatenate([before.slice(at), batch]))
 
 
 def _ranks(source: pa.DictionaryArray) -> Indices:

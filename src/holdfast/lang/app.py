@@ -21,7 +21,7 @@ from ..model.space import Point, Shape
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from ..model.unit import UNITS, nearest
 from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate, unplaced
-from .literal import QUERY_WORDS
+from .literal import QUERY_WORDS, write_text
 from .ops import (
     Correlate,
     DeclareRegion,
@@ -197,6 +197,23 @@ class App:
                 Delivery(_duration(ordered), _late(late)),
             )
         )
+
+    def relate(self, name: str, said: str) -> None:
+        """``relate name …`` with what stands behind the name, as text: ``"(a User, b User) when …"``."""
+        self._add(f"relate {write_text(name)} {said}")
+
+    def group(self, name: str, said: str) -> None:
+        """``group name of …``: ``"of User (\"ann\", \"bob\")"``, or with a table."""
+        self._add(f"group {checked_name(name, 'group')} {said}")
+
+    def route(self, name: str, said: str) -> None:
+        """``route name on …``: ``"on Loop.speed (\"4\" 12 km)"``, or with a table."""
+        self._add(f"route {checked_name(name, 'route')} {said}")
+
+    def _add(self, text: str) -> None:
+        from .parse import parse
+
+        self._statements += parse(text).statements
 
 
 def _query_name(name: str) -> str:

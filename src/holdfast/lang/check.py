@@ -18,7 +18,7 @@ from ..model.unit import UNITS, nearest
 from . import reason, scopes
 from .component import check as component
 from .component.infer import implicit_topics
-from .condition import Caution, Checked, Component, Condition, Correlated
+from .condition import Caution, Checked, Component, Condition, Correlated, Related
 from .correlation import check as correlation
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
@@ -34,12 +34,14 @@ from .ops import (
     Given,
     Let,
     Number,
+    Relate,
     Statement,
     Subscribe,
     Text,
     Truth,
     place_of,
 )
+from .relation import check as relation
 from .types import in_unit_of, of_attribute, predicate, typed, unknown_attribute
 
 if TYPE_CHECKING:
@@ -72,7 +74,8 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
     subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
     correlates = _all(Correlate, statements)
-    named: list[Subscribe | Detect | Correlate] = [*subscriptions, *detectors, *correlates]
+    relates = _all(Relate, statements)
+    named: list[Subscribe | Detect | Correlate | Relate] = [*subscriptions, *detectors, *correlates, *relates]
     _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
@@ -83,8 +86,9 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     made = component.components(detectors, topics, parameters, filters, _collide(statements))
     conditions = tuple(_condition(s, topics, parameters, known) for s in subscriptions)
     joined = correlation.correlations(correlates, topics, parameters, known)
+    related = relation.relations(statements, topics, parameters, folder)
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
-    cases = tuple(_case(case, topics, (*conditions, *made, *joined)) for case in declared)
+    cases = tuple(_case(case, topics, (*conditions, *made, *joined, *related)) for case in declared)
     warnings = [
         caution
         for statement, condition in zip(subscriptions, conditions, strict=True)
@@ -94,13 +98,15 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     warnings += [caution for one in detectors for caution in component.cautions(one, by_name)]
     for statement, checked in zip(correlates, joined, strict=True):
         warnings += correlation.cautions(statement, checked, cases, known)
+    for told, one in zip(relates, related, strict=True):
+        warnings += relation.cautions(told, one)
     warnings += [
         Caution(f"no region is named '{given.place}'", given.at, did_you_mean(given.place, known.by_name))
         for case in cases
         for given in case.given
         if known.regions and given.place is not None and given.place not in known.by_name
     ]
-    return Checked(topics, conditions, cases, tuple(warnings), made, joined)
+    return Checked(topics, conditions, cases, tuple(warnings), made, joined, related)
 
 
 def _collide(statements: Iterable[Statement]) -> Function:
@@ -287,7 +293,7 @@ def _given(given: Given, topics: Sequence[Topic]) -> Given:
     return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
 
 
-_Checked = Condition | Component | Correlated
+_Checked = Condition | Component | Correlated | Related
 Cell = Number | Text | Truth | None
 
 

@@ -17,6 +17,7 @@ from ..model.correlation import Correlation, Tell
 from ..model.instant import Duration
 from ..model.qos import Delivery
 from ..model.query import Function, Query
+from ..model.relation import Relation
 from ..model.space import Forest, Point
 from ..model.topic import Topic
 from .ops import Case, Expression, Levels, Truth
@@ -103,6 +104,18 @@ class Correlated:
         return tuple(dict.fromkeys(topic for topic, _ in self.measured))
 
 
+@dataclass(frozen=True)
+class Related:
+    """A checked relationship; ``topic`` is what is told of it, ``using`` how an overlay watches it."""
+
+    name: str
+    relation: Relation
+    listens: tuple[Topic, ...]
+    using: str | None
+    delivery: Delivery
+    topic: Topic
+
+
 @dataclass(frozen=True, slots=True)
 class Caution:
     """A definition that is probably a mistake; it runs all the same."""
@@ -120,8 +133,8 @@ class Caution:
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked definition: topics of readings; conditions, components and correlations in the order of
-    the text; cases, warnings."""
+    """A checked definition: topics of readings; conditions, components, correlations and relationships in
+    the order of the text; cases, warnings."""
 
     topics: tuple[Topic, ...]
     conditions: tuple[Condition, ...]
@@ -129,9 +142,12 @@ class Checked:
     warnings: tuple[Caution, ...] = ()
     components: tuple[Component, ...] = ()
     correlations: tuple[Correlated, ...] = ()
+    relations: tuple[Related, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
-        """The topics that notifications can be of: those of readings, of components, of complex events."""
+        """The topics that notifications can be of: those of readings, of components, of complex events, of
+        relationships."""
         complex_events = (one.topic for one in self.correlations if one.tell != "events")
-        return (*self.topics, *(component.topic for component in self.components), *complex_events)
+        related = (one.topic for one in self.relations)
+        return (*self.topics, *(component.topic for component in self.components), *complex_events, *related)

@@ -12,6 +12,7 @@ from .ops import (
     And,
     Arithmetic,
     Between,
+    Call,
     Compare,
     Expression,
     Member,
@@ -65,7 +66,7 @@ def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
         case Not(arg):
             truth = value(arg, reading)
             return None if truth is None else not truth
-        case Between():
+        case Between() | Call():
             raise AssertionError("not a core expression")
         case _:
             assert_never(op)

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 STATEMENTS = (
-    "let", "topic", "region", "gazetteer", "filter", "state", "correlate", "case", "given", "expect",
+    "let", "topic", "region", "gazetteer", "filter", "state", "correlate", "relate", "case", "given",
+    "expect",
 )  # fmt: skip
 CLAUSES = ("per", "scope", "within", "timely", "ordered", "late", "where", "on")
 COMPONENT = ("enter", "exit", "for", "set", "tick", "here", "over", "each")

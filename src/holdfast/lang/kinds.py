@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..model.topic import Topic
 from ..model.unit import NONE, Unit
-from .ops import Expression, Number
+from .ops import Call, Expression, Number
 
 ONE = Unit("1", NONE)
 """The unit of a ratio."""
@@ -82,9 +82,10 @@ Members = Mapping[str, Typed | str]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names that an expression may use: attributes of a topic (if any), parameters, and in a
-    component what its queries show."""
+    """The names that an expression may use: attributes of a topic (if any), parameters, in a component
+    what its queries show, and in a relationship what is measured."""
 
     topic: Topic | None
     parameters: Parameters
     members: Mapping[str, Members] = field(default_factory=dict)
+    measured: Callable[[Call], Typed] | None = None

@@ -16,10 +16,10 @@ RESERVED_WORDS = frozenset({
 """Words that cannot be names.  Others (``state``, ``case``, ``from``…) are words only in their place."""
 
 STARTING_WORDS = frozenset({
-    "all", "among", "any", "at", "avg", "case", "closest", "correlate", "count", "each", "enter", "ever",
-    "every", "exit", "expect", "filter", "for", "from", "gazetteer", "given", "here", "let", "max", "min",
-    "of", "one", "over", "region", "set", "starting", "state", "stddev", "sum", "tell", "tick", "topic",
-    "whatever",
+    "accuracy", "all", "among", "any", "at", "avg", "backoff", "case", "closest", "correlate", "count",
+    "each", "enter", "ever", "every", "exit", "expect", "filter", "for", "from", "gazetteer", "given",
+    "here", "let", "max", "min", "of", "one", "over", "region", "relate", "set", "starting",
+    "state", "stddev", "sum", "tell", "tick", "topic", "until", "using", "whatever",
 })  # fmt: skip
 """Words that go on with a statement or begin one: a name that begins one cannot be such a word."""
 

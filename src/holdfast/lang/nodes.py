@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +18,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -254,8 +256,16 @@ def _operation(node: Tree[Token], at: Place) -> Expression:
             return _negative(parts, at)
         case "absolute":
             return Absolute(_made(parts[0]), at)
+        case "otherwise":
+            return replace(_member(parts[0]), otherwise=_constant(as_tree(parts[1]).children), at=at)
+        case "call":
+            return Call(str(parts[0]), tuple(name_of(as_token(part)) for part in parts[1:]), at)
         case other:
             raise AssertionError(other)
+
+
+def _constant(parts: list[Any]) -> Name | Number | Text | Truth:
+    return signed(parts) if len(parts) == 2 else cast(Name | Text | Truth, _atom(parts[0]))
 
 
 def _negative(parts: list[Any], at: Place) -> Expression:
@@ -284,8 +294,7 @@ def _atom(token: Token) -> Expression:
         case "NAME" | "ORIGIN":
             return Name(name_of(token), place(token))
         case "MEMBER":
-            owner, _, name = token.partition(".")
-            return Member(name_of(token.update(value=owner)), name, place(token))
+            return _member(token)
         case "NUMBER" | "QUANTITY":
             return signed([None, token])
         case "STRING":
@@ -294,6 +303,11 @@ def _atom(token: Token) -> Expression:
             return Truth(token.type == "TRUE", place(token))
         case other:
             raise AssertionError(other)
+
+
+def _member(token: Token) -> Member:
+    owner, _, name = token.partition(".")
+    return Member(name_of(token.update(value=owner)), name, place(token))
 
 
 def signed(parts: Iterable[Any]) -> Number:

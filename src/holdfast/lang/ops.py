@@ -30,11 +30,13 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """``A.value``: an attribute of what a component's query shows, or of its ``last`` event."""
+    """``A.value``: an attribute of what a component's query shows, or of its ``last`` event; with
+    ``A.value else 5``, what it is where there is none, a literal or the name of a parameter."""
 
     owner: str
     name: str
     at: Place | None = field(default=None, compare=False, repr=False)
+    otherwise: Name | Number | Text | Truth | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,17 @@ class Not:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``distance(a, b)``: what is measured of a relationship."""
+
+    function: str
+    args: tuple[str, ...]
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
 Expression = (
-    Name | Member | Number | Text | Truth
+    Call | Name | Member | Number | Text | Truth
     | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not
 )  # fmt: skip
 
@@ -270,6 +281,48 @@ class Correlate:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareGroup:
+    """``group Team of User ("ann", "bob")``, or with the sources in a table."""
+
+    name: str
+    topic: str
+    sources: tuple[str, ...] | str
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareRoute:
+    """``route North on Loop.speed ("4" 12 km, "5" 23 km)``: sources in a row, each with metres."""
+
+    name: str
+    topic: str
+    attribute: str
+    legs: tuple[tuple[str, float], ...] | str
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Relate:
+    """``relate Meet (a User, b User) when distance(a, b) <= 10 m until …``: a relationship that holds.
+
+    ``pairs`` are given, in a table, or ``None``: all sources.  Without ``exit`` it ends when ``enter``
+    fails.  ``best`` are alternatives of which the least is told, in place of ``enter``.
+    """
+
+    name: str
+    roles: tuple[tuple[str, str], ...] = ()
+    pairs: tuple[tuple[str, str], ...] | str | None = None
+    enter: Turn | None = None
+    exit: Turn | None = None
+    best: tuple[str, ...] = ()
+    by: Duration = 0
+    accuracy: str | None = None
+    using: str | None = None
+    delivery: Delivery = TIMELY
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Given:
     """Readings of a test case: one row each ``every``, from ``start``, of one source."""
 
@@ -303,9 +356,10 @@ class Case:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
-Defined = Subscribe | Detect | Correlate
+Defined = Subscribe | Detect | Correlate | Relate
 """What defines a condition that can be subscribed to."""
 
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
+    | DeclareGroup | DeclareRoute | Relate
 )  # fmt: skip

@@ -20,6 +20,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -174,7 +175,7 @@ def size(op: Expression) -> int:
 def parts(op: Expression) -> tuple[Expression, ...]:
     """The expressions that an operation is made of."""
     match op:
-        case Name() | Member() | Number() | Text() | Truth():
+        case Call() | Name() | Member() | Number() | Text() | Truth():
             return ()
         case Negative(arg) | Absolute(arg) | Not(arg):
             return (arg,)

@@ -15,11 +15,14 @@ from .ops import (
     And,
     Arithmetic,
     Between,
+    Call,
     Case,
     Collide,
     Compare,
     Correlate,
+    DeclareGroup,
     DeclareRegion,
+    DeclareRoute,
     DeclareTopic,
     Detect,
     Expect,
@@ -33,6 +36,7 @@ from .ops import (
     Not,
     Number,
     Or,
+    Relate,
     Statement,
     Subscribe,
     Text,
@@ -88,6 +92,10 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             from .correlation.show import show_correlate
 
             return show_correlate(statement)
+        case Relate() | DeclareGroup() | DeclareRoute():
+            from .relation.show import show_relation
+
+            return show_relation(statement, show_expression, label, show_delivery)
         case Collide(function):
             return f"collide {function}"
         case Case(name, given, expect):
@@ -200,10 +208,13 @@ def _shown(op: Expression) -> tuple[str, int]:
     """The text of an expression and how tightly it binds."""
     inner = show_expression
     match op:
+        case Call(function, args):
+            return f"{function}({', '.join(args)})", ATOM
         case Name(name):
             return name, ATOM
-        case Member(owner, name):
-            return f"{owner}.{name}" if owner else name, ATOM
+        case Member(owner, name, _, otherwise):
+            default = "" if otherwise is None else f" else {_shown(otherwise)[0]}"
+            return (f"{owner}.{name}" if owner else name) + default, ATOM
         case Number(value, unit):
             return _number(value, unit), UNARY if value < 0 else ATOM
         case Text(value):

@@ -52,6 +52,7 @@ from .ops import (
     UseGazetteer,
     Word,
 )
+from .relation.tree import group_of, relate, route
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -260,6 +261,9 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "table": table,
     "collide": lambda parts: Collide(cast(Function, str(parts[0])), place(parts[0])),
     "correlate": correlate,
+    "group_of": group_of,
+    "route": route,
+    "relate": relate,
     "case": _case,
 }
 """How each statement of the grammar is read."""

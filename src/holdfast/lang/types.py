@@ -22,6 +22,7 @@ from .ops import (
     Arithmetic,
     ArithmeticSign,
     Between,
+    Call,
     Compare,
     ComparisonSign,
     Expression,
@@ -66,7 +67,16 @@ def typed(op: Expression, scope: Scope) -> Typed:
         case Truth():
             return Predicate(Truth(op.value))
         case Member():
-            return _member(op, scope)
+            member = _member(op, scope)
+            return member if op.otherwise is None else _with_default(op, op.otherwise, member, scope)
+        case Call(function):
+            if scope.measured is None:
+                raise DefinitionError(
+                    f"{function}(…) is measured of relationships only",
+                    op.at,
+                    hint=f"As in: relate Meet (a User, b User) when {function}(…) <= …",
+                )
+            return scope.measured(op)
         case Arithmetic(sign, left, right):
             a, b = typed(left, scope), typed(right, scope)
             found = spacetime.computed(op, a, b)
@@ -136,6 +146,26 @@ def _member(op: Member, scope: Scope) -> Typed:
     if isinstance(found, str):
         raise DefinitionError(f"{shown} cannot be used: {found}", op.at)
     return found
+
+
+def _with_default(op: Member, otherwise: Expression, found: Typed, scope: Scope) -> Typed:
+    """What is never missing: a constant of its kind, in its unit, stands in for it."""
+    given, member = typed(otherwise, scope), found.core
+    assert isinstance(member, Member)
+    match found, given:
+        case Quantity(), Quantity(Number()):
+            value = in_unit_of(given, found, otherwise, op.name)
+            whole = found.whole and isinstance(value, int)
+            number = Number(value if whole else float(value))
+            return replace(found, core=replace(member, otherwise=number), whole=whole)
+        case (Words(), Words(Text() as core)) | (Predicate(), Predicate(Truth() as core)):
+            return replace(found, core=replace(member, otherwise=core))
+    raise DefinitionError(
+        f"{op.owner}.{op.name} is {CALLED[type(found)]}, and {show_expression(otherwise)} is not a constant "
+        "of that kind",
+        otherwise.at,
+        hint="After 'else' stands a number, a text in quotes, true or false, or a parameter.",
+    )
 
 
 def of_attribute(attribute: Attribute) -> Typed:

@@ -11,17 +11,23 @@ from ..model.protocol import (
     EVERYBODY,
     Deliver,
     Drop,
+    Nearby,
     Peer,
     ProtocolMachine,
     Received,
+    Route,
     Send,
+    Spread,
     Started,
 )
+from ..model.space import Point
 from .chance import derived
 from .frame import BROADCAST, Frame, NodeId
 from .node import Node
 
 KIND = "machine"
+SPREAD, NEARBY = "/spread", "/nearby"
+"""What of a machine's goes to all in a rectangle, and what only one hop far."""
 
 
 class Carried(Protocol):
@@ -41,6 +47,30 @@ class Routing(Protocol):
 
     def register_handler(self, type: str, peek: bool, callback: Callable[[Any], Any]) -> None:
         """Have ``callback`` called with messages of a type: those for us; with ``peek`` those that pass."""
+
+
+class Passed(Carried, Protocol):
+    """One that passes: it is known where it goes."""
+
+    @property
+    def destination(self) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A message for every node in a rectangle."""
+
+    low: Point
+    high: Point
+    message: Any
+    cause: str
+
+    def has(self, place: Point) -> bool:
+        return all(low <= p <= high for low, p, high in zip(self.low, place, self.high, strict=False))
+
+    def nearest(self, place: Point) -> Point:
+        """The point of it that is nearest to a place."""
+        return tuple(min(max(low, p), high) for low, p, high in zip(self.low, place, self.high, strict=False))
 
 
 def _ignore(*_: Any) -> None:
@@ -66,9 +96,22 @@ class NodeHost:
 
     def __post_init__(self, kept: Any) -> None:
         state = self.machine.initial() if kept is None else kept
-        actions: Actions = {Send: self._send, Deliver: self._delivered, Drop: self._drop}
+        actions: Actions = {
+            Send: self._send,
+            Route: self._route,
+            Spread: self._spread,
+            Nearby: self._nearby,
+            Deliver: self._delivered,
+            Drop: self._drop,
+        }
         self._host = Host(self.machine, state, self.node, actions, alive=lambda: self.node.alive)
         self.routing.register_handler(self.kind, False, self._received)
+        if getattr(self.machine, "peeks", False):
+            self.routing.register_handler(self.kind, True, self._passes)
+        self.routing.register_handler(self.kind + SPREAD, False, self._reached)
+        self.routing.register_handler(self.kind + SPREAD, True, self._repeats)
+        self.routing.register_handler(self.kind + NEARBY, False, self._received)
+        self.routing.register_handler(self.kind + NEARBY, True, lambda _: None)
         self._host.tell(Started, derived(self.node.seed, self.kind, self.node.boots))
 
     @property
@@ -89,6 +132,43 @@ class NodeHost:
         where = BROADCAST if effect.to == EVERYBODY else int(effect.to)
         message = effect.message
         self.routing.send(where, self.kind, message, self.size(message), effect.cause or self.cause)
+
+    # To points, to rectangles, and to those near by.
+
+    def _route(self, effect: Route) -> None:
+        self._to(tuple(effect.to), "", effect.message, effect.cause)
+
+    def _to(self, where: Any, how: str, message: Any, cause: str) -> None:
+        inner = message.message if isinstance(message, Within) else message
+        self.routing.send(where, self.kind + how, message, self.size(inner), cause or self.cause)
+
+    def _passes(self, carried: Passed) -> Any:
+        if not isinstance(carried.destination, tuple):
+            return carried.message
+        return self._host.peek(carried.destination, carried.message)
+
+    def _spread(self, effect: Spread) -> None:
+        """Through the rectangle everybody in it repeats it; from elsewhere it is brought there first."""
+        within = Within(effect.low, effect.high, effect.message, effect.cause)
+        if within.has(self.node.position):
+            self._host.tell(Received, str(self.node.id), effect.message)
+            self._to(BROADCAST, SPREAD, within, effect.cause)
+        else:
+            self._to(within.nearest(self.node.position), SPREAD, within, effect.cause)
+
+    def _reached(self, carried: Passed) -> None:
+        within: Within = carried.message
+        if within.has(self.node.position):
+            self._host.tell(Received, str(carried.origin), within.message)
+        if carried.destination != BROADCAST:
+            self._to(BROADCAST, SPREAD, within, within.cause)
+
+    def _repeats(self, carried: Passed) -> Any:
+        inside = carried.destination != BROADCAST or carried.message.has(self.node.position)
+        return carried.message if inside else None
+
+    def _nearby(self, effect: Nearby) -> None:
+        self._to(BROADCAST, NEARBY, effect.message, effect.cause)
 
     def _delivered(self, effect: Deliver) -> None:
         self.deliver(self.node, effect.what)

@@ -130,24 +130,32 @@ def test_on_spark_predicates_are_sql_each_once(on_spark):
 
 
 @pytest.mark.parametrize(
-    ("subscriptions", "said"),
+    ("subscriptions", "plan", "said"),
     [
-        ("state A on T [v > 2; v < 1] per room", "stretches in which nothing changes"),
-        ("state A on T [v > 2; v < 1] per room\nfilter B on T where v > 3", "stretches"),
-        ("filter B on T where v > 3", "no: every match of a momentary filter passes"),
+        ("state A on T [v > 2; v < 1] per room", "native", "what differs from the row before, by room"),
         (
-            "state A on T [v > 2; v < 1] per room\nstate C on T [v > 2; v < 1]",
-            "no: its states have different",
+            "state A on T [v > 2; v < 1] per room\nfilter B on T where v > 3",
+            "native",
+            "by room and nothing, of",
         ),
-        ("state A on T [v > 2; v < 1] per v", "no: only Python can write a float"),
-        ("state A on T [v > 2; v < 1] scope hall", "no: only Python can tell in which region"),
+        ("filter B on T where v > 3", "native", "Spark's own window query"),
+        ("state A on T [v > 2; v > 1] per room", "native", "no: entrance and exit of A may both hold"),
+        ("state A on T [v > 2; v < 1] per room within floor", "native", "no: scopes are nested"),
+        ("state A on T [v > 2; v < 1] per v", "native", "no: only Python can write a float"),
+        ("state A on T [v > 2; v < 1] scope hall", "native", "no: only Python can tell in which region"),
+        ("state A on T [v > 2; v < 1] scope hall", "closed", "no: only Python can tell in which region"),
+        (
+            "state A on T [v > 2; v > 1] per room within floor",
+            "closed",
+            "partitions whose times no scope shares",
+        ),
     ],
 )
-def test_on_spark_it_says_what_is_collapsed_and_why_not(subscriptions, said):
-    declared = "topic T (v float, room text)\nregion hall = rectangle (0, 0) (9, 9)\n"
+def test_on_spark_it_says_by_which_plans_a_frame_may_go_and_why_not(subscriptions, plan, said):
+    declared = "topic T (v float, room text, floor text)\nregion hall = rectangle (0, 0) (9, 9)\n"
     (line,) = (
         line for line in explain_on_spark(parse(declared + subscriptions).check()).splitlines()
-        if line.startswith("  collapse")
+        if line.startswith(f"  {plan} ")
     )  # fmt: skip
     assert said in line
 

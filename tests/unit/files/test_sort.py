@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.files import sort
-from holdfast.files.sort import OutOfOrder, Sorter, stretches
+from holdfast.files.sort import Sorter
 from holdfast.model.batch import TIME, concatenate
 
 SOURCES = ["a", "b", "ab", "", "Z", "é", "e\u0301", "😀", "\uffff", "ü"]
@@ -125,23 +125,3 @@ def test_an_empty_sorter_and_a_closed_one_leave_nothing(tmp_path):
     assert len(os.listdir(tmp_path)) == 1
     sorter.close()
     assert (os.listdir(tmp_path), list(sorter.drain())) == ([], [])
-
-
-@settings(deadline=None)
-@given(ROWS.map(lambda rows: sorted(rows, key=lambda row: row[0])), st.lists(st.integers(0, 40)))
-def test_stretches_are_in_order_and_part_no_moment(rows, cuts):
-    """Rows by time, but in any order within a moment, cut anywhere."""
-    whole = batch(rows, plain=False)
-    ends = [*sorted(c for c in cuts if c <= len(rows)), len(rows)]
-    parts = [whole.slice(a, b - a) for a, b in zip([0, *ends[:-1]], ends, strict=True) if b > a]
-    found = [part for _, part in stretches(("t", part) for part in parts)]
-    assert rows_of(found) == sorted(rows_of([whole]), key=lambda row: row[:3])
-    moments = [{row[0] for row in rows_of([part])} for part in found]
-    assert sum(map(len, moments)) == len(set().union(*moments))
-
-
-def test_what_goes_back_in_time_is_out_of_order():
-    early, late = batch([(1, "a", 1), (3, "a", 2)]), batch([(2, "a", 3)])
-    with pytest.raises(OutOfOrder):
-        list(stretches([("t", early), ("t", late)]))
-    assert len(list(stretches([("t", early), ("u", late)]))) == 2

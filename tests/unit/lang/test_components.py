@@ -228,6 +228,9 @@ def test_the_topic_of_a_component_has_what_is_set_and_what_its_queries_show():
         ("A.valid == 0", "!A.valid"),
         ("A.count > 3 && A.source != B.source", "A.count > 3 && A.source != B.source"),
         ("!(A.value > 20 && last.value < 3)", "A.value <= 20.0 || last.value >= 3.0"),
+        ("A.value > B.value else 77 °F", "A.value > B.value else 25.0"),
+        ("!(A.ok else false) && B.speed else -1 > 5", "!A.ok else false && B.speed else -1.0 > 5.0"),
+        ("A.n else 3 > A.n else 2.5", "A.n else 3.0 > A.n else 2.5"),
     ],
 )
 def test_expressions_are_typed(enter, core):
@@ -444,6 +447,24 @@ def test_levels_are_counted_from_the_readings():
             "Make it a component",
         ),
         ("filter F on T where A.value > 1", "                    ^^^^^^^", "there is no 'A' here", "queries"),
+        (
+            'state S A = T enter A.value else "a" > 1',
+            "                                 ^^^",
+            'A.value is a number, and "a" is not a constant of that kind',
+            "true or false, or a parameter",
+        ),
+        (
+            "state S A = T enter A.value else n > 1",
+            "                                 ^",
+            "is not a constant",
+            None,
+        ),
+        (
+            "state S A = T enter A.value else 5 m > 1",
+            "                                 ^^^",
+            "'value' is not measured in m",
+            None,
+        ),
         ("state S A = max T over [-1 s, -9 s] enter true exit true", "        ^", "the range is empty", None),
         (
             "state S A = T enter true for 0 s",

@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -59,6 +60,8 @@ class Measured:
     """What the first time gave."""
     output: Path
     """Where the first time wrote to."""
+    memory: Mapping[str, int]
+    """The most bytes that the process had, and those of its children together, by what they run."""
 
     @property
     def again(self) -> Sequence[float]:
@@ -75,7 +78,7 @@ class Measured:
     def detail(self, events: int, **more: Any) -> dict[str, Any]:
         """What a row says besides."""
         told = {"with_start_up_s": self.cold, "worst_s": max(self.again), "events_per_s": events / self.warm}
-        return told | more
+        return told | {"megabytes": {what: size >> 20 for what, size in self.memory.items()}} | more
 
     def remove(self) -> None:
         """Free the disk."""
@@ -89,11 +92,14 @@ def measured(
     output = folder.parent / f"{folder.name}.{name}"
     called = f"{job.__module__}:{job.__name__}"
     start = time.time()
-    done, seconds, found = apart(_repeat, called, [name, str(folder), str(output), *more], times, on_spark)
-    return Measured(done - start, seconds, found, output)
+    how = [name, str(folder), str(output), *more]
+    done, seconds, found, memory = apart(_repeat, called, how, times, on_spark)
+    return Measured(done - start, seconds, found, output, memory)
 
 
-def _repeat(called: str, how: list[Any], times: int, on_spark: bool) -> tuple[float, list[float], Any]:
+def _repeat(
+    called: str, how: list[Any], times: int, on_spark: bool
+) -> tuple[float, list[float], Any, dict[str, int]]:
     job, (name, folder, output, *more) = _named(called), how
     spark = None
     if on_spark:
@@ -110,7 +116,29 @@ def _repeat(called: str, how: list[Any], times: int, on_spark: bool) -> tuple[fl
             _remove(target)
         else:
             done, found = time.time(), given
-    return done, seconds, found
+    return done, seconds, found, _memory()
+
+
+def _memory() -> dict[str, int]:
+    """The most bytes of memory that this process has had, and those that its children have had together."""
+    parents, sizes, runs = {}, {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it may have ended
+            lines = (line.partition(":") for line in (folder / "status").read_text().splitlines())
+            said = {name: value.strip() for name, _, value in lines}
+            pid = int(folder.name)
+            parents[pid], runs[pid] = int(said["PPid"]), said["Name"]
+            sizes[pid] = int(said.get("VmHWM", "0 kB").split()[0]) << 10
+    own = os.getpid()
+    found = {"process": sizes[own]}
+    for pid in parents:
+        above = pid
+        while above not in (0, 1, own):
+            above = parents.get(above, 0)
+        if above == own and pid != own:
+            what = "java" if runs[pid] == "java" else "workers"
+            found[what] = found.get(what, 0) + sizes[pid]
+    return found
 
 
 def _remove(output: Path) -> None:

@@ -52,11 +52,18 @@ NAMES = {
 # --- the data --------------------------------------------------------------------------------------
 
 
-def write_readings(folder: Path, events: int, sensors: int, files: int = FILES, seed: int = 1) -> None:
-    """Random walks of sensors that take turns, between 18 and 29; the files follow one another in time."""
+def write_readings(
+    folder: Path, events: int, sensors: int, files: int = FILES, *, at_once: bool = False
+) -> None:
+    """Random walks of sensors that take turns, between 18 and 29; the files follow one another in time.
+
+    Sensors report one after the other in the order of their names, or all of them ``at_once``, in another.
+    """
     folder.mkdir(parents=True)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     names = pa.array([f"sensor-{i:06d}" for i in range(sensors)])
+    if at_once:
+        names = names.take(pa.array(rng.permutation(sensors)))
     at = rng.uniform(0, 22, sensors)
     steps = max(2, events // sensors // files)
     for file in range(files):
@@ -65,8 +72,9 @@ def write_readings(folder: Path, events: int, sensors: int, files: int = FILES, 
         np.cumsum(walks, axis=0, out=walks)
         at = walks[-1]
         row = np.arange(file * walks.size, (file + 1) * walks.size)
+        moment = row // sensors * sensors if at_once else row
         columns = {
-            "time": pa.array(1_700_000_000_000_000 + 1_000 * row).cast(TIME),
+            "time": pa.array(1_700_000_000_000_000 + 1_000 * moment).cast(TIME),
             "source": names.take(pa.array(row % sensors)),
             "value": (18 + np.abs(walks % 22 - 11)).reshape(-1).round(2),
         }

@@ -154,11 +154,13 @@ def rule(core: Rule, names: Sequence[str]) -> SmcRule:
     """
     at_first, later = (value(remembering(core.when, exists=exists)) for exists in (False, True))
     inside = list(_members(core.when))
+    needed = {one.owner for one in inside if one.otherwise is None}
     return SmcRule(
         lambda context: (at_first if context.last is None else later)(context) is True,
         tuple(name for name in names if any(one.owner == name for one in inside)),
         tuple((name, value(op)) for name, op in core.sets),
         core.hold,
+        optional=frozenset(one.owner for one in inside) - needed,
         timeless=not any(one.owner == LAST or one.name == "valid" for one in inside)
         and not _names(core.when),
     )
@@ -175,7 +177,7 @@ def remembering(op: Expression, *, exists: bool) -> Expression:
             return Truth(exists)
         case Not(Member(owner, "valid")) if owner == LAST:
             return Truth(not exists)
-        case _ if not exists and any(one.owner == LAST for one in _members(op)):
+        case _ if not exists and any(one.owner == LAST and one.otherwise is None for one in _members(op)):
             return Truth(True)
     return op
 
@@ -203,8 +205,11 @@ def value(op: Expression) -> Compute:
             return lambda context: context.now
         case Name("here"):
             return lambda context: context.here
-        case Member(owner, name):
+        case Member(owner, name, _, None):
             return _of(owner, member(name))
+        case Member(owner, name, _, Number(default) | Text(default) | Truth(default)):
+            found = _of(owner, member(name))
+            return lambda context: default if _is_missing(known := found(context)) else known
         case Arithmetic(sign, left, right):
             a, b = value(left), value(right)
             return lambda context: _arithmetic(sign, a(context), b(context))
@@ -233,6 +238,10 @@ def _of(owner: str, get: Callable[[Knowledge], Any]) -> Compute:
     if owner == LAST:
         return lambda context: None if context.last is None else get(context.last)
     return lambda context: None if (known := context.known.get(owner)) is None else get(known)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value != value
 
 
 def member(name: str) -> Callable[[Knowledge], Any]:

@@ -81,6 +81,8 @@ def _reasons(component: Component) -> Iterator[str]:
     if odd := [key for key in component.keys if key in ONE_BY_ONE]:
         yield f"it is kept apart by {odd[0]}"
     for rule in (component.enter, component.exit):
+        if any(isinstance(leaf, Member) and leaf.otherwise is not None for leaf in _leaves(rule.when)):
+            yield "a predicate says what counts where there is nothing"
         if rule.hold and _changes_by_itself(rule, component):
             yield "a guard is over a predicate that time alone can change"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ...model.topic import Attribute, Kind, Topic
 from ..kinds import Members
-from ..ops import Compare, Detect, Expression, Member, Text
+from ..ops import Compare, Detect, Expression, Member, Text, Truth
 from ..rewrite import parts
 from .members import members
 
@@ -43,6 +43,8 @@ def _members(ops: Iterable[Expression]) -> Iterator[tuple[str, str, Kind]]:
         match op:
             case Compare(_, Member(owner, name), Text()) | Compare(_, Text(), Member(owner, name)):
                 yield owner, name, "text"
+            case Member(owner, name, _, Text() | Truth() as otherwise):
+                yield owner, name, "text" if isinstance(otherwise, Text) else "bool"
             case Member(owner, name):
                 yield owner, name, "float"
             case _:

@@ -56,6 +56,8 @@ class Rule:
     mentions: tuple[str, ...]
     computes: tuple[tuple[str, Callable[[Context], Any]], ...] = ()
     hold: Duration = 0
+    optional: frozenset[str] = frozenset()
+    """Those that need not show anything: the predicate says what counts instead."""
     timeless: bool = False
     """Whether the predicate depends on knowledge alone: not on ``last``, ``0^r`` or validity."""
 
@@ -64,8 +66,9 @@ class Rule:
 
         Detection is assertive: without knowledge there is nothing that could satisfy.  [F69]
         """
-        chosen = {name: tables(name) for name in self.mentions or inputs}
-        satisfying = examine(self, chosen, moment)
+        shown = {name: tables(name) for name in self.mentions or inputs}
+        chosen = {name: table for name, table in shown.items() if table or name not in self.optional}
+        satisfying = examine(self, chosen, moment) if chosen else []
         if not satisfying or not encapsulate(inputs, chosen, satisfying):
             return None
         return with_beside(min(satisfying, key=rank), inputs, tables)

@@ -211,6 +211,8 @@ class Turn(Succession):
 
     def _ended(self, given: Seek) -> None:
         """A search has come to the node that is nearest to the broker's point: the best one has the role."""
+        if isinstance(given.message, Here):
+            self.judged(given.message)
         if (left := self._looked(given)) is None or isinstance(left.message, Here):
             return
         message, role = left.message, role_of(left.message)

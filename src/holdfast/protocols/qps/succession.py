@@ -101,13 +101,25 @@ class Succession:
         """Somebody acts for a broker: of two, the later one.  [F47]"""
         role, known = (given.topic, given.to), self.state.known.get((given.topic, given.to))
         if role in self.state.held:
-            if given.turn > self.state.broker.logical[role].turn:
-                self.yielded(role, given.at, given.turn)
-        elif given.at != self.at and (known is None or known.turn <= given.turn):
+            self.yielded(role, given.at, given.turn)
+        elif given.at != self.at and (known is None or (known.turn, known.at) <= (given.turn, given.at)):
             self.state.known[role] = Known(given.at, given.turn, self.now)
             copy = next(iter(self.state.copies.get(role, {}).values()), None)
             if copy is not None and copy.turn < given.turn:
                 del self.state.copies[role]
+
+    def judged(self, given: Here) -> None:
+        """Heartbeats of all who act for a broker meet here: the earlier of two hears of the later."""
+        role = (given.topic, given.to)
+        if role in self.state.held:
+            other = (self.state.broker.logical[role].turn, self.at)
+        elif role in self.state.known:
+            other = (self.state.known[role].turn, self.state.known[role].at)
+        else:
+            return
+        first, last = sorted([other, (given.turn, given.at)])
+        if first[1] not in (last[1], self.at):
+            self.direct(first[1], Here(*role, last[1], last[0]))
 
     def checked(self) -> None:
         """Compare, and say that one is there; forget who has not.  [F46, F47]"""
@@ -175,7 +187,7 @@ class Succession:
         """Clean-up: another node acts for the broker.  What came meanwhile goes there."""
         state = self.state
         logical = state.broker.logical.get(role)
-        if role not in state.held or logical is None or turn <= logical.turn:
+        if role not in state.held or logical is None or (turn, at) <= (logical.turn, self.at):
             return
         giving = state.giving.pop(role, None)
         missed: Iterable[Message] = tables.said(logical)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -120,8 +120,8 @@ class Reduction:
                 if len(batch) and topic.name in self._listening:
                     gathered.setdefault(topic.name, []).append(batch)
         files = list({piece.file.rank: piece.file for piece in unit.pieces}.values())
-        for name, batches in gathered.items():
-            left = self._reduced(name, concatenate(batches) if len(batches) > 1 else batches[0], share)
+        for name, some in gathered.items():
+            left = self._reduced(name, concatenate(some) if len(some) > 1 else some[0], share)
             topic = self._listening[name][0].topics[name]
             share.events[name] = completed(left, topic, files, self._reading, self._decisive)
         return share
@@ -160,7 +160,9 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_threads(function: Callable[[Part], Share], items: Iterable[Part], threads: int) -> Iterator[Share]:
+def in_threads(
+    function: Callable[[Part], Share], items: Iterable[Part], threads: int
+) -> Generator[Share, None, None]:
     """What a function gives for each item, in their order, some of them ahead."""
     waiting: deque[Future[Share]] = deque()
     with ThreadPoolExecutor(threads) as pool:

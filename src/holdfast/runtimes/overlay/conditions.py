@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,19 @@ from ...errors import Unsupported, UsageError
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Condition as CheckedFilter
-from ...lang.ops import Case, DeclareTopic, Defined, Statement, Subscribe, UseGazetteer
+from ...lang.ops import (
+    Case,
+    DeclareGroup,
+    DeclareRoute,
+    DeclareTopic,
+    Defined,
+    Relate,
+    Statement,
+    Subscribe,
+    UseGazetteer,
+)
 from ...lang.parse import parse
+from ...lang.relation.declared import listed
 from ...lang.show import show
 from ...machines import filter, ordered
 from ...machines.filter import Filters
@@ -38,7 +50,8 @@ LONGEST = 65_536
 
 def definitions(app: App) -> dict[str, str]:
     """Each subscription of an app as a text that means the same without the others."""
-    statements = [s for s in app.statements if not isinstance(s, Case)]
+    folder = Path(app.file).parent if app.file else Path()
+    statements = [_listed(s, folder) for s in app.statements if not isinstance(s, Case)]
     _require_movable(statements)
     checked = check(app)
     topics = {name: of for operator in operators(checked) for name, of in operator.listening().items()}
@@ -50,9 +63,19 @@ def definitions(app: App) -> dict[str, str]:
         needed = _needed(name, above)
         heard = {topic for one in needed for topic in topics[one]}
         declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in heard]
+        mine = [s for s in about if not isinstance(s, DeclareGroup | DeclareRoute) or s.topic in heard]
         below = [statement for one, statement in defined.items() if one in needed]
-        found[name] = show(App([*declared, *about, *below]))
+        found[name] = show(App([*declared, *mine, *below]))
     return found
+
+
+def _listed(statement: Statement, folder: Path) -> Statement:
+    """A statement that has in itself what it would read from a table."""
+    return (
+        listed(statement, folder)
+        if isinstance(statement, DeclareGroup | DeclareRoute | Relate)
+        else statement
+    )
 
 
 def _with_topic(statement: Defined, topics: tuple[str, ...]) -> Defined:
@@ -92,6 +115,9 @@ def _require_movable(statements: Iterable[Statement]) -> None:
         raise Unsupported(
             "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
         )
+    tables = [getattr(s, "pairs", getattr(s, "sources", getattr(s, "legs", None))) for s in statements]
+    if any(isinstance(table, str) for table in tables):
+        raise Unsupported("a table is a file elsewhere; a definition that travels has its rows in itself")
 
 
 # --- conditions that one broker runs -----------------------------------------------------------------

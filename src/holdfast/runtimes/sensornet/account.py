@@ -10,6 +10,7 @@ from typing import Any
 
 from ...model.event import Event, Notification, Status
 from ...model.instant import MILLISECOND, Duration, Instant
+from ...model.space import Point, Rectangle, contains
 from ...sim.frame import NodeId
 from ...sim.statistics import percentile, ratio
 from .conditions import Watch
@@ -34,6 +35,13 @@ class Wish:
     plain: bool = False
     start: Instant = 0
     stop: Instant | None = None
+    region: Rectangle | None = None
+    """If it is only about events from there."""
+
+    def takes(self, event: Event, place: Point | None) -> bool:
+        """Whether it is about an event that was published at a place."""
+        inside = self.region is None or contains(self.region, place)
+        return event.topic in self.topics and self.at(event.time) and inside
 
     def at(self, time: Instant) -> bool:
         """Whether it is one then."""
@@ -103,6 +111,8 @@ class Account:
         self.expected = {wish: Expected(watch, allowance) for wish, watch in wishes.items()}
         self.told: list[tuple[Instant, Wish, Notification]] = []
         self.published: list[Event] = []
+        self._readings: Counter[Wish] = Counter()
+        """How many events each wish is about."""
         self.messages: Counter[str] = Counter()
         """What nodes sent to one another end to end, by kind."""
         self._sent: Counter[str] = Counter()
@@ -110,11 +120,12 @@ class Account:
 
     # What happens.
 
-    def publish(self, event: Event) -> None:
-        """An application has published an event."""
+    def publish(self, event: Event, place: Point | None = None) -> None:
+        """An application has published an event, there."""
         self.published.append(event)
         for wish, expected in self.expected.items():
-            if event.topic in wish.topics and wish.at(event.time):
+            if wish.takes(event, place):
+                self._readings[wish] += event.time >= self._since
                 expected.publish(event)
 
     def tell(self, wish: Wish, what: Notification) -> None:
@@ -156,7 +167,7 @@ class Account:
         return {
             "subscription": name,
             "subscribers": len(mine),
-            "readings": sum(self._readings(wish) for wish in mine),
+            "readings": sum(self._readings[wish] for wish in mine),
             "expected": len(due),
             "delivered": len(delays),
             "in_flight": sum(fates[why] for why in IN_FLIGHT),
@@ -172,13 +183,6 @@ class Account:
 
     def _counted(self, expected: Expected) -> list[Delivery]:
         return [each for each in expected.deliveries.values() if each.event.time >= self._since]
-
-    def _readings(self, wish: Wish) -> int:
-        """How many events it is about."""
-        return sum(
-            event.topic in wish.topics and wish.at(event.time) and event.time >= self._since
-            for event in self.published
-        )
 
     def _share(self, name: str, by_cause: Mapping[str, float]) -> float:
         return sum(

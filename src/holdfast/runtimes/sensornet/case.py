@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...errors import did_you_mean
 from ...model.instant import Instant
+from ...model.space import Rectangle
 from ...model.topic import Topic
 from ...sim import propagation
 from ...sim.chance import derived, stream
@@ -207,7 +208,11 @@ def _wished(definition: Definition, subscriber: Subscriber, where: NodeId) -> li
     if not named and not heard:
         raise Fault("the definition has no subscription", hint="Say with 'to' which topic is wanted.")
     times = subscriber.start, subscriber.stop
-    return [Wish(name, where, heard.get(name, (name,)), name not in heard, *times) for name in named or heard]
+    region = None if subscriber.region is None else Rectangle(*subscriber.region)
+    return [
+        Wish(name, where, heard.get(name, (name,)), name not in heard, *times, region)
+        for name in named or heard
+    ]
 
 
 def _actions(scenario: Scenario, placed: Topology) -> list[tuple[Instant, Callable[[Network], None]]]:

@@ -174,7 +174,7 @@ class Run:
         source = self.plan.placed.names[node.id]
         place = tuple(node.position) if self._located else None
         event = Event(topic.name, node.now, source, values, number, place)
-        self.account.publish(event)
+        self.account.publish(event, tuple(node.position[:2]))
         self.family.publish(node, event)
 
     def _sample(self, node: Node) -> None:

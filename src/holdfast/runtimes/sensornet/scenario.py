@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from ...model.instant import Duration
-from ...model.quantity import Dbm, Joules
+from ...model.quantity import Dbm, Joules, Metres
 from ...sim.energy import Rest
 from ...sim.mac import Csma, Mac
 from ...sim.propagation import LogDistance, UnitDisk
@@ -19,11 +19,12 @@ from .direct import Direct
 from .failure import Failure
 from .fault import Fault
 from .nodes import Chosen, Named, Nodes
+from .qps import Qps
 from .readings import Readings, Recorded
 from .routing import Flooding, Routing
 from .traffic import Flow, require_times
 
-Protocol = Direct | Dds | Cbps
+Protocol = Direct | Dds | Cbps | Qps
 """How events come to subscribers; a further one is put into this list."""
 
 
@@ -92,6 +93,8 @@ class Subscriber:
     node: Named
     to: str | tuple[str, ...] = ()
     """Their names; none: all subscriptions."""
+    region: tuple[tuple[Metres, Metres], tuple[Metres, Metres]] | None = None
+    """Only what is published there: two corners; for protocols that know places."""
     start: Duration = 0
     stop: Duration | None = None
 
@@ -123,6 +126,11 @@ class Scenario:
     def __post_init__(self) -> None:
         if self.duration <= 0:
             raise Fault("a run takes some time, such as '100 s'", ("duration",))
+        for i, subscriber in enumerate(self.subscribers):
+            if subscriber.region is not None and not getattr(self.protocol, "regional", False):
+                raise Fault(
+                    f"'{self.protocol.kind}' knows no places", ("subscribers", i, "region"), hint="Take qps."
+                )
         if self.warm_up >= self.duration:
             raise Fault("the run is over before the warm-up is", ("warm-up",))
         for i, failure in enumerate(self.failures):

@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...kernels.digest import PRIMES, SEED, xxh64
-from ...model.batch import AXES, plain, times
+from ...model.batch import AXES, plain
 from ...model.topic import Topic
 
 Hashes = NDArray[np.uint64]
@@ -33,16 +32,6 @@ def numbered(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
     sequence = pa.array((total & np.uint64(LARGEST)).astype(np.int64))
     at = batch.schema.get_field_index("sequence")
     return batch.set_column(at, "sequence", sequence)
-
-
-def repeats(batch: pa.RecordBatch) -> bool:
-    """Whether rows in order include two of one time and source, whose order their numbers decide."""
-    moments = times(batch)
-    at = np.flatnonzero(moments[1:] == moments[:-1])
-    if not len(at):
-        return False
-    first, second = (plain(batch.column("source").take(pa.array(rows))) for rows in (at, at + 1))
-    return bool(pc.any(pc.equal(first, second)).as_py())
 
 
 def _hashed(name: str, column: pa.Array) -> Hashes:

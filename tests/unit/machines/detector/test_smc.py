@@ -19,6 +19,38 @@ def events(text, readings):
     return [t.event for t in it.advance(state, NEVER)[1]]
 
 
+# --- where there is nothing --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("predicate", "moments"),
+    [
+        ("A.value > 5 && B.value > 5", [4]),
+        ("A.value > 5 && B.value else 9 > 5", [1, 2, 4]),
+        ("A.value > 5 && B.value else 0 > 5", [4]),
+        ("A.value > 5 && (B.value else 9 > 5 || B.value < 0)", [4]),
+    ],
+    ids=["both", "the missing counts", "it does not", "mentioned without"],
+)
+def test_a_query_that_shows_nothing_has_a_default_and_does_not_block(predicate, moments):
+    text = T + f"topic U (value float)\nstate S A = T B = U enter {predicate} exit true"
+    history = [reading(t, "T", 1, 9.0) for t in (1, 2)]
+    history += [reading(3, "U", 1, 1.0), reading(3.5, "U", 1, 9.0), reading(4, "T", 1, 9.0)]
+    found = [at for _, at in marks(text, history)]
+    assert [at for at in found if at in (1, 2, 4)] == moments
+
+
+def test_defaults_alone_satisfy_nothing():
+    text = T + "topic U (value float)\nstate S A = T B = U enter A.value else 9 > 5 exit true tick 1 s"
+    assert marks(text, [reading(0, "U", 1, 1.0), reading(3, "U", 1, 1.0)]) == []
+
+
+def test_a_value_that_is_missing_has_the_default_too_and_so_has_last():
+    text = T + "state S A = T each location enter A.value else 9 > last.value else 5 exit true"
+    history = [reading(0, "T", 1, None), reading(1, "T", 1, 9.0), reading(2, "T", 1, 10.0)]
+    assert marks(text, history) == [("atomic", 0), ("atomic", 1), ("atomic", 2)]
+
+
 # --- one, all, any, separate -------------------------------------------------------------------
 
 ROADS = [

@@ -148,8 +148,6 @@ class Counted(Rule):
 
 def _counting(smc: Smc, most: Most) -> Smc:
     def counted(rule: Rule) -> Rule:
-        return Counted(
-            rule.satisfied, rule.mentions, rule.computes, rule.hold, rule.timeless, smc.topic, most
-        )
+        return Counted(**vars(rule), topic=smc.topic, most=most)
 
     return replace(smc, enter=counted(smc.enter), exit=None if smc.exit is None else counted(smc.exit))

@@ -131,13 +131,18 @@ def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
     assert source is not None
     columns["source"] = source
     carried = _located([read(axis, "float") for axis in AXES])
-    if (place := read("place", "text")) is not None:
-        carried["place"] = place
+    if (place := read("place", "text")) is not None or _by_place(checked):
+        carried["place"] = _or_nothing(place, "text")
     for (name, kind), column in _columns(checked.topics).items():
         carried[column] = _or_nothing(read(name, kind), kind)
     columns["sequence"] = _or_nothing(read("sequence", "int"), "int")
     rows = theirs.select(*(column.alias(name) for name, column in (columns | carried).items()))
     return rows.withColumn(_FAULT, _fault(checked))
+
+
+def _by_place(checked: Checked) -> bool:
+    """Whether places keep scopes apart."""
+    return any("place" in level for condition in checked.conditions for level in condition.keys)
 
 
 def _or_nothing(column: Column | None, kind: Kind) -> Column:

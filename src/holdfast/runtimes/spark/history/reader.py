@@ -15,12 +15,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ....compilers.following import Following, extent
 from ....errors import HoldfastError
 from ....files.plan import Part
 from ....files.reading import Reading
-from ....files.sort import OutOfOrder, Sorter, stretches
+from ....files.sort import Sorter
 from ....model.batch import concatenate, times
-from ..numbering import numbered, repeats
+from ..numbering import numbered
 from ..pack import REPORT, Mine, row
 from ..plan import Work
 from ..reading import Reader
@@ -109,19 +110,19 @@ def _read(
 
 
 def _as_it_comes(job: Job, task: Task, reader: Reader) -> Iterator[Mine] | None:
-    """The reduced events of a part whose files are in order; nothing if they are not, if too much would
+    """The reduced events of a part in which each scope is in order; nothing if one is not, if too much would
     have to wait until that is known, or if their order depends on what is read later."""
     reduced = Reduced(job.work, task.part)
-    try:
-        for topic, batch in stretches(_read(job, task, reader)):
-            if job.numbers and repeats(batch):
+    following = {number: Following(rising=job.numbers) for number in job.work.operators}
+    for topic, batch in _read(job, task, reader):
+        for number, operator in job.work.listening[topic]:
+            found = extent(operator, topic, batch, rising=job.numbers)
+            if found is None or not following[number].takes(found):
                 return None
-            reader.look(topic, batch)
-            reduced.add(topic, batch)
-            if reduced.bytes > MOST_HELD:
-                return None
-    except OutOfOrder:
-        return None
+        reader.look(topic, batch)
+        reduced.add(topic, batch)
+        if reduced.bytes > MOST_HELD:
+            return None
     return reduced.drain()
 
 
@@ -145,7 +146,7 @@ def _sorted(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:
 
 
 class Reduced:
-    """The events of a closed part that can matter, gathered stretch by stretch, each in order.
+    """The events of a closed part that can matter, gathered stretch by stretch, each scope in order.
 
     At a moment that is shared with another part nothing is closed: there all stay that satisfy a
     predicate.
@@ -158,20 +159,15 @@ class Reduced:
         self._at_ends: dict[int, list[pa.RecordBatch]] = {}
 
     def add(self, topic: str, batch: pa.RecordBatch) -> None:
-        """Take a stretch of a topic, in order, which follows all before."""
-        moments, shared = times(batch), self._part.shared
-        begin, end = 0, len(batch)
-        if len(batch) and moments[0] in shared:
-            begin = int(np.searchsorted(moments, moments[0], "right"))
-        if begin < end and moments[-1] in shared:
-            end = int(np.searchsorted(moments, moments[-1], "left"))
-        inside = batch if end - begin == len(batch) else batch.slice(begin, end - begin)
+        """Take a stretch of a topic which follows all before in each scope."""
+        at_end = np.isin(times(batch), self._part.shared)
+        edge = batch.filter(pa.array(at_end))
+        inside = batch.filter(pa.array(~at_end)) if len(edge) else batch
         for number, operator in self._work.listening[topic]:
             reduce = operator.machine.reduce
             self._keep(self._inside, number, reduce({topic: inside})[topic])
-            for edge in (batch.slice(0, begin), batch.slice(end)):
-                if len(edge):
-                    self._keep(self._at_ends, number, reduce({topic: edge}, closed=False)[topic])
+            if len(edge):
+                self._keep(self._at_ends, number, reduce({topic: edge}, closed=False)[topic])
 
     def _keep(self, where: dict[int, list[pa.RecordBatch]], number: int, batch: pa.RecordBatch) -> None:
         if len(batch):

@@ -14,9 +14,9 @@ import pyarrow as pa
 from ....compilers.operator import Operator
 from ....compilers.slices import told_of
 from ....files.merge import merged
-from ....files.sort import Sorter
+from ....files.sort import Sorter, in_order
 from ....machines.machine import Told
-from ....model.batch import concatenate, from_ipc, in_order
+from ....model.batch import concatenate, from_ipc
 from ....model.event import Event
 from ....model.instant import BEGINNING, NEVER
 from ..pack import REPORT, TOLD, Piece, as_bytes, passed_on, row, unpacked

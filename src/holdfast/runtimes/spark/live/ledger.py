@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS holding (
     subscription TEXT NOT NULL, scope TEXT NOT NULL, since INTEGER NOT NULL,
     PRIMARY KEY (subscription, scope)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS restarts (at REAL NOT NULL, reason TEXT NOT NULL);
 COMMIT;
 """
 _REMEMBERED = 100  # batches, for the rate; two would do for doing one again
@@ -113,6 +114,11 @@ class Ledger:
         with self._opened() as database:
             database.executemany("INSERT OR IGNORE INTO appended VALUES (?)", [(str(p),) for p in paths])
 
+    def note_restart(self, at: float, reason: str) -> None:
+        """Record that the query was started again by itself, and why."""
+        with self._opened() as database:
+            database.execute("INSERT INTO restarts VALUES (?, ?)", (at, reason))
+
     def keep_only(self, subscriptions: Iterable[str]) -> None:
         """Forget what holds for subscriptions that are no more."""
         names = msgspec.json.encode(list(subscriptions)).decode()
@@ -128,14 +134,17 @@ class Standing(msgspec.Struct):
     batch: int | None
     record: Record
     holding: list[tuple[str, str | None, Instant]]
+    restarts: list[tuple[float, str]] = []
+    """When the query was started again by itself, in seconds since 1970, and why."""
 
 
 def standing(path: Path, most: int | None = None) -> Standing:
     """Read a ledger that may be in use; ``most`` bounds how many holding conditions are listed."""
     if not path.exists():
         raise UsageError(f"{path.parent}: nothing has been recorded here; is it the checkpoint of a query?")
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as database:
-        if not database.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
+    with _readable(path), closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        if not tables:
             return Standing(None, Record(), [])  # it is being made
         (number,) = database.execute("SELECT MAX(number) FROM batches").fetchone()
         record = _record(database, "WHERE number = ?", (number,)) or Record()
@@ -145,7 +154,20 @@ def standing(path: Path, most: int | None = None) -> Standing:
             (-1 if most is None else most,),
         )
         held = [(name, msgspec.json.decode(scope), since) for name, scope, since in rows]
-    return Standing(number, record, held)
+        known = "SELECT at, reason FROM restarts ORDER BY at"
+        restarts = database.execute(known).fetchall() if "restarts" in tables else []
+    return Standing(number, record, held, restarts)
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.DatabaseError, msgspec.DecodeError) as error:
+        raise UsageError(
+            f"{path}: damaged ({error}); put back a copy of the whole checkpoint, together with the sink, or "
+            "start a new checkpoint"
+        ) from None
 
 
 def _record(database: sqlite3.Connection, where: str, values: tuple[int | None, ...]) -> Record | None:

@@ -134,7 +134,10 @@ class FileLog:
             os.close(file)
 
     def _take(self, raw: bytes) -> None:
-        added = msgspec.json.Decoder(Entry).decode_lines(raw)
+        try:
+            added = msgspec.json.Decoder(Entry).decode_lines(raw)
+        except msgspec.DecodeError as error:
+            raise InputError(f"{self._path}: damaged ({error}); nobody may change the log of files") from None
         self.entries += added
         self._known.update((entry.path, entry.topic) for entry in added)
         self._read += len(raw)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from ..reading import Report, reported
 from ..session import said_to, session
 from ..table import schema_of
 from .checkpoint import Checkpoint, Plan, planned
+from .damage import require_whole
 from .feed import FORMAT, Feed, FeedSource
 from .ledger import Change, Counts, Ledger, Record, added
 from .log import FileLog, Folder
@@ -125,15 +127,32 @@ def _silently(*_: object) -> None:
 class Query:
     """A live query that runs."""
 
-    def __init__(self, running: StreamingQuery, batches: _Batches, checkpoint: Checkpoint) -> None:
-        self._running, self._batches, self._checkpoint = running, batches, checkpoint
+    def __init__(
+        self, start: Callable[[], StreamingQuery], batches: _Batches, checkpoint: Checkpoint
+    ) -> None:
+        self._start, self._batches, self._checkpoint = start, batches, checkpoint
+        self._running = start()
+        self._restarts, self._done = 0, batches.done
 
     def wait(self, seconds: float) -> bool:
-        """Wait so long, or until the query has ended; whether it has.  What ended it is raised."""
+        """Wait so long, or until the query has ended; whether it has.  What ended it is raised.
+
+        What Spark has ended because its own processes were too slow or got lost goes on by itself, unless
+        that happens again and again and no batch is done.
+        """
         try:
             return bool(self._running.awaitTermination(seconds))  # type: ignore[arg-type]
         except (PySparkException, Py4JError, OSError) as error:
-            raise self._batches.fault or _explained(error) from error
+            fault = self._batches.fault or _explained(error)
+            if self._batches.done > self._done:
+                self._restarts, self._done = 0, self._batches.done
+            if self._batches.fault or not is_passing(error) or self._restarts == RESTARTS:
+                raise fault from error
+            self._batches.ledger.note_restart(time.time(), str(fault))
+            time.sleep(2**self._restarts)
+            self._restarts += 1
+            self._running = self._start()
+            return False
 
     def stop(self, patience: float = 60.0) -> None:
         """Finish the batch at work and stop; after so many seconds stop in the middle of it."""
@@ -152,6 +171,20 @@ class Query:
 
 _LAST = 2**62  # later than every batch
 
+RESTARTS = 5
+"""How often a query is started again without a batch that is done between."""
+
+_PASSING = re.compile(
+    r"timed out|TimeoutException|failed to connect back|worker exited unexpectedly|EOFException"
+    r"|Connection (reset|refused)|Broken pipe|ExecutorLostFailure",
+    re.IGNORECASE,
+)
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether Spark ended a query because of its own processes, which may do better the next time."""
+    return isinstance(error, PySparkException) and _PASSING.search(str(error)) is not None
+
 
 @contextmanager
 def started(
@@ -168,13 +201,15 @@ def started(
     """
     checkpoint = Checkpoint(Path(os.path.abspath(live.checkpoint)))
     with checkpoint.locked():
+        require_whole(checkpoint)
         checkpoint.stop.unlink(missing_ok=True)
         plan, batches = prepared(live, checkpoint, progress)
         if spark is None:
             with said_to(checkpoint.folder / "spark.log"):
                 spark = session(master)
         feed = feed_of(live, checkpoint, plan, readers=spark.sparkContext.defaultParallelism)
-        query = Query(_start(spark, feed, plan.stages, live.every, batches), batches, checkpoint)
+        start = partial(_start, spark, feed, plan.stages, live.every, batches)
+        query = Query(start, batches, checkpoint)
         try:
             yield query
         finally:
@@ -254,6 +289,8 @@ class _Batches:
     ) -> None:
         self.ledger, self._progress = ledger, progress
         self.fault: HoldfastError | None = None
+        self.done = 0
+        """How many batches have been written since it began."""
         self._topics = live.checked.published
         self._sources = _sources(Work(live.checked, plan.seats))
         ours = ledger.claims()
@@ -321,6 +358,7 @@ class _Batches:
         self._add(record, reads, told, late)
         record.started, record.written = started, time.time()
         self.ledger.commit(batch, record, _changes(told))
+        self.done += 1
         self._log.refresh()
         self._progress(batch, record, len(self._log.entries) - record.files - record.quarantined)
 

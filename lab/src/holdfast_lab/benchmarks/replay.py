@@ -1,0 +1,166 @@
+"""Replay in one process, of DataFrames, from a cold start and with many keys, beside Polars and SQL.
+
+Every job runs in a process of its own, once from its start and then again, and all of one data set must find
+the same transitions.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller, and the larger numbers of keys.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+
+from holdfast.model.batch import TIME
+
+from . import Row, times
+from .process import Measured, measured
+from .spark import FILES, NAMES, SCALE, definition, transitions, write_readings
+
+EVENTS = 50_000_000
+HOURLY = 20_200_000
+STATIONS = 576
+KEYS = (1_000, 100_000, 1_000_000)
+AT_MOST = {100_000: 2, 1_000_000: 3}
+"""How many times as long as Polars it may take with so many keys."""
+
+OURS = {
+    "local": "holdfast, one process",
+    "files": "holdfast on Spark: files",
+    "frame": "holdfast on Spark: a DataFrame that is a scan",
+    "computed": "holdfast on Spark: a DataFrame that is computed",
+}
+ON_SPARK = ("files", "frame", "computed", "window", "lean")
+
+
+# --- the data --------------------------------------------------------------------------------------
+
+
+def write_hourly(folder: Path, events: int, stations: int = STATIONS, files: int = FILES) -> None:
+    """A value of each station every hour: nearly all satisfy the exit, some the entrance for an hour."""
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(1)
+    names = pa.array([f"station-{i:04d}" for i in range(stations)])
+    hours = max(1, events // stations // files)
+    for file in range(files):
+        row = np.arange(file * hours * stations, (file + 1) * hours * stations)
+        value = rng.gamma(2, 4, len(row)) + 25 * (rng.random(len(row)) < 0.01)
+        columns = {
+            "time": pa.array(1_500_000_000_000_000 + row // stations * 3_600_000_000).cast(TIME),
+            "source": names.take(pa.array(row % stations)),
+            "value": value.round(2),
+        }
+        pq.write_table(pa.table(columns), folder / f"{file}.parquet")
+
+
+# --- the jobs --------------------------------------------------------------------------------------
+
+
+def job(name: str, spark: Any, folder: Path, output: Path) -> None:
+    """Do a job once: from a folder of readings to a folder of transitions."""
+    match name:
+        case "local":
+            from holdfast.runtimes.local.replay import replay
+
+            output.mkdir()
+            pq.write_table(replay(definition(1), folder).to_arrow(), output / "transitions.parquet")
+        case "files":
+            import holdfast as hf
+
+            hf.spark.replay_files(definition(1), folder, spark=spark).dataframe.write.parquet(str(output))
+        case "frame" | "computed":
+            import holdfast as hf
+
+            frame = spark.read.parquet(str(folder))
+            frame = frame if name == "frame" else frame.selectExpr("time", "source", "value + 0.0D AS value")
+            hf.spark.replay(definition(1), frame).write.parquet(str(output))
+        case _:
+            peer = import_module(f".peers.{name}", __package__)
+            peer.run(spark, folder, output) if name in ON_SPARK else peer.run(folder, output)
+
+
+# --- the measurements ------------------------------------------------------------------------------
+
+
+def run(progress: Callable[[str], None]) -> list[Row]:
+    """One process, many keys, DataFrames and cold starts, each beside its peers."""
+    with TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        return list(_rows(Path(folder), progress))
+
+
+def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
+    installed = [name for name in ("in_polars", "in_duckdb") if find_spec(name.removeprefix("in_"))]
+    events = int(EVENTS * SCALE)
+
+    for keys in KEYS:
+        many = keys if keys == KEYS[0] else max(KEYS[0], int(keys * min(1, SCALE)))
+        data = _Data(folder, progress, f"{events:,} events, {many:,} keys")
+        write_readings(data.folder, events, many)
+        on_spark = ["files", "frame", "computed", "window", "lean"] if keys == KEYS[0] else ["files"]
+        yield from data.rows(["local", *installed, *on_spark])
+        if "in_polars" in installed:
+            yield data.beside("local", "in_polars", most=AT_MOST.get(keys, 1))
+            yield data.beside("files", "in_polars")
+        if keys == KEYS[0]:
+            yield data.beside("frame", "lean", most=1)
+            yield data.beside("computed", "lean", most=1)
+            cold = data.found["window"].cold / data.found["files"].cold
+            yield times("cold: the window query takes of a replay's time", cold, least=6)
+        data.remove()
+
+    data = _Data(folder, progress, f"{events:,} events, {KEYS[0]:,} keys, at once and not by name")
+    write_readings(data.folder, events, KEYS[0], at_once=True)
+    yield from data.rows(["local", *installed])
+    if "in_polars" in installed:
+        yield data.beside("local", "in_polars", most=1)
+    data.remove()
+
+    data = _Data(folder, progress, f"{int(HOURLY * SCALE):,} hourly rows, {STATIONS} keys")
+    write_hourly(data.folder, int(HOURLY * SCALE))
+    yield from data.rows(["local", *installed, "files", "frame", "computed", "lean", "window"])
+    yield data.beside("frame", "lean", most=1)
+    yield data.beside("computed", "lean", most=1)
+    data.remove()
+
+
+class _Data:
+    """One set of readings and what was measured on it."""
+
+    def __init__(self, folder: Path, progress: Callable[[str], None], what: str) -> None:
+        progress(f"generating {what}")
+        self.found: dict[str, Measured] = {}
+        self.folder = folder / "readings"
+        self._progress, self._what = progress, what
+        self._transitions: pa.Table | None = None
+
+    def rows(self, names: list[str]) -> Iterator[Row]:
+        """Measure jobs; each must find what the first one has found."""
+        events = pyarrow.dataset.dataset(self.folder, format="parquet").count_rows()
+        for name in names:
+            what = f"{OURS.get(name) or NAMES[name]}: {self._what}"
+            self._progress(what)
+            it = self.found[name] = measured(job, name, self.folder, times=2, on_spark=name in ON_SPARK)
+            found = transitions(it.output)
+            it.remove()
+            if self._transitions is None:
+                self._transitions = found
+            assert found.equals(self._transitions), f"{name} found other transitions"
+            self._progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
+            yield Row(what, it.warm, "s", detail=it.detail(events, transitions=len(found)))
+
+    def beside(self, ours: str, theirs: str, *, most: float | None = None) -> Row:
+        """How long ours takes of theirs, warm."""
+        ratio = self.found[ours].warm / self.found[theirs].warm
+        return times(f"{OURS[ours]} takes of {NAMES[theirs]}: {self._what}", ratio, most=most)
+
+    def remove(self) -> None:
+        """Free the disk."""
+        shutil.rmtree(self.folder)

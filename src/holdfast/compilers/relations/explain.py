@@ -1,0 +1,138 @@
+"""The plan of relationships in words: who is watched, what is measured, what is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from ...lang.condition import Related
+from ...model.instant import show_duration
+from ...model.relation import Interval
+from .machine import operators
+
+_MEASURES = {
+    "distance": "how far the two are apart",
+    "spread": "how far the farthest is from the centre of all",
+    "total": "a sum of what each source tells",
+    "best": "which sum is the least",
+}
+SPEED = 1.4
+"""Metres that somebody walks in a second."""
+
+
+def explained(relations: Iterable[Related]) -> Iterator[str]:
+    """The plan of every relationship."""
+    for one in relations:
+        yield "\n".join(_machine(one))
+
+
+def explained_on_spark(relations: Iterable[Related]) -> Iterator[Iterator[str]]:
+    """The plan of every relationship on Spark, line by line."""
+    for one in relations:
+        yield chain(_machine(one), _on_spark(one))
+
+
+def _on_spark(one: Related) -> Iterator[str]:
+    (operator,) = operators([one])
+    if operator.keyed is None:
+        yield "  shards    one: all sources may come near one another"
+    else:
+        yield "  shards    sources that are tied, over however many ties, by a hash (crc32) of the first"
+
+
+def in_words(one: Related) -> dict[str, str]:
+    """What a relationship says, to tell what has changed."""
+    relation, delivery = one.relation, one.delivery
+    wait = delivery.wait
+    return {
+        "who is watched": str(relation.ties or relation.roaming),
+        "measure": relation.kind,
+        "start": f"{shown(relation.enter.within)} for {relation.enter.hold} µs",
+        "end": f"{shown(relation.exit.within)} for {relation.exit.hold} µs",
+        "accuracy": relation.accuracy or "",
+        "alternatives": f"{relation.names} by {relation.by!r} s" if relation.kind == "best" else "",
+        "delivery": "timely" if wait is None else f"ordered {wait} µs, late {delivery.late}",
+    }
+
+
+def _machine(one: Related) -> Iterator[str]:
+    relation = one.relation
+    yield f"relationship {one.name}"
+    yield f"  watches   {_who(one)}"
+    yield f"  measures  {_MEASURES[relation.kind]}" + (
+        f", give or take '{relation.accuracy}': only what is certain counts" if relation.accuracy else ""
+    )
+    if relation.kind == "best":
+        yield f"  tells     another when it is at least {relation.by:g} s less than the present one"
+    else:
+        unit = "m" if relation.kind in ("distance", "spread") else one.topic.attributes[-1].unit or ""
+        for word, test in (("starts", relation.enter), ("ends", relation.exit)):
+            held = f", for {show_duration(test.hold)}" if test.hold else ""
+            yield f"  {word:<9} {shown(test.within)} {unit}".rstrip() + held
+    wait = one.delivery.wait
+    yield "  delivery  " + (
+        "timely: readings of one instant together, once time has passed it"
+        if wait is None
+        else f"ordered: live, readings wait {show_duration(wait)} to be put in order"
+    )
+    yield "  drops     readings of others, and those that do not say where, where they are read"
+    grid = "; partners by search in a grid, not all pairs" if relation.ties is None else ""
+    yield f"  keeps     the latest reading of each source, and of each tie whether it holds{grid}"
+    yield from _overlay(one)
+
+
+def _who(one: Related) -> str:
+    relation = one.relation
+    if relation.ties is None:
+        first, second = relation.roaming or ("", "")
+        return (
+            f"every two sources of {first}" if first == second else f"each source of {first} and of {second}"
+        )
+    if relation.kind == "best":
+        return f"the alternatives {', '.join(relation.names)}"
+    count, members = len(relation.ties), len({m for tie in relation.ties for m in tie.members})
+    if relation.names:
+        return f"{count} pair{'s' * (count != 1)} of {members} sources"
+    return f"{members} sources together"
+
+
+def shown(one: Interval) -> str:
+    """A range of numbers as people write it."""
+    if math.isinf(one.low):
+        return f"{'<=' if _round(one.high) == one.high else '<'} {_round(one.high):g}"
+    if math.isinf(one.high):
+        return f"{'>=' if _round(one.low) == one.low else '>'} {_round(one.low):g}"
+    return f"in [{one.low:g}, {one.high:g}]"
+
+
+def _round(bound: float) -> float:
+    """The number that people wrote: the next one, if that is shorter."""
+    return min(
+        (bound, math.nextafter(bound, math.inf), math.nextafter(bound, -math.inf)), key=lambda b: len(repr(b))
+    )
+
+
+# --- what a network of brokers does with it --------------------------------------------------------
+
+
+def _overlay(one: Related) -> Iterator[str]:
+    relation = one.relation
+    if relation.kind != "distance" or not relation.names:
+        return
+    near, far = relation.enter.within.high, relation.exit.within.low
+    if not (math.isfinite(near) and math.isfinite(far)):
+        return
+    yield "  overlay   an agent beside each of the two; it speaks when its source leaves a ring of"
+    yield f"            (distance - {near:g} m) / 2, and while it holds of ({far:g} m - distance) / 2"
+    apart = 10 * max(near, 1.0)
+    a, b = messages_an_hour(apart, near), messages_an_hour(near, far)
+    yield f"  cost      walking ({SPEED} m/s), about {a:.0f} messages an hour from {apart:g} m apart,"
+    yield f"            and {b:.0f} while it holds: a wide band buys silence"
+
+
+def messages_an_hour(distance: float, bound: float, speed: float = SPEED) -> float:
+    """How often two who wander at a speed leave rings of half the way to a bound, about: a ring of r metres
+    lasts r / speed if they walk straight on."""
+    ring = abs(distance - bound) / 2
+    return math.inf if ring == 0 else 2 * 3600 * speed / ring

@@ -1,0 +1,1 @@
+"""The part of the language that speaks of relationships between publishers."""

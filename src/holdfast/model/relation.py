@@ -1,0 +1,125 @@
+"""Relationships between publishers: a measure of their latest readings, and when it starts and ends to hold.
+
+A *tie* is one relationship: its members, and the name of its scope.  Its measure is a number, known once
+every member has been heard; a fix that is good to some metres makes it a range of numbers, and only what is
+certain counts.  [B53–B72]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from .instant import Duration
+
+Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "counting", "hierarchy"]
+"""How an overlay watches a relationship by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The numbers from ``low`` to ``high``, both included; a strict bound is the next number."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def holds(self, value: float, error: float = 0.0) -> bool:
+        """Whether a number lies in it for certain."""
+        return self.low <= value - error and value + error <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A measure lies in ``within``, and has done so for ``hold``."""
+
+    within: Interval
+    hold: Duration = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Whose reading is looked at, and what of it: an attribute, or where it is."""
+
+    topic: str
+    source: str
+    attribute: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """``scale * x``, or ``scale / x``, of an attribute of a member.  [B61]"""
+
+    member: Member
+    scale: float = 1.0
+    reciprocal: bool = False
+
+    def of(self, x: float) -> float:
+        """Its value; divided by zero, there is none."""
+        if not self.reciprocal:
+            return self.scale * x
+        return self.scale / x if x else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Members whose relationship is watched; ``terms`` where it is a sum, one list for each alternative;
+    of a pair, the two sources."""
+
+    scope: str | None
+    members: tuple[Member, ...]
+    terms: tuple[tuple[Term, ...], ...] = ()
+    pair: tuple[str, ...] = ()
+
+
+Kind = Literal["distance", "spread", "total", "best"]
+"""How far two are apart; how far the farthest of a group is from their centre; a sum of values; which of
+several sums is least."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """``ties`` are all that are watched; without them each source of the two ``roaming`` topics with each
+    other.  ``accuracy`` is the attribute that says how good a fix is.  Of ``best`` another alternative is
+    told when it is ``by`` less than the present one."""
+
+    kind: Kind
+    enter: Test
+    exit: Test
+    ties: tuple[Tie, ...] | None = None
+    roaming: tuple[str, str] | None = None
+    names: tuple[str, ...] = ()
+    """Of pairs what the two are called; of the best one, the alternatives."""
+    accuracy: str | None = None
+    by: float = 0.0
+
+
+Point = tuple[float, ...]
+
+
+def apart(a: Point, b: Point) -> float:
+    """How far two points are apart, to the last bit as the kernel has it."""
+    x, y, z = (p - q for p, q in zip((*a, 0.0, 0.0)[:3], (*b, 0.0, 0.0)[:3], strict=True))
+    return math.sqrt(x * x + y * y + z * z)
+
+
+def spread(points: Sequence[Point]) -> float:
+    """How far the farthest is from the centre of all."""
+    middle = centre(points)
+    return max(apart(point, middle) for point in points)
+
+
+def centre(points: Sequence[Point]) -> Point:
+    """The middle of points."""
+    whole = [(*point, 0.0, 0.0)[:3] for point in points]
+    return tuple(sum(axis) / len(points) for axis in zip(*whole, strict=True))
+
+
+def slow(nominal: float) -> float:
+    """From how many minutes on a route of so many is slow.  [B72]
+
+    >>> slow(16)
+    20.0
+    """
+    return nominal + math.log2(nominal)

@@ -1,0 +1,112 @@
+"""Whether a checkpoint is whole, found out before anything is written.
+
+Parts of it get lost by copies that were not complete, by disks and by hands.  Spark would say so by the
+stack of some thread, or begin anew where it cannot know better, and tell everything twice.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ....errors import UsageError
+from .checkpoint import Checkpoint
+from .ledger import standing
+
+_REMEDY = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
+
+
+class Damage(NamedTuple):
+    path: Path
+    what: str
+
+
+def require_whole(checkpoint: Checkpoint) -> None:
+    """Refuse a checkpoint in which something is damaged or missing."""
+    for path, what in _damages(checkpoint):
+        raise UsageError(f"{path}: {what}; {_REMEDY}")
+
+
+def _damages(checkpoint: Checkpoint) -> Iterator[Damage]:
+    spark, ledger = checkpoint.spark, checkpoint.ledger
+    planned, committed = _numbers(spark / "offsets"), _numbers(spark / "commits")
+    if (planned or committed) and not ledger.exists():
+        yield Damage(ledger, "missing, though batches have been done")
+    batch = standing(ledger, most=0).batch if ledger.exists() else None
+    if batch is not None and not planned:
+        yield Damage(spark / "offsets", f"nothing is there, though batch {batch} has been done")
+    if not planned and not committed:
+        return
+    yield from _unreadable(spark / "metadata", ["id"])
+    for folder, numbers in ((spark / "offsets", planned), (spark / "commits", committed)):
+        for number in numbers[-2:]:
+            yield from _unreadable(folder / str(number))
+    last, done = max(planned, default=-1), max(committed, default=-1)
+    if not last - 1 <= done <= last:
+        yield Damage(spark, f"its last batch is {last} by its offsets and {done} by its commits")
+    if batch not in (done, done + 1) and (batch, done) != (None, -1):
+        yield Damage(ledger, f"its last batch is {batch}, and Spark's is {done}")
+    *_, conf, offset = _json_lines(spark / "offsets" / str(last))
+    yield from _cut_short(checkpoint.log, offset["files"])
+    if done >= 0:
+        yield from _lost_states(spark / "state", conf["conf"], done + 1)
+
+
+def _numbers(folder: Path) -> list[int]:
+    """The batches of which Spark has a file in a folder."""
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdecimal())
+
+
+def _unreadable(path: Path, keys: list[str] | None = None) -> Iterator[Damage]:
+    """Whether Spark could not read a file of its own."""
+    if not path.exists():
+        yield Damage(path, "missing")
+        return
+    try:
+        *_, last = _json_lines(path)
+        if not _agrees(path) or not set(keys or ()) <= set(last):
+            yield Damage(path, "damaged")
+    except (ValueError, TypeError):
+        yield Damage(path, "damaged")
+
+
+def _json_lines(path: Path) -> list[Any]:
+    """The lines of a file of Spark's that are JSON; all are but the first, which may say a version."""
+    lines = path.read_bytes().splitlines()
+    return [msgspec.json.decode(line) for i, line in enumerate(lines) if i or not line.startswith(b"v")]
+
+
+def _agrees(path: Path) -> bool:
+    """Whether a file is what Hadoop's checksums beside it say, if there are some."""
+    beside = path.with_name(f".{path.name}.crc")
+    if not beside.exists():
+        return True
+    sums = beside.read_bytes()
+    if sums[:4] != b"crc\0":
+        return False
+    raw, size = path.read_bytes(), int.from_bytes(sums[4:8])
+    parts = [raw[start : start + size] for start in range(0, len(raw), size or 1)]
+    return sums[8:] == b"".join(zlib.crc32(part).to_bytes(4) for part in parts)
+
+
+def _cut_short(log: Path, needed: int) -> Iterator[Damage]:
+    """Whether the log of files has fewer lines than have been read of it."""
+    found = log.read_bytes().count(b"\n") if log.exists() else 0
+    if found < needed:
+        yield Damage(log, f"it has {found:,} of the {needed:,} files that have been read")
+
+
+def _lost_states(folder: Path, conf: dict[str, str], version: int) -> Iterator[Damage]:
+    """Whether a shuffle partition lacks its states after the last batch."""
+    for operator in sorted(folder.glob("[0-9]*")) or [folder / "0"]:
+        for partition in range(int(conf["spark.sql.shuffle.partitions"])):
+            here = operator / str(partition)
+            kept = [path for kind in ("zip", "changelog") for path in here.glob(f"{version}*.{kind}")]
+            if not any(path.stem.partition("_")[0] == str(version) for path in kept):
+                yield Damage(here, f"the states after batch {version - 1} are missing")
+            elif not all(map(_agrees, kept)):
+                yield Damage(here, f"the states after batch {version - 1} are damaged")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from datetime import UTC, datetime
 
@@ -142,4 +144,27 @@ def test_alertmanager_knows_what_holds(tmp_path, definition):
             assert (alert["labels"], alert["status"]["state"]) == (labels, "active")
             read(20)
             until(lambda: known() == [], 60, "its end")
+            service.stop()
+
+
+def test_an_overlay_is_heard(tmp_path, definition):
+    """What ``holdfast publish`` tells a broker of the overlay is a reading of the service."""
+    port = free_port()
+    settings = tmp_path / "serve.toml"
+    settings.write_text(f'[[overlay]]\nconnect = "127.0.0.1:{port}"\n')
+    holdfast = (sys.executable, "-m", "holdfast")
+    broker = (*holdfast, "broker", "--name", "hub", "--listen", f"127.0.0.1:{port}")
+    said = {"topic": "Climate", "source": "s1", "place": "lab", "temperature": 26.5}
+    line = json.dumps(said)
+    with process(*broker, log=tmp_path / "broker.log"):
+        until(lambda: listens(port), 60, "the broker")
+        with Served(tmp_path, definition, "--config", settings) as service:
+
+            def holding():
+                command = [*holdfast, "publish", line, "--connect", f"127.0.0.1:{port}"]
+                subprocess.run(command, check=True, capture_output=True)
+                found = httpx.get(f"{service.url}/api/conditions", timeout=60, trust_env=False).json()
+                return [(one["subscription"], one["scope"]) for one in found]
+
+            assert until(holding, 60, "a condition") == [("Warm", "lab")]
             service.stop()

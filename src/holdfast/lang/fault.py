@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 STATEMENTS = (
-    "let", "topic", "region", "gazetteer", "filter", "state", "correlate", "relate", "case", "given",
-    "expect",
+    "let", "topic", "region", "gazetteer", "table", "filter", "state", "levels", "mute", "correlate",
+    "relate", "case", "given", "expect",
 )  # fmt: skip
-CLAUSES = ("per", "scope", "within", "timely", "ordered", "late", "where", "on")
+CLAUSES = (
+    "per", "scope", "within", "timely", "ordered", "late", "where", "on", "unknown after",
+    "forget after", "initially", "roster",
+)  # fmt: skip
 COMPONENT = ("enter", "exit", "for", "set", "tick", "here", "over", "each")
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|#[^\n]*')
@@ -282,15 +285,17 @@ _MISTAKES: tuple[Callable[[Fault], DefinitionError | None], ...] = (
 # --- everything else ---------------------------------------------------------------------------
 
 _OPERAND = {
-    "NAME", "MEMBER", "ORIGIN", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE",
-    "LPAR", "MINUS", "_ABS", "_BAR", "_NOT",
+    "CALLED", "NAME", "MEMBER", "ORIGIN", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE",
+    "LPAR", "MINUS", "_ABS", "_BAR", "_NOT", "_SILENT",
 }  # fmt: skip
 _OPERATOR = {"COMPARE", "PLUS", "MINUS", "TIMES", "OVER", "_AND", "_OR", "_IN"}
 _PART = {
     "LPAR", "_AMONG", "_AT", "_CLOSEST", "_EACH", "_ENTER", "_EVER", "FUNCTION", "HOW", "_OVER", "_WHATEVER",
     "_WITHIN",
 }  # fmt: skip
-_START = {f"_{word.upper()}" for word in STATEMENTS} | {"NAME", "LSQB", "_N", "$END", "_COLLIDE"}
+_START = {f"_{word.upper()}" for word in STATEMENTS} | {
+    "NAME", "LSQB", "_N", "$END", "_COLLIDE", "_GROUP", "_LADDER", "_LOOKUP", "_ROUTE",
+}  # fmt: skip
 
 _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
     ({"ATTRIBUTE"}, {"ATTRIBUTE", "NUMBER", "QUANTITY", "MINUS", "LBRACE"}, "a filter"),

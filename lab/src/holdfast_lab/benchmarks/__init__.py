@@ -23,6 +23,7 @@ BENCHMARKS = {
     "kernel": "state filters in this process: events per second, µs per event, bytes per key",
     "match": "content matching: ms per event against up to a million subscriptions, beside brute force",
     "replay": "replay in one process, of DataFrames, from a cold start, of many keys, beside Polars and SQL",
+    "serve": "holdfast serve behind Mosquitto: messages per second beside a consumer that does nothing, p99",
     "sim": "the simulated network: transmissions per second by size and density, beside simpy",
     "spark": "replay and live on Spark: seconds beside window queries, state APIs, Polars and DuckDB",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -41,12 +42,22 @@ def explain(
     definition: Definition,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="The engine to plan for.")] = "local",
     let: Lets = None,
+    network: Annotated[
+        Path | None,
+        typer.Option(metavar="SCENARIO", help="Who would host which component there, and what that costs."),
+    ] = None,
 ) -> None:
     """The plan: what is pushed where, what is kept in state."""
     from ..compilers.explain import explain as plan
     from ..compilers.explain import explain_on_spark
 
     require_choice("--engine", engine, ["local", "spark"])
+    if network is not None:
+        from ..runtimes.sensornet.hosting import explained
+        from ..runtimes.sensornet.study import read
+
+        typer.echo(explained(load(definition, let), read(network).points[0].case))
+        return
     typer.echo((explain_on_spark if engine == "spark" else plan)(load(definition, let)))
 
 

@@ -141,3 +141,16 @@ def test_a_component_that_is_removed_listens_no_more():
     net.ask(20, Remove("Hot"))
     net.run(5 * SECOND)
     assert not net.hosts[20].state.broker.hosted["T"].wanted
+
+
+def test_a_component_that_hears_its_own_node_alone_needs_no_message():
+    net = network()
+    net.ask(0, Insert("Hot", local=True))
+    net.run(5 * SECOND)
+    before = net.messages.copy()
+    say(net, 0, 8.0)
+    say(net, 5, 8.0)
+    net.run(20 * SECOND)
+    assert net.messages["publication"] == before["publication"]
+    (instance,) = net.hosts[0].state.manager.states["Hot"].instances.values()
+    assert instance.since is not None

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from .errors import DefinitionError, HoldfastError, InputError, UsageError
-from .lang.app import App, within
+from .lang.app import App, silent, within
 from .lang.check import check
 from .lang.expr import quantity
 from .lang.parse import load, parse
@@ -51,6 +51,7 @@ __all__ = [
     "quantity",
     "replay",
     "show",
+    "silent",
     "within",
 ]
 

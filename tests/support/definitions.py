@@ -26,6 +26,7 @@ from holdfast.lang.ops import (
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Name,
     Negative,
@@ -33,12 +34,14 @@ from holdfast.lang.ops import (
     Number,
     Or,
     Relate,
+    Silent,
     Subscribe,
     Text,
     Truth,
     Turn,
     UseGazetteer,
 )
+from holdfast.model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
 from holdfast.model.qos import Delivery
 from holdfast.model.space import Circle, Polygon, Rectangle
 from holdfast.model.topic import KINDS, Attribute, Topic
@@ -77,7 +80,11 @@ calls = st.builds(
     st.lists(names, min_size=1, max_size=2).map(tuple),
 )
 expressions = st.recursive(
-    st.one_of(st.builds(Name, names), calls, numbers, texts, truths), _compound, max_leaves=12
+    st.one_of(
+        st.builds(Name, names), calls, numbers, texts, truths, st.builds(Silent, durations.filter(bool))
+    ),
+    _compound,
+    max_leaves=12,
 )
 
 coordinates = st.floats(-1e6, 1e6)
@@ -93,6 +100,22 @@ levels = st.lists(st.lists(names | st.text(max_size=5), min_size=1, max_size=3).
     tuple
 )
 deliveries = st.builds(Delivery, st.none() | durations, st.sampled_from(("drop", "apply")))
+holds = st.one_of(
+    st.just(AT_ONCE),
+    st.builds(Hold, durations.filter(bool)),
+    st.builds(lambda count: Hold(readings=count), st.integers(1, 9)),
+)
+lengths = st.none() | durations.filter(bool)
+cares = st.just(PLAIN) | st.builds(
+    Care,
+    holds,
+    holds,
+    lengths,
+    lengths,
+    st.sampled_from(INITIALLY),
+    st.booleans(),
+    st.none() | st.builds(Roster, st.none() | st.text(max_size=5)),
+)
 attributes = st.builds(Attribute, names, st.sampled_from(KINDS), units)
 topics = st.builds(Topic, names, st.lists(attributes, max_size=4).map(tuple))
 givens = st.builds(
@@ -108,8 +131,22 @@ givens = st.builds(
     st.none() | st.text(max_size=5),
     st.none() | st.text(max_size=5),
 )
-marks = st.tuples(st.sampled_from(("ingress", "egress", "atomic")), durations)
+marks = st.tuples(
+    st.sampled_from(("ingress", "egress", "atomic", "unknown", "known", "raised", "lowered")), durations
+)
 expects = st.builds(Expect, names, st.lists(marks, max_size=3).map(tuple), st.none() | st.text(max_size=5))
+_rungs = st.lists(st.tuples(names, expressions, expressions), min_size=1, max_size=3)
+ladders = st.builds(
+    lambda name, topic, rungs, *clauses: Ladder(
+        name, tuple(Subscribe(rung, topic, enter, exit, *clauses) for rung, enter, exit in rungs)
+    ),
+    names,
+    names,
+    _rungs,
+    levels,
+    levels,
+    deliveries,
+)
 quoted = st.text(max_size=5)
 turns = st.builds(Turn, expressions, durations)
 relates = st.one_of(
@@ -147,14 +184,24 @@ statements = st.one_of(
     st.builds(DeclareRegion, names | st.text(max_size=5), st.none() | shapes, st.none() | names),
     st.builds(UseGazetteer, st.text(max_size=8)),
     st.builds(
-        Subscribe, names, names, expressions, expressions | st.just(Truth(True)), levels, levels, deliveries
+        Subscribe,
+        names,
+        names,
+        expressions,
+        expressions | st.just(Truth(True)),
+        levels,
+        levels,
+        deliveries,
+        cares,
     ),
-    st.builds(Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries),
+    ladders,
+    st.builds(Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries, cares),
     st.builds(
         Case,
         st.text(max_size=8),
         st.lists(givens, max_size=2).map(tuple),
         st.lists(expects, max_size=2).map(tuple),
+        st.none() | durations,
     ),
 )
 apps = st.lists(statements, max_size=6).map(App)

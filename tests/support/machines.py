@@ -26,7 +26,7 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
-from support import columnar, correlated, fused, histories, naive, related
+from support import columnar, correlated, counted, fused, guarded, histories, muted, naive, related
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
@@ -57,6 +57,8 @@ class Listed:
     order: Callable[[Transition], Any]
     twin: Twin | None = None
     heard: Heard = as_told
+    as_it_comes: bool = False
+    """Whether readings count when they come, though the machine minds time."""
     tuned: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -157,6 +159,57 @@ def _bit_by_bit(app, events):
             for status, at, since, event in naive.run(one, histories.chain(one.per, one.scope), taken):
                 scope = histories.label(one.per, one.scope, at)
                 rows.append((one.name, scope, status, since, event.order))
+    return rows
+
+
+# --- levels: the same filters, of which the highest is told --------------------------------------------
+
+
+@st.composite
+def _levels(draw):
+    """One or two ladders over every scope."""
+    some = []
+    for name in draw(st.sampled_from(("L", "LM"))):
+        per, scope = draw(histories.pers), draw(histories.scopes)
+        delivery = draw(st.just(TIMELY) | histories.ordered)
+        leave = _exits.filter(lambda op: op != ops.Truth(True))
+        rungs = [
+            ops.Subscribe(f"r{i}", histories.TOPIC.name, draw(_tests), draw(leave), per, scope, delivery)
+            for i in range(draw(st.integers(1, 4)))
+        ]
+        some.append(ops.Ladder(name, tuple(rungs)))
+    return App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, *some))
+
+
+def _rung_by_rung(app, events):
+    """After every event the highest level whose bit is set, of each scope."""
+    rows = []
+    for ladder in (one for one in app.statements if isinstance(one, ops.Ladder)):
+        first = ladder.rungs[0]
+        taken = events if first.delivery.wait is None else naive.in_order(events)
+        turned = {}
+        for i, rung in enumerate(ladder.rungs):
+            for _, at, _, event in naive.run(rung, histories.chain(rung.per, rung.scope), taken):
+                scope = histories.label(rung.per, rung.scope, at)
+                turned.setdefault(event.sequence, {}).setdefault(scope, []).append(i)
+        held, began, since = {}, {}, {}
+        for event in taken:
+            for scope, rungs in turned.get(event.sequence, {}).items():
+                before = held.get(scope, frozenset())
+                after = before ^ frozenset(rungs)
+                held[scope] = after
+                low, high = (max(bits, default=-1) for bits in (before, after))
+                if low == high:
+                    continue
+                if low < 0:
+                    status, since_then = "ingress", None
+                    began[scope] = event.time
+                elif high < 0:
+                    status, since_then = "egress", began[scope]
+                else:
+                    status, since_then = "raised" if high > low else "lowered", since[scope]
+                since[scope] = event.time
+                rows.append((ladder.name, scope, status, since_then, event.order))
     return rows
 
 
@@ -292,6 +345,11 @@ _agreeing = st.lists(
 _PAIRS = {"holdfast.machines.correlation.machine.FEW": (0, 2, 16)}
 
 
+# --- guarded states ------------------------------------------------------------------------------------
+
+_SINGLY = {"holdfast.machines.guard.machine.FEW": (0, 2048)}
+
+
 # --- the table -----------------------------------------------------------------------------------------
 
 
@@ -303,7 +361,7 @@ def condition_by_condition(told: Transition) -> Any:
 def moment_by_moment(told: Transition) -> Any:
     """Of one moment, condition and scope the order is promised, but for that of late events."""
     if told.status == "late":
-        return (0, told.condition, repr(told.event))
+        return (0, told.condition, told.event.order, told.event.topic)
     return (1, told.event.time, told.condition, told.scope or "")
 
 
@@ -322,8 +380,52 @@ MACHINES = (
         condition_by_condition,
         _bit_by_bit,
     ),
+    Listed("levels", "levels", _levels(), _arrivals, condition_by_condition, _rung_by_rung),
+    *(
+        Listed(
+            name,
+            "counts",
+            counted.definitions(per),
+            counted.histories(per),
+            condition_by_condition,
+            counted.expected,
+        )
+        for name, per in (("counts", "source"), ("counts that stay", "room, source"))
+    ),
+    Listed(
+        "mutes",
+        "mutes",
+        muted.definitions(),
+        muted.histories(),
+        moment_by_moment,
+        muted.expected,
+        muted.heard,
+    ),
+    Listed(
+        "guarded states",
+        "guarded",
+        guarded.definitions(st.just(TIMELY)),
+        _arrivals,
+        moment_by_moment,
+        guarded.expected,
+        guarded.heard,
+        as_it_comes=True,
+        tuned=_SINGLY,
+    ),
+    Listed(
+        "ordered guarded states",
+        "guarded",
+        guarded.definitions(histories.ordered, rosters=False),
+        _arrivals,
+        moment_by_moment,
+        guarded.expected,
+        guarded.heard,
+        tuned=_SINGLY,
+    ),
     Listed("components", "components", _components(), _many(fused.events), moment_by_moment),
-    Listed("windows", "components", _windows, _in_places, moment_by_moment, _rolling, _moments, _COLUMNS),
+    Listed(
+        "windows", "components", _windows, _in_places, moment_by_moment, _rolling, _moments, tuned=_COLUMNS
+    ),
     Listed(
         "components in columns",
         "components",
@@ -341,7 +443,7 @@ MACHINES = (
         in_any_order,
         correlated.expected,
         correlated.heard,
-        _PAIRS,
+        tuned=_PAIRS,
     ),
     Listed(
         "ordered correlations",
@@ -351,7 +453,7 @@ MACHINES = (
         in_any_order,
         correlated.expected,
         correlated.heard,
-        _PAIRS,
+        tuned=_PAIRS,
     ),
     Listed(
         "relations",

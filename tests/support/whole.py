@@ -60,6 +60,38 @@ def filters(draw, name, delivery=""):
     return f"state {name} on {draw(_topics)} {draw(_turns)} {draw(_scopes)} {delivery}\n"
 
 
+# --- guarded states ----------------------------------------------------------------------------------
+
+_guarded = st.sampled_from(
+    (
+        "[value > 1 for 1 s; value < 1]",
+        "[value >= 1; value < 1 for 2 s]",
+        "[wet for 2 readings; !wet || silent 2 s]",
+        "[silent 1 s; !silent 1 s]",
+        "[value > 0 && silent 1 s for 1 s; value < 0]",
+        "[n >= 2 for 2 s; false]",
+        "[value > 1; value < 1]",
+    )
+)
+_cared = st.sampled_from(
+    (
+        "",
+        "unknown after 2 s",
+        "unknown after 1 s forget after 3 s",
+        "forget after 2 s",
+        "initially unknown",
+        "initially on unknown after 3 s",
+        "initially off quietly",
+    )
+)
+
+
+@st.composite
+def guarded(draw, name, delivery=""):
+    scope = draw(st.sampled_from(("", *(f"per {key}" for key in KEYS), "scope hall")))
+    return f"state {name} on {draw(_topics)} {draw(_guarded)} {scope} {draw(_cared)} {delivery}\n"
+
+
 # --- components --------------------------------------------------------------------------------------
 
 _functions = st.sampled_from(("avg", "max", "min", "sum", "count", "stddev"))
@@ -127,9 +159,61 @@ def correlations(draw, name, delivery=""):
     return f"correlate {name} within {draw(st.integers(1, 2))} s{near} {wanted} tell {tell} {delivery}\n"
 
 
+# --- levels and counts -------------------------------------------------------------------------------
+
+_ladders = st.sampled_from(
+    (
+        "low [value > 0; value < 0], high [value > 1; value <= 1]",
+        "high [n >= 2; n < 2], low [wet; !wet]",
+        "low [value > 0.5; level < 1], high [value > 1; false], top [n == 1; n == 1]",
+    )
+)
+
+
+@st.composite
+def levels(draw, name, delivery=""):
+    return f"levels {name} on {draw(_topics)}: {draw(_ladders)} {draw(_scopes)} {delivery}\n"
+
+
+@st.composite
+def counts(draw, name, delivery=""):
+    """A count over a state or over levels, perhaps with one above it."""
+    below = draw((filters if draw(st.booleans()) else levels)(f"{name}Below", delivery))
+    least = draw(st.integers(1, 3))
+    within = draw(st.sampled_from(("", "within road", "within n", "within road, wet", "scope hall")))
+    fewer = draw(st.sampled_from(("", "until fewer than 1")))
+    joined = draw(st.sampled_from(("", "joined")))
+    text = f"{below}state {name} = at least {least} of {name}Below {within} {fewer} {joined}\n"
+    return text + (f"state {name}Above = any of {name} within road\n" if draw(st.booleans()) else "")
+
+
+@st.composite
+def mutes(draw, name, delivery=""):
+    """A state that is muted by the clock, while another one holds, or in a storm."""
+    below = draw((filters if draw(st.booleans()) else counts)(f"{name}", delivery))
+    parent = draw(filters(f"{name}Parent", delivery))
+    causes = (
+        f'mute {name} during "00:00 – 24:00"',
+        f'mute {name} during "1970-01-01 00:00 – 1970-01-01 00:01"',
+        f"mute {name} while {name}Parent",
+        f"mute {name} beyond 1",
+        f"mute {name} beyond 1 within road",
+    )
+    some = draw(st.sets(st.sampled_from(causes), min_size=1, max_size=2))
+    return below + parent + "\n".join(sorted(some)) + "\n"
+
+
 # --- definitions -------------------------------------------------------------------------------------
 
-KINDS = {"Filter": filters, "Component": components, "Correlation": correlations}
+KINDS = {
+    "Filter": filters,
+    "Guarded": guarded,
+    "Component": components,
+    "Correlation": correlations,
+    "Levels": levels,
+    "Count": counts,
+    "Mute": mutes,
+}
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..kernels.rank import mark
-from ..lang.condition import Condition
+from ..lang.condition import Condition, Guarded
 from ..lang.ops import (
     Absolute,
     And,
@@ -348,7 +348,7 @@ class Coded(NamedTuple):
 Scoping = Callable[[pa.RecordBatch], tuple[Coded, ...]]
 
 
-def scoping(condition: Condition) -> Scoping:
+def scoping(condition: Condition | Guarded) -> Scoping:
     """The scopes of each event at each level, innermost first, aligned at the outermost."""
     levels, forest = condition.keys, condition.forest
     if not levels and forest is None:

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..lang.condition import Condition
+from ..lang.condition import Condition, Guarded
 from ..lang.ops import (
     Absolute,
     And,
@@ -194,7 +194,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 # --- scopes --------------------------------------------------------------------------------------
 
 
-def chain(condition: Condition) -> Callable[[Event], Chain | None]:
+def chain(condition: Condition | Guarded) -> Callable[[Event], Chain | None]:
     """The keys of the scopes that an event meets, innermost first; ``None`` if it is in no scope.
 
     Levels are aligned at the outermost: an event that lies in no inner scope has ``None`` there

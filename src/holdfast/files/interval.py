@@ -23,11 +23,13 @@ class Interval(NamedTuple):
     topic: str
     source: str | None
     attributes: Mapping[str, Value] | None
+    known: bool = True
+    """Whether it is known that it still holds."""
 
     @property
     def duration(self) -> float | None:
-        """Seconds."""
-        return None if self.end is None else (self.end - self.start) / SECOND
+        """Seconds; none of an end that is older than its start, as live arrivals may have it."""
+        return None if self.end is None else max(0, self.end - self.start) / SECOND
 
     @property
     def open(self) -> bool:
@@ -52,8 +54,12 @@ class Pairing:
                     found.append(_interval(notification, notification.event.time))
                 case "egress":
                     found.append(_ended(self._open.pop(key, None), notification))
-                case "late":
-                    pass  # reaches no subscriber
+                case "unknown" if key in self._open:
+                    self._open[key] = self._open[key]._replace(known=False)
+                case "known" if key in self._open:
+                    self._open[key] = self._open[key]._replace(known=True)
+                case "late" | "unknown" | "known":
+                    pass  # reaches no subscriber, or ends nothing
         return found
 
     def still_open(self) -> list[Interval]:
@@ -77,6 +83,6 @@ def _interval(notification: Notification, end: Instant | None) -> Interval:
 def _ended(begun: Interval | None, notification: Notification) -> Interval:
     event = notification.event
     if begun is not None:
-        return begun._replace(end=event.time)
+        return begun._replace(end=event.time, known=True)
     start = event.time if notification.since is None else notification.since
     return Interval(notification.subscription, notification.scope, start, event.time, event.topic, None, None)

@@ -188,12 +188,16 @@ def event_line(notification: Notification, id: str | None = None) -> str:
     )
 
 
+_UNKNOWN = '"known": false, '
+
+
 def interval_line(interval: Interval) -> str:
     """The interval as a line of JSON."""
     return (
         f'{{"subscription": {quoted(interval.subscription)}, "scope": {_text(interval.scope)}, '
         f'"start": {_time(interval.start)}, "end": {_time(interval.end)}, '
         f'"duration": {_value(interval.duration)}, "open": {_value(interval.open)}, '
+        f"{'' if interval.known else _UNKNOWN}"
         f'"topic": {quoted(interval.topic)}, "source": {_text(interval.source)}, '
         f'"attributes": {"null" if interval.attributes is None else _attributes(interval.attributes)}}}\n'
     )

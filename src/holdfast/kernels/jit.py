@@ -19,9 +19,11 @@ class Kernel:
         update_wrapper(self, body)
 
     def __call__(self, *args: Any) -> Any:
-        if self._compiled is None and len(args[0]) < SMALL:
-            return self.body(*args)
-        return self.compiled(*args)
+        return self.body(*args) if self.is_python(len(args[0])) else self.compiled(*args)
+
+    def is_python(self, size: int) -> bool:
+        """Whether an input of that length runs as Python."""
+        return self._compiled is None and size < SMALL
 
     @property
     def compiled(self) -> Callable[..., Any]:

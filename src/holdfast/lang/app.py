@@ -11,20 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import UsageError, did_you_mean
 from ..model.correlation import TELLS, Tell
+from ..model.guard import INITIALLY, Care, Hold, Initially, Roster
 from ..model.instant import Duration
 from ..model.qos import Delivery, Late
 from ..model.space import Point, Shape
+from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from ..model.unit import UNITS, nearest
-from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate, unplaced
+from .expr import Expr, Operand, TableHandle, TopicHandle, checked_name, name_of, operand, predicate, unplaced
 from .literal import QUERY_WORDS, write_text
 from .ops import (
     Correlate,
     DeclareRegion,
+    DeclareTable,
     DeclareTopic,
     Detect,
     Let,
@@ -32,6 +35,7 @@ from .ops import (
     Match,
     Name,
     Not,
+    Silent,
     Statement,
     Subscribe,
     Truth,
@@ -98,6 +102,18 @@ class App:
         """``gazetteer "path"``."""
         self._statements.append(UseGazetteer(str(path)))
 
+    def table(
+        self, name: str, data: Any, /, by: str | Sequence[str] = (), **columns: type | str
+    ) -> TableHandle:
+        """``table name "path" (…)``: a file, an Arrow table or a data frame; the key is the first column
+        unless ``by`` names it."""
+        made = tuple(_column(*item) for item in columns.items())
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        is_file = isinstance(data, (str, Path))
+        path, held = (str(data), None) if is_file else ("", data)
+        self._statements.append(DeclareTable(checked_name(name, "table"), path, made, keys, held))
+        return TableHandle(name, list(columns))
+
     def filter(
         self,
         name: str,
@@ -123,8 +139,21 @@ class App:
         scope: Grouping = (),
         ordered: str | timedelta | None = None,
         late: Late = "drop",
+        enter_for: str | timedelta | int | None = None,
+        exit_for: str | timedelta | int | None = None,
+        unknown_after: str | timedelta | None = None,
+        forget_after: str | timedelta | None = None,
+        initially: Initially = "off",
+        quietly: bool = False,
+        roster: str | Path | None = None,
     ) -> None:
-        """``state name on topic [enter; exit] …``; without ``exit`` it ends when ``enter`` fails."""
+        """``state name on topic [enter; exit] …``; without ``exit`` it ends when ``enter`` fails.
+
+        ``enter_for`` and ``exit_for`` are a duration or a number of readings; ``roster`` is a file, or
+        ``"gazetteer"``.
+        """
+        if initially not in INITIALLY:
+            raise UsageError(f"initially is {', '.join(INITIALLY)}, not {initially!r}")
         entrance = predicate(enter)
         self._statements.append(
             Subscribe(
@@ -135,6 +164,15 @@ class App:
                 _levels(per),
                 _levels(scope),
                 Delivery(_duration(ordered), _late(late)),
+                Care(
+                    _hold(enter_for),
+                    _hold(exit_for),
+                    _duration(unknown_after),
+                    _duration(forget_after),
+                    initially,
+                    quietly,
+                    None if roster is None else Roster(None if roster == "gazetteer" else str(roster)),
+                ),
             )
         )
 
@@ -247,6 +285,14 @@ def _turn(when: Operand, hold: str | timedelta | None, sets: Mapping[str, Operan
     return Turn(Truth(True) if when is True else predicate(when), _duration(hold) or 0, computed)
 
 
+def silent(length: str | timedelta) -> Expr:
+    """``silent 10 min``: the scope has had no reading for longer than that."""
+    found = _duration(length)
+    if not found:
+        raise UsageError("a silence must be longer than nothing")
+    return Expr(Silent(found))
+
+
 def within(*levels: str | Sequence[str]) -> Levels:
     """Nested groups, innermost first: ``within("room", "floor")``."""
     return tuple((level,) if isinstance(level, str) else tuple(level) for level in levels)
@@ -260,6 +306,13 @@ def _levels(groups: Grouping) -> Levels:
     if all(isinstance(group, str) for group in groups):
         return (tuple(cast("Sequence[str]", groups)),) if groups else ()
     return within(*groups)
+
+
+def _column(name: str, kind: type | str) -> Column:
+    if kind == DURATION:
+        return Column(checked_name(name, "column"), DURATION)
+    found = _attribute(name, kind)
+    return Column(found.name, found.kind, found.unit)
 
 
 def _attribute(name: str, kind: type | str) -> Attribute:
@@ -286,6 +339,14 @@ def _duration(length: str | timedelta | None) -> Duration | None:
     if length < timedelta():
         raise UsageError("a duration cannot be negative")
     return length // timedelta(microseconds=1)
+
+
+def _hold(held: str | timedelta | int | None) -> Hold:
+    if isinstance(held, int):
+        if not 0 < held < 2**31:
+            raise UsageError(f"a guard of readings is at least one of them, not {held}")
+        return Hold(readings=held)
+    return Hold(_duration(held) or 0)
 
 
 def _late(word: Late) -> Late:

@@ -21,6 +21,7 @@ from .ops import (
     Not,
     Number,
     Or,
+    Silent,
     Text,
     Truth,
 )
@@ -66,6 +67,8 @@ def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
         case Not(arg):
             truth = value(arg, reading)
             return None if truth is None else not truth
+        case Silent():
+            return None  # not a matter of one reading
         case Between() | Call():
             raise AssertionError("not a core expression")
         case _:

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 STATEMENTS = (
-    "let", "topic", "region", "gazetteer", "filter", "state", "correlate", "relate", "case", "given",
-    "expect",
+    "let", "topic", "region", "gazetteer", "table", "filter", "state", "levels", "mute", "correlate",
+    "relate", "case", "given", "expect",
 )  # fmt: skip
-CLAUSES = ("per", "scope", "within", "timely", "ordered", "late", "where", "on")
+CLAUSES = (
+    "per", "scope", "within", "timely", "ordered", "late", "where", "on", "unknown after",
+    "forget after", "initially", "roster",
+)  # fmt: skip
 COMPONENT = ("enter", "exit", "for", "set", "tick", "here", "over", "each")
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|#[^\n]*')
@@ -283,7 +286,7 @@ _MISTAKES: tuple[Callable[[Fault], DefinitionError | None], ...] = (
 
 _OPERAND = {
     "NAME", "MEMBER", "ORIGIN", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE",
-    "LPAR", "MINUS", "_ABS", "_BAR", "_NOT",
+    "LPAR", "MINUS", "_ABS", "_BAR", "_NOT", "_SILENT",
 }  # fmt: skip
 _OPERATOR = {"COMPARE", "PLUS", "MINUS", "TIMES", "OVER", "_AND", "_OR", "_IN"}
 _PART = {

@@ -18,6 +18,7 @@ from .ops import (
     Not,
     Number,
     Or,
+    Silent,
     Subscribe,
     Text,
     Truth,
@@ -126,7 +127,7 @@ def _truths(op: Expression) -> Iterator[str]:
                 yield from _truths(part)
 
 
-_PREDICATES = (Truth, And, Or, Not, Compare, Between)
+_PREDICATES = (Truth, And, Or, Not, Compare, Between, Silent)
 _NUMBERS = (Number, Arithmetic, Negative, Absolute)
 
 

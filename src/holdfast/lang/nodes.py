@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DefinitionError, Place, did_you_mean
+from ..model.guard import AT_ONCE, Hold
 from ..model.instant import Duration
 from ..model.space import Point, Shape, circle, polygon, rectangle
 from ..model.unit import UNITS
@@ -29,6 +30,7 @@ from .ops import (
     Not,
     Number,
     Or,
+    Silent,
     Text,
     Truth,
     Word,
@@ -150,6 +152,20 @@ def duration(node: Node, *, above_zero: bool = False) -> Duration:
     return length
 
 
+def hold_of(node: Node | None) -> Hold:
+    """How long a predicate must hold, or over how many readings; nothing is not at all."""
+    if node is None:
+        return AT_ONCE
+    parts = as_tree(node).children
+    if len(parts) == 1:
+        return Hold(duration(parts[0], above_zero=True))
+    minus, number, _ = (as_token(part) for part in parts)
+    if minus is not None or not number.isdecimal() or not 0 < int(number) < 2**31:
+        message = "a guard of readings is a whole number of them, at least one"
+        raise DefinitionError(message, place(node), hint="As in: value > 25 for 3 readings")
+    return Hold(readings=int(number))
+
+
 # --- space -----------------------------------------------------------------------------------
 
 
@@ -256,6 +272,8 @@ def _operation(node: Tree[Token], at: Place) -> Expression:
             return _negative(parts, at)
         case "absolute":
             return Absolute(_made(parts[0]), at)
+        case "silent":
+            return Silent(duration(parts[0], above_zero=True), at)
         case "otherwise":
             return replace(_member(parts[0]), otherwise=_constant(as_tree(parts[1]).children), at=at)
         case "call":

@@ -15,7 +15,7 @@ from typing import Literal, assert_never
 
 from ..model.topic import Topic
 from ..model.unit import UNITS
-from .condition import Caution, Condition
+from .condition import Caution, Condition, Guarded
 from .evaluate import holds
 from .linear import MIRRORED, restriction
 from .literal import write_text
@@ -44,16 +44,16 @@ ALTERNATIVES = 64
 # --- cautions ----------------------------------------------------------------------------------
 
 
-def cautions(statement: Subscribe, condition: Condition) -> list[Caution]:
+def cautions(statement: Subscribe, condition: Condition | Guarded) -> list[Caution]:
     """What is doubtful about one subscription."""
     return list(_cautions(statement, condition))
 
 
-def _cautions(statement: Subscribe, condition: Condition) -> Iterator[Caution]:
+def _cautions(statement: Subscribe, condition: Condition | Guarded) -> Iterator[Caution]:
     name, topic, enter, exit = condition.name, condition.topic, condition.enter, condition.exit
     if satisfiable(enter, topic) is False:
         yield Caution(f"'{name}' can never start", statement.enter.at, "No reading satisfies its entrance.")
-    if condition.momentary:
+    if exit == Truth(True):
         return
     if statement.exit != Truth(False) and satisfiable(exit, topic) is False:
         yield Caution(

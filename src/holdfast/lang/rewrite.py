@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, assert_never
 
 from ..errors import DefinitionError
+from ..model.instant import Duration
 from .literal import INT64, finite
 from .ops import (
     Absolute,
@@ -30,6 +31,7 @@ from .ops import (
     Not,
     Number,
     Or,
+    Silent,
     Text,
     Truth,
 )
@@ -58,7 +60,7 @@ def negated(op: Expression) -> Expression:
     match op:
         case Truth(value):
             return Truth(not value)
-        case Name() | Member():
+        case Name() | Member() | Silent():
             return Not(op)
         case Not(arg):
             return arg
@@ -167,6 +169,27 @@ def _names(op: Expression) -> list[str]:
     return [op.name] if isinstance(op, Name) else [n for part in parts(op) for n in _names(part)]
 
 
+def silences(op: Expression) -> list[Duration]:
+    """The lengths of the silences that an expression mentions, the shortest first, each once."""
+    own = [op.length] if isinstance(op, Silent) else []
+    return sorted({*own, *(length for part in parts(op) for length in silences(part))})
+
+
+def in_silence(op: Expression, passed: int | float) -> Expression:
+    """A core predicate when the scope has been silent for that long: of readings alone."""
+    match op:
+        case Silent(length):
+            return Truth(passed > length)
+        case Not(Silent(length)):
+            return Truth(passed <= length)
+        case And(left, right):
+            return both(in_silence(left, passed), in_silence(right, passed))
+        case Or(left, right):
+            return either(in_silence(left, passed), in_silence(right, passed))
+        case _:
+            return op
+
+
 def size(op: Expression) -> int:
     """How many operations an expression is made of."""
     return 1 + sum(map(size, parts(op)))
@@ -175,7 +198,7 @@ def size(op: Expression) -> int:
 def parts(op: Expression) -> tuple[Expression, ...]:
     """The expressions that an operation is made of."""
     match op:
-        case Call() | Name() | Member() | Number() | Text() | Truth():
+        case Call() | Name() | Member() | Number() | Text() | Truth() | Silent():
             return ()
         case Negative(arg) | Absolute(arg) | Not(arg):
             return (arg,)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from ..errors import UsageError
+from ..model.guard import Care, Hold
 from ..model.instant import show_duration
 from ..model.qos import Delivery
 from ..model.space import Circle, Point, Polygon, Rectangle, Shape
+from ..model.table import Column
 from ..model.topic import Attribute, Topic
 from .literal import is_name, write_number, write_text
 from .ops import (
@@ -23,22 +26,27 @@ from .ops import (
     DeclareGroup,
     DeclareRegion,
     DeclareRoute,
+    DeclareTable,
     DeclareTopic,
     Detect,
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Levels,
     Member,
+    Mute,
     Name,
     Negative,
     Not,
     Number,
     Or,
     Relate,
+    Silent,
     Statement,
     Subscribe,
+    Tally,
     Text,
     Truth,
     UseGazetteer,
@@ -80,10 +88,22 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
         case DeclareRegion(name, shape, parent):
             shaped = "" if shape is None else f" = {show_shape(shape)}"
             return f"region {label(name)}{shaped}" + ("" if parent is None else f" in {label(parent)}")
+        case DeclareTable():
+            return _table(statement)
         case UseGazetteer(path):
             return f"gazetteer {write_text(path)}"
         case Subscribe():
             return _subscribe(statement)
+        case Ladder(name, rungs):
+            return _ladder(name, rungs)
+        case Mute():
+            from .mute.show import show_mute
+
+            return show_mute(statement)
+        case Tally():
+            from .count.show import show_tally
+
+            return show_tally(statement)
         case Detect():
             from .component import show, table
 
@@ -98,8 +118,10 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             return show_relation(statement, show_expression, label, show_delivery)
         case Collide(function):
             return f"collide {function}"
-        case Case(name, given, expect):
-            return "\n".join([f"case {write_text(name)}", *map(_given, given), *map(_expect, expect)])
+        case Case(name, given, expect, until):
+            goes_on = [] if until is None else [f"  until {show_duration(until)}"]
+            head = f"case {write_text(name)}"
+            return "\n".join([head, *map(_given, given), *goes_on, *map(_expect, expect)])
         case _:
             assert_never(statement)
 
@@ -109,7 +131,15 @@ def show_topic(topic: Topic) -> str:
     return f"topic {topic.name} ({', '.join(map(_attribute, topic.attributes))})"
 
 
-def _attribute(attribute: Attribute) -> str:
+def _table(statement: DeclareTable) -> str:
+    if statement.data is not None:
+        raise UsageError(f"table '{statement.name}' was given in Python: it has no text")
+    columns = ", ".join(map(_attribute, statement.columns))
+    by = f" by {', '.join(statement.by)}" if statement.by else ""
+    return f"table {statement.name} {write_text(statement.path)} ({columns}){by}"
+
+
+def _attribute(attribute: Attribute | Column) -> str:
     return " ".join(filter(None, (attribute.name, attribute.kind, attribute.unit)))
 
 
@@ -141,14 +171,24 @@ def label(name: str) -> str:
 
 
 def _subscribe(statement: Subscribe) -> str:
-    enter, exit = show_expression(statement.enter), show_expression(statement.exit)
+    care = statement.care
     if statement.topic is None:
-        head = f"{statement.name}: [{enter}; {exit}]"
-    elif statement.exit == Truth(True) and is_name(statement.name):
-        head = f"filter {statement.name} on {statement.topic} where {enter}"
+        head = f"{statement.name}: {_pair(statement)}"
+    elif statement.exit == Truth(True) and is_name(statement.name) and not (care.enter or care.exit):
+        head = f"filter {statement.name} on {statement.topic} where {show_expression(statement.enter)}"
     else:
-        head = f"state {label(statement.name)} on {statement.topic} [{enter}; {exit}]"
+        head = f"state {label(statement.name)} on {statement.topic} {_pair(statement)}"
     return " ".join([head, *_clauses(statement)])
+
+
+def _ladder(name: str, rungs: tuple[Subscribe, ...]) -> str:
+    each = ", ".join(f"{rung.name} {_pair(rung)}" for rung in rungs)
+    return " ".join([f"levels {label(name)} on {rungs[0].topic}: {each}", *_clauses(rungs[0])])
+
+
+def _pair(statement: Subscribe) -> str:
+    enter, exit = (show_expression(op) for op in (statement.enter, statement.exit))
+    return f"[{enter}{show_hold(statement.care.enter)}; {exit}{show_hold(statement.care.exit)}]"
 
 
 def _clauses(statement: Subscribe) -> list[str]:
@@ -158,7 +198,25 @@ def _clauses(statement: Subscribe) -> list[str]:
         if levels
     ]
     shown = show_delivery(statement.delivery)
-    return clauses + ([shown] if shown else [])
+    return clauses + ([shown] if shown else []) + list(_care(statement.care))
+
+
+def show_hold(hold: Hold) -> str:
+    """`` for 5 min``, `` for 3 readings``."""
+    if hold.readings:
+        return f" for {hold.readings} reading{'s' * (hold.readings > 1)}"
+    return f" for {show_duration(hold.length)}" if hold.length else ""
+
+
+def _care(care: Care) -> Iterator[str]:
+    if care.unknown is not None:
+        yield f"unknown after {show_duration(care.unknown)}"
+    if care.forget is not None:
+        yield f"forget after {show_duration(care.forget)}"
+    if care.initially != "off" or care.quietly:
+        yield f"initially {care.initially}" + " quietly" * care.quietly
+    if care.roster is not None:
+        yield f"roster {'gazetteer' if care.roster.path is None else write_text(care.roster.path)}"
 
 
 def show_levels(levels: Levels) -> str:
@@ -240,6 +298,8 @@ def _shown(op: Expression) -> tuple[str, int]:
             return f"{inner(left, OR)} || {inner(right, AND)}", OR
         case Not(arg):  # !(a > b) would read as (!a) > b without its parentheses
             return f"!{inner(arg, NOT if isinstance(arg, Not) else UNARY)}", NOT
+        case Silent(length):
+            return f"silent {show_duration(length)}", ATOM
         case _:
             assert_never(op)
 

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import DefinitionError, did_you_mean
+from ..model.event import STATUSES
+from ..model.guard import AT_ONCE, INITIALLY, Care, Hold, Roster
 from ..model.instant import MINUTE
 from ..model.qos import LATE, Delivery
 from ..model.query import Function
+from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from .component.table import table
 from .component.tree import component
 from .correlation.tree import correlate
+from .count.tree import tally
+from .mute.tree import mute
 from .nodes import (
     as_token,
     as_tree,
     duration,
     expression,
+    hold_of,
     is_tree,
     label_of,
     levels,
@@ -37,10 +43,12 @@ from .ops import (
     Case,
     Collide,
     DeclareRegion,
+    DeclareTable,
     DeclareTopic,
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Levels,
     Not,
@@ -65,7 +73,8 @@ _OTHER_KINDS: dict[str, Kind] = {
     "integer": "int", "long": "int", "string": "text", "str": "text", "varchar": "text",
     "boolean": "bool", "flag": "bool",
 }  # fmt: skip
-STATUSES = ("ingress", "egress", "atomic")
+SAID = tuple(status for status in STATUSES if status != "late")
+"""What a case may expect."""
 
 
 # --- statements --------------------------------------------------------------------------------
@@ -85,12 +94,21 @@ def statements(tree: Node) -> Iterator[Statement]:
 
 def _filter(parts: list[Any]) -> Subscribe:
     name, topic, where, *clauses = parts
-    return _subscribe(name, topic_word(topic), (expression(where), Truth(True), ()), clauses)
+    return _subscribe(name, topic_word(topic), Predicates(expression(where), Truth(True)), clauses)
 
 
 def _state(parts: list[Any]) -> Subscribe:
     name, topic, condition, *clauses = parts
     return _subscribe(name, topic_word(topic), _condition(condition), clauses)
+
+
+def _ladder(parts: list[Any]) -> Ladder:
+    name, topic, *nodes = parts
+    rungs = [node.children for node in nodes if node.data == "rung"]
+    clauses = [node for node in nodes if node.data != "rung"]
+    on = topic_word(topic)
+    made = [_subscribe(rung, on, _condition(pair), clauses) for rung, pair in rungs]
+    return Ladder(label_of(name), tuple(made), place(name))
 
 
 def _labelled(parts: list[Any]) -> Subscribe:
@@ -102,6 +120,21 @@ def _topic(parts: list[Any]) -> DeclareTopic:
     name, *attributes = parts
     made = [_attribute(*node.children) for node in attributes if node is not None]
     return DeclareTopic(Topic(name_of(name), tuple(made)), place(name))
+
+
+def _table(parts: list[Any]) -> DeclareTable:
+    name, path, *rest = parts
+    *columns, keys = rest
+    made = tuple(_column(*node.children) for node in columns)
+    by = () if keys is None else tuple(topic_word(token) for token in keys.children)
+    return DeclareTable(name_of(name), text_of(path), made, by, at=place(name))
+
+
+def _column(name: Token, kind: Token, unit: Token | None) -> Column:
+    if kind == DURATION and unit is None:
+        return Column(Word(name_of(name), place(name)), DURATION)
+    found = _attribute(name, kind, unit)
+    return Column(found.name, found.kind, found.unit)
 
 
 def _attribute(name: Token, kind: Token, unit: Token | None) -> Attribute:
@@ -127,22 +160,31 @@ def _region(parts: list[Any]) -> DeclareRegion:
 
 # --- subscriptions -----------------------------------------------------------------------------
 
-Predicates = tuple[Expression, Expression, Levels]
+
+class Predicates(NamedTuple):
+    """Entrance and exit, the scope that stands with them, and how long each must hold."""
+
+    enter: Expression
+    exit: Expression
+    scope: Levels = ()
+    holds: tuple[Hold, Hold] = (AT_ONCE, AT_ONCE)
 
 
 def _condition(node: Node) -> Predicates:
     """Entrance, exit and scope of ``[…]``, ``{…}`` or a plain content filter."""
     if not is_tree(node) or as_tree(node).data not in ("pair", "triple"):
-        return expression(node), Truth(True), ()
+        return Predicates(expression(node), Truth(True))
     parts: list[Any] = list(as_tree(node).children)
-    if as_tree(node).data == "pair" and parts[1] is None:
-        enter = expression(parts[0], inside=1)
-        return enter, Not(enter, place(parts[0])), ()
-    enter = expression(parts[0])
     if as_tree(node).data == "pair":
-        return enter, expression(parts[1]), ()
+        first, hold, second, other = parts
+        holds = (hold_of(hold), hold_of(other))
+        if second is None:
+            enter = expression(first, inside=1)
+            return Predicates(enter, Not(enter, place(first)), holds=holds)
+        return Predicates(expression(first), expression(second), holds=holds)
+    enter = expression(parts[0])
     regions = tuple(word_of(token) for token in parts[2:] if token is not None and token.type != "EVERYTHING")
-    return enter, expression(parts[1]), (regions,) if regions else ()
+    return Predicates(enter, expression(parts[1]), (regions,) if regions else ())
 
 
 def _subscribe(
@@ -152,13 +194,14 @@ def _subscribe(
     clauses: Iterable[Tree[Token]],
     name: str | None = None,
 ) -> Subscribe:
-    enter, exit, scope = predicates
+    enter, exit, scope, holds = predicates
     said: dict[str, Any] = {"scope": scope} if scope else {}
     for clause in clauses:
         word, value = _clause(clause)
         if word in said:
             raise DefinitionError(f"'{_CLAUSES[word]}' is given twice", place(clause))
         said[word] = value
+    initially, quietly = said.get("initially", ("off", False))
     return Subscribe(
         label_of(as_token(at)) if name is None else name,
         topic,
@@ -167,11 +210,15 @@ def _subscribe(
         said.get("per", ()),
         said.get("scope", ()),
         Delivery(said.get("wait"), said.get("late", "drop")),
+        Care(*holds, said.get("unknown"), said.get("forget"), initially, quietly, said.get("roster")),
         place(at),
     )
 
 
-_CLAUSES = {"per": "per", "scope": "scope", "wait": "timely or ordered", "late": "late"}
+_CLAUSES = {
+    "per": "per", "scope": "scope", "wait": "timely or ordered", "late": "late", "unknown": "unknown after",
+    "forget": "forget after", "initially": "initially", "roster": "roster",
+}  # fmt: skip
 
 
 def _clause(node: Tree[Token]) -> tuple[str, object]:
@@ -184,6 +231,13 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
             return "wait", duration(wait)
         case "late", [word]:
             return "late", one_of(as_token(word), LATE, "what to do with late events")
+        case ("unknown" | "forget") as word, [length]:
+            return word, duration(length, above_zero=True)
+        case "initially", [word, quietly]:
+            begins = one_of(as_token(word), INITIALLY, "how a scope begins")
+            return "initially", (begins, quietly is not None)
+        case "roster", [*path]:
+            return "roster", Roster(text_of(as_token(path[0])) if path else None)
         case other:
             raise AssertionError(other)
 
@@ -192,11 +246,13 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
 
 
 def _case(parts: list[Any]) -> Case:
-    name, *nodes = parts
+    name, *nodes = (part for part in parts if part is not None)
+    until = next((duration(node) for node in nodes if node.data == "duration"), None)
     return Case(
         text_of(name),
         tuple(_given(node) for node in nodes if node.data == "given"),
         tuple(_expect(node) for node in nodes if node.data == "expect"),
+        until,
         place(name),
     )
 
@@ -240,7 +296,7 @@ def _expect(node: Tree[Token]) -> Expect:
     return Expect(
         label_of(name),
         tuple(
-            (one_of(status, STATUSES, "a notification's status"), duration(when))
+            (one_of(status, SAID, "a notification's status"), duration(when))
             for status, when in (mark.children for mark in marks if mark is not None)
         ),
         None if scope is None else text_of(scope),
@@ -252,9 +308,13 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "let": lambda parts: Let(name_of(parts[0]), expression(parts[1]), place(parts[0])),
     "topic": _topic,
     "region": _region,
+    "lookup": _table,
     "gazetteer": lambda parts: UseGazetteer(text_of(parts[0]), place(parts[0])),
     "filter": _filter,
     "state": _state,
+    "ladder": _ladder,
+    "tally": tally,
+    "mute": mute,
     "labelled": _labelled,
     "equation": _labelled,
     "component": component,

@@ -32,6 +32,7 @@ from .ops import (
     Not,
     Number,
     Or,
+    Silent,
     Text,
     Truth,
 )
@@ -101,8 +102,20 @@ def typed(op: Expression, scope: Scope) -> Typed:
             return Predicate(rewrite.either(predicate(left, scope), predicate(right, scope)))
         case Not(arg):
             return Predicate(rewrite.negated(predicate(arg, scope)))
+        case Silent():
+            return _silent(op, scope)
         case _:
             assert_never(op)
+
+
+def _silent(op: Silent, scope: Scope) -> Predicate:
+    if scope.topic is None or scope.members:
+        raise DefinitionError(
+            "'silent' is said of the scopes of a state [enter; exit] alone",
+            op.at,
+            hint="As in: state Dead on Temperature [silent 10 min; !silent 10 min] per source",
+        )
+    return Predicate(Silent(op.length))
 
 
 # --- names and literals ------------------------------------------------------------------------

@@ -61,8 +61,8 @@ class Machine(Protocol):
 
     @property
     def strictest(self) -> Duration | None:
-        """How much older than the latest an event may be so that it is not told as late; ``None`` if
-        nothing ever is."""
+        """How much older than the latest an event may be so that its age alone means nothing (it is not told
+        as late, it ends a silence); ``None`` if that never means anything."""
 
     @property
     def is_timed(self) -> bool:
@@ -107,6 +107,9 @@ class Machine(Protocol):
 
     def holding(self, state: Any) -> list[tuple[int, str | None, Instant]]:
         """Which conditions hold now: (condition, scope, since)."""
+
+    def unknown(self, state: Any) -> list[tuple[int, str | None, Instant | None]]:
+        """Of which conditions nobody knows now whether they hold: (condition, scope, since when it held)."""
 
     def last(self, state: Any, condition: int) -> list[Transition]:
         """The last thing said of each scope, where that is remembered."""
@@ -199,7 +202,7 @@ def mattering(machine: Machine, batches: Batches, latest: Instant) -> dict[str, 
 
 
 def may_be_late(machine: Machine, batch: pa.RecordBatch, latest: Instant) -> Any:
-    """Which events may have to be told as late, if none before them was later than ``latest``."""
+    """Which events may matter because they are late, if none before them was later than ``latest``."""
     if machine.strictest is None:
         return False
     return times(batch) < (latest - machine.strictest if BEGINNING < latest < NEVER else latest)

@@ -88,6 +88,9 @@ class Ordered:
         while state.held and state.held[0][2].time < until:
             inner, passed = self.inner.react(inner, heapq.heappop(state.held)[2])
             out += passed
+        if self.inner.is_timed:
+            inner, passed = self.inner.advance(inner, until)
+            out += passed
         return state._replace(inner=inner, until=max(state.until, until)), out
 
     def _behind(self, until: Instant) -> Instant:
@@ -108,6 +111,11 @@ class Ordered:
             held = [rest] if len(rest) else []
             inner, told = self.inner.step(inner, {name: ready}, until)
             out.append(told.rows[name])
+        elif self.inner.is_timed:
+            inner, told = self.inner.step(
+                inner, {name: batches[name].slice(0, 0)} if name in batches else {}, until
+            )
+            out += told.rows.values()
         state = State(inner, max(state.until, until), state.arrived, [], held)
         return state, Told({name: concatenate(out) if len(out) > 1 else out[0]} if out else {})
 
@@ -146,12 +154,16 @@ class Ordered:
         return self.inner.survey(topic, batch)
 
     def due(self, state: State) -> Instant | None:
-        if state.held:
-            return state.held[0][2].time + self.wait
-        return _earliest(state.batches) + self.wait if state.batches else None
+        held = state.held[0][2].time if state.held else _earliest(state.batches)
+        inner = self.inner.due(state.inner)
+        first = held if inner is None else min(held, inner)
+        return None if first == NEVER else first + self.wait
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         return self.inner.holding(state.inner)
+
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return self.inner.unknown(state.inner)
 
     def last(self, state: State, condition: int) -> list[Transition]:
         return self.inner.last(state.inner, condition)

@@ -6,22 +6,27 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import msgspec
 
 from .instant import Instant, show_instant
 
 Value = float | int | str | bool | None
-Status = Literal["ingress", "egress", "atomic", "late"]
-"""``late`` marks an event that came too late for an ordered condition; it reaches no subscriber."""
+Status = Literal[
+    "ingress", "egress", "atomic", "late", "unknown", "known", "raised", "lowered", "joined", "summary"
+]  # fmt: skip
+"""``unknown`` says that nobody knows any more whether a condition holds, ``known`` that it is as it was
+before; ``raised`` and ``lowered`` lead from one level to another; ``joined`` tells of a further member of
+what holds already, ``summary`` of what was not told.  ``late`` marks an event that came too late for an
+ordered condition; it reaches no subscriber."""
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast
 
 UNNUMBERED = -1
 """The sequence number of an event that a host has yet to number."""
 
-STATUSES: tuple[Status, ...] = ("ingress", "egress", "atomic", "late")
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +79,10 @@ class Notification(NamedTuple):
         )
 
     @property
-    def order(self) -> tuple[Instant, str, str, str, int]:
+    def order(self) -> tuple[Instant, str, str, str, int, str]:
         """Where the notification stands in an output: null scope first."""
         event = self.event
-        return (event.time, self.subscription, self.scope or "", event.source, event.sequence)
+        return (event.time, self.subscription, self.scope or "", event.source, event.sequence, self.status)
 
     def to_json(self) -> dict[str, Any]:
         """The notification as the JSON object that the command line prints."""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
-from ...lang.condition import Condition
+from ...lang.condition import Condition, Guarded
 from ...lang.ops import DeclareRegion
 from ...lang.rewrite import names
 from ...lang.show import show
 from ...model.instant import show_duration
 from ...model.space import Region
 from ...model.topic import Topic
+from ..envelope import covering
 from ..operator import Operator
+from ..tables import looked_at
 from .machine import operators
 
 
@@ -33,12 +35,12 @@ def explained_on_spark(conditions: Iterable[Condition]) -> Iterator[Iterator[str
 def _on_spark(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> Iterator[str]:
     first = by_name[operator.names[0][0]]
     yield from _head(number, operator, by_name)
-    yield f"  shuffle   {_shuffled(first)}"
+    yield f"  shuffle   {shuffled(first)}"
     yield f"  live      {_live(first)}"
     yield f"  keeps     {_state(first, len(operator.names))}"
 
 
-def _shuffled(condition: Condition) -> str:
+def shuffled(condition: Condition | Guarded) -> str:
     """What decides in which shard an event meets the others."""
     if not condition.keys and condition.forest is None:
         return "one scope is one shard: the step after the shuffle has no help from other cores"
@@ -60,7 +62,7 @@ def _live(condition: Condition) -> str:
 def _machine(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> Iterator[str]:
     first = by_name[operator.names[0][0]]
     yield from _head(number, operator, by_name)
-    yield f"  delivery  {_delivery(first)}"
+    yield f"  delivery  {delivery(first)}"
     yield f"  drops     {_dropped(first)}"
     yield f"  keeps     {_state(first, len(operator.names))}"
 
@@ -78,7 +80,18 @@ def _head(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> 
         yield f"    ends    {_end(condition)}"
     looked_at = [_with_unit(topic, name) for name in _columns(conditions)]
     yield f"  looks at  {', '.join(['time', 'source', 'sequence', *looked_at])}"
-    yield f"  scopes    {_scopes(conditions[0])}"
+    yield from _tables(conditions)
+    yield f"  scopes    {scopes(conditions[0])}"
+
+
+def _tables(conditions: list[Condition]) -> Iterator[str]:
+    """The tables that conditions look up, and what whoever is far from them can do."""
+    for table in dict.fromkeys(table for one in conditions for table in one.tables):
+        yield f"  table     {table.name}: {len(table):,} rows by {', '.join(table.by)}"
+    for one in conditions:
+        if one.tables and not one.momentary:
+            cover = covering(one)
+            yield f"  upstream  all rows of {one.name}: [{show(cover.enter)}; {show(cover.exit)}]"
 
 
 def _end(condition: Condition) -> str:
@@ -99,7 +112,7 @@ def _dropped(condition: Condition) -> str:
 
 
 def _with_unit(topic: Topic, name: str) -> str:
-    unit = topic.by_name[name].unit
+    unit = topic.by_name[name].unit if name in topic.by_name else None
     return f"{name} in {unit}" if unit else name
 
 
@@ -107,14 +120,15 @@ def _columns(conditions: list[Condition]) -> list[str]:
     """What is read of an event beside time, source and sequence."""
     seen: dict[str, None] = {}
     for condition in conditions:
-        seen.update(dict.fromkeys([*names(condition.enter), *names(condition.exit)]))
+        seen.update(dict.fromkeys(looked_at(condition)))
         seen.update(dict.fromkeys(name for level in condition.keys for name in level))
     if conditions[0].forest is not None:
         seen.update(dict.fromkeys(("place", "x", "y", "z")))
     return [name for name in seen if name != "source"]
 
 
-def _scopes(condition: Condition) -> str:
+def scopes(condition: Condition | Guarded) -> str:
+    """Of what there is one filter each."""
     levels = [" and ".join(names) for names in condition.keys]
     if condition.forest is not None:
         forest = condition.forest
@@ -128,7 +142,8 @@ def _scopes(condition: Condition) -> str:
     return inner + ("; what passes the inner filter feeds the outer" if nested else "")
 
 
-def _delivery(condition: Condition) -> str:
+def delivery(condition: Condition | Guarded) -> str:
+    """How events reach it."""
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
         return "timely: live, events are taken as they arrive (replay is always in order of time)"
@@ -146,10 +161,10 @@ def _state(condition: Condition, filters: int) -> str:
     )
 
 
-def in_words(condition: Condition) -> dict[str, str]:
+def in_words(condition: Condition | Guarded) -> dict[str, str]:
     """What a condition says, to tell what has changed."""
     used = {*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)}
-    attributes = (condition.topic.by_name[name] for name in sorted(used))
+    attributes = (condition.looked.by_name[name] for name in sorted(used))
     wait = condition.delivery.wait
     return {
         "topic": condition.topic.name,

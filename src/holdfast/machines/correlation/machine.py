@@ -284,6 +284,9 @@ class Correlations:
         """Nothing: complex events are moments."""
         return []
 
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return []
+
     def last(self, state: State, condition: int) -> list[Transition]:
         return []
 

@@ -242,6 +242,9 @@ class Detector:
             if one.since is not None
         ]
 
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return []
+
     def last(self, state: State, condition: int) -> list[Transition]:
         """The last event of a component, of each of its scopes.  [F75]"""
         known = ((id, one.last) for id, one in state.components[condition].instances.items())

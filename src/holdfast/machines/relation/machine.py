@@ -348,6 +348,9 @@ class Relations:
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         return [(0, scope, int(state.bits.since[tie])) for tie, scope, _ in self._standing(state)]
 
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return []
+
     def last(self, state: State, condition: int) -> list[Transition]:
         """The start of each tie that holds."""
         found, bits = [], state.bits

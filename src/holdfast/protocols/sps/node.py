@@ -18,9 +18,17 @@ from ...model.protocol import Asked, Deliver, Effect, Fired, Input, Nearby, Rece
 from ...model.space import Point, Rectangle, contains
 from ..qps import request
 from ..qps.message import At
-from .subscriptions import Subscription
 
 INFOS, ALIVE = "infos", "alive"
+
+
+class Need(Protocol):
+    """What a component listens to."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def region(self) -> Rectangle: ...
 
 
 class Manager(Protocol):
@@ -40,7 +48,7 @@ class Manager(Protocol):
     def due(self, state: Any) -> Instant | None:
         """When it wants to be called again."""
 
-    def needs(self, name: str, at: Point) -> Iterable[Subscription]:
+    def needs(self, name: str, at: Point) -> Iterable[Need]:
         """What a component listens to at that place."""
 
     def topic(self, name: str) -> str:
@@ -83,7 +91,7 @@ class State:
 
     broker: Any
     manager: Any
-    hosted: dict[str, tuple[Subscription, ...]] = field(default_factory=dict)
+    hosted: dict[str, tuple[Need, ...]] = field(default_factory=dict)
     local: set[str] = field(default_factory=set)
     """Those of them that hear this node alone."""
     near: dict[At, tuple[Instant, tuple[str, ...]]] = field(default_factory=dict)

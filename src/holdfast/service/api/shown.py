@@ -109,7 +109,7 @@ def _place(place: Any) -> dict[str, int | None]:
 
 def interval(one: Holding) -> Interval:
     """What holds now, as an interval without an end."""
-    return Interval(one.subscription, one.scope, one.since, None, "", None, None)
+    return Interval(one.subscription, one.scope, one.since, None, "", None, None, one.known)
 
 
 def region(one: Region) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def publications(told: Iterable[Told], events: str | None, state: str | None) ->
 
 def _state(one: Told) -> dict[str, Any]:
     """What holds: true, false, or null when nobody knows any more."""
-    holds = {"ingress": True, "egress": False}.get(one.status)
+    holds = {"ingress": True, "egress": False, "known": one.since is not None}.get(one.status)
     since = show_instant(one.time)
     return {"holds": holds, "since": since, "id": one.id}
 

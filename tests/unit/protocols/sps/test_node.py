@@ -8,6 +8,7 @@ from holdfast.compilers.components.machine import smc
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector
+from holdfast.machines.detector.manager import SIGNATURE, STATUS, TIME, Components
 from holdfast.machines.detector.stability import Stability
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER, SECOND
@@ -17,7 +18,6 @@ from holdfast.protocols.qps.deployment import Deployment
 from holdfast.protocols.qps.request import Advertise, Publish, Subscribe
 from holdfast.protocols.qps.tree import Tree
 from holdfast.protocols.sps.node import Insert, Node, Remove
-from holdfast.runtimes.sensornet.components import SIGNATURE, STATUS, TIME, Components
 from holdfast.runtimes.sensornet.field import FieldNetwork
 from holdfast.sim.field import Field
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from holdfast.errors import UsageError
+from holdfast.machines.detector.subscriptions import Subscription, Window, subscriptions
 from holdfast.model.query import HERE, WHOLE, Ball, Closest, Index, Members, Multiple, Pool, Query, Range
 from holdfast.model.space import Rectangle
 from holdfast.protocols.qps.tree import Tree
 from holdfast.protocols.sps.placement import Ground, Publisher, choices
-from holdfast.protocols.sps.subscriptions import Subscription, Window, subscriptions
 
 SPACE = Rectangle((0.0, 0.0), (64.0, 64.0))
 T = Closest(Index("T"))

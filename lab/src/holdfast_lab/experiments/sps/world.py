@@ -14,6 +14,7 @@ from holdfast.compilers.components.machine import smc
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.decompose import decompose
+from holdfast.machines.detector.manager import SIGNATURE, STATUS, TIME, Components
 from holdfast.machines.detector.smc import Smc
 from holdfast.model.instant import SECOND
 from holdfast.model.query import Index, Range
@@ -24,7 +25,6 @@ from holdfast.protocols.qps.request import Advertise, Notify, Publish, Subscribe
 from holdfast.protocols.qps.tree import Tree
 from holdfast.protocols.sps.node import Insert, Node
 from holdfast.protocols.sps.placement import Ground, Publisher, choices
-from holdfast.runtimes.sensornet.components import SIGNATURE, STATUS, TIME, Components
 from holdfast.runtimes.sensornet.field import FieldNetwork
 from holdfast.sim.frame import NodeId
 

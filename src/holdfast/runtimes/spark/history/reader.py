@@ -16,11 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from ....compilers.following import Following, extent
+from ....compilers.operator import Operator
 from ....errors import HoldfastError
 from ....files.plan import Part
 from ....files.reading import Reading
 from ....files.sort import Sorter
 from ....model.batch import concatenate, times
+from ....model.instant import BEGINNING
 from ..numbering import numbered
 from ..pack import REPORT, Mine, row
 from ..plan import Work
@@ -165,7 +167,7 @@ class Reduced:
         inside = batch.filter(pa.array(~at_end)) if len(edge) else batch
         for number, operator in self._work.listening[topic]:
             reduce = operator.machine.reduce
-            self._keep(self._inside, number, reduce({topic: inside})[topic])
+            self._keep(self._inside, number, _in_order(operator, topic, inside))
             if len(edge):
                 self._keep(self._at_ends, number, reduce({topic: edge}, closed=False)[topic])
 
@@ -180,8 +182,14 @@ class Reduced:
         for topic, listening in self._work.listening.items():
             for number, operator in listening:
                 if number in inside:
-                    whole = operator.machine.reduce({topic: concatenate(inside[number])})[topic]
+                    whole = _in_order(operator, topic, concatenate(inside[number]))
                     yield Mine(number, operator, topic, operator.needed(topic, whole))
                 if number in at_ends:
                     whole = concatenate(at_ends[number])
                     yield Mine(number, operator, topic, operator.needed(topic, whole))
+
+
+def _in_order(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """What of a closed part of a history can matter: nothing that is taken before it is later."""
+    latest = int(times(batch).min()) if len(batch) else BEGINNING
+    return operator.machine.reduce({topic: batch}, latest=latest)[topic]

@@ -56,7 +56,7 @@ FEW = 64 << 20
 ROWS = 1 << 16
 """How many notifications become objects at a time."""
 
-_ORDER = ("time", "subscription", "scope", "source", "sequence")
+_ORDER = ("time", "subscription", "scope", "source", "sequence", "status")
 
 
 class Replay:

@@ -25,6 +25,9 @@ CREATE TABLE IF NOT EXISTS holding (
     subscription TEXT NOT NULL, scope TEXT NOT NULL, since INTEGER NOT NULL,
     PRIMARY KEY (subscription, scope)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unknown (
+    subscription TEXT NOT NULL, scope TEXT NOT NULL, PRIMARY KEY (subscription, scope)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS restarts (at REAL NOT NULL, reason TEXT NOT NULL);
 COMMIT;
 """
@@ -70,6 +73,9 @@ class Record(msgspec.Struct):
 Change = tuple[str, str | None, Instant | None]
 """A subscription, a scope, and since when it holds, or that it no longer does."""
 
+Known = tuple[str, str | None, bool]
+"""A subscription, a scope, and whether it is known what holds there."""
+
 
 class Ledger:
     """The ledger on disk, for the one that runs the query."""
@@ -89,7 +95,9 @@ class Ledger:
         with self._opened() as database:
             return _record(database, "WHERE number < ? ORDER BY number DESC", (batch,)) or Record()
 
-    def commit(self, batch: int, record: Record, changes: Iterable[Change]) -> None:
+    def commit(
+        self, batch: int, record: Record, changes: Iterable[Change], known: Iterable[Known] = ()
+    ) -> None:
         """Record a batch, first time or again."""
         with self._opened() as database:
             for subscription, scope, since in changes:
@@ -98,6 +106,12 @@ class Ledger:
                     database.execute("DELETE FROM holding WHERE subscription = ? AND scope = ?", key)
                 else:
                     database.execute("INSERT OR REPLACE INTO holding VALUES (?, ?, ?)", (*key, since))
+            for subscription, scope, is_known in known:
+                key = (subscription, _text(scope))
+                if is_known:
+                    database.execute("DELETE FROM unknown WHERE subscription = ? AND scope = ?", key)
+                else:
+                    database.execute("INSERT OR IGNORE INTO unknown VALUES (?, ?)", key)
             (record.holding,) = database.execute("SELECT COUNT(*) FROM holding").fetchone()
             database.execute(
                 "INSERT OR REPLACE INTO batches VALUES (?, ?)", (batch, msgspec.json.encode(record))
@@ -123,9 +137,11 @@ class Ledger:
         """Forget what holds for subscriptions that are no more."""
         names = msgspec.json.encode(list(subscriptions)).decode()
         with self._opened() as database:
-            database.execute(
-                "DELETE FROM holding WHERE subscription NOT IN (SELECT value FROM json_each(?))", (names,)
-            )
+            for table in ("holding", "unknown"):
+                database.execute(
+                    f"DELETE FROM {table} WHERE subscription NOT IN (SELECT value FROM json_each(?))",
+                    (names,),
+                )
 
 
 class Standing(msgspec.Struct):
@@ -134,6 +150,8 @@ class Standing(msgspec.Struct):
     batch: int | None
     record: Record
     holding: list[tuple[str, str | None, Instant]]
+    unknown: list[tuple[str, str | None]] = []
+    """Where nobody knows what holds."""
     restarts: list[tuple[float, str]] = []
     """When the query was started again by itself, in seconds since 1970, and why."""
 
@@ -154,9 +172,12 @@ def standing(path: Path, most: int | None = None) -> Standing:
             (-1 if most is None else most,),
         )
         held = [(name, msgspec.json.decode(scope), since) for name, scope, since in rows]
+        known = "SELECT subscription, scope FROM unknown ORDER BY subscription, scope"
+        lost = database.execute(known).fetchall() if "unknown" in tables else []
+        unknown = [(name, msgspec.json.decode(scope)) for name, scope in lost]
         known = "SELECT at, reason FROM restarts ORDER BY at"
         restarts = database.execute(known).fetchall() if "restarts" in tables else []
-    return Standing(number, record, held, restarts)
+    return Standing(number, record, held, unknown, restarts)
 
 
 @contextmanager

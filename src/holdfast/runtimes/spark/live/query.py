@@ -43,7 +43,7 @@ from ..table import schema_of
 from .checkpoint import Checkpoint, Plan, planned
 from .damage import require_whole
 from .feed import FORMAT, Feed, FeedSource
-from .ledger import Change, Counts, Ledger, Record, added
+from .ledger import Change, Counts, Known, Ledger, Record, added
 from .log import FileLog, Folder
 from .log import folders as folders_in
 from .sink import (
@@ -131,37 +131,48 @@ class Query:
         self, start: Callable[[], StreamingQuery], batches: _Batches, checkpoint: Checkpoint
     ) -> None:
         self._start, self._batches, self._checkpoint = start, batches, checkpoint
-        self._running = start()
-        self._restarts, self._done = 0, batches.done
+        self._running: StreamingQuery | None = start()
+        self._restarts, self._done, self._pause = 0, batches.done, 0.0
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until the query has ended; whether it has.  What ended it is raised.
 
-        What Spark has ended because its own processes were too slow or got lost goes on by itself, unless
-        that happens again and again and no batch is done.
+        What Spark has ended because its own processes were too slow or got lost is started again after a
+        pause, unless that happens again and again and no batch is done.
         """
+        if self._running is None:
+            time.sleep(min(seconds, max(0.0, self._pause - time.monotonic())))
+            if time.monotonic() >= self._pause:
+                self._running = self._start()
+            return False
         try:
             return bool(self._running.awaitTermination(seconds))  # type: ignore[arg-type]
         except (PySparkException, Py4JError, OSError) as error:
             fault = self._batches.fault or _explained(error)
             if self._batches.done > self._done:
                 self._restarts, self._done = 0, self._batches.done
-            if self._batches.fault or not is_passing(error) or self._restarts == RESTARTS:
+            is_stopping = self._checkpoint.stop.exists()
+            if self._batches.fault or is_stopping or not is_passing(error) or self._restarts == RESTARTS:
                 raise fault from error
             self._batches.ledger.note_restart(time.time(), str(fault))
-            time.sleep(2**self._restarts)
+            self._running, self._pause = None, time.monotonic() + 2**self._restarts
             self._restarts += 1
-            self._running = self._start()
             return False
+
+    def end(self) -> None:
+        """End it where it is, if it still is."""
+        if self._running is not None:
+            _quietly(self._running.stop)
 
     def stop(self, patience: float = 60.0) -> None:
         """Finish the batch at work and stop; after so many seconds stop in the middle of it."""
         self._checkpoint.stop.touch()
         until = time.monotonic() + patience
-        while time.monotonic() < until and not self.wait(0.2):
+        while self._running is not None and time.monotonic() < until and not self.wait(0.2):
             if not self._running.status["isTriggerActive"]:
                 break
-        self._running.stop()
+        if self._running is not None:
+            self._running.stop()
 
     @property
     def record(self) -> Record:
@@ -171,8 +182,9 @@ class Query:
 
 _LAST = 2**62  # later than every batch
 
-RESTARTS = 5
-"""How often a query is started again without a batch that is done between."""
+RESTARTS = 8
+"""How often a query is started again without a batch that is done between, after 1, 2, 4 … seconds:
+about four minutes in all."""
 
 _PASSING = re.compile(
     r"timed out|TimeoutException|failed to connect back|worker exited unexpectedly|EOFException"
@@ -213,7 +225,7 @@ def started(
         try:
             yield query
         finally:
-            _quietly(query._running.stop)
+            query.end()
 
 
 def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Plan, _Batches]:
@@ -357,7 +369,7 @@ class _Batches:
         append(self._quarantine, json_lines(bad), record.lengths)
         self._add(record, reads, told, late)
         record.started, record.written = started, time.time()
-        self.ledger.commit(batch, record, _changes(told))
+        self.ledger.commit(batch, record, _changes(told), _known(told))
         self.done += 1
         self._log.refresh()
         self._progress(batch, record, len(self._log.entries) - record.files - record.quarantined)
@@ -400,14 +412,24 @@ def _packed(rows: pa.Table, kind: int) -> list[bytes]:
 
 def _changes(told: pa.Table) -> list[Change]:
     """What the batch leaves behind for each scope: since when it holds, or that it does not."""
-    columns = [told.column(name).to_pylist() for name in ("subscription", "scope", "status")]
-    times = told.column("time").cast(pa.int64()).to_pylist()
+    times = (told.column(name).cast(pa.int64()).to_pylist() for name in ("time", "since"))
     last = {
-        (subscription, scope): time if status == "ingress" else None
-        for subscription, scope, status, time in zip(*columns, times, strict=True)
+        scope: time if status == "ingress" else None if status == "egress" else since
+        for (scope, status), time, since in zip(_statuses(told), *times, strict=True)
         if status != "atomic"
     }
-    return [(*key, since) for key, since in last.items()]
+    return [(*scope, since) for scope, since in last.items()]
+
+
+def _known(told: pa.Table) -> list[Known]:
+    """Of which scopes the batch says that it is known what holds there, or that it is not."""
+    last = {scope: status != "unknown" for scope, status in _statuses(told) if status != "atomic"}
+    return [(*scope, known) for scope, known in last.items()]
+
+
+def _statuses(told: pa.Table) -> Iterator[tuple[tuple[str, str | None], str]]:
+    columns = (told.column(name).to_pylist() for name in ("subscription", "scope", "status"))
+    return (((subscription, scope), status) for subscription, scope, status in zip(*columns, strict=True))
 
 
 def _require_apart(written: Iterable[Path], folders: Iterable[Folder]) -> None:

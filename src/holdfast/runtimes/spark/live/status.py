@@ -23,7 +23,7 @@ def status(folder: str | Path, most: int | None = None) -> dict[str, Any]:
     if query is None:
         raise UsageError(f"{folder}: not the checkpoint of a query; 'holdfast run --checkpoint' makes one")
     found = standing(checkpoint.ledger, most)
-    record = found.record
+    record, lost = found.record, set(found.unknown)
     return {
         "running": checkpoint.is_locked(),
         "batch": found.batch,
@@ -44,9 +44,15 @@ def status(folder: str | Path, most: int | None = None) -> dict[str, Any]:
         },
         "holding": record.holding,
         "conditions": [
-            {"subscription": name, "scope": scope, "since": show_instant(since)}
+            {
+                "subscription": name,
+                "scope": scope,
+                "since": show_instant(since),
+                "known": (name, scope) not in lost,
+            }
             for name, scope, since in found.holding
         ],
+        "unknown": [{"subscription": name, "scope": scope} for name, scope in found.unknown],
     }
 
 

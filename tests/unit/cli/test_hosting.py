@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.cli.hosting import explained
 from holdfast.errors import UsageError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
-from holdfast.runtimes.sensornet.hosting import explained
 from holdfast.runtimes.sensornet.study import read_text
 
 NETWORK = """

@@ -8,22 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from ...compilers.components.machine import smc
-from ...errors import UsageError
-from ...lang.condition import Checked
-from ...machines.detector.dag import levels
-from ...machines.detector.smc import Smc
-from ...model.instant import SECOND
-from ...model.query import Multiple
-from ...model.space import Point, Rectangle
-from ...protocols.qps.tree import Tree
-from ...protocols.sps.placement import Choice, Ground, Part, Publisher, choices
-from ...protocols.sps.subscriptions import subscriptions
-from ...sim.energy import draw
-from ...sim.mac.station import DATA_OVERHEAD
-from ...sim.radio import Radio
-from ...sim.topology import Topology
-from .case import Case, Plan, planned
+from ..compilers.components.machine import smc
+from ..errors import UsageError
+from ..lang.condition import Checked
+from ..machines.detector.dag import levels
+from ..machines.detector.smc import Smc
+from ..machines.detector.subscriptions import subscriptions
+from ..model.instant import SECOND
+from ..model.query import Multiple
+from ..model.space import Point, Rectangle
+from ..protocols.qps.tree import Tree
+from ..protocols.sps.placement import Choice, Ground, Part, Publisher, choices
+from ..runtimes.sensornet.case import Case, Plan, planned
+from ..sim.energy import draw
+from ..sim.mac.station import DATA_OVERHEAD
+from ..sim.radio import Radio
+from ..sim.topology import Topology
 
 DAY = 24 * 3600 * SECOND
 MESSAGE = 40

@@ -1,0 +1,1 @@
+"""States with guards, silence, or a beginning of their own."""

@@ -1,0 +1,103 @@
+"""The plan of guarded states in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...lang.condition import Guarded
+from ...lang.show import show
+from ...model.guard import Hold
+from ...model.instant import show_duration
+from ..filters import explain as filters
+from .machine import operators
+
+
+def explained(conditions: Iterable[Guarded]) -> Iterator[str]:
+    """The plan of every machine that they need."""
+    for names, one in _machines(conditions):
+        yield "\n".join([*_head(names, one), *_tail(one)])
+
+
+def explained_on_spark(conditions: Iterable[Guarded]) -> Iterator[Iterator[str]]:
+    """The plan of every machine on Spark, line by line."""
+    for names, one in _machines(conditions):
+        yield iter([*_head(names, one), f"  shuffle   {_shuffled(one)}", *_tail(one)])
+
+
+def _machines(conditions: Iterable[Guarded]) -> Iterator[tuple[tuple[str, ...], Guarded]]:
+    by_name = {condition.name: condition for condition in conditions}
+    for operator in operators(by_name.values()):
+        yield operator.subscriptions, by_name[operator.subscriptions[0]]
+
+
+def _head(names: tuple[str, ...], one: Guarded) -> Iterator[str]:
+    yield f"guarded state {', '.join(names)} on {one.topic.name}"
+    yield f"  starts    {show(one.enter)}{_held(one.care.enter)}"
+    yield f"  ends      {show(one.exit)}{_held(one.care.exit)}"
+    if one.care.unknown is not None:
+        after = show_duration(one.care.unknown)
+        yield f"  unknown   {after} after the last reading; told once, the status stays as it was"
+    if one.care.forget is not None:
+        yield f"  forgets   a scope {show_duration(one.care.forget)} after its last reading"
+    if one.care.initially != "off" or one.care.quietly:
+        yield f"  begins    {one.care.initially}" + ", without a word" * one.care.quietly
+    if one.roster:
+        yield f"  expects   {len(one.roster)} scope{'s' * (len(one.roster) != 1)} before they speak"
+    yield f"  scopes    {filters.scopes(one)}"
+
+
+def _tail(one: Guarded) -> Iterator[str]:
+    yield f"  delivery  {filters.delivery(one)}"
+    yield f"  wakes     {_wakes(one)}"
+    yield f"  drops     {_dropped(one)}"
+    yield (
+        "  keeps     for each scope 48 bytes, its name (about 25 bytes and the text), and the reading that "
+        "is told when time alone decides"
+    )
+
+
+def _held(hold: Hold) -> str:
+    if hold.readings:
+        return f", at {hold.readings} readings in a row" if hold.readings > 1 else ", at one reading"
+    return f", for {show_duration(hold.length)} without interruption" if hold.length else ""
+
+
+def _wakes(one: Guarded) -> str:
+    """When time alone makes it speak."""
+    guards = any(hold.length for hold in (one.care.enter, one.care.exit))
+    quiet = "silent" in show(one.enter) + show(one.exit)
+    return " and ".join(
+        words
+        for words, is_so in (
+            ("when a guard has lasted", guards),
+            ("when a scope has been silent for long enough", quiet),
+            ("when a scope becomes unknown", one.care.unknown is not None),
+            ("when a scope is forgotten", one.care.forget is not None),
+        )
+        if is_so
+    ) or "never: only readings make it speak"  # fmt: skip
+
+
+def _dropped(one: Guarded) -> str:
+    if one.delivery.wait is not None:
+        return "events in no scope, where they are read"
+    return "events in no scope; of what is in order already, readings between others that say the same"
+
+
+def _shuffled(one: Guarded) -> str:
+    if one.roster:
+        return "to one shard: who is expected must be known in one place"
+    return filters.shuffled(one)
+
+
+def in_words(one: Guarded) -> dict[str, str]:
+    """What a condition says, to tell what has changed."""
+    care = one.care
+    return filters.in_words(one) | {
+        "guard of the start": _held(care.enter),
+        "guard of the end": _held(care.exit),
+        "time until it is unknown": "" if care.unknown is None else show_duration(care.unknown),
+        "time until it is forgotten": "" if care.forget is None else show_duration(care.forget),
+        "beginning": care.initially + ", quietly" * care.quietly,
+        "roster": ", ".join(",".join(row) for row in one.roster),
+    }

@@ -1,0 +1,264 @@
+"""Guarded states: random definitions, and what they say, found by looking at every instant in turn."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from holdfast.lang import ops
+from holdfast.lang.app import App
+from holdfast.lang.check import check
+from holdfast.lang.rewrite import silences
+from holdfast.model.event import Event
+from holdfast.model.guard import Care, Hold
+from support import histories, naive
+
+# --- definitions ---------------------------------------------------------------------------------------
+
+_above = ops.Compare(">", ops.Name("a"), ops.Number(0.5))
+_below = ops.Compare("<", ops.Name("a"), ops.Number(1))
+_tests = st.sampled_from(
+    (_above, _above, _below, ops.Name("flag"), ops.Compare(">", ops.Name("n"), ops.Number(1)))
+)
+_silent = st.integers(1, 6).map(ops.Silent)
+_predicates = st.one_of(
+    _tests,
+    _tests,
+    _silent,
+    _silent.map(ops.Not),
+    st.builds(ops.And, _tests, _silent),
+    st.builds(ops.Or, _silent, _tests),
+    st.builds(ops.And, _tests, st.builds(ops.Or, _silent, _silent)),
+)
+_holds = st.one_of(
+    st.just(Hold()),
+    st.builds(Hold, st.integers(1, 5)),
+    st.builds(lambda count: Hold(readings=count), st.integers(1, 3)),
+)
+_lengths = st.none() | st.integers(2, 8)
+PERS = ((), (("source",),), (("k",),), (("n",),), (("flag", "k"),), (("place",),))
+SCOPES = ((), (), (), (("hall",),), (("west", "shed"),))
+
+
+@st.composite
+def cares(draw):
+    unknown, forget = draw(_lengths), draw(st.none() | st.none() | st.integers(3, 9))
+    if unknown is not None and forget is not None:
+        unknown, forget = sorted((unknown, forget))
+    beginning = draw(st.sampled_from(("off", "off", "on", "unknown")))
+    return Care(
+        draw(_holds), draw(_holds), unknown, forget, beginning, draw(st.sampled_from((False, False, True)))
+    )
+
+
+@st.composite
+def definitions(draw, deliveries, rosters=True):
+    """One or two guarded states, some with a roster, as they are checked."""
+    delivery, some = draw(deliveries), []
+    for i in range(draw(st.integers(1, 2))):
+        per = draw(st.sampled_from(PERS))
+        scope = () if per else draw(st.sampled_from(SCOPES))
+        exit = draw(st.one_of(_predicates, st.just(ops.Truth(False))))
+        care = draw(cares())
+        care = replace(care, enter=Hold(2)) if care == Care() else care
+        some.append(
+            ops.Subscribe(f"c{i}", histories.TOPIC.name, draw(_predicates), exit, per, scope, delivery, care)
+        )
+    whole = check(App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, *some)))
+    expected = {(("source",),): (("s1",), ("z",))}  # of which every reading is in a scope
+    return replace(
+        whole,
+        guarded=tuple(
+            replace(one, roster=expected.get(one.keys, ())) if rosters and draw(st.booleans()) else one
+            for one in whole.guarded
+        ),
+    )
+
+
+# --- the twin ------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Watched:
+    """A scope, as one would note it on paper."""
+
+    on: bool
+    known: bool
+    decided: bool
+    expected: bool = False
+    reading: Event | None = None
+    """The last one; a scope that is expected may have none."""
+    last: int | None = None
+    since: int | None = None
+    held: tuple[int, Event | None] | None = None
+    """Since when the watched predicate holds, and the reading with which that began."""
+    count: int = 0
+    unsaid: bool = False
+
+
+@dataclass
+class Twin:
+    """One condition, instant by instant."""
+
+    condition: Any
+    scopes: dict[object, Watched] = field(default_factory=dict)
+    said: list[tuple[Any, ...]] = field(default_factory=list)
+
+    @property
+    def care(self):
+        return self.condition.care
+
+    def new(self, **known):
+        begins = self.care.initially
+        return Watched(begins == "on", begins != "unknown", begins != "unknown", **known)
+
+    def run(self, events):
+        one = self.condition
+        find = histories.chain(one.keys, tuple((r.name,) for r in one.forest.regions) if one.forest else ())
+        label = {}
+        for values in one.roster:
+            self.scopes[values] = self.new(expected=True)
+            label[values] = ",".join(values)
+        by_time = defaultdict(list)
+        for event in events:
+            by_time[event.time].append(event)
+        for now in range(min(by_time, default=0), max(by_time, default=-1) + 1):
+            for watched in self.scopes.values():
+                if watched.expected and watched.last is None:
+                    watched.last = now
+                    watched.since = now if watched.on else None
+            for event in by_time[now]:
+                if chain := find(event):
+                    at = self.key(chain[-1])
+                    label[at] = histories.label(one.keys, bool(one.forest), chain[-1])
+                    self.scopes.setdefault(at, self.new())
+                    self.read(self.scopes[at], label[at], event)
+            for at, watched in list(self.scopes.items()):
+                if watched.last is not None:
+                    self.pass_by(watched, label[at], now, at)
+        return self.said
+
+    def key(self, outermost):
+        if not self.condition.roster:
+            return outermost
+        (values,) = outermost
+        return tuple(histories.text(value) for _, value in values)
+
+    def holds(self, op, watched, now_silent):
+        """Whether a predicate is true of the last reading, given how long it was ago."""
+        match op:
+            case ops.Silent(length):
+                return now_silent >= length
+            case ops.Not(ops.Silent(length)):
+                return now_silent < length
+            case ops.And(left, right):
+                return self.holds(left, watched, now_silent) and self.holds(right, watched, now_silent)
+            case ops.Or(left, right):
+                return self.holds(left, watched, now_silent) or self.holds(right, watched, now_silent)
+        return naive.truth(op, watched.reading or naive.NOTHING) is True
+
+    def watching(self, watched):
+        one = self.condition
+        return (one.exit, self.care.exit) if watched.on else (one.enter, self.care.enter)
+
+    def tell(self, label, status, at, since, event):
+        source = (event.source, event.sequence) if event else (label or "", -1)
+        self.said.append((self.condition.name, label, status, since, (at, *source)))
+
+    def turn(self, watched, label, at, event):
+        began = (
+            watched.held[0]
+            if any((self.watching(watched)[1].length, self.watching(watched)[1].readings))
+            else None
+        )
+        if not watched.unsaid:
+            status, since = ("egress", watched.since) if watched.on else ("ingress", began)
+            self.tell(label, status, at, since, event)
+        watched.on, watched.since = not watched.on, None if watched.on else at
+        if not watched.decided:
+            watched.decided = True
+            watched.known = self.care.unknown is None or at - watched.last <= self.care.unknown
+        self.interrupt(watched)
+
+    def interrupt(self, watched):
+        watched.held, watched.count, watched.unsaid = None, 0, False
+
+    def read(self, watched, label, event):
+        first, now = watched.reading is None, event.time
+        watched.reading, watched.last = event, now
+        if watched.on and watched.since is None:
+            watched.since = now
+        predicate, hold = self.watching(watched)
+        turned = False
+        if self.holds(predicate, watched, -1):
+            if watched.held is None:
+                watched.held = (now, event)
+                watched.unsaid = first and self.care.quietly
+            watched.count += 1
+            if hold.readings:
+                turned = watched.count >= hold.readings
+                teller = event
+            else:
+                turned = now - watched.held[0] >= hold.length
+                teller = watched.held[1]
+            known = watched.known
+            if turned:
+                self.turn(watched, label, now, teller)
+                watched.known = True
+                if known:
+                    return
+        else:
+            self.interrupt(watched)
+        if not turned and not watched.known:
+            if not watched.decided and not self.holds(self.condition.exit, watched, -1):
+                return
+            watched.known = watched.decided = True
+            if not (first and self.care.quietly):
+                self.tell(label, "known", now, watched.since, event)
+
+    def pass_by(self, watched, label, now, at):
+        """Time has come beyond an instant."""
+        silent = now - watched.last
+        if silent in {*silences(self.condition.enter), *silences(self.condition.exit)}:
+            predicate, hold = self.watching(watched)
+            if not self.holds(predicate, watched, silent):
+                self.interrupt(watched)
+            elif watched.held is None:
+                watched.held = (now, watched.reading)
+                if not hold.length and not hold.readings:
+                    self.turn(watched, label, now, watched.reading)
+        _, hold = self.watching(watched)
+        if watched.held and not hold.readings and now - watched.held[0] >= hold.length:
+            self.turn(watched, label, now, watched.held[1])
+        if silent == self.care.unknown and watched.known:
+            watched.known, watched.unsaid = False, False
+            self.tell(label, "unknown", now, watched.since, watched.reading)
+            if watched.held and watched.held[0] <= watched.last:
+                self.interrupt(watched)
+        if silent == self.care.forget and not watched.expected:
+            if watched.on and watched.known:
+                self.tell(label, "unknown", now, watched.since, watched.reading)
+            del self.scopes[at]
+
+
+def expected(checked, events):
+    """What is to be heard of a history."""
+    rows = []
+    for one in checked.guarded:
+        timely = one.delivery.wait is None
+        taken = sorted(events, key=lambda e: e.time) if timely else naive.in_order(events)
+        rows += Twin(one).run(taken)
+    return sorted(rows, key=_order)
+
+
+def heard(_checked, _events, told):
+    """What notifications say: of each scope in the order in which it was said."""
+    return sorted(((n.subscription, n.scope, n.status, n.since, n.event.order) for n in told), key=_order)
+
+
+def _order(row):
+    subscription, scope, _, _, (time, *_) = row
+    return (subscription, scope or "", time)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -62,12 +63,22 @@ def explain(
     definition: Definition,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="The engine to plan for.")] = "local",
     let: Lets = None,
+    network: Annotated[
+        Path | None,
+        typer.Option(metavar="SCENARIO", help="Who would host which component there, and what that costs."),
+    ] = None,
 ) -> None:
     """The plan: what is pushed where, what is kept in state."""
     from ..compilers.explain import explain as plan
     from ..compilers.explain import explain_on_spark
 
     require_choice("--engine", engine, ["local", "spark"])
+    if network is not None:
+        from ..runtimes.sensornet.study import read
+        from .hosting import explained
+
+        typer.echo(explained(load(definition, let), read(network).points[0].case))
+        return
     typer.echo((explain_on_spark if engine == "spark" else plan)(load(definition, let)))
 
 

@@ -15,6 +15,7 @@ from .dds import dds
 from .define import check, explain, test
 from .demo import demo
 from .history import replay
+from .imports import import_
 from .lab import bench, reproduce
 from .live import run, status
 from .options import complain
@@ -52,6 +53,7 @@ COMMANDS = (
 )
 for command in COMMANDS:
     app.command(cls=Command)(command)
+app.command("import", cls=Command)(import_)
 app.add_typer(dds)
 
 

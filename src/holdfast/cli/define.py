@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
 from .options import Definition, Lets, counted, load, require_choice, warn
+
+if TYPE_CHECKING:
+    from ..lang.condition import Checked
 
 
 def check(definition: Definition, let: Lets = None) -> None:
@@ -19,24 +23,39 @@ def check(definition: Definition, let: Lets = None) -> None:
     checked = load(definition, let)
     for topic in checked.topics:
         typer.echo(show(DeclareTopic(topic)))
-    for condition in checked.conditions:
-        kind = "filter" if condition.momentary else "state"
-        typer.echo(f"{kind} {condition.name} on {condition.topic.name}")
-    for one in checked.guarded:
-        typer.echo(f"state {one.name} on {one.topic.name}")
-    for component in checked.components:
-        typer.echo(f"state {component.name} from {', '.join(topic.name for topic in component.listens)}")
-    for joined in checked.correlations:
-        typer.echo(f"correlate {joined.name} from {', '.join(topic.name for topic in joined.listens)}")
-    for related in checked.relations:
-        typer.echo(f"relate {related.name} from {', '.join(topic.name for topic in related.listens)}")
+    for line in _listed(checked):
+        typer.echo(line)
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
     warn(checked)
-    counts = [counted(checked.topics, "topic"), counted(conditions(checked), "subscription")]
+    subscriptions = len(conditions(checked)) - len(checked.muted)
+    counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)
+
+
+def _listed(checked: Checked) -> Iterator[str]:
+    """The subscriptions of a definition, a line for each."""
+    for condition in checked.conditions:
+        kind = "filter" if condition.momentary else "state"
+        yield f"{kind} {condition.name} on {condition.topic.name}"
+    for guarded in checked.guarded:
+        yield f"state {guarded.name} on {guarded.topic.name}"
+    for levels in checked.leveled:
+        rungs = " < ".join(rung.name for rung in levels.rungs)
+        yield f"levels {levels.name} on {levels.listens[0].name}: {rungs}"
+    for word, some in (
+        ("state", checked.components),
+        ("correlate", checked.correlations),
+        ("relate", checked.relations),
+    ):
+        for one in some:
+            yield f"{word} {one.name} from {', '.join(topic.name for topic in one.listens)}"
+    for tally in checked.tallied:
+        yield f"state {tally.name} over {tally.over.name}"
+    for mute in checked.muted:
+        yield f"mute {mute.target}"
 
 
 def explain(

@@ -2,41 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
 from .options import Definition, Lets, counted, load, require_choice, warn
 
+if TYPE_CHECKING:
+    from ..lang.condition import Checked
 
-def check(definition: Definition, let: Lets = None) -> None:
+
+def check(
+    definition: Definition,
+    let: Lets = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="OLD.hf", help="What would become of what runs under this definition."),
+    ] = None,
+) -> None:
     """Parse and type-check; list topics and subscriptions; warn of what is probably a mistake."""
-    from ..compilers.families import conditions
-    from ..lang.ops import DeclareTopic
-    from ..lang.show import show
+    from ..compilers.families import conditions, outlook
 
     checked = load(definition, let)
-    for topic in checked.topics:
-        typer.echo(show(DeclareTopic(topic)))
-    for condition in checked.conditions:
-        kind = "filter" if condition.momentary else "state"
-        typer.echo(f"{kind} {condition.name} on {condition.topic.name}")
-    for one in checked.guarded:
-        typer.echo(f"state {one.name} on {one.topic.name}")
-    for component in checked.components:
-        typer.echo(f"state {component.name} from {', '.join(topic.name for topic in component.listens)}")
-    for joined in checked.correlations:
-        typer.echo(f"correlate {joined.name} from {', '.join(topic.name for topic in joined.listens)}")
-    for related in checked.relations:
-        typer.echo(f"relate {related.name} from {', '.join(topic.name for topic in related.listens)}")
+    for line in _listed(checked):
+        typer.echo(line)
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
+    if against is not None:
+        for name, prospect in outlook(load(against, let), checked):
+            typer.echo(f"{name}: {prospect}")
     warn(checked)
     counts = [counted(checked.topics, "topic"), counted(conditions(checked), "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)
+
+
+def _listed(checked: Checked) -> Iterator[str]:
+    """The topics and conditions of a definition, a line each."""
+    from ..lang.ops import DeclareTopic
+    from ..lang.show import show
+
+    for topic in checked.topics:
+        yield show(DeclareTopic(topic))
+    for condition in checked.conditions:
+        kind = "filter" if condition.momentary else "state"
+        yield f"{kind} {condition.name} on {condition.topic.name}"
+    for one in checked.guarded:
+        yield f"state {one.name} on {one.topic.name}"
+    for component in checked.components:
+        yield f"state {component.name} from {', '.join(topic.name for topic in component.listens)}"
+    for joined in checked.correlations:
+        yield f"correlate {joined.name} from {', '.join(topic.name for topic in joined.listens)}"
+    for related in checked.relations:
+        yield f"relate {related.name} from {', '.join(topic.name for topic in related.listens)}"
 
 
 def explain(

@@ -13,9 +13,10 @@ import msgspec
 from .instant import Instant, show_instant
 
 Value = float | int | str | bool | None
-Status = Literal["ingress", "egress", "atomic", "late", "unknown", "known"]
+Status = Literal["ingress", "egress", "atomic", "late", "unknown", "known", "revised"]
 """``late`` marks an event that came too late for an ordered condition; it reaches no subscriber.  ``unknown``
-says that nobody knows any more whether a condition holds, ``known`` that it is as it was before."""
+says that nobody knows any more whether a condition holds, ``known`` that it is as it was before, ``revised``
+that it holds, or no longer does, because its definition is another."""
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast
 

@@ -26,6 +26,7 @@ from holdfast.lang.ops import (
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Name,
     Negative,
@@ -130,8 +131,22 @@ givens = st.builds(
     st.none() | st.text(max_size=5),
     st.none() | st.text(max_size=5),
 )
-marks = st.tuples(st.sampled_from(("ingress", "egress", "atomic", "unknown", "known")), durations)
+marks = st.tuples(
+    st.sampled_from(("ingress", "egress", "atomic", "unknown", "known", "raised", "lowered")), durations
+)
 expects = st.builds(Expect, names, st.lists(marks, max_size=3).map(tuple), st.none() | st.text(max_size=5))
+_rungs = st.lists(st.tuples(names, expressions, expressions), min_size=1, max_size=3)
+ladders = st.builds(
+    lambda name, topic, rungs, *clauses: Ladder(
+        name, tuple(Subscribe(rung, topic, enter, exit, *clauses) for rung, enter, exit in rungs)
+    ),
+    names,
+    names,
+    _rungs,
+    levels,
+    levels,
+    deliveries,
+)
 quoted = st.text(max_size=5)
 turns = st.builds(Turn, expressions, durations)
 relates = st.one_of(
@@ -179,6 +194,7 @@ statements = st.one_of(
         deliveries,
         cares,
     ),
+    ladders,
     st.builds(Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries, cares),
     st.builds(
         Case,

@@ -26,7 +26,7 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
-from support import columnar, correlated, fused, guarded, histories, naive, related
+from support import columnar, correlated, counted, fused, guarded, histories, muted, naive, related
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
@@ -159,6 +159,57 @@ def _bit_by_bit(app, events):
             for status, at, since, event in naive.run(one, histories.chain(one.per, one.scope), taken):
                 scope = histories.label(one.per, one.scope, at)
                 rows.append((one.name, scope, status, since, event.order))
+    return rows
+
+
+# --- levels: the same filters, of which the highest is told --------------------------------------------
+
+
+@st.composite
+def _levels(draw):
+    """One or two ladders over every scope."""
+    some = []
+    for name in draw(st.sampled_from(("L", "LM"))):
+        per, scope = draw(histories.pers), draw(histories.scopes)
+        delivery = draw(st.just(TIMELY) | histories.ordered)
+        leave = _exits.filter(lambda op: op != ops.Truth(True))
+        rungs = [
+            ops.Subscribe(f"r{i}", histories.TOPIC.name, draw(_tests), draw(leave), per, scope, delivery)
+            for i in range(draw(st.integers(1, 4)))
+        ]
+        some.append(ops.Ladder(name, tuple(rungs)))
+    return App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, *some))
+
+
+def _rung_by_rung(app, events):
+    """After every event the highest level whose bit is set, of each scope."""
+    rows = []
+    for ladder in (one for one in app.statements if isinstance(one, ops.Ladder)):
+        first = ladder.rungs[0]
+        taken = events if first.delivery.wait is None else naive.in_order(events)
+        turned = {}
+        for i, rung in enumerate(ladder.rungs):
+            for _, at, _, event in naive.run(rung, histories.chain(rung.per, rung.scope), taken):
+                scope = histories.label(rung.per, rung.scope, at)
+                turned.setdefault(event.sequence, {}).setdefault(scope, []).append(i)
+        held, began, since = {}, {}, {}
+        for event in taken:
+            for scope, rungs in turned.get(event.sequence, {}).items():
+                before = held.get(scope, frozenset())
+                after = before ^ frozenset(rungs)
+                held[scope] = after
+                low, high = (max(bits, default=-1) for bits in (before, after))
+                if low == high:
+                    continue
+                if low < 0:
+                    status, since_then = "ingress", None
+                    began[scope] = event.time
+                elif high < 0:
+                    status, since_then = "egress", began[scope]
+                else:
+                    status, since_then = "raised" if high > low else "lowered", since[scope]
+                since[scope] = event.time
+                rows.append((ladder.name, scope, status, since_then, event.order))
     return rows
 
 
@@ -328,6 +379,27 @@ MACHINES = (
         _arrivals,
         condition_by_condition,
         _bit_by_bit,
+    ),
+    Listed("levels", "levels", _levels(), _arrivals, condition_by_condition, _rung_by_rung),
+    *(
+        Listed(
+            name,
+            "counts",
+            counted.definitions(per),
+            counted.histories(per),
+            condition_by_condition,
+            counted.expected,
+        )
+        for name, per in (("counts", "source"), ("counts that stay", "room, source"))
+    ),
+    Listed(
+        "mutes",
+        "mutes",
+        muted.definitions(),
+        muted.histories(),
+        moment_by_moment,
+        muted.expected,
+        muted.heard,
     ),
     Listed(
         "guarded states",

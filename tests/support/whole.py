@@ -159,9 +159,61 @@ def correlations(draw, name, delivery=""):
     return f"correlate {name} within {draw(st.integers(1, 2))} s{near} {wanted} tell {tell} {delivery}\n"
 
 
+# --- levels and counts -------------------------------------------------------------------------------
+
+_ladders = st.sampled_from(
+    (
+        "low [value > 0; value < 0], high [value > 1; value <= 1]",
+        "high [n >= 2; n < 2], low [wet; !wet]",
+        "low [value > 0.5; level < 1], high [value > 1; false], top [n == 1; n == 1]",
+    )
+)
+
+
+@st.composite
+def levels(draw, name, delivery=""):
+    return f"levels {name} on {draw(_topics)}: {draw(_ladders)} {draw(_scopes)} {delivery}\n"
+
+
+@st.composite
+def counts(draw, name, delivery=""):
+    """A count over a state or over levels, perhaps with one above it."""
+    below = draw((filters if draw(st.booleans()) else levels)(f"{name}Below", delivery))
+    least = draw(st.integers(1, 3))
+    within = draw(st.sampled_from(("", "within road", "within n", "within road, wet", "scope hall")))
+    fewer = draw(st.sampled_from(("", "until fewer than 1")))
+    joined = draw(st.sampled_from(("", "joined")))
+    text = f"{below}state {name} = at least {least} of {name}Below {within} {fewer} {joined}\n"
+    return text + (f"state {name}Above = any of {name} within road\n" if draw(st.booleans()) else "")
+
+
+@st.composite
+def mutes(draw, name, delivery=""):
+    """A state that is muted by the clock, while another one holds, or in a storm."""
+    below = draw((filters if draw(st.booleans()) else counts)(f"{name}", delivery))
+    parent = draw(filters(f"{name}Parent", delivery))
+    causes = (
+        f'mute {name} during "00:00 – 24:00"',
+        f'mute {name} during "1970-01-01 00:00 – 1970-01-01 00:01"',
+        f"mute {name} while {name}Parent",
+        f"mute {name} beyond 1",
+        f"mute {name} beyond 1 within road",
+    )
+    some = draw(st.sets(st.sampled_from(causes), min_size=1, max_size=2))
+    return below + parent + "\n".join(sorted(some)) + "\n"
+
+
 # --- definitions -------------------------------------------------------------------------------------
 
-KINDS = {"Filter": filters, "Guarded": guarded, "Component": components, "Correlation": correlations}
+KINDS = {
+    "Filter": filters,
+    "Guarded": guarded,
+    "Component": components,
+    "Correlation": correlations,
+    "Levels": levels,
+    "Count": counts,
+    "Mute": mutes,
+}
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 
 

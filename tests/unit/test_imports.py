@@ -35,6 +35,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
     "runtimes": BELOW_RUNTIMES,
     "demo": BELOW_RUNTIMES | {"runtimes"},
     "service": BELOW_RUNTIMES | {"runtimes"},
+    "importers": frozenset({"lang", "model"}),
     "lab/experiments": BELOW_RUNTIMES | {"runtimes"},
     "lab/benchmarks": BELOW_RUNTIMES | {"runtimes"},
 }

@@ -15,10 +15,12 @@ from .dds import dds
 from .define import check, explain, test
 from .demo import demo
 from .history import replay
+from .imports import import_
 from .lab import bench, reproduce
 from .live import run, status
 from .options import complain
 from .overlay import broker, publish, subscribe
+from .qps import qps
 from .serve import serve
 from .simulate import sim
 
@@ -42,12 +44,14 @@ COMMANDS = (
     broker,
     publish,
     subscribe,
+    qps,
     sim,
     reproduce,
     bench,
 )
 for command in COMMANDS:
     app.command(cls=Command)(command)
+app.command("import", cls=Command)(import_)
 app.add_typer(dds)
 
 

@@ -35,14 +35,15 @@ def check(
         for name, prospect in outlook(load(against, let), checked):
             typer.echo(f"{name}: {prospect}")
     warn(checked)
-    counts = [counted(checked.topics, "topic"), counted(conditions(checked), "subscription")]
+    subscriptions = len(conditions(checked)) - len(checked.muted)
+    counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]
     if checked.warnings:
         counts.append(counted(checked.warnings, "warning"))
     typer.echo(f"{definition}: {', '.join(counts)}", err=True)
 
 
 def _listed(checked: Checked) -> Iterator[str]:
-    """The topics and conditions of a definition, a line each."""
+    """The topics and subscriptions of a definition, a line for each."""
     from ..lang.ops import DeclareTopic
     from ..lang.show import show
 
@@ -51,14 +52,22 @@ def _listed(checked: Checked) -> Iterator[str]:
     for condition in checked.conditions:
         kind = "filter" if condition.momentary else "state"
         yield f"{kind} {condition.name} on {condition.topic.name}"
-    for one in checked.guarded:
-        yield f"state {one.name} on {one.topic.name}"
-    for component in checked.components:
-        yield f"state {component.name} from {', '.join(topic.name for topic in component.listens)}"
-    for joined in checked.correlations:
-        yield f"correlate {joined.name} from {', '.join(topic.name for topic in joined.listens)}"
-    for related in checked.relations:
-        yield f"relate {related.name} from {', '.join(topic.name for topic in related.listens)}"
+    for guarded in checked.guarded:
+        yield f"state {guarded.name} on {guarded.topic.name}"
+    for levels in checked.leveled:
+        rungs = " < ".join(rung.name for rung in levels.rungs)
+        yield f"levels {levels.name} on {levels.listens[0].name}: {rungs}"
+    for word, some in (
+        ("state", checked.components),
+        ("correlate", checked.correlations),
+        ("relate", checked.relations),
+    ):
+        for one in some:
+            yield f"{word} {one.name} from {', '.join(topic.name for topic in one.listens)}"
+    for tally in checked.tallied:
+        yield f"state {tally.name} over {tally.over.name}"
+    for mute in checked.muted:
+        yield f"mute {mute.target}"
 
 
 def explain(

@@ -17,12 +17,15 @@ from .components import machine as components
 from .components import stages
 from .correlations import explain as explain_correlations
 from .correlations import machine as correlations
+from .counts import machine as counts
 from .filters import explain as explain_filters
 from .filters import machine as filters
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
 from .guarded import revise
 from .guarded.revise import Past, Revised
+from .levels import machine as levels
+from .mutes import machine as mutes
 from .operator import Operator
 from .relations import explain as explain_relations
 from .relations import machine as relations
@@ -48,6 +51,8 @@ class Family:
     builds_on_others: bool = False
     """Whether conditions build on one another: then those of one place run in one machine, and a new one
     joins them there; else a new one starts on a machine of its own."""
+    hears_others: bool = False
+    """Whether conditions hear what others have told, of any kind."""
     tells_in_sql: bool = False
     """Whether SQL can tell which events matter."""
 
@@ -112,16 +117,72 @@ FAMILIES = (
         explain_relations.explained,
         lambda checked: explain_relations.explained_on_spark(checked.relations),
     ),
+    Family(
+        levels.FAMILY,
+        "leveled",
+        levels.operators,
+        levels.meaning,
+        levels.in_words,
+        levels.explained,
+        lambda checked: (part.splitlines() for part in levels.explained(checked.leveled)),
+    ),
+    Family(
+        counts.FAMILY,
+        "tallied",
+        counts.operators,
+        counts.meaning,
+        counts.in_words,
+        counts.explained,
+        lambda checked: (part.splitlines() for part in counts.explained(checked.tallied)),
+        hears_others=True,
+    ),
+    Family(
+        mutes.FAMILY,
+        "muted",
+        mutes.operators,
+        mutes.meaning,
+        mutes.in_words,
+        mutes.explained,
+        lambda checked: (part.splitlines() for part in mutes.explained(checked.muted)),
+        hears_others=True,
+    ),
 )
 
 
 def operators(checked: Checked, *, sharded: bool = False) -> list[Operator]:
     """The operators of a definition, those of an earlier stage before those that hear them."""
-    return [
+    return linked(
         operator
         for family in FAMILIES
         for operator in family.compiled(family.of(checked), checked.topics, sharded=sharded)
-    ]
+    )
+
+
+def linked(operators: Iterable[Operator]) -> list[Operator]:
+    """Operators that know by whom they are heard, those of an earlier stage before those that hear them."""
+    found = list(operators)
+    serving = {name: i for i, one in enumerate(found) for names in one.names for name in names}
+    waiting = [i for i, one in enumerate(found) if one.heard and not one.stage]
+    while waiting:
+        ready = [i for i in waiting if not any(serving[_said(t)] in waiting for t in found[i].heard)]
+        for i in ready:
+            below = {_said(topic): serving[_said(topic)] for topic in found[i].heard}
+            for name, at in below.items():
+                told = {**found[at].followed, name: found[i].topics[f"@{name}"]}
+                hidden = found[at].hidden | ({name} & set(found[i].called.values()))
+                found[at] = replace(found[at], followed=told, hidden=hidden)
+            found[i] = replace(
+                found[i],
+                stage=1 + max(found[at].stage for at in below.values()),
+                told_time_by=frozenset().union(*(found[at].clock for at in below.values())),
+            )
+        waiting = [i for i in waiting if i not in ready]
+    return sorted(found, key=lambda one: one.stage)
+
+
+def _said(topic: str) -> str:
+    """The condition whose events come as readings of a topic."""
+    return topic.removeprefix("@")
 
 
 def on_history(checked: Checked) -> Checked:
@@ -167,7 +228,8 @@ def without(checked: Checked, names: Collection[str]) -> Checked:
 
 def builds_on(checked: Checked, name: str) -> list[str]:
     """The conditions that build on another."""
-    found = [one for family in FAMILIES if family.builds_on_others for one in family.of(checked)]
+    above = [family for family in FAMILIES if family.builds_on_others or family.hears_others]
+    found = [one for family in above for one in family.of(checked)]
     return [one.name for one in found if any(topic.name == name for topic in one.listens)]
 
 
@@ -183,6 +245,8 @@ def in_words(checked: Checked) -> dict[str, dict[str, str]]:
 
 def listened(checked: Checked) -> list[Topic]:
     """The topics of which every reading is looked at, by a machine that SQL cannot stand in for."""
-    found = [family.of(checked) for family in FAMILIES if not family.tells_in_sql]
+    found = [family.of(checked) for family in FAMILIES if not family.tells_in_sql and not family.hears_others]
     heard = {topic for conditions in found for one in conditions for topic in one.listens}
+    heard |= {one.topic for one in checked.conditions if one.tables}  # SQL does not know the tables
+    heard |= {one.topic for one in checked.guarded if one.tables}
     return [topic for topic in checked.topics if topic in heard]

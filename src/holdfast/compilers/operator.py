@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ..machines import machine
 from ..machines.machine import Machine, Mask, Told, transitions
-from ..model.batch import AXES
+from ..model.batch import AXES, concatenate, from_events, plain
 from ..model.event import Event, Notification, Transition
 from ..model.instant import Instant
 from ..model.topic import Attribute, Topic
@@ -27,7 +29,9 @@ from ..model.topic import Attribute, Topic
 FIXED = ("time", "source", "sequence", "place", *AXES)
 """The columns that every batch may have."""
 
-_STATUS, _KEY = "@status", "@key"
+STATUS, KEY, SCOPE, SINCE = RETOLD = "@status", "@key", "@scope", "@since"
+"""What readings say that events of an earlier stage have become: their status, what tells whom they are of
+from the others, the scope that people read, and since when."""
 
 
 class Keys(NamedTuple):
@@ -87,6 +91,10 @@ class Operator:
     joins: bool = False
     """Whether a condition that starts later joins it: it is told the latest reading of every source, and may
     take the place of one of its name."""
+    hidden: frozenset[str] = frozenset()
+    """Those of its conditions that others tell people of."""
+    called: Mapping[str, str] = field(default_factory=dict)
+    """Those whom it serves under another name: what it tells is another condition's."""
     reasons: tuple[tuple[str, str], ...] = ()
     """For subscriptions that have no key, why."""
 
@@ -106,9 +114,17 @@ class Operator:
         return self.told_time_by or frozenset(self.topics)
 
     @cached_property
+    def told_to(self) -> tuple[tuple[str, ...], ...]:
+        """Whom each condition tells."""
+        hidden, called = self.hidden, self.called
+        return tuple(
+            tuple(called.get(name, name) for name in names if name not in hidden) for names in self.names
+        )
+
+    @cached_property
     def subscriptions(self) -> tuple[str, ...]:
         """Whom it serves."""
-        return tuple(name for names in self.names for name in names)
+        return tuple(self.called.get(name, name) for names in self.names for name in names)
 
     @property
     def kept(self) -> Kept:
@@ -146,7 +162,7 @@ class Operator:
 
     def addressed(self, said: Iterable[Transition]) -> Iterator[Notification]:
         """Transitions of the machine, for every subscription that they concern."""
-        names, shown = self.names, self.shown
+        names, shown = self.told_to, self.shown
         for event, status, scope, since, condition in said:
             place = scope if shown is None or scope is None else shown(scope)
             for name in self.subscriptions if condition < 0 else names[condition]:
@@ -167,32 +183,67 @@ class Operator:
             for name in self.names[condition]:
                 yield name, self._shown(scope), since
 
-    def retold(self, told: Told) -> dict[str, list[Event]]:
+    def retold(self, told: Told) -> dict[str, pa.RecordBatch]:
         """What later stages hear of it, as readings."""
-        found: dict[str, list[Event]] = {}
-        for event, status, scope, _, condition in told.single if self.followed else ():
-            topic = next(
-                (self.followed[name] for name in self.names[condition] if name in self.followed), None
-            )
-            if topic is not None and status != "late" and scope is not None:
-                own = {_STATUS: status, _KEY: self.said_by(condition, scope)}
-                reading = replace(event, topic=topic.name, attributes={**event.attributes, **own})
-                found.setdefault(topic.name, []).append(reading)
-        return found
+        heard: dict[str, list[pa.RecordBatch]] = {}
+        for condition, topic in self._followed:
+            for rows in told.rows.values():
+                if len(some := _of(rows, condition)):
+                    heard.setdefault(topic.name, []).append(_readings(topic, some))
+            single = [one for one in told.single if one.condition == condition and one.status != "late"]
+            if single:
+                readings = [self._reading(topic, one) for one in single]
+                heard.setdefault(topic.name, []).append(from_events(topic, readings))
+        return {name: some[0] if len(some) == 1 else concatenate(some) for name, some in heard.items()}
+
+    @cached_property
+    def _followed(self) -> list[tuple[int, Topic]]:
+        """The conditions that are heard, by number."""
+        return [
+            (i, self.followed[name])
+            for i, names in enumerate(self.names)
+            for name in names
+            if name in self.followed
+        ]
+
+    def _reading(self, topic: Topic, said: Transition) -> Event:
+        event, status, scope, since, condition = said
+        key = "" if scope is None else self.said_by(condition, scope)
+        own = dict(zip(RETOLD, (status, key, self._shown(scope), since), strict=True))
+        return replace(event, topic=topic.name, attributes={**event.attributes, **own})
 
 
 # --- readings that conditions of an earlier stage have become --------------------------------------
 
 
+_OWN = (*(Attribute(name, "text") for name in (STATUS, KEY, SCOPE)), Attribute(SINCE, "int"))
+
+
 def told_as(topic: Topic) -> Topic:
-    """The topic of readings that events of a stage become: they say their status and their key."""
-    own = (Attribute(_STATUS, "text"), Attribute(_KEY, "text"))
-    return Topic(f"@{topic.name}", (*topic.attributes, *own))
+    """The topic of readings that events of a stage become."""
+    return Topic(f"@{topic.name}", (*topic.attributes, *_OWN))
 
 
 def is_retold(topic: Topic) -> bool:
     """Whether a topic is one of those."""
-    return _STATUS in topic.by_name
+    return STATUS in topic.by_name
+
+
+def _of(rows: pa.RecordBatch, condition: int) -> pa.RecordBatch:
+    """The rows that a condition has told."""
+    mine = (rows.column(machine.CONDITIONS).to_numpy() & np.uint64(1 << condition)) != 0
+    said = pc.not_equal(plain(rows.column(machine.STATUS)), "late").to_numpy(zero_copy_only=False)
+    return rows.filter(pa.array(mine & said))
+
+
+def _readings(topic: Topic, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that were told, as readings of a topic."""
+    scope = rows.column(machine.SCOPE)
+    since = rows.column(machine.SINCE).cast(pa.int64())
+    own = {STATUS: plain(rows.column(machine.STATUS)), KEY: scope.fill_null(""), SCOPE: scope, SINCE: since}
+    names = [name for name in rows.schema.names if name in FIXED or name in topic.by_name]
+    columns = {name: rows.column(name) for name in names if name not in RETOLD} | own
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
 # --- meaning ---------------------------------------------------------------------------------------

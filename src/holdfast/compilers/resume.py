@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..errors import UsageError
 from ..lang.condition import Checked
-from .families import FAMILIES, Family, meanings
+from .families import FAMILIES, Family, linked, meanings
 from .guarded import machine as guarded
 from .guarded.revise import as_guarded
 from .operator import Kept, Operator
@@ -37,7 +37,13 @@ def resumed(kept: Sequence[Kept], checked: Checked, *, sharded: bool = False) ->
         mine = [(i, one) for i, one in enumerate(kept) if one.family == family.name]
         go_on = _joined if family.builds_on_others else _apart
         found += go_on(family, mine, checked, sharded)
-    return found
+    return _linked(found)
+
+
+def _linked(found: list[Resumed]) -> list[Resumed]:
+    """The same, with operators that know by whom they are heard."""
+    at = {id(one.operator.machine): one for one in found}
+    return [at[id(one.machine)]._replace(operator=one) for one in linked(r.operator for r in found)]
 
 
 def _as_kept(kept: Sequence[Kept], checked: Checked) -> Checked:

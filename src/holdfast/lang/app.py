@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import UsageError, did_you_mean
 from ..model.correlation import TELLS, Tell
@@ -19,13 +19,15 @@ from ..model.guard import INITIALLY, Care, Hold, Initially, Roster
 from ..model.instant import Duration
 from ..model.qos import Delivery, Late
 from ..model.space import Point, Shape
+from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from ..model.unit import UNITS, nearest
-from .expr import Expr, Operand, TopicHandle, checked_name, name_of, operand, predicate, unplaced
+from .expr import Expr, Operand, TableHandle, TopicHandle, checked_name, name_of, operand, predicate, unplaced
 from .literal import QUERY_WORDS, write_text
 from .ops import (
     Correlate,
     DeclareRegion,
+    DeclareTable,
     DeclareTopic,
     Detect,
     Let,
@@ -99,6 +101,18 @@ class App:
     def gazetteer(self, path: str | Path) -> None:
         """``gazetteer "path"``."""
         self._statements.append(UseGazetteer(str(path)))
+
+    def table(
+        self, name: str, data: Any, /, by: str | Sequence[str] = (), **columns: type | str
+    ) -> TableHandle:
+        """``table name "path" (…)``: a file, an Arrow table or a data frame; the key is the first column
+        unless ``by`` names it."""
+        made = tuple(_column(*item) for item in columns.items())
+        keys = (by,) if isinstance(by, str) else tuple(by)
+        is_file = isinstance(data, (str, Path))
+        path, held = (str(data), None) if is_file else ("", data)
+        self._statements.append(DeclareTable(checked_name(name, "table"), path, made, keys, held))
+        return TableHandle(name, list(columns))
 
     def filter(
         self,
@@ -292,6 +306,13 @@ def _levels(groups: Grouping) -> Levels:
     if all(isinstance(group, str) for group in groups):
         return (tuple(cast("Sequence[str]", groups)),) if groups else ()
     return within(*groups)
+
+
+def _column(name: str, kind: type | str) -> Column:
+    if kind == DURATION:
+        return Column(checked_name(name, "column"), DURATION)
+    found = _attribute(name, kind)
+    return Column(found.name, found.kind, found.unit)
 
 
 def _attribute(name: str, kind: type | str) -> Attribute:

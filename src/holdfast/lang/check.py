@@ -8,36 +8,54 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import DefinitionError, Place, UsageError, did_you_mean
 from ..model.query import Function
 from ..model.space import Gazetteer
+from ..model.table import Table
 from ..model.topic import KINDS, RESERVED, Topic
 from ..model.unit import UNITS, nearest
-from . import reason, scopes
+from . import levels, reason, scopes, tables
 from .component import check as component
 from .component.infer import implicit_topics
-from .condition import Caution, Checked, Component, Condition, Correlated, Guarded, Related
+from .condition import (
+    Caution,
+    Checked,
+    Component,
+    Condition,
+    Correlated,
+    Guarded,
+    Leveled,
+    Related,
+    Tallied,
+)
 from .correlation import check as correlation
+from .count import check as count
 from .guarded import guarded
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
+from .mute import check as mute
 from .ops import (
     Case,
     Collide,
     Correlate,
     DeclareRegion,
+    DeclareTable,
     DeclareTopic,
+    Defined,
     Detect,
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
+    Mute,
     Number,
     Relate,
     Statement,
     Subscribe,
+    Tally,
     Text,
     Truth,
     place_of,
@@ -52,14 +70,20 @@ Literal = float | int | str | bool
 S = TypeVar("S", bound=Statement)
 
 
-def check(app: App, base: Path | None = None, lets: Mapping[str, Literal] | None = None) -> Checked:
+def check(
+    app: App,
+    base: Path | None = None,
+    lets: Mapping[str, Literal] | None = None,
+    tables: Mapping[str, Any] | None = None,
+) -> Checked:
     """What a definition means, or the first thing that is wrong with it.
 
-    ``base`` is the folder that gazetteer paths start from; ``lets`` gives parameters other values.
+    ``base`` is the folder that paths start from; ``lets`` gives parameters other values, and ``tables`` is
+    taken in the place of the files of tables: Arrow tables or data frames.
     """
     folder = base or (Path(app.file).parent if app.file else Path())
     try:
-        found = _checked(app.statements, folder, lets or {})
+        found = _checked(app.statements, folder, lets or {}, tables or {})
     except DefinitionError as error:
         if app.text is None or error.text is not None:
             raise
@@ -70,13 +94,18 @@ def check(app: App, base: Path | None = None, lets: Mapping[str, Literal] | None
     return replace(found, warnings=cautions)
 
 
-def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, Literal]) -> Checked:
+def _checked(
+    statements: Sequence[Statement],
+    folder: Path,
+    lets: Mapping[str, Literal],
+    given: Mapping[str, Any],
+) -> Checked:
     topics = _topics(_unique("topic", _all(DeclareTopic, statements), lambda s: s.topic.name))
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
     subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
     correlates = _all(Correlate, statements)
-    relates = _all(Relate, statements)
-    named: list[Subscribe | Detect | Correlate | Relate] = [*subscriptions, *detectors, *correlates, *relates]
+    ladders, tallies, relates = _all(Ladder, statements), _all(Tally, statements), _all(Relate, statements)
+    named: list[Defined] = [*subscriptions, *detectors, *correlates, *relates, *ladders, *tallies]
     _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
@@ -85,14 +114,29 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     topics = topics or (*implicit_topics(detectors), *correlation.implicit_topics(correlates))
     filters = [s.name for s in subscriptions]
     made = component.components(detectors, topics, parameters, filters, _collide(statements))
-    conditions = tuple(_condition(s, topics, parameters, known, folder) for s in subscriptions)
+    looked_up = tables.tables(
+        _unique("table", _all(DeclareTable, statements), lambda s: s.name), folder, given
+    )
+    here = _Known(topics, parameters, known, folder, looked_up)
+    conditions = tuple(_condition(s, here) for s in subscriptions)
     joined = correlation.correlations(correlates, topics, parameters, known)
     related = relation.relations(statements, topics, parameters, folder)
+    leveled = tuple(levels.leveled(one, lambda rung: _condition(rung, here)) for one in ladders)
+    countable = (*conditions, *made, *joined, *related, *leveled)
+    tallied = count.tallied(tallies, countable, known, folder)
+    muted = mute.muted(_all(Mute, statements), (*countable, *tallied))
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
-    cases = tuple(_case(case, topics, (*conditions, *made, *joined, *related)) for case in declared)
+    cases = tuple(_case(case, topics, (*countable, *tallied)) for case in declared)
     warnings = [
         caution
-        for statement, condition in zip(subscriptions, conditions, strict=True)
+        for statement, condition in (
+            *zip(subscriptions, conditions, strict=True),
+            *(
+                pair
+                for a, b in zip(ladders, leveled, strict=True)
+                for pair in zip(a.rungs, b.rungs, strict=True)
+            ),
+        )
         for caution in _cautions(statement, condition, known)
     ]
     by_name = {one.name: one for one in made}
@@ -109,7 +153,9 @@ def _checked(statements: Sequence[Statement], folder: Path, lets: Mapping[str, L
     ]
     plain = tuple(one for one in conditions if isinstance(one, Condition))
     others = tuple(one for one in conditions if isinstance(one, Guarded))
-    return Checked(topics, plain, cases, tuple(warnings), made, joined, related, others)
+    return Checked(
+        topics, plain, cases, tuple(warnings), made, joined, related, others, leveled, tallied, muted
+    )
 
 
 def _collide(statements: Iterable[Statement]) -> Function:
@@ -212,12 +258,20 @@ def _literal(value: Literal, declared: Typed) -> Expression:
 # --- subscriptions -----------------------------------------------------------------------------
 
 
-def _condition(
-    statement: Subscribe, topics: Sequence[Topic], known: Parameters, regions: Gazetteer, folder: Path
-) -> Condition | Guarded:
+class _Known(NamedTuple):
+    """What subscriptions may name, and where files are looked for."""
+
+    topics: Sequence[Topic]
+    parameters: Parameters
+    regions: Gazetteer
+    folder: Path
+    tables: Mapping[str, Table]
+
+
+def _condition(statement: Subscribe, known: _Known) -> Condition | Guarded:
     try:
-        topic = _topic_of(statement, topics, known)
-        scope = Scope(topic, known)
+        topic = _topic_of(statement, known.topics, known.parameters)
+        scope = Scope(topic, known.parameters, tables.members(known.tables))
         if statement.delivery.wait is None and statement.delivery.late == "apply":
             raise DefinitionError(
                 "'late apply' needs 'ordered': without it nothing is ever late",
@@ -230,10 +284,11 @@ def _condition(
             predicate(statement.enter, scope),
             predicate(statement.exit, scope),
             _keys(statement, scope),
-            scopes.forest(statement.scope, regions, statement.at),
+            scopes.forest(statement.scope, known.regions, statement.at),
             statement.delivery,
         )
-        return guarded(statement, condition, regions, folder)
+        condition = tables.looking_up(statement, condition, known.tables)
+        return guarded(statement, condition, known.regions, known.folder)
     except DefinitionError as error:
         if error.place is not None:
             raise
@@ -269,7 +324,7 @@ def _keys(statement: Subscribe, scope: Scope) -> tuple[tuple[str, ...], ...]:
 
 
 def _cautions(statement: Subscribe, condition: Condition | Guarded, regions: Gazetteer) -> list[Caution]:
-    found = reason.cautions(statement, condition)
+    found = [] if condition.tables else reason.cautions(statement, condition)
     if statement.scope and not regions.regions:
         names = ", ".join(name for level in statement.scope for name in level)
         message = f"no region is declared, so {names} stands for the events whose place has that name"
@@ -297,7 +352,7 @@ def _given(given: Given, topics: Sequence[Topic]) -> Given:
     return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
 
 
-_Checked = Condition | Guarded | Component | Correlated | Related
+_Checked = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied
 Cell = Number | Text | Truth | None
 
 
@@ -338,7 +393,8 @@ def _expect(expect: Expect, conditions: Sequence[_Checked]) -> None:
             hint=did_you_mean(expect.subscription, names),
         )
     condition = conditions[names.index(expect.subscription)]
-    forest = condition.forest if isinstance(condition, (Condition, Guarded)) else None
+    first = condition.rungs[0] if isinstance(condition, Leveled) else condition
+    forest = first.forest if isinstance(first, (Condition, Guarded, Tallied)) else None
     if forest is None or expect.scope is None:
         return
     outermost = [r.name for r, parent in zip(forest.regions, forest.parents, strict=True) if parent < 0]

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 
 from ..errors import Place, pointed
 from ..model.correlation import Correlation, Tell
+from ..model.count import Quota, Unknown
 from ..model.guard import Care
 from ..model.instant import Duration
-from ..model.qos import Delivery
+from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
 from ..model.relation import Relation
+from ..model.schedule import Schedule
 from ..model.space import Forest, Point
+from ..model.table import Table
 from ..model.topic import Topic
 from .ops import Case, Expression, Levels, Truth
 
@@ -39,11 +42,23 @@ class Condition:
     keys: Levels
     forest: Forest | None
     delivery: Delivery
+    tables: tuple[Table, ...] = ()
+
+    @property
+    def looked(self) -> Topic:
+        """The topic with what an event has because of its rows in tables."""
+        return with_rows(self.topic, self.tables)
 
     @property
     def momentary(self) -> bool:
         """``[F; true]`` passes every match and never sets the bit.  [S3]"""
         return self.exit == Truth(True)
+
+
+def with_rows(topic: Topic, tables: tuple[Table, ...]) -> Topic:
+    """A topic with what its events have because of their rows in tables."""
+    more = (attribute for table in tables for attribute in table.attributes)
+    return Topic(topic.name, (*topic.attributes, *more)) if tables else topic
 
 
 @dataclass(frozen=True)
@@ -63,10 +78,111 @@ class Guarded:
     delivery: Delivery
     care: Care
     roster: tuple[tuple[str, ...], ...] = ()
+    tables: tuple[Table, ...] = ()
 
     @property
     def listens(self) -> tuple[Topic, ...]:
         return (self.topic,)
+
+    @property
+    def looked(self) -> Topic:
+        """The topic with what an event has because of its rows in tables."""
+        return with_rows(self.topic, self.tables)
+
+    @property
+    def momentary(self) -> bool:
+        """It lasts."""
+        return False
+
+
+@dataclass(frozen=True)
+class Leveled:
+    """Checked levels, the lowest first; ``topic`` is what they publish."""
+
+    name: str
+    rungs: tuple[Condition | Guarded, ...]
+    topic: Topic
+    delivery: Delivery
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The one topic of readings that they are about."""
+        return (self.rungs[0].topic,)
+
+
+@dataclass(frozen=True)
+class Tallied:
+    """A checked count over the scopes of a condition.
+
+    ``over`` is the condition, as the topic of what it tells; ``topic`` is what the count publishes.  Members
+    meet in the scope that ``within`` or ``forest`` name, or all of them; ``settled`` says whether a member's
+    key tells that scope.  ``roster`` has the members that are expected, each with its scope.
+    """
+
+    name: str
+    over: Topic
+    topic: Topic
+    quota: Quota
+    within: tuple[str, ...]
+    forest: Forest | None
+    settled: bool
+    joined: bool
+    roster: tuple[tuple[str, tuple[str, ...] | str | None], ...] | None
+    unknown: Unknown
+    stage: int
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The condition that it is over."""
+        return (self.over,)
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A mute by the clock."""
+
+    schedule: Schedule
+
+
+@dataclass(frozen=True)
+class Parent:
+    """A mute while a condition holds, as the topic of what it tells, in scopes by keys or regions."""
+
+    topic: Topic
+    keys: Levels
+    forest: Forest | None
+
+
+@dataclass(frozen=True)
+class Storm:
+    """A mute while more than ``most`` scopes hold that agree in some attributes."""
+
+    most: int
+    within: tuple[str, ...]
+
+
+Cause = Clock | Parent | Storm
+
+
+@dataclass(frozen=True)
+class Muted:
+    """A checked mute of a condition, for all causes: ``over`` is the topic of what that tells, as events of
+    the topic ``tells``; ``topic`` is that of summaries."""
+
+    name: str
+    target: str
+    over: Topic
+    tells: str
+    topic: Topic
+    causes: tuple[Cause, ...]
+    wait: Duration
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The conditions that it hears."""
+        return (self.over, *(cause.topic for cause in self.causes if isinstance(cause, Parent)))
 
 
 @dataclass(frozen=True)
@@ -168,11 +284,15 @@ class Checked:
     correlations: tuple[Correlated, ...] = ()
     relations: tuple[Related, ...] = ()
     guarded: tuple[Guarded, ...] = ()
+    leveled: tuple[Leveled, ...] = ()
+    tallied: tuple[Tallied, ...] = ()
+    muted: tuple[Muted, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
-        """The topics that notifications can be of: those of readings, of components, of complex events, of
-        relationships."""
-        complex_events = (one.topic for one in self.correlations if one.tell != "events")
-        related = (one.topic for one in self.relations)
-        return (*self.topics, *(component.topic for component in self.components), *complex_events, *related)
+        """The topics that notifications can be of: those of readings, and of conditions that publish events
+        of their own."""
+        complex_events = (one for one in self.correlations if one.tell != "events")
+        some = (self.components, complex_events, self.relations, self.leveled, self.tallied, self.muted)
+        own = (one.topic for conditions in some for one in conditions)
+        return (*self.topics, *own)

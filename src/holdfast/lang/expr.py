@@ -6,6 +6,7 @@ abs(temp.value - 20) <= 2      temp.value.between(20, 25)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from numbers import Integral, Real
 from typing import Any, NoReturn
@@ -23,6 +24,7 @@ from .ops import (
     Compare,
     ComparisonSign,
     Expression,
+    Member,
     Name,
     Negative,
     Not,
@@ -198,6 +200,30 @@ class TopicHandle:
 
     def __repr__(self) -> str:
         return f"<topic {self._topic.name}>"
+
+
+class TableHandle:
+    """A declared table; its columns are expressions: ``limits.high``, ``limits["high"]``."""
+
+    __slots__ = ("_columns", "_name")
+
+    def __init__(self, name: str, columns: Sequence[str]) -> None:
+        self._name, self._columns = name, columns
+
+    def __getitem__(self, column: str) -> Expr:
+        if column not in self._columns:
+            hint = did_you_mean(column, self._columns) or ""
+            has = ", ".join(self._columns)
+            raise UsageError(f"table '{self._name}' has no '{column}'; it has {has}. {hint}".rstrip())
+        return Expr(Member(self._name, column))
+
+    def __getattr__(self, column: str) -> Expr:
+        if column.startswith("__"):
+            raise AttributeError(column)
+        return self[column]
+
+    def __repr__(self) -> str:
+        return f"<table {self._name}>"
 
 
 def name_of(topic: TopicHandle | str) -> str:

@@ -38,6 +38,7 @@ def guarded(statement: Subscribe, checked: Condition, known: Gazetteer, folder: 
         checked.delivery,
         statement.care,
         _roster(statement, checked, known, folder),
+        checked.tables,
     )
 
 

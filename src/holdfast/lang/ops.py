@@ -7,15 +7,17 @@ Equality ignores where in the text something stood (``at``), so ``parse(show(x))
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from ..errors import Place
 from ..model.correlation import Tell
+from ..model.count import Unknown
 from ..model.guard import PLAIN, Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
 from ..model.space import Point, Shape
+from ..model.table import Column
 from ..model.topic import Topic
 
 # --- expressions -----------------------------------------------------------------------------
@@ -206,6 +208,24 @@ class UseGazetteer:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareTable:
+    """``table Limits "limits.csv" (source text, high float °C)``: values for each key, from a file beside the
+    definition, or ``data`` that was given in Python.  The key is the first column unless ``by`` says it."""
+
+    name: str
+    path: str
+    columns: tuple[Column, ...]
+    by: tuple[str, ...] = ()
+    data: Any = field(default=None, compare=False, repr=False)
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns by which rows are found."""
+        return self.by or (self.columns[0].name,)
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribe:
     """``filter`` and ``state``: a named condition ``[enter; exit]`` over the events of a topic.
 
@@ -222,6 +242,70 @@ class Subscribe:
     scope: Levels = ()
     delivery: Delivery = TIMELY
     care: Care = PLAIN
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """``levels Heat on Temperature: warn […; …], alarm […; …] per source``: states of one topic, in the same
+    scopes, of which the highest that holds is the level."""
+
+    name: str
+    rungs: tuple[Subscribe, ...]
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """``state Fire = at least 2 of Smoke within room until fewer than 1``: so many scopes of a condition hold
+    at once.
+
+    ``least`` and ``fewer`` are numbers, or parts of the roster in per cent.
+    """
+
+    name: str
+    over: str
+    least: Number
+    within: tuple[str, ...] = ()
+    scope: tuple[str, ...] = ()
+    fewer: Number | None = None
+    joined: bool = False
+    roster: str | None = None
+    unknown: Unknown = "left"
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class During:
+    """``during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"``."""
+
+    spans: str
+    zone: str | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """``while Parent``: while another condition holds."""
+
+    parent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """``beyond 5 within floor``: while more than so many scopes hold."""
+
+    most: Number
+    within: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mute:
+    """``mute Child while Parent ordered 30 s``: what is told of a condition is held back for a while."""
+
+    target: str
+    cause: During | While | Beyond
+    wait: Duration = 0
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
@@ -369,10 +453,10 @@ class Case:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
-Defined = Subscribe | Detect | Correlate | Relate
+Defined = Subscribe | Detect | Correlate | Relate | Ladder | Tally
 """What defines a condition that can be subscribed to."""
 
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
-    | DeclareGroup | DeclareRoute | Relate
+    | DeclareGroup | DeclareRoute | Relate | Ladder | Tally | DeclareTable | Mute
 )  # fmt: skip

@@ -10,6 +10,7 @@ from ..model.guard import Care, Hold
 from ..model.instant import show_duration
 from ..model.qos import Delivery
 from ..model.space import Circle, Point, Polygon, Rectangle, Shape
+from ..model.table import Column
 from ..model.topic import Attribute, Topic
 from .literal import is_name, write_number, write_text
 from .ops import (
@@ -25,14 +26,17 @@ from .ops import (
     DeclareGroup,
     DeclareRegion,
     DeclareRoute,
+    DeclareTable,
     DeclareTopic,
     Detect,
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Levels,
     Member,
+    Mute,
     Name,
     Negative,
     Not,
@@ -42,6 +46,7 @@ from .ops import (
     Silent,
     Statement,
     Subscribe,
+    Tally,
     Text,
     Truth,
     UseGazetteer,
@@ -83,10 +88,22 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
         case DeclareRegion(name, shape, parent):
             shaped = "" if shape is None else f" = {show_shape(shape)}"
             return f"region {label(name)}{shaped}" + ("" if parent is None else f" in {label(parent)}")
+        case DeclareTable():
+            return _table(statement)
         case UseGazetteer(path):
             return f"gazetteer {write_text(path)}"
         case Subscribe():
             return _subscribe(statement)
+        case Ladder(name, rungs):
+            return _ladder(name, rungs)
+        case Mute():
+            from .mute.show import show_mute
+
+            return show_mute(statement)
+        case Tally():
+            from .count.show import show_tally
+
+            return show_tally(statement)
         case Detect():
             from .component import show, table
 
@@ -114,7 +131,15 @@ def show_topic(topic: Topic) -> str:
     return f"topic {topic.name} ({', '.join(map(_attribute, topic.attributes))})"
 
 
-def _attribute(attribute: Attribute) -> str:
+def _table(statement: DeclareTable) -> str:
+    if statement.data is not None:
+        raise UsageError(f"table '{statement.name}' was given in Python: it has no text")
+    columns = ", ".join(map(_attribute, statement.columns))
+    by = f" by {', '.join(statement.by)}" if statement.by else ""
+    return f"table {statement.name} {write_text(statement.path)} ({columns}){by}"
+
+
+def _attribute(attribute: Attribute | Column) -> str:
     return " ".join(filter(None, (attribute.name, attribute.kind, attribute.unit)))
 
 
@@ -146,16 +171,24 @@ def label(name: str) -> str:
 
 
 def _subscribe(statement: Subscribe) -> str:
-    enter, exit = show_expression(statement.enter), show_expression(statement.exit)
     care = statement.care
-    enter, exit = enter + _hold(care.enter), exit + _hold(care.exit)
     if statement.topic is None:
-        head = f"{statement.name}: [{enter}; {exit}]"
+        head = f"{statement.name}: {_pair(statement)}"
     elif statement.exit == Truth(True) and is_name(statement.name) and not (care.enter or care.exit):
-        head = f"filter {statement.name} on {statement.topic} where {enter}"
+        head = f"filter {statement.name} on {statement.topic} where {show_expression(statement.enter)}"
     else:
-        head = f"state {label(statement.name)} on {statement.topic} [{enter}; {exit}]"
+        head = f"state {label(statement.name)} on {statement.topic} {_pair(statement)}"
     return " ".join([head, *_clauses(statement)])
+
+
+def _ladder(name: str, rungs: tuple[Subscribe, ...]) -> str:
+    each = ", ".join(f"{rung.name} {_pair(rung)}" for rung in rungs)
+    return " ".join([f"levels {label(name)} on {rungs[0].topic}: {each}", *_clauses(rungs[0])])
+
+
+def _pair(statement: Subscribe) -> str:
+    enter, exit = (show_expression(op) for op in (statement.enter, statement.exit))
+    return f"[{enter}{show_hold(statement.care.enter)}; {exit}{show_hold(statement.care.exit)}]"
 
 
 def _clauses(statement: Subscribe) -> list[str]:
@@ -168,7 +201,7 @@ def _clauses(statement: Subscribe) -> list[str]:
     return clauses + ([shown] if shown else []) + list(_care(statement.care))
 
 
-def _hold(hold: Hold) -> str:
+def show_hold(hold: Hold) -> str:
     """`` for 5 min``, `` for 3 readings``."""
     if hold.readings:
         return f" for {hold.readings} reading{'s' * (hold.readings > 1)}"

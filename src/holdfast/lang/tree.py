@@ -7,14 +7,18 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import DefinitionError, did_you_mean
+from ..model.event import STATUSES
 from ..model.guard import AT_ONCE, INITIALLY, Care, Hold, Roster
 from ..model.instant import MINUTE
 from ..model.qos import LATE, Delivery
 from ..model.query import Function
+from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from .component.table import table
 from .component.tree import component
 from .correlation.tree import correlate
+from .count.tree import tally
+from .mute.tree import mute
 from .nodes import (
     as_token,
     as_tree,
@@ -39,10 +43,12 @@ from .ops import (
     Case,
     Collide,
     DeclareRegion,
+    DeclareTable,
     DeclareTopic,
     Expect,
     Expression,
     Given,
+    Ladder,
     Let,
     Levels,
     Not,
@@ -67,7 +73,8 @@ _OTHER_KINDS: dict[str, Kind] = {
     "integer": "int", "long": "int", "string": "text", "str": "text", "varchar": "text",
     "boolean": "bool", "flag": "bool",
 }  # fmt: skip
-STATUSES = ("ingress", "egress", "atomic", "unknown", "known")
+SAID = tuple(status for status in STATUSES if status != "late")
+"""What a case may expect."""
 
 
 # --- statements --------------------------------------------------------------------------------
@@ -95,6 +102,15 @@ def _state(parts: list[Any]) -> Subscribe:
     return _subscribe(name, topic_word(topic), _condition(condition), clauses)
 
 
+def _ladder(parts: list[Any]) -> Ladder:
+    name, topic, *nodes = parts
+    rungs = [node.children for node in nodes if node.data == "rung"]
+    clauses = [node for node in nodes if node.data != "rung"]
+    on = topic_word(topic)
+    made = [_subscribe(rung, on, _condition(pair), clauses) for rung, pair in rungs]
+    return Ladder(label_of(name), tuple(made), place(name))
+
+
 def _labelled(parts: list[Any]) -> Subscribe:
     name, condition, *clauses = parts
     return _subscribe(starting_name(name), None, _condition(condition), clauses)
@@ -104,6 +120,21 @@ def _topic(parts: list[Any]) -> DeclareTopic:
     name, *attributes = parts
     made = [_attribute(*node.children) for node in attributes if node is not None]
     return DeclareTopic(Topic(name_of(name), tuple(made)), place(name))
+
+
+def _table(parts: list[Any]) -> DeclareTable:
+    name, path, *rest = parts
+    *columns, keys = rest
+    made = tuple(_column(*node.children) for node in columns)
+    by = () if keys is None else tuple(topic_word(token) for token in keys.children)
+    return DeclareTable(name_of(name), text_of(path), made, by, at=place(name))
+
+
+def _column(name: Token, kind: Token, unit: Token | None) -> Column:
+    if kind == DURATION and unit is None:
+        return Column(Word(name_of(name), place(name)), DURATION)
+    found = _attribute(name, kind, unit)
+    return Column(found.name, found.kind, found.unit)
 
 
 def _attribute(name: Token, kind: Token, unit: Token | None) -> Attribute:
@@ -265,7 +296,7 @@ def _expect(node: Tree[Token]) -> Expect:
     return Expect(
         label_of(name),
         tuple(
-            (one_of(status, STATUSES, "a notification's status"), duration(when))
+            (one_of(status, SAID, "a notification's status"), duration(when))
             for status, when in (mark.children for mark in marks if mark is not None)
         ),
         None if scope is None else text_of(scope),
@@ -277,9 +308,13 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "let": lambda parts: Let(name_of(parts[0]), expression(parts[1]), place(parts[0])),
     "topic": _topic,
     "region": _region,
+    "lookup": _table,
     "gazetteer": lambda parts: UseGazetteer(text_of(parts[0]), place(parts[0])),
     "filter": _filter,
     "state": _state,
+    "ladder": _ladder,
+    "tally": tally,
+    "mute": mute,
     "labelled": _labelled,
     "equation": _labelled,
     "component": component,

@@ -82,6 +82,8 @@ class Filters:
     chain: Callable[[Event], Chain | None]
     scoping: Callable[[pa.RecordBatch], tuple[tuple[NDArray[np.int32], pa.StringArray], ...]]
     shown: Callable[[str], str | None]
+    lacking: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
+    """For each filter which events of a batch lack what it is to compare them with."""
 
     strictest = None
     is_timed = False
@@ -268,13 +270,15 @@ class Filters:
             sinces.append(began)
             statuses.append(status)
         which = np.concatenate(picks)
-        since = np.concatenate(sinces)
-        own = np.uint64(1) << np.arange(len(picks), dtype=np.uint64)
+        own = np.repeat(np.uint64(1) << np.arange(len(picks), dtype=np.uint64), [len(p) for p in picks])
+        by_row = np.argsort(which, kind="stable")  # of one event what one filter says after the other
+        which, own, since = which[by_row], own[by_row], np.concatenate(sinces)[by_row]
+        status = np.concatenate(statuses)[by_row]
         named, scopes = np.unique(outermost[which], return_inverse=True)
         names = [self.shown(key) for key in state.levels[-1].keys.take(named).to_pylist()]
         added = {
-            CONDITIONS: pa.array(np.repeat(own, [len(p) for p in picks])),
-            STATUS: pa.DictionaryArray.from_arrays(np.concatenate(statuses), list(STATUSES)),
+            CONDITIONS: pa.array(own),
+            STATUS: pa.DictionaryArray.from_arrays(status, list(STATUSES)),
             SCOPE: pa.array(names, pa.string()).take(pa.array(scopes)),
             SINCE: pa.array(since, pa.int64(), mask=since == BEGINNING).cast(TIME),
         }
@@ -309,7 +313,11 @@ class Filters:
             matters[_concatenated(self._able_to_pass(batch, found), np.intp)] = True
         else:
             matters = self._mattering(batch, outermost)
-        return Survey(matters, np.full(len(self.filters), np.count_nonzero(outermost < 0), np.int64))
+        nowhere = outermost < 0
+        if self.lacking is None:
+            return Survey(matters, np.full(len(self.filters), np.count_nonzero(nowhere), np.int64))
+        outside = [np.count_nonzero(nowhere | lacks) for lacks in self.lacking(batch)]
+        return Survey(matters, np.array(outside, np.int64))
 
     def _mattering(self, batch: pa.RecordBatch, outermost: NDArray[np.int32]) -> Mask:
         masks = self._masks(batch, outermost)

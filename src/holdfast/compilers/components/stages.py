@@ -28,12 +28,11 @@ from ...model.instant import Duration
 from ...model.qos import Delivery
 from ...model.query import Closest, Index, Query
 from ...model.topic import Topic
-from ..operator import FIXED, Keys, Operator, is_retold, told_as
+from ..operator import FIXED, KEY, RETOLD, STATUS, Keys, Operator, is_retold, told_as
 from .machine import detector, key, meaning, scope
 from .sites import PLACE, Site, sites, waiting
 
 FAMILY = "components"
-_STATUS, _KEY = "@status", "@key"
 _COLUMNS = {"location": PLACE, "topic": (), "status": ()}
 """The columns that tell what is kept apart; of anything else, the column of that name."""
 
@@ -171,9 +170,9 @@ def _known(event: Event, topic: Topic) -> Knowledge:
     known = of_event(event)
     if not is_retold(topic):
         return known
-    own = {name: value for name, value in known.attributes.items() if name not in (_STATUS, _KEY)}
+    own = {name: value for name, value in known.attributes.items() if name not in RETOLD}
     return msgspec.structs.replace(
-        known, topic=event.topic.removeprefix("@"), attributes=own, status=known.attributes[_STATUS]
+        known, topic=event.topic.removeprefix("@"), attributes=own, status=known.attributes[STATUS]
     )
 
 
@@ -181,11 +180,11 @@ def echo(component: Component, wait: Duration) -> Component:
     """A component that makes of those readings the events that they were."""
     topic = told_as(component.topic)
     spawns = bool(component.keys) or isinstance(component.here, str)
-    query = Query(Closest(Index(topic.name)), each=(_KEY,) if spawns else ())
+    query = Query(Closest(Index(topic.name)), each=(KEY,) if spawns else ())
     started, ended = (
         (Truth(True), Truth(True))
         if component.momentary
-        else (Compare("==", Member("A", _STATUS), Text(status)) for status in ("ingress", "egress"))
+        else (Compare("==", Member("A", STATUS), Text(status)) for status in ("ingress", "egress"))
     )
     return replace(
         component,

@@ -12,7 +12,9 @@ from ...lang.show import show
 from ...model.instant import show_duration
 from ...model.space import Region
 from ...model.topic import Topic
+from ..envelope import covering
 from ..operator import Operator
+from ..tables import looked_at
 from .machine import operators
 
 
@@ -78,7 +80,18 @@ def _head(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> 
         yield f"    ends    {_end(condition)}"
     looked_at = [_with_unit(topic, name) for name in _columns(conditions)]
     yield f"  looks at  {', '.join(['time', 'source', 'sequence', *looked_at])}"
+    yield from _tables(conditions)
     yield f"  scopes    {scopes(conditions[0])}"
+
+
+def _tables(conditions: list[Condition]) -> Iterator[str]:
+    """The tables that conditions look up, and what whoever is far from them can do."""
+    for table in dict.fromkeys(table for one in conditions for table in one.tables):
+        yield f"  table     {table.name}: {len(table):,} rows by {', '.join(table.by)}"
+    for one in conditions:
+        if one.tables and not one.momentary:
+            cover = covering(one)
+            yield f"  upstream  all rows of {one.name}: [{show(cover.enter)}; {show(cover.exit)}]"
 
 
 def _end(condition: Condition) -> str:
@@ -99,7 +112,7 @@ def _dropped(condition: Condition) -> str:
 
 
 def _with_unit(topic: Topic, name: str) -> str:
-    unit = topic.by_name[name].unit
+    unit = topic.by_name[name].unit if name in topic.by_name else None
     return f"{name} in {unit}" if unit else name
 
 
@@ -107,7 +120,7 @@ def _columns(conditions: list[Condition]) -> list[str]:
     """What is read of an event beside time, source and sequence."""
     seen: dict[str, None] = {}
     for condition in conditions:
-        seen.update(dict.fromkeys([*names(condition.enter), *names(condition.exit)]))
+        seen.update(dict.fromkeys(looked_at(condition)))
         seen.update(dict.fromkeys(name for level in condition.keys for name in level))
     if conditions[0].forest is not None:
         seen.update(dict.fromkeys(("place", "x", "y", "z")))
@@ -151,7 +164,7 @@ def _state(condition: Condition, filters: int) -> str:
 def in_words(condition: Condition | Guarded) -> dict[str, str]:
     """What a condition says, to tell what has changed."""
     used = {*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)}
-    attributes = (condition.topic.by_name[name] for name in sorted(used))
+    attributes = (condition.looked.by_name[name] for name in sorted(used))
     wait = condition.delivery.wait
     return {
         "topic": condition.topic.name,

@@ -19,6 +19,7 @@ from ...model.topic import Topic
 from .. import columns, scalar
 from ..keys import shown
 from ..operator import Keys, Operator, digest
+from ..tables import lacking, looked_at, looking_up, looking_up_one, topic_of
 
 FAMILY = "filters"
 
@@ -66,7 +67,7 @@ def decisive(conditions: Iterable[Condition | Guarded]) -> frozenset[str]:
     """The columns that predicates and scopes need: whether an event matters depends on no other."""
     found: set[str] = set()
     for condition in conditions:
-        found.update(names(condition.enter), names(condition.exit), *condition.keys)
+        found.update(looked_at(condition), *condition.keys)
         if condition.forest is not None:
             found.update(("place", *AXES))
     return frozenset(found)
@@ -75,17 +76,22 @@ def decisive(conditions: Iterable[Condition | Guarded]) -> frozenset[str]:
 def filters(conditions: Sequence[Condition]) -> Filters:
     """The machine of conditions that share topic, scopes and delivery, whatever the delivery."""
     first = conditions[0]
+    topic, joined = topic_of(conditions), looking_up(conditions)
+    enters = columns.words([c.enter for c in conditions], topic, word_of(len(conditions)))
+    leaves = columns.words(
+        [c.enter if c.momentary else c.exit for c in conditions], topic, word_of(len(conditions))
+    )
     universal = not first.keys and first.forest is None
-    word = word_of(len(conditions))
     return Filters(
         topic=first.topic,
         filters=tuple(map(state_filter, conditions)),
-        enters=columns.words([c.enter for c in conditions], first.topic, word),
-        leaves=columns.words([c.enter if c.momentary else c.exit for c in conditions], first.topic, word),
+        enters=enters if joined is None else lambda batch: enters(joined(batch)),
+        leaves=leaves if joined is None else lambda batch: leaves(joined(batch)),
         depth=1 if universal else len(first.keys) + (first.forest.depth if first.forest else 0),
         chain=scalar.chain(first),
         scoping=columns.scoping(first),
         shown=(lambda _key: None) if universal else shown,
+        lacking=lacking(conditions),
     )
 
 
@@ -98,17 +104,23 @@ def delivered(filters: Filters, delivery: Delivery) -> Filters | Ordered:
 
 def state_filter(condition: Condition) -> StateFilter:
     """The filter of a condition."""
-    enter, leave = (scalar.predicate(op, condition.topic) for op in (condition.enter, condition.exit))
-    return StateFilter(enter, leave, condition.momentary)
+    enter, leave = (scalar.predicate(op, condition.looked) for op in (condition.enter, condition.exit))
+    if not condition.tables:
+        return StateFilter(enter, leave, condition.momentary)
+    joined = looking_up_one(condition.tables)
+    return StateFilter(
+        lambda event: enter(joined(event)), lambda event: leave(joined(event)), condition.momentary
+    )
 
 
 def meaning(condition: Condition) -> str:
     """Equal for conditions that mean the same, whatever their names."""
     used = [*names(condition.enter), *names(condition.exit), *chain.from_iterable(condition.keys)]
+    kinds = condition.looked.by_name
     return digest(
         (
             condition.topic.name,
-            [condition.topic.by_name[name] for name in used],
+            [kinds[name] for name in used],
             condition.enter,
             condition.exit,
             condition.keys,

@@ -18,8 +18,10 @@ from ...model.instant import Duration
 from ...model.topic import Topic
 from .. import columns, scalar
 from ..filters.machine import decisive, within
-from ..keys import joined, shown
+from ..keys import joined as key_of
+from ..keys import shown
 from ..operator import Keys, Operator, digest
+from ..tables import looking_up, looking_up_one
 
 FAMILY = "guarded"
 
@@ -57,20 +59,23 @@ def _operator(equal: Sequence[Guarded]) -> Operator:
 
 def guard(condition: Guarded) -> Guard:
     """The machine of a condition, whatever its delivery."""
-    topic, universal = condition.topic, not condition.keys and condition.forest is None
+    topic, universal = condition.looked, not condition.keys and condition.forest is None
+    joined, join = looking_up([condition]), looking_up_one(condition.tables)
     lengths = lengths_of(condition)
     enter, leave = (list(_levels(op, lengths)) for op in (condition.enter, condition.exit))
+    words = _words(enter, leave, topic)
+    enters, leaves = (columns.words(some, topic, np.uint8) for some in (enter, leave))
     return Guard(
-        topic=topic,
+        topic=condition.topic,
         care=condition.care,
         silences=lengths,
-        words=_words(enter, leave, topic),
-        enters=columns.words(enter, topic, np.uint8),
-        leaves=columns.words(leave, topic, np.uint8),
+        words=words if joined is None else lambda event: words(join(event)),
+        enters=enters if joined is None else lambda batch: enters(joined(batch)),
+        leaves=leaves if joined is None else lambda batch: leaves(joined(batch)),
         chain=scalar.chain(condition),
         scoping=columns.scoping(condition),
         shown=(lambda _key: None) if universal else shown,
-        expected=tuple(joined(None, values) for values in condition.roster),
+        expected=tuple(key_of(None, values) for values in condition.roster),
     )
 
 
@@ -107,7 +112,7 @@ def meaning(condition: Guarded) -> str:
     return digest(
         (
             condition.topic.name,
-            [condition.topic.by_name[name] for name in used],
+            [condition.looked.by_name[name] for name in used],
             condition.enter,
             condition.exit,
             condition.keys,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...compilers.families import on_history, operators
+from ...compilers.operator import Operator
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.ops import Case, Expect, Given
 from ...lang.parse import as_app
-from ...model.event import Event, Notification, Value
-from ...model.instant import NEVER, Duration, show_duration
+from ...machines.machine import Told
+from ...model.batch import to_events
+from ...model.event import Event, Notification, Transition, Value
+from ...model.instant import BEGINNING, NEVER, Duration, show_duration
 from ...model.topic import Topic
+from .running import Heard, Running, gathered
 
 _SOURCE = "test"
 
@@ -79,19 +83,29 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
     history = [replace(event, sequence=i) for i, event in enumerate(events)]
     history.sort(key=lambda event: event.order)
     out: list[Notification] = []
+    heard: Heard = {}
     for operator in operators(on_history(checked)):
-        machine = operator.machine
-        state = machine.initial()
-        for event in history:
-            if event.topic in operator.topics:
-                state, told = machine.react(state, event)
-                out += operator.addressed(told)
+        one, said = Running(operator, operator.machine.initial()), list[Transition]()
+        for event in _audible(operator, history, heard):
+            one.state, told = operator.machine.react(one.state, event)
+            said += told
+        if operator.heard:
+            said += one.advance(
+                max((e.time for e in history if e.topic in operator.clock), default=BEGINNING)
+            )
         if case.until is not None:
-            state, told = machine.advance(state, case.until)
-            out += operator.addressed(told)
-        _, told = machine.advance(state, NEVER)  # its time ends with its last reading, or there
-        out += operator.addressed(told)
+            said += one.advance(case.until)
+        said += one.advance(NEVER)  # its time ends with its last reading, or there
+        out += operator.addressed(said)
+        gathered(heard, operator.retold(Told({}, said)))
     return sorted(out, key=lambda n: n.order)
+
+
+def _audible(operator: Operator, history: Sequence[Event], heard: Heard) -> list[Event]:
+    """The readings of a history, and what has been said of it, that an operator hears."""
+    topics = operator.topics
+    said = [event for name in operator.heard & heard.keys() for event in to_events(topics[name], heard[name])]
+    return sorted([event for event in history if event.topic in topics] + said, key=lambda e: e.order)
 
 
 def _events(topic: Topic, given: Given) -> Iterator[Event]:

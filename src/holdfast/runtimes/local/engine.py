@@ -11,7 +11,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from itertools import count, takewhile
 from pathlib import Path
@@ -22,16 +22,17 @@ import numpy as np
 import pyarrow as pa
 
 from ...compilers.families import Past, builds_on, meanings, revised, without
-from ...compilers.operator import Kept, Operator, until
+from ...compilers.operator import Kept, until
 from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
-from ...lang.ops import Case, Defined, Subscribe
+from ...lang.ops import Case, DeclareTable, Defined, Subscribe
 from ...lang.parse import as_app
+from ...machines.machine import Told
 from ...model.batch import conform, plain, reached, to_events
-from ...model.event import UNNUMBERED, Event, Notification, Value
+from ...model.event import UNNUMBERED, Event, Notification, Transition, Value
 from ...model.instant import (
     BEGINNING,
     EARLIEST,
@@ -43,6 +44,7 @@ from ...model.instant import (
     show_instant,
 )
 from ...model.topic import Attribute, Topic
+from .running import Heard, Running, gathered, passed_on
 
 Callback = Callable[[Notification], Any]
 
@@ -58,44 +60,6 @@ class Holding(NamedTuple):
     since: Instant
     known: bool = True
     """Whether that is known now, or was so when a reading came last."""
-
-
-@dataclass
-class _Running:
-    """An operator at work."""
-
-    operator: Operator
-    state: Any
-
-    def now(self, reached: Mapping[str, Instant]) -> Instant:
-        """How far time has come: as far as the latest event of any of its topics."""
-        return until(reached, self.operator.topics, BEGINNING)
-
-    def take(self, event: Event, reached: Mapping[str, Instant]) -> Iterator[Notification]:
-        """Take one event, with which the time of each topic has come so far."""
-        machine = self.operator.machine
-        self.state, said = machine.react(self.state, event)
-        if machine.is_timed:
-            self.state, more = machine.advance(self.state, self.now(reached))
-            said += more
-        return self.operator.addressed(said)
-
-    def step(self, topic: str, batch: pa.RecordBatch, reached: Mapping[str, Instant]) -> list[Notification]:
-        """Take a batch, with which the time of each topic has come so far."""
-        self.state, told = self.operator.machine.step(self.state, {topic: batch}, self.now(reached))
-        return self.operator.notifications(told)
-
-    def advance(self, now: Instant) -> Iterator[Notification]:
-        """Let time come so far."""
-        self.state, said = self.operator.machine.advance(self.state, now)
-        return self.operator.addressed(said)
-
-    def last(self, name: str) -> Iterator[Notification]:
-        """The last thing said to a subscription, of each scope."""
-        for i, names in enumerate(self.operator.names):
-            if name in names:
-                for said in self.operator.addressed(self.operator.machine.last(self.state, i)):
-                    yield said._replace(subscription=name)
 
 
 class Subscription:
@@ -138,14 +102,17 @@ class Engine:
         *,
         base: Path | None = None,
         lets: Mapping[str, float | int | str | bool] | None = None,
+        tables: Mapping[str, Any] | None = None,
         remember: bool = False,
     ) -> None:
         """``remember`` keeps the latest reading of every source, by which ``revise`` can decide."""
         self._app, self._keeps_latest = _as_app(app), remember
-        self._base, self._lets = base, lets
+        self._base, self._lets, self._tables = base, lets, dict(tables or {})
         self._topics: dict[str, Topic] = {}
-        self._running: list[_Running] = []
-        self._listening: dict[str, list[_Running]] = {}
+        self._running: list[Running] = []
+        self._listening: dict[str, list[Running]] = {}
+        self._hearing: list[Running] = []
+        """Those that hear other conditions."""
         self._listeners: dict[str, list[Subscription]] = {}
         self._reached: dict[str, Instant] = {}
         self._latest: dict[str, dict[str, Event]] = {}
@@ -157,7 +124,7 @@ class Engine:
         self._run(self._checked(self._app), [], lambda _one: None)
 
     def _checked(self, app: App) -> Checked:
-        return check(app, self._base, self._lets)
+        return check(app, self._base, self._lets, self._tables)
 
     # --- who wants to know ---
 
@@ -223,7 +190,7 @@ class Engine:
                     running.operator = operator.serving(served)
                     return
 
-    def _go_on(self, checked: Checked, ended: Iterable[str] = (), more: Sequence[_Running] = ()) -> None:
+    def _go_on(self, checked: Checked, ended: Iterable[str] = (), more: Sequence[Running] = ()) -> None:
         """Run a changed definition: what ran already goes on, but for what was ended."""
         before = self._running
         kept = [_without(one.operator.kept, set(ended)) for one in before]
@@ -252,10 +219,12 @@ class Engine:
         latest = [event for events in self._latest.values() for event in events.values()]
         going_on, told = [], []
         for name in changed:
+            if above := builds_on(before, name):
+                raise UsageError(f"'{above[0]}' builds on '{name}', which therefore cannot be revised alone")
             one = next(one for one in self._running if name in one.operator.subscriptions)
             past = Past(one.operator, one.state, latest, one.now(self._reached))
             operator, state, said = revised(name, before, after, past)
-            going_on.append(_Running(operator, state))
+            going_on.append(Running(operator, state))
             told += operator.addressed(said)
         self._app = new
         self._go_on(without(after, changed), more=going_on)
@@ -266,7 +235,7 @@ class Engine:
         checked: Checked,
         kept: Sequence[Kept],
         state_of: Callable[[Resumed], Any],
-        more: Sequence[_Running] = (),
+        more: Sequence[Running] = (),
     ) -> None:
         """Run a definition, given what is known of operators that ran before."""
         self._topics = {topic.name: topic for topic in checked.topics}
@@ -274,23 +243,24 @@ class Engine:
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }
+        self._hearing = [one for one in self._running if one.operator.heard]
         self._remembers = self._keeps_latest or any(one.operator.joins for one in self._running)
         names = [name for one in self._running for name in one.operator.subscriptions]
         self._listeners = {name: self._listeners.get(name, []) for name in names}
 
-    def _started(self, one: Resumed, state: Any) -> _Running:
+    def _started(self, one: Resumed, state: Any) -> Running:
         """An operator with the state that it had; what starts now starts where time has come to."""
         operator, machine = one.operator, one.operator.machine
         new = [i for i in range(len(operator.names)) if one.before is None or one.was[i] is None]
         if one.before is None:
             state = machine.initial()
-            if machine.is_timed and (now := until(self._reached, operator.topics, BEGINNING)) > BEGINNING:
+            if machine.is_timed and (now := until(self._reached, operator.clock, BEGINNING)) > BEGINNING:
                 state, _ = machine.advance(state, now)
         if operator.joins:
             latest = [event for events in self._latest.values() for event in events.values()]
             for i in new:
                 state = machine.inform(state, i, latest)
-        return _Running(operator, state)
+        return Running(operator, state)
 
     def unsubscribe(self, name: str) -> None:
         """End a condition and everybody's interest in it."""
@@ -301,6 +271,19 @@ class Engine:
         kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
         self._app = App(kept, file=self._app.file)
         self._go_on(self._checked(self._app))
+
+    def take_table(self, name: str, data: Any = None) -> None:
+        """Go on with a changed table: an Arrow table or data frame, or its file as it is now.
+
+        What holds goes on holding: the next reading of a scope is compared with its new row.
+        """
+        declared = {s.name for s in self._app.statements if isinstance(s, DeclareTable)}
+        if name not in declared:
+            raise UsageError(f"there is no table '{name}'. {did_you_mean(name, declared) or ''}".rstrip())
+        tables = {**self._tables, name: data}
+        checked = check(self._app, self._base, self._lets, tables)
+        self._tables = tables
+        self._go_on(checked)
 
     def _silence(self, subscription: Subscription) -> None:
         listeners = self._listeners.get(subscription.name, [])
@@ -322,9 +305,20 @@ class Engine:
         if self._remembers:
             self._remember(topic.name, [event])
         out: list[Notification] = []
+        heard: Heard = {}
         for running in self._listening[topic.name]:
-            out += running.take(event, self._reached)
-        return self._deliver(out)
+            if said := running.take(event, self._reached):
+                out += self._addressed(running, said, heard)
+        return self._deliver(out + self._passed_on(heard))
+
+    def _addressed(self, one: Running, said: list[Transition], heard: Heard) -> Iterator[Notification]:
+        """What an operator has said, for whom it concerns; those who hear it find it in ``heard``."""
+        gathered(heard, one.operator.retold(Told({}, said)))
+        return one.operator.addressed(said)
+
+    def _passed_on(self, heard: Heard) -> list[Notification]:
+        """What those say who hear other conditions."""
+        return list(passed_on(self._hearing, heard, lambda one: one.now(self._reached)))
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
         """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
@@ -339,10 +333,8 @@ class Engine:
             self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
             if self._remembers:
                 self._remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
-        out: list[Notification] = []
-        for running in self._listening[topic]:
-            out += running.step(topic, batch, self._reached)
-        return self._deliver(out)
+        listening = [one for one in self._running if topic in one.operator.topics or one.operator.heard]
+        return self._deliver(list(passed_on(listening, {topic: batch}, lambda one: one.now(self._reached))))
 
     def _remember(self, topic: str, events: Iterable[Event]) -> None:
         """Keep the latest reading of every source."""
@@ -365,14 +357,20 @@ class Engine:
         if until < _EARLY:
             self._suspect(until)
         self._reached = {name: max(self._reached.get(name, BEGINNING), until) for name in self._topics}
-        timed = [one for one in self._running if one.operator.machine.is_timed]
-        return self._deliver([n for one in timed for n in one.advance(one.now(self._reached))])
+        return self._deliver(self._advanced(lambda one: one.now(self._reached)))
 
     def finish(self) -> list[Notification]:
         """Nothing more will come: process what is still held back, and let time come as far as the last
         event."""
-        timed = [one for one in self._running if one.operator.machine.is_timed]
-        return self._deliver([n for one in timed for n in one.advance(NEVER)])
+        return self._deliver(self._advanced(lambda _one: NEVER))
+
+    def _advanced(self, now: Callable[[Running], Instant]) -> list[Notification]:
+        out: list[Notification] = []
+        heard: Heard = {}
+        for one in self._running:
+            if one.operator.machine.is_timed and not one.operator.heard:
+                out += self._addressed(one, one.advance(now(one)), heard)
+        return out + list(passed_on(self._hearing, heard, now))
 
     @property
     def due(self) -> Instant | None:
@@ -508,6 +506,7 @@ class Engine:
         *,
         base: Path | None = None,
         lets: Mapping[str, float | int | str | bool] | None = None,
+        tables: Mapping[str, Any] | None = None,
     ) -> Engine:
         """An engine that goes on where the snapshot was taken: nothing is said again, nothing lost.
 
@@ -515,7 +514,7 @@ class Engine:
         are forgotten.  One that has the same name but another meaning is refused.
         """
         engine = cls(base=base)
-        engine._app, engine._lets = _as_app(app), lets
+        engine._app, engine._lets, engine._tables = _as_app(app), lets, dict(tables or {})
         checked = engine._checked(engine._app)
         whole = _opened(snapshot)
         engine._reached, engine._sequence, engine._latest = whole.reached, whole.sequence, whole.latest

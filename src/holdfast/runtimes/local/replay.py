@@ -41,6 +41,7 @@ from ...model.batch import from_events, times, with_progress
 from ...model.event import Notification
 from ...model.instant import BEGINNING, NEVER, Instant
 from .reduction import Reduction, Share, Unsorted
+from .running import Heard, Running, gathered, passed_on
 
 MEMORY = 128 << 20
 """How many bytes of events may wait in memory to be sorted."""
@@ -75,14 +76,14 @@ class Replay:
         self.parts = closed_parts(files, reading)
         self._published = checked.published
         self._operators = operators(on_history(checked))
-        self._states: list[Any] = [operator.machine.initial() for operator in self._operators]
+        self._running = [Running(one, one.machine.initial()) for one in self._operators]
         self._listening: dict[str, list[Operator]] = {
             topic.name: mine
             for topic in checked.topics
             if (mine := [operator for operator in self._operators if topic.name in operator.topics])
         }
         self._reduction: Reduction | None = None
-        if Reduction.serves(self._operators):
+        if Reduction.serves(one for one in self._operators if not one.heard):
             strict = self._rejects.strict
             self._reduction = Reduction(self.parts, self._listening, reading, memory=memory, strict=strict)
         self._reached: dict[str, Instant] = {}
@@ -169,20 +170,25 @@ class Replay:
                 self._progress(self.tally)
 
     def _step(self, batches: Batches, until: Instant) -> None:
-        """Step every operator that listens; what it says waits to be put in order."""
-        for i, operator in enumerate(self._operators):
-            if not operator.topics.keys().isdisjoint(batches):
-                self._states[i], told = operator.machine.step(self._states[i], batches, until)
-                self._waiting += operator.notifications(told)
+        """Step every operator that listens, and whoever hears it; what they say waits to be put in order."""
+        self._waiting += passed_on(
+            self._running, dict(batches), lambda one: min(until, one.now(self._reached))
+        )
 
     def _finish(self) -> None:
         """Time ends with the last reading, whether it mattered or not."""
-        for i, operator in enumerate(self._operators):
+        heard: Heard = {}
+        for one in self._running:
+            operator = one.operator
+            mine = {name: batch for name, batch in heard.items() if name in operator.topics}
             if operator.machine.is_timed:
                 topic = next(iter(operator.topics.values()))
-                ends = [self._reached[name] for name in operator.topics if name in self._reached]
-                end = with_progress(from_events(topic, []), 0, max(ends, default=None))
-                self._states[i], told = operator.machine.step(self._states[i], {topic.name: end}, NEVER)
+                ends = [self._reached[name] for name in operator.clock if name in self._reached]
+                batch = mine.get(topic.name, from_events(topic, []))
+                mine[topic.name] = with_progress(batch, len(batch), max(ends, default=None))
+            if mine:
+                told = one.step(mine, NEVER)
+                gathered(heard, operator.retold(told))
                 self._waiting += operator.notifications(told)
 
     def _settled(self, until: Instant) -> list[Notification]:
@@ -198,8 +204,9 @@ class Replay:
     def _due(self) -> Iterator[Instant]:
         """When those who mind time may speak next: it goes on for each with readings of its own topics."""
         yield NEVER
-        for operator, state in zip(self._operators, self._states, strict=True):
-            if operator.machine.is_timed and (due := operator.machine.due(state)) is not None:
+        for one in self._running:
+            machine = one.operator.machine
+            if machine.is_timed and (due := machine.due(one.state)) is not None:
                 yield due
 
     def misplaced(self) -> list[str]:
@@ -208,8 +215,7 @@ class Replay:
 
     def holding(self) -> list[tuple[str, str | None, Instant]]:
         """The conditions that hold at the end: (subscription, scope, since)."""
-        pairs = zip(self._operators, self._states, strict=True)
-        found = [row for operator, state in pairs for row in operator.holding(state)]
+        found = [row for one in self._running for row in one.operator.holding(one.state)]
         return sorted(found, key=lambda row: (row[0], row[1] or ""))
 
 
@@ -223,13 +229,14 @@ def replay(
     time_unit: TimeUnit | None = None,
     wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
+    tables: Mapping[str, Any] | None = None,
 ) -> Replay:
     """The notifications of a definition over files, folders and globs, as ``holdfast replay`` has them, or
     over tables: those of pyarrow, or data frames of pandas or polars.
 
     ``map`` leads from our column names to theirs: ``{"source": "room"}``.
     """
-    checked = check(as_app(app), lets=lets)
+    checked = check(as_app(app), lets=lets, tables=tables)
     reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     return Replay(checked, _found(inputs, [t.name for t in checked.topics]), reading)
 

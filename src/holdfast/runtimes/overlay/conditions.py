@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...compilers import scalar
+from ...compilers.chain import alone
 from ...compilers.families import builds_on, conditions, operators
 from ...compilers.filters.machine import delivered, filters, state_filter
 from ...compilers.operator import Operator
@@ -22,12 +23,16 @@ from ...lang.ops import (
     Case,
     DeclareGroup,
     DeclareRoute,
+    DeclareTable,
     DeclareTopic,
     Defined,
+    Mute,
     Relate,
     Statement,
     Subscribe,
+    Tally,
     UseGazetteer,
+    While,
 )
 from ...lang.parse import parse
 from ...lang.relation.declared import listed
@@ -37,11 +42,13 @@ from ...machines.filter import Filters
 from ...model.batch import from_events
 from ...model.event import Event, Notification, Transition
 from ...model.instant import BEGINNING, Instant
+from ...model.space import Forest, dimensions
 from ...model.topic import Topic
 from ...protocols.cbps.condition import Chain, Condition, Hosted, Replicated
 from ...protocols.cbps.content import Constraint, Content, Filter
-from ...protocols.cbps.event import to_event
+from ...protocols.cbps.event import AXES, to_event
 from ...protocols.cbps.parts import pins
+from ...protocols.cbps.ranges import Value
 from ...protocols.cbps.scopes import NOWHERE, Scopes, contains
 
 LONGEST = 65_536
@@ -56,16 +63,18 @@ def definitions(app: App) -> dict[str, str]:
     checked = check(app)
     topics = {name: of for operator in operators(checked) for name, of in operator.listening().items()}
     defined = {s.name: _with_topic(s, topics[s.name]) for s in statements if isinstance(s, Defined)}
-    about = [s for s in statements if not isinstance(s, DeclareTopic | Defined)]
+    about = [s for s in statements if not isinstance(s, DeclareTopic | Defined | Mute)]
     above = {name: builds_on(checked, name) for name in defined}
     found = {}
     for name in defined:
-        needed = _needed(name, above)
+        mutes = [s for s in statements if isinstance(s, Mute) and s.target == name]
+        parents = [s.cause.parent for s in mutes if isinstance(s.cause, While)]
+        needed = [one for each in (name, *parents) for one in _needed(each, above)]
         heard = {topic for one in needed for topic in topics[one]}
         declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in heard]
         mine = [s for s in about if not isinstance(s, DeclareGroup | DeclareRoute) or s.topic in heard]
         below = [statement for one, statement in defined.items() if one in needed]
-        found[name] = show(App([*declared, *mine, *below]))
+        found[name] = show(App([*declared, *mine, *below, *mutes]))
     return found
 
 
@@ -105,8 +114,9 @@ def condition(definition: str) -> Condition:
     meant = conditions(checked)[found[0]]
     if isinstance(meant, CheckedFilter):
         return _replicated(meant)
-    (operator,) = (one for one in operators(checked) if meant.name in one.subscriptions)
-    return _hosted(meant, operator)
+    made = operators(checked)
+    (serving,) = (one for one in made if any(found[0] in names for names in one.names))
+    return _hosted(meant, alone(made, serving.called.get(found[0], found[0])))
 
 
 def _require_movable(statements: Iterable[Statement]) -> None:
@@ -114,6 +124,13 @@ def _require_movable(statements: Iterable[Statement]) -> None:
     if any(isinstance(statement, UseGazetteer) for statement in statements):
         raise Unsupported(
             "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
+        )
+    if listed := next((s for s in statements if isinstance(s, Tally) and s.roster is not None), None):
+        raise Unsupported(f"the roster of '{listed.name}' is a file here, and brokers are elsewhere")
+    if table := next((s for s in statements if isinstance(s, DeclareTable)), None):
+        raise Unsupported(
+            f"table '{table.name}' is here, and brokers are elsewhere: subscribe to what covers its rows "
+            "(holdfast explain shows it) and look rows up here"
         )
     tables = [getattr(s, "pairs", getattr(s, "sources", getattr(s, "legs", None))) for s in statements]
     if any(isinstance(table, str) for table in tables):
@@ -126,11 +143,13 @@ def _require_movable(statements: Iterable[Statement]) -> None:
 def _hosted(meant: Any, operator: Operator) -> Hosted:
     """A condition, given the operator that runs it for one subscription."""
 
+    name = operator.called.get(meant.name, meant.name)
+
     def told(said: Iterable[Transition]) -> list[Notification]:
-        return [one for one in operator.addressed(said) if one.subscription == meant.name]
+        return [one for one in operator.addressed(said) if one.subscription == name]
 
     return Hosted(
-        name=meant.name,
+        name=name,
         inputs=tuple(_inputs(operator)),
         event=partial(_event, operator.topics),
         matters=_matters(meant, operator),
@@ -198,7 +217,7 @@ def _reach(checked: CheckedFilter, chain: Callable[[Event], Chain | None]) -> Ca
 
     def reach(filter_: Filter) -> Scopes:
         pinned = pins(filter_)
-        if not needed <= pinned.keys() or (forest is not None and pinned.get("place") not in forest.by_place):
+        if not needed <= pinned.keys() or (forest is not None and not _located(forest, pinned)):
             return None
         whole = {"source": "", **pinned, "topic": checked.topic.name, "time": 0, "sequence": 0}
         event = to_event(checked.topic, whole)
@@ -206,6 +225,16 @@ def _reach(checked: CheckedFilter, chain: Callable[[Event], Chain | None]) -> Ca
         return NOWHERE if keys is None else frozenset(key for key in keys if key is not None)
 
     return reach
+
+
+def _located(forest: Forest, pinned: Mapping[str, Value]) -> bool:
+    """Whether what is pinned says in which region events happen: a known place; or coordinates, if no place
+    and no source can say something else.  [F11]"""
+    if pinned.get("place") in forest.by_place:
+        return True
+    needed = {dimensions(region.shape) for region in forest.regions if region.shape is not None}
+    axes = AXES[: max(needed, default=len(AXES))]
+    return all(axis in pinned for axis in axes) and (not forest.by_source or "source" in pinned)
 
 
 def _bits(state: filter.State | ordered.State) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ...compilers import scalar
+from ...compilers.chain import alone
 from ...compilers.families import operators
 from ...compilers.filters.machine import filters, state_filter
 from ...compilers.keys import shown
@@ -51,7 +52,8 @@ class Definition:
 
     def operators(self) -> dict[str, Operator]:
         """For each subscription the operator that serves it."""
-        return {name: each for each in operators(self.checked) for name in each.subscriptions}
+        made = operators(self.checked)
+        return {name: alone(made, name) for each in made for name in each.subscriptions}
 
 
 def defined(text: str, folder: Path) -> Definition:

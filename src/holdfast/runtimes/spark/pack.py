@@ -16,8 +16,7 @@ import pyarrow as pa
 from ...compilers.operator import Operator
 from ...compilers.slices import sliced
 from ...machines.keys import checksums
-from ...model.batch import from_events, from_ipc, reached, to_ipc, trimmed, with_progress
-from ...model.event import Event
+from ...model.batch import from_ipc, reached, to_ipc, trimmed, with_progress
 from ...model.instant import BEGINNING, Instant
 
 SCHEMA = pa.schema(
@@ -70,13 +69,12 @@ def spread(mine: Mine, shards: int) -> Iterator[pa.RecordBatch]:
 
 
 def passed_on(
-    operators: Mapping[int, Operator], heard: Mapping[str, list[Event]], shards: int
+    operators: Mapping[int, Operator], heard: Mapping[str, pa.RecordBatch], shards: int
 ) -> Iterator[pa.RecordBatch]:
     """What conditions have said, packed for the operators of later stages that hear it."""
     for number, operator in operators.items():
         for topic in operator.heard & heard.keys():
-            batch = from_events(operator.topics[topic], heard[topic])
-            yield from packed(Mine(number, operator, topic, batch), shards)
+            yield from packed(Mine(number, operator, topic, heard[topic]), shards)
 
 
 def reaching(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:

@@ -122,13 +122,14 @@ def _by_columns(topics: Sequence[Topic], operator: Operator, topic: str, passed:
 
 def _addressed(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], pa.Array]:
     """For each notification the row that it is of, and the subscription that it goes to."""
-    counts = np.array([len(names) for names in operator.names])
+    told_to = operator.told_to
+    counts = np.array([len(names) for names in told_to])
     found, conditions = concerned(words & np.uint64((1 << len(counts)) - 1))
     each = counts[conditions]
     rows = np.repeat(found, each)
     among = np.arange(len(rows)) - np.repeat(np.cumsum(each) - each, each)
     starts = np.cumsum(counts) - counts
-    names = pa.array(operator.subscriptions, pa.string())
+    names = pa.array([name for names in told_to for name in names], pa.string())
     return rows, names.take(pa.array(np.repeat(starts[conditions], each) + among))
 
 

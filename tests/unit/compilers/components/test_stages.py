@@ -10,7 +10,7 @@ from holdfast import Event, check, parse
 from holdfast.compilers.components.machine import key
 from holdfast.compilers.components.stages import sharded
 from holdfast.machines.detector.knowledge import of_event
-from holdfast.model.batch import from_events
+from holdfast.model.batch import from_events, to_events
 from holdfast.model.instant import SECOND
 from support.fused import histories
 
@@ -98,7 +98,11 @@ def told(text, events):
     out, retold = [], {}
     for operator in planned(text):
         readings = [event for event in events if event.topic in operator.topics]
-        heard = [event for topic in operator.heard for event in retold.get(topic, ())]
+        heard = [
+            event
+            for topic in operator.heard
+            for event in (to_events(operator.topics[topic], retold[topic]) if topic in retold else ())
+        ]
         batches = {
             name: from_events(topic, [e for e in readings + heard if e.topic == name])
             for name, topic in operator.topics.items()

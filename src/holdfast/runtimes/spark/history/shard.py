@@ -17,7 +17,6 @@ from ....files.merge import merged
 from ....files.sort import Sorter, in_order
 from ....machines.machine import Told
 from ....model.batch import concatenate, from_ipc
-from ....model.event import Event
 from ....model.instant import BEGINNING, NEVER
 from ..pack import REPORT, TOLD, Piece, as_bytes, passed_on, row, unpacked
 from ..plan import Work, with_time
@@ -27,15 +26,15 @@ MEMORY = 512 << 20
 """How many bytes of an operator's events may wait in memory to be sorted."""
 
 
-def step_shard(work: Work, number: int, raw: Iterable[bytes]) -> tuple[pa.Table, dict[str, list[Event]]]:
+def step_shard(work: Work, number: int, raw: Iterable[bytes]) -> tuple[pa.Table, dict[str, pa.RecordBatch]]:
     """What an operator says of all events of a shard: notifications, and what later stages hear."""
     operator = work.operators[number]
-    tables, heard = [schema_of(work.published).empty_table()], dict[str, list[Event]]()
+    tables, heard = [schema_of(work.published).empty_table()], dict[str, list[pa.RecordBatch]]()
     for told in _told(operator, map(unpacked, raw)):
         tables.append(table_of(work.published, operator, told))
         for topic, events in operator.retold(told).items():
-            heard.setdefault(topic, []).extend(events)
-    return pa.concat_tables(tables), heard
+            heard.setdefault(topic, []).append(events)
+    return pa.concat_tables(tables), {topic: concatenate(some) for topic, some in heard.items()}
 
 
 def _told(operator: Operator, pieces: Iterable[Piece]) -> Iterator[Told]:

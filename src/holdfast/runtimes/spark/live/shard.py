@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from ....compilers.operator import Kept, Operator, until
 from ....errors import UsageError
-from ....model.batch import concatenate
-from ....model.event import Event
+from ....model.batch import concatenate, in_order
 from ....model.instant import BEGINNING, NEVER, Instant
 from ..pack import PROGRESS, unpacked
 from ..plan import Work, with_time
@@ -71,7 +70,7 @@ class Said(NamedTuple):
     """What a shard says of a batch: notifications, and what conditions of later stages hear."""
 
     told: pa.Table
-    heard: dict[str, list[Event]]
+    heard: dict[str, pa.RecordBatch]
 
 
 Arranging = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -93,13 +92,13 @@ def stepped(
     for packet in sorted(packets, key=lambda packet: packet.part):
         arrived.setdefault(packet.machine, []).append(packet.events)
     after = Shard({}, _advanced(shard.reached, arrived.get(PROGRESS, ())))
-    tables, heard = [schema_of(work.published).empty_table()], dict[str, list[Event]]()
+    tables, heard = [schema_of(work.published).empty_table()], dict[str, pa.RecordBatch]()
     for number, operator in work.operators.items():
         if not post.has(operator):
             continue
         memory = shard.operators.get(number)
         was, now = (until(at, operator.clock, BEGINNING) for at in (shard.reached, after.reached))
-        batches = _by_topic(arrived.get(number, ()), arranged)
+        batches = _by_topic(arrived.get(number, ()), in_order if operator.heard else arranged)
         if batches or (now > was and _is_due(operator, memory, now)):
             state = _recalled(operator, memory, max(was, work.reached.get(number, BEGINNING)))
             last = with_time(operator, batches, was) if now == NEVER else batches

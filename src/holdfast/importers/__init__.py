@@ -1,0 +1,1 @@
+"""Rules of other systems become definitions: what maps is translated, what does not is said."""

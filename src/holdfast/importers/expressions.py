@@ -1,0 +1,127 @@
+"""Expressions of PromQL and of Zabbix, as far as they are comparisons of one series at a time.
+
+Both are read by one small parser into `Series` that stand in arithmetic, comparisons, ``and`` and ``or``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from .translation import Untranslatable
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+    (?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?P<suffix>[KMGTsmhdw](?!\w))?)
+  | (?P<sign>==|!=|<>|>=|<=|=~|!~|=|>|<|\+|-|\*|/|%|\^|\(|\)|,)
+  | (?P<word>[A-Za-z_:][\w:]*)
+)""",
+    re.VERBOSE,
+)
+_SUFFIX = {
+    "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series that is looked at: its topic, conditions on its attributes, and a function over a window."""
+
+    topic: str
+    where: tuple[str, ...] = ()
+    function: str | None = None
+    window: str | None = None
+
+
+@dataclass
+class Reading:
+    """A parser of one expression: ``series`` reads a series at a place of the text and says where it ends."""
+
+    text: str
+    series: Callable[[str, int], tuple[Series | str, int] | None]
+    signs: dict[str, str]
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        self.found: list[Series] = []
+
+    def expression(self) -> str:
+        """The whole text as an expression, in which A, B, … stand for what was found."""
+        made = self._joined(("or", "||"), lambda: self._joined(("and", "&&"), self._comparison))
+        if self.text[self.at :].strip():
+            raise Untranslatable(f"'{self.text[self.at :].strip()[:40]}' has no like here")
+        return made
+
+    def _joined(self, word: tuple[str, str], part: Callable[[], str]) -> str:
+        made = part()
+        while self._take(word[0]):
+            made = f"({made}) {word[1]} ({part()})"
+        return made
+
+    def _comparison(self) -> str:
+        if self._take("not"):
+            return f"!({self._comparison()})"
+        made = self._sum()
+        while (sign := self._peek()) in self.signs:
+            self._take(sign)
+            if self._take("bool"):
+                raise Untranslatable("'bool' makes a number of a comparison, which has no like here")
+            made = f"{made} {self.signs[sign]} {self._sum()}"
+        return made
+
+    def _sum(self) -> str:
+        made = self._product()
+        while (sign := self._peek()) in ("+", "-"):
+            self._take(sign)
+            made = f"{made} {sign} {self._product()}"
+        return made
+
+    def _product(self) -> str:
+        made = self._atom()
+        while (sign := self._peek()) in ("*", "/"):
+            self._take(sign)
+            made = f"{made} {sign} {self._atom()}"
+        return made
+
+    def _atom(self) -> str:
+        if self._take("("):
+            inner = self._joined(("or", "||"), lambda: self._joined(("and", "&&"), self._comparison))
+            if not self._take(")"):
+                raise Untranslatable("a parenthesis is not closed")
+            return f"({inner})"
+        if self._take("-"):
+            return f"-{self._atom()}"
+        while self.at < len(self.text) and self.text[self.at].isspace():
+            self.at += 1
+        read = self.series(self.text, self.at)
+        if read is not None:
+            series, self.at = read
+            if isinstance(series, str):
+                return series
+            if series not in self.found:
+                self.found.append(series)
+            return chr(ord("A") + self.found.index(series))
+        match = _TOKEN.match(self.text, self.at)
+        if match is None or match["number"] is None:
+            raise Untranslatable(f"'{self.text[self.at :].strip()[:40]}' has no like here")
+        self.at = match.end()
+        if match["suffix"]:
+            return repr(float(match["number"][:-1]) * _SUFFIX[match["suffix"]]).removesuffix(".0")
+        return match["number"]
+
+    def _peek(self) -> str:
+        match = _TOKEN.match(self.text, self.at)
+        return "" if match is None else (match["sign"] or (match["word"] or "").lower())
+
+    def _take(self, wanted: str) -> bool:
+        match = _TOKEN.match(self.text, self.at)
+        if match is None or (match["sign"] or (match["word"] or "").lower()) != wanted:
+            return False
+        self.at = match.end()
+        return True
+
+
+def letters(count: int) -> Iterator[str]:
+    """The names by which series stand in an expression."""
+    return (chr(ord("A") + i) for i in range(count))

@@ -1,0 +1,323 @@
+"""Alerts of Kapacitor's TICKscripts: levels with their reset expressions, durations, deadmen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from .state import FUNCTIONS
+from .translation import Translation, Untranslatable, duration, named
+
+LEVELS = ("info", "warn", "crit")
+_AGGREGATES = {"mean": "avg", **{name: name for name in FUNCTIONS if name != "avg"}}
+_TOLD = (
+    "id", "message", "details", "log", "slack", "email", "topic", "post", "exec", "pagerDuty", "pagerDuty2",
+    "opsGenie", "opsGenie2", "victorOps", "telegram", "hipChat", "sensu", "snmpTrap", "tcp", "mqtt", "kafka",
+    "alerta", "category", "inhibit", "levelTag", "levelField", "idTag", "idField", "messageField",
+    "durationField", "teams", "discord",
+)  # fmt: skip
+_SILENT = ("stateChangesOnly", "history", "noRecoveries", "all", "flapping", "inhibit")
+_VAR = re.compile(r"var\s+(\w+)\s*=\s*")
+_STRING = re.compile(r"'''.*?'''|'(?:\\'|[^'])*'", re.DOTALL)
+
+
+class Call(NamedTuple):
+    """``|alert()`` or ``.crit(…)``: a node of the pipeline or a property of the one before."""
+
+    kind: str
+    name: str
+    arguments: str
+    line: int
+
+
+@dataclass
+class Alert:
+    """What a pipeline has said when it comes to an alert."""
+
+    into: Translation
+    variables: dict[str, str]
+    name: str
+    line: int
+    topic: str = ""
+    per: list[str] = field(default_factory=list)
+    where: list[str] = field(default_factory=list)
+    window: str | None = None
+    function: tuple[str, str, str] | None = None
+    """A function over the window: its name here, the field, and what its result is called."""
+    held: tuple[str, str, str] | None = None
+    """A predicate that is timed or counted: its text, the unit, and what its length is called."""
+
+
+def translate(text: str, name: str = "alert") -> Translation:
+    """The alerts of a script."""
+    into = Translation()
+    script = _without_comments(text)
+    variables = dict(_literals(script))
+    chains: dict[str, list[Call]] = {}
+    count = 0
+    for variable, start, calls in _pipelines(script, variables, chains):
+        if variable is not None:
+            chains[variable] = calls
+        elif start is None and not calls:
+            continue
+        found = [i for i, call in enumerate(calls) if call.kind == "|" and call.name in ("alert", "deadman")]
+        for at in found:
+            if calls[at] in (call for name, some in chains.items() if name != variable for call in some):
+                continue  # told where it was named
+            count += 1
+            own = named(name) if count == 1 else f"{named(name)}_{count}"
+            try:
+                _alert(into, own, calls, at, variables)
+            except Untranslatable as error:
+                into.note(calls[at].line, own, f"not translated: {error}")
+    if not count:
+        into.note(1, named(name), "there is no alert in it")
+    return into
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"(?m)//[^\n]*", lambda found: " " * len(found[0]), text)
+
+
+# --- the script --------------------------------------------------------------------------------------
+
+
+def _literals(script: str) -> Iterator[tuple[str, str]]:
+    """Variables that are values or predicates."""
+    for found in _VAR.finditer(script):
+        rest = script[found.end() :]
+        if re.match(r"(stream|batch)\b|\w+\s*\n?\s*[|@]", rest):
+            continue
+        end = re.search(r"\n\s*(?=var\s|\w+\s*(?:\n\s*)?[|@]|stream\b|batch\b)|\Z", rest)
+        yield found[1], rest[: end.start() if end else None].strip()
+
+
+def _pipelines(
+    script: str, variables: dict[str, str], chains: dict[str, list[Call]]
+) -> Iterator[tuple[str | None, str | None, list[Call]]]:
+    """Each pipeline: the variable that it is kept in, where it starts, its nodes from the very first on."""
+    for found in re.finditer(r"(?m)^[ \t]*(?:var\s+(\w+)\s*=\s*)?(\w+)(?=\s*[|@])", script):
+        variable, start = found[1], found[2]
+        if start in variables:
+            continue
+        calls, _ = _calls(script, found.end())
+        if start == "batch":
+            calls.insert(0, Call("|", "batch", "", script.count("\n", 0, found.start()) + 1))
+        yield variable, start, [*chains.get(start, ()), *calls]
+
+
+def _calls(script: str, at: int) -> tuple[list[Call], int]:
+    found: list[Call] = []
+    while match := re.compile(r"\s*([|.@])\s*(\w+)\s*\(").match(script, at):
+        end = _closing(script, match.end())
+        line = script.count("\n", 0, match.start(2)) + 1
+        found.append(Call(match[1], match[2], script[match.end() : end].strip(), line))
+        at = end + 1
+    return found, at
+
+
+def _closing(script: str, at: int) -> int:
+    """Where the parenthesis is closed that was opened before."""
+    depth = 1
+    while at < len(script):
+        if string := _STRING.match(script, at):
+            at = string.end()
+            continue
+        if script[at] == '"':
+            at = script.index('"', at + 1)
+        depth += {"(": 1, ")": -1}.get(script[at], 0)
+        if not depth:
+            return at
+        at += 1
+    raise Untranslatable("a parenthesis is not closed")
+
+
+# --- alerts ------------------------------------------------------------------------------------------
+
+
+def _alert(into: Translation, name: str, calls: list[Call], at: int, variables: dict[str, str]) -> None:
+    known, node = Alert(into, variables, name, calls[at].line), ""
+    for call in calls[:at]:
+        node = call.name if call.kind == "|" else node
+        _before(known, node, call)
+    if not known.topic:
+        raise Untranslatable("it does not say its measurement")
+    for tag in known.per:
+        into.attribute(known.topic, tag, "text")
+    if calls[at].name == "deadman":
+        _, _, interval = calls[at].arguments.partition(",")
+        length = duration(_value(interval.split(",")[0].strip(), variables))
+        if not into.topics.get(known.topic):
+            into.attribute(known.topic, "value")
+        into.add(known.line, name, f"state {name} on {known.topic} [silent {length}] per {_per(known)}")
+        return
+    properties = {}
+    for call in calls[at + 1 :]:
+        if call.kind == "|":
+            break
+        properties[call.name] = call
+    _leveled(known, properties)
+
+
+def _before(known: Alert, node: str, call: Call) -> None:
+    """What a node before the alert says."""
+    variables = known.variables
+    match node, call.name:
+        case "batch", _:
+            raise Untranslatable("a batch task queries a database; publish what it reads")
+        case ("from", "measurement"):
+            known.topic = named(_value(call.arguments, variables).strip("'"))
+        case ("from" | "groupBy", "groupBy"):
+            tags = [tag.strip().strip("'") for tag in call.arguments.split(",")]
+            known.per = [named(tag) for tag in tags if tag not in ("*", "")]
+        case (("from" | "where"), "where"):
+            known.where.append(_value(call.arguments, variables))
+        case "window", ("period"):
+            known.window = duration(_value(call.arguments, variables))
+        case name, same if name == same and name in _AGGREGATES:
+            column = call.arguments.split(",")[0].strip().strip("'")
+            known.function = (_AGGREGATES[name], column, name)
+        case name, "as" if name in _AGGREGATES and known.function is not None:
+            known.function = (*known.function[:2], call.arguments.strip("'"))
+        case (("stateDuration" | "stateCount") as name, same) if name == same:
+            unit = "1 s" if name == "stateDuration" else "readings"
+            as_name = "state_duration" if name == "stateDuration" else "state_count"
+            known.held = (_value(call.arguments, variables).removeprefix("lambda:").strip(), unit, as_name)
+        case "stateDuration", "unit" if known.held is not None:
+            known.held = (known.held[0], duration(_value(call.arguments, variables)), known.held[2])
+        case (("stateDuration" | "stateCount"), "as") if known.held is not None:
+            known.held = (*known.held[:2], call.arguments.strip("'"))
+        case (("from" | "window" | "barrier" | "log" | "stream" | "default" | "where" | "groupBy"), _):
+            pass
+        case name, _ if name in _AGGREGATES:
+            pass
+        case name, _:
+            raise Untranslatable(f"|{name}() has no like here")
+
+
+def _per(known: Alert) -> str:
+    return ", ".join(known.per) or "source"
+
+
+def _leveled(known: Alert, properties: dict[str, Call]) -> None:
+    rungs = []
+    for level in LEVELS:
+        if level in properties:
+            enter = _predicate(known, properties[level].arguments)
+            reset = properties.get(f"{level}Reset")
+            leave = _predicate(known, reset.arguments) if reset else None
+            rungs.append(Rung(level, *_guarded(known, enter, leave)))
+    if not rungs:
+        raise Untranslatable("it has neither info nor warn nor crit")
+    _add(known, rungs)
+    for word, call in properties.items():
+        if (message := _left_out(word, call)) is not None:
+            known.into.note(call.line, known.name, message)
+    if len(rungs) > 1 and any(f"{one}Reset" in properties for one in LEVELS):
+        message = "every level keeps a bit of its own here; there only the level that is held latches"
+        known.into.note(known.line, known.name, message)
+
+
+def _left_out(word: str, call: Call) -> str | None:
+    """What is said of a property that is not translated."""
+    if word in _TOLD:
+        return f".{word}() is left to the sink that tells people"
+    if word == "flapping":
+        return ".flapping() is not translated: a band or a guard does it"
+    if word == "stateChangesOnly" and call.arguments:
+        return "reminders are not translated: a change is told once"
+    is_known = word in (*LEVELS, *(f"{one}Reset" for one in LEVELS), *_SILENT)
+    return None if is_known else f".{word}() is not translated"
+
+
+class Rung(NamedTuple):
+    """A level: what starts it, what ends it, how long the first must hold."""
+
+    level: str
+    enter: str
+    leave: str
+    hold: str
+
+
+def _guarded(known: Alert, enter: str, leave: str | None) -> tuple[str, str, str]:
+    """Entrance, exit, and how long the entrance must hold."""
+    if known.held is None:
+        return enter, leave or f"!({enter})", ""
+    text, unit, called = known.held
+    found = re.fullmatch(rf"{named(called)}\s*>=?\s*([\d.]+)", enter)
+    if found is None:
+        raise Untranslatable(f"'{enter}' is not a comparison of {called} alone")
+    known.into.topics[known.topic].pop(named(called), None)
+    held = _predicate(known, text)
+    if unit == "readings":
+        return held, leave or f"!({held})", f" for {int(float(found[1]))} readings"
+    number, _, word = unit.partition(" ")
+    return held, leave or f"!({held})", f" for {float(number) * float(found[1]):g} {word}"
+
+
+def _add(known: Alert, rungs: list[Rung]) -> None:
+    where = [_predicate(known, text) for text in known.where]
+    if known.window is not None and known.function is not None:
+        if where:
+            raise Untranslatable("a function over some of a topic's readings has no like here")
+        for rung in rungs:
+            own = known.name if len(rungs) == 1 else f"{known.name}_{rung.level}"
+            known.into.add(known.line, own, _windowed(known, own, rung))
+        return
+    if known.window is not None or known.function is not None:
+        raise Untranslatable("a window needs a function, and a function a window")
+    conditions = "".join(f"({one}) && " for one in where)
+    pairs = [f"[{conditions}({rung.enter}){rung.hold}; {conditions}({rung.leave})]" for rung in rungs]
+    if len(pairs) == 1:
+        text = f"state {known.name} on {known.topic} {pairs[0]}"
+    else:
+        each = ", ".join(f"{rung.level} {pair}" for rung, pair in zip(rungs, pairs, strict=True))
+        text = f"levels {known.name} on {known.topic}: {each}"
+    known.into.add(known.line, known.name, f"{text} per {_per(known)}")
+
+
+def _windowed(known: Alert, name: str, rung: Rung) -> str:
+    assert known.function is not None
+    function, column, called = known.function
+    known.into.topics[known.topic].pop(named(called), None)
+    known.into.attribute(known.topic, named(column))
+    value = f"A.{named(column)}"
+    enter, leave = (re.sub(rf"\b{named(called)}\b", value, text) for text in (rung.enter, rung.leave))
+    query = f"{function} {known.topic} over {known.window} each {_per(known)}"
+    return f"state {name}\n  A = {query}\n  enter {enter}{rung.hold}\n  exit {leave}"
+
+
+# --- predicates --------------------------------------------------------------------------------------
+
+
+def _value(text: str, variables: dict[str, str]) -> str:
+    return variables.get(text.strip(), text).strip()
+
+
+def _predicate(known: Alert, text: str) -> str:
+    """A lambda as it is written here; the fields that it names become attributes."""
+    into, topic, variables = known.into, known.topic, known.variables
+    text = _value(text, variables).removeprefix("lambda:").strip()
+    if found := re.search(r"[=!]~", text):
+        raise Untranslatable(f"a pattern ({found[0]}) has no like here")
+    text = re.sub(r'isPresent\(\s*"[^"]*"\s*\)', "true", text)
+    text = re.sub(r"\b(?:float|int)\(([^()]*)\)", r"\1", text)
+    strings = re.findall(r'"([^"]+)"\s*[=!]=\s*\'', text) + re.findall(r'\'\s*[=!]=\s*"([^"]+)"', text)
+    for name in re.findall(r'"([^"]+)"', text):
+        is_text = name in strings or named(name) in _tags(into, topic)
+        into.attribute(topic, named(name), "text" if is_text else "float")
+    text = re.sub(r'"([^"]+)"', lambda found: f"\0{named(found[1])}\0", text)
+    text = re.sub(r"'([^']*)'", r'"\1"', text)
+    for name, value in variables.items():
+        text = re.sub(rf"(?<![\w\0]){name}(?![\w\0])", value.strip(), text)
+    if found := re.search(r"(?<!\0)\b(\w+)\(", text):
+        raise Untranslatable(f"{found[1]}() has no like here")
+    text = re.sub(r"\bAND\b", "&&", re.sub(r"\bOR\b", "||", text)).replace("\0", "")
+    text = re.sub(r"\bTRUE\b", "true", re.sub(r"\bFALSE\b", "false", text))
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def _tags(into: Translation, topic: str) -> set[str]:
+    return {name for name, kind in into.topics.get(topic, {}).items() if kind == "text"}

@@ -1,0 +1,163 @@
+"""Alerting rules of Prometheus: ``expr``, ``for``, ``keep_firing_for``."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from .documents import Mapped, documents
+from .expressions import Reading, Series
+from .state import Condition, state
+from .translation import Translation, Untranslatable, duration, named
+
+_SIGNS = {sign: sign for sign in ("==", "!=", ">", "<", ">=", "<=")}
+_NAME = re.compile(r"[A-Za-z_:][\w:]*")
+_OVER_TIME = re.compile(r"(avg|min|max|sum|count|stddev|last)_over_time$")
+_ABSENT = re.compile(r"absent(?:_over_time)?$")
+_MATCHER = re.compile(r"""\s*(\w+)\s*(=~|!~|!=|=)\s*(?:"([^"]*)"|'([^']*)')\s*(?:,|$)""")
+_RANGE = re.compile(r"\[([\w.]+)\]")
+_WORDS = {"and", "or", "unless", "bool", "on", "ignoring", "by", "without", "group_left", "group_right"}
+STALE = "5 min"
+"""After so long without a sample Prometheus takes a series for absent."""
+
+
+def translate(text: str) -> Translation:
+    """The alerts of a rule file."""
+    into = Translation()
+    for document in documents(text):
+        groups = document.get("groups", []) if isinstance(document, dict) else []
+        for rule in (rule for group in groups or [] for rule in group.get("rules") or []):
+            _rule(into, rule)
+    return into
+
+
+def _rule(into: Translation, rule: Mapped) -> None:
+    if "record" in rule:
+        into.note(
+            rule.lines["record"], str(rule["record"]), "not translated: a recording rule computes a series"
+        )
+        return
+    name, line = named(str(rule.get("alert", "rule"))), rule.lines.get("expr", rule.line)
+    try:
+        reading = Reading(_without_comments(str(rule.get("expr", ""))), _Selectors(into).read, _SIGNS)
+        enter = reading.expression()
+        hold, keep = (_length(rule, word) for word in ("for", "keep_firing_for"))
+        state(into, line, Condition(name, enter, None, tuple(reading.found), hold, keep))
+    except Untranslatable as error:
+        into.note(line, name, f"not translated: {error}")
+        return
+    for word in ("labels", "annotations"):
+        if rule.get(word):
+            shown = ", ".join(map(str, rule[word]))
+            into.note(rule.lines[word], name, f"{word} ({shown}) are left to the sink that tells people")
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"#[^\n]*", "", text)
+
+
+def _length(rule: Mapped, word: str) -> str | None:
+    value = str(rule.get(word) or "")
+    return None if not value.strip("0smh") else duration(value)
+
+
+class _Selectors:
+    """Reads selectors, and functions over a range of them."""
+
+    def __init__(self, into: Translation) -> None:
+        self._into = into
+
+    def read(self, text: str, at: int) -> tuple[Series | str, int] | None:
+        found = _NAME.match(text, at)
+        if found is None:
+            return None
+        name, end = found[0], found.end()
+        if name in _WORDS:
+            raise Untranslatable(f"'{name}' joins series, which has no like here")
+        if re.match(r"\s*\(", text[end:]):
+            return self._function(name, text, end)
+        series, end, window = self._selector(text, at)
+        if window is not None:
+            raise Untranslatable("a range of samples stands where one value is meant")
+        return series, end
+
+    def _function(self, name: str, text: str, end: int) -> tuple[Series | str, int]:
+        opening = text.index("(", end)
+        if found := _OVER_TIME.match(name):
+            series, end, window = self._selector(text, opening + 1)
+            end = self._closed(text, end)
+            if window is None:
+                raise Untranslatable(f"{name} has no range")
+            if found[1] == "last":
+                return series, end
+            return Series(series.topic, series.where, found[1], duration(window)), end
+        if _ABSENT.match(name):
+            series, end, window = self._selector(text, opening + 1)
+            raise Untranslatable(
+                f"nobody can say whose silence {name} is; write: state {named(series.topic)}_silent on "
+                f"{series.topic} [silent {STALE if window is None else duration(window)}] per source, "
+                "with a roster of who must speak"
+            )
+        why = _REASONS.get(name, "has no like here")
+        raise Untranslatable(f"{name}() {why}")
+
+    def _selector(self, text: str, at: int) -> tuple[Series, int, str | None]:
+        while text[at : at + 1].isspace():
+            at += 1
+        found = _NAME.match(text, at)
+        if found is None:
+            raise Untranslatable("a series without a name has no like here")
+        topic, end = named(found[0]), found.end()
+        where: tuple[str, ...] = ()
+        if text[end : end + 1] == "{":
+            closing = text.index("}", end)
+            where, end = self._matchers(topic, text[end + 1 : closing]), closing + 1
+        window = _RANGE.match(text, end)
+        if window is not None:
+            end = window.end()
+        if re.match(r"\s*(offset|@)\b", text[end:]):
+            raise Untranslatable("'offset' looks at the past, which has no like in a state")
+        return Series(topic, where), end, None if window is None else window[1]
+
+    def _matchers(self, topic: str, text: str) -> tuple[str, ...]:
+        found, at = [], 0
+        while text[at:].strip():
+            match = _MATCHER.match(text, at)
+            if match is None:
+                raise Untranslatable(f"'{text[at:].strip()}' is no matcher of labels")
+            label, sign, value = match[1], match[2], match[3] if match[3] is not None else match[4]
+            at = match.end()
+            if label == "instance":
+                label = "source"
+            found.append(self._matcher(self._into.attribute(topic, label, "text"), sign, value))
+        return tuple(found)
+
+    @staticmethod
+    def _matcher(label: str, sign: str, value: str) -> str:
+        if sign in ("=", "!="):
+            return f'{label} {"==" if sign == "=" else "!="} "{value}"'
+        if re.search(r"[^\w|\- ]", value):
+            raise Untranslatable(f"the pattern '{value}' has no like here")
+        choices = " || ".join(f'{label} == "{one}"' for one in value.split("|"))
+        return f"({choices})" if sign == "=~" else f"!({choices})"
+
+    @staticmethod
+    def _closed(text: str, end: int) -> int:
+        found = re.match(r"\s*\)", text[end:])
+        if found is None:
+            raise Untranslatable("a function has more than one series")
+        return end + found.end()
+
+
+_REASONS: dict[str, Any] = {
+    "rate": "computes a rate of a counter; publish the rate, or use the difference",
+    "irate": "computes a rate of a counter; publish the rate",
+    "increase": "computes the growth of a counter; publish the growth",
+    "histogram_quantile": "computes a quantile; publish it as a topic of its own",
+    "predict_linear": "looks into the future",
+    "sum": "adds up over label sets; count the states instead: state … = at least 2 of …",
+    "count": "counts label sets; count the states instead: state … = at least 2 of …",
+    "avg": "averages over label sets; write a component with a query without 'each'",
+    "max": "looks at several label sets; write a component with a query without 'each'",
+    "min": "looks at several label sets; write a component with a query without 'each'",
+}

@@ -1,0 +1,147 @@
+"""Triggers of Zabbix, as its templates are exported in YAML or JSON: problem and recovery expressions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from .documents import Mapped, documents
+from .expressions import Reading, Series
+from .state import FUNCTIONS, Condition, state
+from .translation import Translation, Untranslatable, duration, named
+
+_SIGNS = {"=": "==", "<>": "!=", ">": ">", "<": "<", ">=": ">=", "<=": "<="}
+_CALL = re.compile(r"(\w+)\(/([^/]*)/((?:[^,()\[\]]|\[[^\]]*\])+)((?:,[^()]*)?)\)")
+_OLD = re.compile(r"\{([^:{}]+):((?:[^\[\]{}.]|\.(?!\w+\()|\[[^\]]*\])+)\.(\w+)\(([^)]*)\)\}")
+_NODATA = re.compile(r"\s*nodata\(/([^/]*)/((?:[^,()\[\]]|\[[^\]]*\])+),\s*([\w.]+)\s*\)\s*=\s*1\s*")
+_MACRO = re.compile(r"\{\$[^{}]+\}")
+
+
+def translate(text: str) -> Translation:
+    """The triggers of a template."""
+    into = Translation()
+    for document in documents(text):
+        macros = {str(one["macro"]): str(one.get("value", "")) for one in _all(document, "macro")}
+        triggers = [one for one in _all(document, "expression") if "name" in one or "description" in one]
+        known: dict[str, str] = {}
+        for trigger in triggers:
+            before = into.translated
+            _trigger(into, trigger, macros)
+            if into.translated > before:
+                known[_title(trigger)] = named(_title(trigger))
+        for trigger in triggers:
+            _dependencies(into, trigger, known)
+    return into
+
+
+def _all(node: Any, key: str) -> Iterator[Mapped]:
+    """The mappings in a document that have a key, in the order of the text."""
+    if isinstance(node, Mapped):
+        if key in node:
+            yield node
+        for name, value in node.items():
+            if name != "dependencies":
+                yield from _all(value, key)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _all(value, key)
+
+
+def _title(trigger: Mapped) -> str:
+    return str(trigger.get("name") or trigger.get("description"))
+
+
+def _trigger(into: Translation, trigger: Mapped, macros: dict[str, str]) -> None:
+    name, line = named(_title(trigger)), trigger.lines["expression"]
+    try:
+        expression = _filled(into, trigger, "expression", macros)
+        if found := _NODATA.fullmatch(expression):
+            topic, length = named(found[2]), duration(found[3])
+            into.attribute(topic, "value")
+            into.add(line, name, f"state {name} on {topic} [silent {length}] per source")
+        else:
+            state(into, line, _condition(into, trigger, name, expression, macros))
+    except Untranslatable as error:
+        into.note(line, name, f"not translated: {error}")
+        return
+    for word in ("priority", "manual_close", "tags", "opdata", "url"):
+        if trigger.get(word):
+            into.note(trigger.lines[word], name, f"{word} is left to the sink that tells people")
+
+
+def _condition(
+    into: Translation, trigger: Mapped, name: str, expression: str, macros: dict[str, str]
+) -> Condition:
+    problem = Reading(expression, _Calls().read, _SIGNS)
+    enter = problem.expression()
+    mode = str(trigger.get("recovery_mode", "EXPRESSION"))
+    leave: str | None = None
+    if mode in ("NONE", "2"):
+        leave = "false"
+    elif mode in ("RECOVERY_EXPRESSION", "1"):
+        recovery = Reading(_filled(into, trigger, "recovery_expression", macros), _Calls().read, _SIGNS)
+        recovery.found = problem.found
+        leave = f"({recovery.expression()}) && !({enter})"  # both are asked for there
+    return Condition(name, enter, leave, tuple(problem.found))
+
+
+def _filled(into: Translation, trigger: Mapped, word: str, macros: dict[str, str]) -> str:
+    """An expression with the values of macros."""
+    text = str(trigger.get(word, ""))
+    if "{#" in text:
+        raise Untranslatable("a prototype stands for triggers that a discovery finds; use 'per' and a table")
+    for macro in dict.fromkeys(_MACRO.findall(text)):
+        if macro not in macros:
+            raise Untranslatable(f"nothing says what {macro} is")
+        into.note(trigger.lines[word], named(_title(trigger)), f"{macro} is {macros[macro]}, its default")
+        text = text.replace(macro, macros[macro])
+    if "{TRIGGER.VALUE}" in text:
+        raise Untranslatable("{TRIGGER.VALUE} is hysteresis by hand; write the exit as a recovery expression")
+    return text
+
+
+def _dependencies(into: Translation, trigger: Mapped, known: dict[str, str]) -> None:
+    for other in trigger.get("dependencies") or []:
+        child, parent = named(_title(trigger)), str(other.get("name"))
+        line = other.line if isinstance(other, Mapped) else trigger.line
+        if _title(trigger) in known and parent in known:
+            into.add(line, child, f"mute {child} while {known[parent]}")
+        else:
+            into.note(line, child, f"not translated: it depends on '{parent}', which is not here")
+
+
+class _Calls:
+    """Reads functions of items; all must be of one host."""
+
+    def __init__(self) -> None:
+        self._host: str | None = None
+
+    def read(self, text: str, at: int) -> tuple[Series | str, int] | None:
+        if found := _CALL.match(text, at):
+            function, host, key, rest = found[1], found[2], found[3], found[4].lstrip(",").strip()
+        elif found := _OLD.match(text, at):
+            host, key, function, rest = found[1], found[2], found[3], found[4].strip()
+        else:
+            return None
+        if self._host not in (None, host):
+            raise Untranslatable("it compares items of several hosts")
+        self._host = host
+        return self._series(function, named(key), rest), found.end()
+
+    @staticmethod
+    def _series(function: str, topic: str, rest: str) -> Series:
+        if function == "last" and rest in ("", "#1", "0"):
+            return Series(topic)
+        if (
+            function in FUNCTIONS
+            and rest
+            and "," not in rest
+            and ":" not in rest
+            and not rest.startswith("#")
+        ):
+            return Series(topic, (), function, duration(rest))
+        shown = f"{function}(…{',' + rest if rest else ''})"
+        if rest.startswith("#"):
+            raise Untranslatable(f"{shown} counts values; a state has: for 3 readings")
+        raise Untranslatable(f"{shown} has no like here")

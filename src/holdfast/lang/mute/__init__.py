@@ -1,0 +1,1 @@
+"""Muting: what is not told, and when."""

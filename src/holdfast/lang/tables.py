@@ -1,0 +1,238 @@
+"""Tables that a definition names: read, checked and made columns; a wrong one is an error at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from ..errors import DefinitionError, did_you_mean
+from ..model.table import DURATION, Column, Table, digest_of
+from ..model.topic import Attribute, Kind
+from ..model.unit import UNITS, nearest
+from .condition import Condition
+from .kinds import Members
+from .literal import read_duration, split_quantity
+from .ops import DeclareTable, Subscribe, place_of
+from .rewrite import names
+from .types import of_attribute
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Wrong = Callable[..., DefinitionError]
+
+
+def tables(declared: Sequence[DeclareTable], folder: Path, given: Mapping[str, Any]) -> dict[str, Table]:
+    """The tables of a definition by name; ``given`` are in the place of files."""
+    found = {}
+    for statement in declared:
+        _require_sense(statement)
+        data = given.get(statement.name)
+        found[statement.name] = _table(statement, folder, statement.data if data is None else data)
+    return found
+
+
+def members(known: Mapping[str, Table]) -> dict[str, Members]:
+    """What predicates may name: ``Limits.high``."""
+    return {
+        name: {
+            column.name: of_attribute(attribute)
+            for column, attribute in zip(table.columns, table.attributes, strict=True)
+        }
+        for name, table in known.items()
+    }
+
+
+def looking_up(statement: Subscribe, condition: Condition, known: Mapping[str, Table]) -> Condition:
+    """The condition with the tables that its predicates name."""
+    mentioned = (*names(condition.enter), *names(condition.exit))
+    used = dict.fromkeys(name.partition(".")[0] for name in mentioned if "." in name)
+    for table in (known[name] for name in used):
+        for name in table.by:
+            if name not in condition.topic.by_name:
+                raise DefinitionError(
+                    f"table '{table.name}' is looked up by '{name}', which topic '{condition.topic.name}' "
+                    "does not have",
+                    statement.at,
+                    hint=did_you_mean(name, condition.topic.by_name),
+                )
+    return replace(condition, tables=tuple(known[name] for name in used)) if used else condition
+
+
+def _require_sense(statement: DeclareTable) -> None:
+    seen: set[str] = set()
+    for column in statement.columns:
+        at = place_of(column.name, statement.at)
+        if column.name in seen:
+            raise DefinitionError(f"table '{statement.name}' has two columns '{column.name}'", at)
+        if column.unit is not None and column.unit not in UNITS:
+            raise DefinitionError(f"unknown unit '{column.unit}'", at, hint=nearest(column.unit))
+        seen.add(column.name)
+    for name in statement.by:
+        if name not in seen:
+            raise DefinitionError(
+                f"table '{statement.name}' has no column '{name}'",
+                place_of(name, statement.at),
+                hint=did_you_mean(name, seen),
+            )
+    if len(seen) == len(statement.keys):
+        raise DefinitionError(
+            f"table '{statement.name}' has nothing but its key",
+            statement.at,
+            hint="Declare what is looked up: (source text, high float)",
+        )
+
+
+def _table(statement: DeclareTable, folder: Path, data: Any) -> Table:
+    def wrong(message: str, hint: str | None = None) -> DefinitionError:
+        shown = f'"{statement.path}"' if statement.path else "the data that was given"
+        return DefinitionError(f"table '{statement.name}', {shown}: {message}", statement.at, hint=hint)
+
+    read = _read(folder / statement.path, wrong) if data is None else _of_frame(data, wrong)
+    names = list(read.column_names)
+    for column in statement.columns:
+        if column.name not in names:
+            hint = did_you_mean(column.name, names)
+            raise wrong(f"has no column '{column.name}'; it has {', '.join(names) or 'nothing'}", hint)
+    keys = tuple(_texts(read.column(name), name, wrong) for name in statement.keys)
+    _require_once(keys, wrong)
+    columns = tuple(a for a in statement.columns if a.name not in statement.keys)
+    made = tuple(_column(read.column(a.name), a, wrong) for a in columns)
+    kinds = tuple(map(_attribute, columns))
+    return Table(
+        statement.name, tuple(map(str, statement.keys)), kinds, keys, made, digest_of((*keys, *made))
+    )
+
+
+def _attribute(column: Column) -> Attribute:
+    kind = "int" if column.kind == DURATION else cast("Kind", column.kind)
+    return Attribute(str(column.name), kind, column.unit)
+
+
+# --- reading -----------------------------------------------------------------------------------------
+
+
+def _read(path: Path, wrong: Wrong) -> pa.Table:
+    """A CSV file, every cell as text, or a Parquet file."""
+    import pyarrow as pa
+
+    try:
+        if path.suffix == ".parquet":
+            from pyarrow import parquet
+
+            return parquet.read_table(path)
+        from pyarrow import csv
+
+        with path.open("rb") as file:
+            header = file.readline().decode("utf-8-sig").rstrip("\r\n")
+        names = [name.strip().strip('"') for name in header.split(",")]
+        return csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(column_names=names, skip_rows=1),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=[""]
+            ),
+        )
+    except OSError as error:
+        raise wrong(f"cannot be read: {error.strerror or error}") from None
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise wrong(f"cannot be read: {error}") from None
+
+
+def _of_frame(data: Any, wrong: Wrong) -> pa.Table:
+    import pyarrow as pa
+
+    if isinstance(data, (pa.Table, pa.RecordBatch)):
+        return data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+    if hasattr(data, "to_arrow"):
+        return data.to_arrow()
+    if hasattr(data, "toArrow"):
+        return data.toArrow()
+    if hasattr(data, "columns") and hasattr(data, "dtypes"):
+        return pa.Table.from_pandas(data, preserve_index=False)
+    raise wrong(f"a table is a file, an Arrow table or a data frame, not {type(data).__name__}")
+
+
+# --- checking ----------------------------------------------------------------------------------------
+
+
+def _texts(column: Any, name: str, wrong: Wrong) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = column.combine_chunks().cast(pa.string())
+    found = pc.utf8_trim_whitespace(found)
+    empty = pc.or_kleene(pc.is_null(found), pc.equal(found, ""))
+    if pc.any(empty).as_py():
+        raise wrong(f"row {pc.index(empty, True).as_py() + 2} has no {name}")
+    return found
+
+
+def _require_once(keys: Sequence[Any], wrong: Wrong) -> None:
+    """Refuse a table in which a key stands twice."""
+    import pyarrow as pa
+
+    table = pa.table({str(i): key for i, key in enumerate(keys)})
+    names = table.column_names
+    if len(table.group_by(names).aggregate([])) == len(table):
+        return
+    seen: dict[tuple[str, ...], int] = {}
+    for number, row in enumerate(zip(*(key.to_pylist() for key in keys), strict=True), 2):
+        if row in seen:
+            shown = ", ".join(row)
+            raise wrong(f"'{shown}' stands in row {seen[row]} and again in row {number}")
+        seen[row] = number
+
+
+def _column(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
+    """The values in their kind; an empty cell is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found = column.combine_chunks()
+    if pa.types.is_string(found.type):
+        found = pc.utf8_trim_whitespace(found)
+        found = pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
+    if attribute.kind == DURATION:
+        return _durations(found, attribute, wrong)
+    wanted = {"float": pa.float64(), "int": pa.int64(), "text": pa.string(), "bool": pa.bool_()}[
+        attribute.kind
+    ]
+    try:
+        return found.cast(wanted)
+    except (pa.ArrowException, NotImplementedError):
+        row, cell = next((i, c) for i, c in enumerate(found) if not _fits(c, wanted))
+        message = f"row {row + 2}: '{cell.as_py()}' in '{attribute.name}' is not {_CALLED[attribute.kind]}"
+        raise wrong(message) from None
+
+
+_CALLED = {"float": "a number", "int": "a whole number", "text": "a text", "bool": "true or false"}
+
+
+def _fits(cell: Any, wanted: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        cell.cast(wanted)
+    except (pa.ArrowException, NotImplementedError):
+        return False
+    return True
+
+
+def _durations(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
+    """Durations as they are written in a definition, in microseconds; of a number, seconds."""
+    import pyarrow as pa
+
+    coded = column.dictionary_encode()
+    found: list[int | None] = []
+    for value in coded.dictionary.to_pylist():
+        text = f"{value} s" if isinstance(value, (int, float)) else str(value)
+        try:
+            found.append(read_duration(*split_quantity(text)))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            row = column.to_pylist().index(value) + 2
+            message = f"row {row}: '{value}' in '{attribute.name}' is not a duration"
+            raise wrong(message, "As in: 5 min") from None
+    return pa.array(found, pa.int64()).take(coded.indices)

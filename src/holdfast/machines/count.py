@@ -1,0 +1,239 @@
+"""Counts over states: so many scopes of a condition hold at once, within a room, a region, or everywhere.
+
+It hears what the condition has told, never a reading: it costs transitions alone.  A member belongs to the
+scope in which it started, wherever it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from ..model.batch import times, to_events, values
+from ..model.count import Quota, Unknown
+from ..model.event import Event, Status, Transition, Value
+from ..model.instant import NEVER, Instant
+from ..model.topic import Topic
+from .machine import Batches, Mask, Survey, Told, mattering
+
+
+class Group(msgspec.Struct):
+    """Who holds in a scope, each since when, the first one first; who is unknown there; since when the count
+    itself holds and with whom it began, and whether that is known."""
+
+    on: dict[str, Instant] = {}
+    unknown: dict[str, bool] = {}
+    began: Instant | None = None
+    first: str | None = None
+    known: bool = True
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.on and not self.unknown and self.began is None and self.known
+
+
+class State(msgspec.Struct):
+    """The scopes in which there is somebody, and where each of them is."""
+
+    groups: dict[str, Group]
+    where: dict[str, str]
+
+
+class Said(NamedTuple):
+    """What a count says, beside the event that made it."""
+
+    status: Status
+    group: str
+    since: Instant | None
+    own: tuple[int, int | None, str | None]
+
+
+@dataclass(frozen=True)
+class Count:
+    """The machine.  Readings of ``topic`` tell a member in the attribute ``says[1]`` and its status in
+    ``says[0]``; ``group`` and ``grouping`` give the key of the scope in which an event and those of a batch
+    lie.  ``members`` are those that are expected, with their scopes; without them everybody counts."""
+
+    topic: Topic
+    name: str
+    says: tuple[str, str]
+    own: tuple[str, str, str]
+    quota: Quota
+    joined: bool
+    dead: Unknown
+    group: Callable[[Event], str | None]
+    grouping: Callable[[pa.RecordBatch], tuple[NDArray[np.int32], Sequence[str]]]
+    shown: Callable[[str], str | None]
+    dropped: frozenset[str]
+    """The attributes that are not told on."""
+    members: Mapping[str, str] | None
+    totals: Mapping[str, int]
+
+    strictest = None
+    is_timed = False
+    margin = None
+    compacts = True
+
+    @property
+    def topics(self) -> dict[str, Topic]:
+        return {self.topic.name: self.topic}
+
+    def initial(self) -> State:
+        return State({}, {})
+
+    # --- what it hears ---
+
+    def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
+        status, member = (event.attributes.get(name) for name in self.says)
+        said = self._heard(state, str(status), _member(member), event.time, lambda: self.group(event))
+        return state, [self._transition(event, one) for one in said]
+
+    def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
+        if (batch := batches.get(self.topic.name)) is None or not len(batch):
+            return state, Told({})
+        codes, keys = self.grouping(batch)
+        statuses, members = (values(batch.column(name)) for name in self.says)
+        rows: list[int] = []
+        said: list[Said] = []
+        for i, at in enumerate(times(batch).tolist()):
+            key = keys[codes[i]] if codes[i] >= 0 else None
+            for one in self._heard(state, statuses[i], _member(members[i]), at, partial(_same, key)):
+                rows.append(i)
+                said.append(one)
+        if not rows:
+            return state, Told({})
+        events = to_events(self.topic, batch.take(pa.array(rows)))
+        return state, Told({}, [self._transition(*pair) for pair in zip(events, said, strict=True)])
+
+    def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
+        return state, []
+
+    def _transition(self, event: Event, said: Said) -> Transition:
+        kept: dict[str, Value] = {
+            name: value for name, value in event.attributes.items() if name not in self.dropped
+        }
+        told = replace(event, topic=self.name, attributes=kept | dict(zip(self.own, said.own, strict=True)))
+        return Transition(told, said.status, self.shown(said.group), said.since, 0)
+
+    # --- who holds ---
+
+    def _heard(
+        self, state: State, status: str, member: str, at: Instant, key: Callable[[], str | None]
+    ) -> Iterator[Said]:
+        if status not in _HEARD or (self.members is not None and member not in self.members):
+            return
+        found = state.where.get(member)
+        if found is None:
+            found = key() if self.members is None else self.members[member]
+        if found is None:
+            return
+        group = state.groups.get(found) or Group()
+        joins = status == "ingress" and member not in group.on
+        match status:
+            case "ingress":
+                group.on.setdefault(member, at)
+            case "egress":
+                group.on.pop(member, None)
+            case "unknown":
+                group.unknown[member] = True
+        if status != "unknown":  # whoever speaks is known
+            group.unknown.pop(member, None)
+        if member in group.on or member in group.unknown:
+            state.where[member] = found
+        else:
+            state.where.pop(member, None)
+        yield from self._judged(found, group, at, joins)
+        if group.is_idle:
+            state.groups.pop(found, None)
+        else:
+            state.groups[found] = group
+
+    def _judged(self, key: str, group: Group, at: Instant, joins: bool) -> Iterator[Said]:
+        total = self.totals.get(key, 0)
+        is_dead = group.unknown.keys() if self.dead != "kept" else ()
+        sure = sum(1 for member in group.on if member not in is_dead)
+        if self.dead == "left":
+            total -= len(is_dead)
+        holding = group.began is not None
+        holds = self.quota.holds(holding, sure, total)
+        own = (sure, total if self.members is not None else None)
+        if self.dead == "spreads":
+            known = holds == self.quota.holds(holding, sure + len(is_dead), total)
+            if known != group.known:
+                group.known = known
+                yield Said("known" if known else "unknown", key, group.began, (*own, group.first))
+            if not known:
+                return
+        if holds and not holding:
+            group.began, group.first = at, next(m for m in group.on if m not in is_dead)
+            yield Said("ingress", key, None, (*own, group.first))
+        elif holding and not holds:
+            began, first = group.began, group.first
+            group.began = group.first = None
+            yield Said("egress", key, began, (*own, first))
+        elif holding and joins and self.joined:
+            yield Said("joined", key, group.began, (*own, group.first))
+
+    # --- what is read: nothing of it can be done without ---
+
+    def reduce(
+        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
+    ) -> dict[str, pa.RecordBatch]:
+        return mattering(self, batches, latest)
+
+    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
+        return np.ones(len(batch), np.bool_)
+
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        return Survey(self.matters(topic, batch), np.zeros(1, np.int64))
+
+    # --- what holds, and keeping it ---
+
+    def due(self, state: State) -> Instant | None:
+        return None
+
+    def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
+        return [
+            (0, self.shown(key), group.began)
+            for key, group in state.groups.items()
+            if group.began is not None
+        ]
+
+    def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
+        return [(0, self.shown(key), group.began) for key, group in state.groups.items() if not group.known]
+
+    def last(self, state: State, condition: int) -> list[Transition]:
+        return []
+
+    def inform(self, state: State, condition: int, latest: Sequence[Event]) -> State:
+        return state
+
+    def is_fresh(self, state: State, condition: int) -> bool:
+        return not state.groups
+
+    def to_bytes(self, state: State) -> bytes:
+        return msgspec.msgpack.encode(state)
+
+    def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
+        if was is not None and was[0] is None:
+            return self.initial()
+        return msgspec.msgpack.decode(raw, type=State)
+
+
+_HEARD = frozenset(("ingress", "egress", "unknown", "known"))
+
+
+def _same(key: str | None) -> str | None:
+    return key
+
+
+def _member(scope: Value) -> str:
+    """A member's name; of a condition that has one scope for everything, none."""
+    return "" if scope is None else str(scope)

@@ -1,0 +1,77 @@
+"""Operators at work in this process: those of an earlier stage first, and what they say goes on to those
+that hear them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ...compilers.operator import Operator, until
+from ...machines.machine import Batches, Told
+from ...model.batch import concatenate
+from ...model.event import Event, Notification, Transition
+from ...model.instant import BEGINNING, Instant
+
+
+@dataclass
+class Running:
+    """An operator at work."""
+
+    operator: Operator
+    state: Any
+
+    def now(self, reached: Mapping[str, Instant]) -> Instant:
+        """How far time has come: as far as the latest event of any of the topics that tell it."""
+        return until(reached, self.operator.clock, BEGINNING)
+
+    def take(self, event: Event, reached: Mapping[str, Instant]) -> list[Transition]:
+        """Take one event, with which the time of each topic has come so far."""
+        machine = self.operator.machine
+        self.state, said = machine.react(self.state, event)
+        if machine.is_timed:
+            self.state, more = machine.advance(self.state, self.now(reached))
+            said += more
+        return said
+
+    def step(self, batches: Batches, now: Instant) -> Told:
+        """Take a batch of each topic, with which time has come so far."""
+        self.state, told = self.operator.machine.step(self.state, batches, now)
+        return told
+
+    def advance(self, now: Instant) -> list[Transition]:
+        """Let time come so far."""
+        self.state, said = self.operator.machine.advance(self.state, now)
+        return said
+
+    def last(self, name: str) -> Iterator[Notification]:
+        """The last thing said to a subscription, of each scope."""
+        for i, names in enumerate(self.operator.names):
+            if name in names:
+                for said in self.operator.addressed(self.operator.machine.last(self.state, i)):
+                    yield said._replace(subscription=name)
+
+
+Heard = dict[str, pa.RecordBatch]
+"""What can be heard: readings, and what conditions have said of them, by topic."""
+
+
+def gathered(heard: Heard, more: Mapping[str, pa.RecordBatch]) -> None:
+    """Add what an operator has said to what can be heard."""
+    for topic, batch in more.items():
+        heard[topic] = concatenate([heard[topic], batch]) if topic in heard else batch
+
+
+def passed_on(
+    running: Iterable[Running], heard: Heard, now: Callable[[Running], Instant]
+) -> Iterator[Notification]:
+    """Let operators, those of an earlier stage first, take what can be heard, and hear one another; of these
+    whoever minds time is told how far it has come, though it hears nothing."""
+    for one in running:
+        mine = {topic: batch for topic, batch in heard.items() if topic in one.operator.topics}
+        if mine or (one.operator.heard and one.operator.machine.is_timed):
+            told = one.step(mine, now(one))
+            gathered(heard, one.operator.retold(told))
+            yield from one.operator.notifications(told)

@@ -1,0 +1,153 @@
+"""Tables: a row for each key, looked up for one event and for many; what covers all of them."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import App, DefinitionError, Engine, Event, check, parse
+from holdfast.compilers.envelope import covering, passing
+from holdfast.model.batch import from_events
+
+TEXT = """topic T (value float °C, room text)
+table Limits "limits.csv" (source text, high float °C, low float °C)
+state Warm on T [value > Limits.high; value < Limits.low] per source
+"""
+
+
+def told(notifications):
+    return [(n.scope, n.status, n.event.time) for n in notifications]
+
+
+def events(*rows):
+    return [Event("T", i, source, {"value": value}, i) for i, (source, value) in enumerate(rows)]
+
+
+READINGS = events(("a", 26), ("b", 26), ("c", 26), ("b", 41), ("a", 21), ("c", 101), ("b", 29), ("c", 89))
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_every_key_has_its_row_and_a_star_stands_for_the_others(tmp_path, in_batches):
+    (tmp_path / "limits.csv").write_text("source, high ,low\na,25,22\n b ,40,30\n*,100,90\n")
+    engine = Engine(TEXT, base=tmp_path)
+    batch = from_events(check(parse(TEXT), tmp_path).topics[0], READINGS)
+    said = engine.push_batch("T", batch) if in_batches else [n for e in READINGS for n in engine.push(e)]
+    assert sorted(told(said)) == [
+        ("a", "egress", 4), ("a", "ingress", 0), ("b", "egress", 6), ("b", "ingress", 3),
+        ("c", "egress", 7), ("c", "ingress", 5),
+    ]  # fmt: skip
+
+
+def test_without_a_row_nothing_is_known_and_that_is_counted():
+    table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
+    checked = check(parse(TEXT), tables={"Limits": table})
+    engine = Engine(TEXT, tables={"Limits": table})
+    assert told(n for e in READINGS for n in engine.push(e)) == [("a", "ingress", 0), ("a", "egress", 4)]
+    from holdfast.compilers.families import operators
+
+    (only,) = operators(checked)
+    assert only.machine.survey("T", from_events(checked.topics[0], READINGS)).outside.tolist() == [6]
+
+
+def test_a_changed_table_is_taken_over_and_what_holds_goes_on():
+    engine = Engine(TEXT, tables={"Limits": pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})})
+    (first, second, third) = events(("a", 26), ("a", 23), ("a", 23))
+    assert told(engine.push(first)) == [("a", "ingress", 0)]
+    assert engine.push(second) == []
+    engine.take_table("Limits", pa.table({"source": ["a"], "high": [25.0], "low": [24.0]}))
+    assert [h.since for h in engine.holding()] == [0]
+    assert told(engine.push(third)) == [("a", "egress", 2)]
+
+
+def test_units_of_a_table_are_converted_and_keys_may_have_several_columns():
+    text = """topic T (value float °C, room text)
+table Limits "" (high float °F, room text, source text) by source, room
+state Warm on T [value > Limits.high] per source
+"""
+    table = pa.table({"high": [212.0, 50.0], "source": ["a", "a"], "room": ["r", "s"]})
+    engine = Engine(text, tables={"Limits": table})
+    rooms = [Event("T", i, "a", {"value": 99.0, "room": room}, i) for i, room in enumerate("rs")]
+    assert told(n for e in rooms for n in engine.push(e)) == [("a", "ingress", 1)]
+
+
+def test_a_table_in_python():
+    app = App()
+    temp = app.topic("T", value="float")
+    limits = app.table("Limits", pa.table({"source": ["a"], "high": [1.0]}), source=str, high="float")
+    app.state("Warm", on=temp, enter=temp.value > limits.high, per="source")
+    assert told(Engine(app).push(Event("T", 0, "a", {"value": 2.0}))) == [("a", "ingress", 0)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("source,high,low\na,1,1\nb,2,2\na,3,3\n", "'a' stands in row 2 and again in row 4"),
+        ("source,high,low\na,warm,1\n", "row 2: 'warm' in 'high' is not a number"),
+        ("source,hihg,low\na,1,1\n", "has no column 'high'; it has source, hihg, low"),
+        ("source,high,low\n,1,1\n", "row 2 has no source"),
+    ],
+)
+def test_a_wrong_table_is_an_error_at_its_place(tmp_path, rows, said):
+    (tmp_path / "limits.csv").write_text(rows)
+    with pytest.raises(DefinitionError) as caught:
+        check(parse(TEXT), tmp_path)
+    assert said in str(caught.value)
+    assert caught.value.place.line == 2
+    assert "^^^^^^" in str(caught.value)
+
+
+def test_a_table_that_is_not_there_and_a_topic_that_lacks_its_key(tmp_path):
+    with pytest.raises(DefinitionError, match="cannot be read: No such file"):
+        check(parse(TEXT), tmp_path)
+    text = TEXT.replace("source text", "owner text")
+    with pytest.raises(DefinitionError, match="looked up by 'owner', which topic 'T' does not have"):
+        check(parse(text), tables={"Limits": pa.table({"owner": ["a"], "high": [1.0], "low": [1.0]})})
+
+
+# --- what covers all rows ----------------------------------------------------------------------------
+
+_bounds = st.integers(0, 6).map(float) | st.none()
+_tests = ("value > Limits.high", "value >= Limits.high", "Limits.high < value && value != 3")
+_exits = ("value < Limits.low", "value <= Limits.low", "value < Limits.low || value == Limits.low")
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(st.tuples(_bounds, _bounds), min_size=1, max_size=4),
+    st.sampled_from(_tests),
+    st.sampled_from(_exits),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 8)), max_size=30),
+)
+def test_whoever_knows_the_cover_alone_sends_all_that_matters(rows, enter, leave, readings):
+    names = [f"s{i}" for i in range(len(rows))]
+    table = pa.table(
+        {
+            "source": pa.array(names),
+            "high": pa.array([high for high, _ in rows], pa.float64()),
+            "low": pa.array([low for _, low in rows], pa.float64()),
+        }
+    )
+    text = TEXT.replace("value > Limits.high", enter).replace("value < Limits.low", leave)
+    checked = check(parse(text), tables={"Limits": table})
+    history = [
+        Event("T", i, f"s{who}", {"value": float(value)}, i) for i, (who, value) in enumerate(readings)
+    ]
+    (condition,) = checked.conditions
+    sent = list(passing(covering(condition), history))
+
+    def said(some):
+        engine = Engine(text, tables={"Limits": table})
+        return told(n for event in some for n in engine.push(event))
+
+    assert said(sent) == said(history)
+
+
+def test_the_cover_of_many_rows_is_one_band():
+    table = pa.table({"source": ["a", "b"], "high": [25.0, 40.0], "low": [22.0, 30.0]})
+    (condition,) = check(parse(TEXT), tables={"Limits": table}).conditions
+    cover = covering(condition)
+    quiet = [Event("T", i, "a", {"value": value}, i) for i, value in enumerate((20.0, 24.0, 25.0, 21.0))]
+    assert list(passing(cover, quiet)) == []
+    assert cover.tables == ()

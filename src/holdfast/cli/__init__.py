@@ -21,6 +21,7 @@ from .live import run, status
 from .options import complain
 from .overlay import broker, publish, subscribe
 from .qps import qps
+from .relate import relate
 from .serve import serve
 from .simulate import sim
 
@@ -38,6 +39,7 @@ COMMANDS = (
     explain,
     test,
     replay,
+    relate,
     run,
     status,
     serve,

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from holdfast.errors import UsageError, did_you_mean
 
 BENCHMARKS = {
+    "alarms": "guards and silence: µs per event, a million keys as time goes on, beside a query by hand",
     "broker": "one broker on TCP: messages per second and µs per message, beside Mosquitto",
     "components": "congestion per road: events per second in columns, beside the reference and Polars",
     "correlate": "correlations of five attributes: seconds for 100 and 10,000, beside joins on Spark",

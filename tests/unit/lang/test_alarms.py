@@ -6,7 +6,7 @@ import pytest
 
 from holdfast import DefinitionError, check, parse
 from holdfast.lang.show import show
-from holdfast.model.instant import MINUTE
+from holdfast.model.instant import MINUTE, NEVER
 from holdfast.model.schedule import schedule
 
 BASE = """topic T (value float, room text)
@@ -14,7 +14,7 @@ state Warm on T [value > 2; value < 1] per source
 state Dark on T [value > 2; value < 1] per room
 filter Hot on T where value > 40
 """
-WRITTEN = """levels Heat on T: low [value > 1 for 2 min; value < 1], high [value > 2; false for 3 readings] per n
+WRITTEN = """levels Heat on T: low [value > 1 for 2 min; value < 1], top [n > 2; false for 3 readings] per n
 state Fire = at least 2 of Warm within room until fewer than 1 joined unknown spreads
 state Half = half of Warm roster "a.csv"
 table Limits "limits.csv" (source text, high float °C, wait duration) by source
@@ -85,6 +85,7 @@ def test_a_schedule_follows_the_clock_on_the_wall():
         False,
     ]
     assert nights.ends(23 * hour) == 30 * hour
+    assert schedule("00:00 – 24:00", None).ends(0) == NEVER
     weekend = schedule("Sat 00:00 – Mon 06:00", "UTC")  # 1970 began on a Thursday
     assert [weekend.is_on(at) for at in (day, 2 * day, 3 * day, 4 * day + 6 * hour)] == [
         False,

@@ -462,8 +462,9 @@ class Chaos:
     # --- what is to be said of it afterwards ---
 
     def account(self) -> dict[str, int]:
-        """How much was said, heard and lost; nothing was lost for which there is no reason."""
-        wanted = heard = lost = 0
+        """How much was said, heard and lost; nothing was lost for which there is no reason, and so nothing in
+        good times."""
+        wanted = heard = lost = good = 0
         for publisher in self.publishers:
             for n in range(1, publisher.said + 1):
                 failed = self.failed_during.get((publisher.name, n), frozenset())
@@ -471,6 +472,7 @@ class Chaos:
                     times = listener.heard[publisher.name, n]
                     assert times < 2, f"{listener.name} heard {publisher.name}, {n} {times} times"
                     wanted += 1
+                    good += not failed
                     heard += times
                     if not times:
                         assert self._between(publisher, listener, failed), (
@@ -480,6 +482,7 @@ class Chaos:
         assert wanted == heard + lost
         return {
             "wanted": wanted,
+            "wanted in good times": good,
             "heard": heard,
             "lost": lost,
             "unsent": sum(p.unsent for p in self.publishers),

@@ -60,6 +60,38 @@ def filters(draw, name, delivery=""):
     return f"state {name} on {draw(_topics)} {draw(_turns)} {draw(_scopes)} {delivery}\n"
 
 
+# --- guarded states ----------------------------------------------------------------------------------
+
+_guarded = st.sampled_from(
+    (
+        "[value > 1 for 1 s; value < 1]",
+        "[value >= 1; value < 1 for 2 s]",
+        "[wet for 2 readings; !wet || silent 2 s]",
+        "[silent 1 s; !silent 1 s]",
+        "[value > 0 && silent 1 s for 1 s; value < 0]",
+        "[n >= 2 for 2 s; false]",
+        "[value > 1; value < 1]",
+    )
+)
+_cared = st.sampled_from(
+    (
+        "",
+        "unknown after 2 s",
+        "unknown after 1 s forget after 3 s",
+        "forget after 2 s",
+        "initially unknown",
+        "initially on unknown after 3 s",
+        "initially off quietly",
+    )
+)
+
+
+@st.composite
+def guarded(draw, name, delivery=""):
+    scope = draw(st.sampled_from(("", *(f"per {key}" for key in KEYS), "scope hall")))
+    return f"state {name} on {draw(_topics)} {draw(_guarded)} {scope} {draw(_cared)} {delivery}\n"
+
+
 # --- components --------------------------------------------------------------------------------------
 
 _functions = st.sampled_from(("avg", "max", "min", "sum", "count", "stddev"))
@@ -175,6 +207,7 @@ def mutes(draw, name, delivery=""):
 
 KINDS = {
     "Filter": filters,
+    "Guarded": guarded,
     "Component": components,
     "Correlation": correlations,
     "Levels": levels,

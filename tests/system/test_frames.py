@@ -85,7 +85,8 @@ def test_times_without_a_zone_come_back_as_they_were_and_join_with_their_input(i
     frame = local(of)
     found = replay(WARM, frame, zone=of, plan=plan)
     assert (dict(found.dtypes)["time"], dict(found.dtypes)["since"]) == ("timestamp_ntz",) * 2
-    rows = found.join(frame, ["time", "source"]).orderBy("time").select("status", frame.value).collect()
+    theirs = frame.select("time", "source", sf.col("value").alias("read"))
+    rows = found.join(theirs, ["time", "source"]).orderBy("time").select("status", "read").collect()
     assert [tuple(row) for row in rows] == [("ingress", 26.0), ("egress", 21.0)]
 
 

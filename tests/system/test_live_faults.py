@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,64 @@ def test_a_full_disk_ends_the_query_and_later_nothing_is_missing(
     else:
         assert len(ds.dataset("out").to_table().column("id").unique()) == len(wanted)
         assert ds.dataset("out").count_rows() == len(wanted)
+
+
+def test_a_damaged_checkpoint_is_refused_in_one_sentence_and_left_as_it_is(site: Path, holdfast: Any) -> None:
+    generate(site / "inbox", files=2, rows=1_000)
+    command = ["run", *arguments("jsonl:out.jsonl"), "--available-now"]
+    assert holdfast(*command).status == 0
+    whole = site / "whole"
+    shutil.copytree("checkpoint", whole)
+    for part, kept in [
+        ("spark/metadata", 10),
+        ("spark/offsets/0", 30),
+        ("spark/commits/0", 0),
+        ("spark/state/0/0/1.changelog", 5),
+        ("files.jsonl", 20),
+        ("ledger.sqlite", 1_000),
+    ]:
+        damaged = site / "checkpoint" / part
+        damaged.write_bytes(damaged.read_bytes()[:kept])
+        before = contents(site)
+        refused = holdfast(*command)
+        assert refused.status == 2, part
+        assert refused.err.startswith("error: ")
+        assert len(refused.err.strip().splitlines()) == 1
+        assert "start a new checkpoint" in refused.err
+        assert contents(site) == before
+        shutil.rmtree("checkpoint")
+        shutil.copytree(whole, "checkpoint")
+    generate(site / "inbox", files=3, rows=1_000)
+    again = holdfast(*command)
+    assert again.status == 0, again.err
+    assert "3 files read" in again.err
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_spark_s_time_outs_do_not_end_a_query(
+    site: Path, holdfast: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generate(site / "inbox", files=1, rows=1_000)
+    queries = pytest.importorskip("holdfast.runtimes.spark.live.query")
+    write, calls = queries._Batches._write, []
+
+    def slow_at_first(batches: Any, *what: Any) -> None:
+        calls.append(what)
+        if len(calls) == 1:
+            raise RuntimeError("Timed out while waiting for the Python worker to connect back")
+        write(batches, *what)
+
+    monkeypatch.setattr(queries._Batches, "_write", slow_at_first)
+    ran = holdfast("run", *arguments("jsonl:out.jsonl"), "--available-now")
+    assert ran.status == 0, ran.err
+    assert "started again by itself 1 time" in holdfast("status", "--checkpoint", "checkpoint").out
+    assert holdfast("replay", "warm.hf", "-i", "inbox", "-o", "replay.jsonl").status == 0
+    assert sorted(Path("out.jsonl").read_text().splitlines()) == sorted(
+        Path("replay.jsonl").read_text().splitlines()
+    )
 
 
 def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfast: Any) -> None:

@@ -114,9 +114,13 @@ def test_few_notifications_come_from_the_driver_and_many_from_the_executors(
     assert len(local) > 300
     few = replay.replay(WARM, readings, spark=session())
     assert list(few) == local
+    at_once: list[int] = []
+    read = replay.from_table
+    monkeypatch.setattr(replay, "from_table", lambda topics, t: at_once.append(len(t)) or read(topics, t))
     monkeypatch.setattr(replay, "FEW", 4096)
     many = replay.replay(WARM, readings, spark=session())
     assert list(many) == local
+    assert max(at_once) < len(local) / 2  # the driver never has them all
     assert (many.passed, many.holding()) == (few.passed, few.holding())
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.sim.field import Field
-from holdfast_lab.experiments.qps import claim
+from holdfast_lab.experiments.qps import claim, physical
 from holdfast_lab.experiments.qps.codd import Codd
 from holdfast_lab.experiments.qps.ghtd import Ghtd
 from holdfast_lab.experiments.qps.measure import CODD, GHTD, GUARANTEED, QPS, Layout, denser, growing, looser
@@ -16,6 +16,7 @@ from holdfast_lab.experiments.qps.outcome import Outcome
 from holdfast_lab.experiments.qps.quad import Quad
 from holdfast_lab.experiments.qps.scene import EVENTS, Scene, Setting
 from holdfast_lab.experiments.qps.sweep import Sweep, messages
+from holdfast_lab.experiments.qps.tiring import POSITION, by_energy, life
 from holdfast_lab.experiments.registry import load
 
 SMALL = Setting(128.0, 120, 12, (32.0, 32.0), (64.0, 64.0))
@@ -160,3 +161,15 @@ def test_the_page_lists_every_claim_and_the_experiment_is_registered(name):
     page = PAGE.read_text("utf-8")
     assert load(name).name == name
     assert all(f"`{each}`" in page for each in (name, *rules[name]))
+
+
+def test_tired_nodes_hand_roles_over_and_live_longer():
+    tired, still = life(0, by_energy()), life(0, POSITION)
+    assert tired.minutes > still.minutes
+    assert tired.handed > still.handed == 0
+    assert tired.delivered == still.delivered == 1.0
+
+
+def test_the_physical_layer_has_its_claims_on_the_page():
+    assert load("qps-physical").name == "qps-physical"
+    assert all(f"`{each}`" in PAGE.read_text("utf-8") for each in physical.RULES)

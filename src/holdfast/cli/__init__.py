@@ -20,6 +20,7 @@ from .lab import bench, reproduce
 from .live import run, status
 from .options import complain
 from .overlay import broker, publish, subscribe
+from .qps import qps
 from .serve import serve
 from .simulate import sim
 
@@ -43,6 +44,7 @@ COMMANDS = (
     broker,
     publish,
     subscribe,
+    qps,
     sim,
     reproduce,
     bench,

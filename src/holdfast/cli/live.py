@@ -221,12 +221,9 @@ def _standing(checkpoint: Path, most: int) -> list[str]:
     last = "no batch yet" if it["batch"] is None else f"last batch {it['batch']}{ago}"
     files = it["files"]
     lines = [f"{'running' if it['running'] else 'not running'}; {last}"]
-    if again := it["restarts"]["count"]:
-        reason = " ".join(it["restarts"]["reason"].split())
-        lines.append(
-            f"started again by itself {counted(again, 'time')}, {it['restarts']['seconds_ago']:,.0f} s ago "
-            f"last: {reason[:200]}"
-        )
+    if (again := it["restarts"])["count"]:
+        times, why = counted(again["count"], "time"), " ".join(again["reason"].split())[:200]
+        lines.append(f"started again by itself {times}, last {again['seconds_ago']:,.0f} s ago: {why}")
     lines.append(
         f"{counted(files['read'], 'file')} read, {files['waiting']:,} waiting; {counted(it['rows'], 'row')}"
     )

@@ -74,7 +74,7 @@ def broker(
         typer.Option("--ask", metavar="HOST:PORT", help="Print what a running broker has done, and end."),
     ] = None,
 ) -> None:
-    """Pass on what somebody wants: a broker, alone or in a tree with others, until stopped.
+    """Pass on what somebody wants: a broker, alone or joined with others, until stopped.
 
     Says where it listens on standard output, and who comes and goes on the error stream.
     """

@@ -28,8 +28,8 @@ class Interval(NamedTuple):
 
     @property
     def duration(self) -> float | None:
-        """Seconds."""
-        return None if self.end is None else (self.end - self.start) / SECOND
+        """Seconds; none of an end that is older than its start, as live arrivals may have it."""
+        return None if self.end is None else max(0, self.end - self.start) / SECOND
 
     @property
     def open(self) -> bool:

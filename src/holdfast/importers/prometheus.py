@@ -109,7 +109,8 @@ class _Selectors:
         found = _NAME.match(text, at)
         if found is None:
             raise Untranslatable("a series without a name has no like here")
-        topic, end, where = named(found[0]), found.end(), ()
+        topic, end = named(found[0]), found.end()
+        where: tuple[str, ...] = ()
         if text[end : end + 1] == "{":
             closing = text.index("}", end)
             where, end = self._matchers(topic, text[end + 1 : closing]), closing + 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..errors import DefinitionError
 from ..lang.app import App
@@ -90,7 +91,7 @@ def with_names(text: str, known: dict[str, str]) -> Expression:
 def _renamed(op: Expression, known: dict[str, str]) -> Expression:
     if isinstance(op, Name):
         return replace(op, name=known.get(op.name, op.name))
-    changed = {
+    changed: dict[str, Any] = {
         name: _renamed(getattr(op, name), known)
         for name in ("left", "right", "arg", "low", "high")
         if getattr(op, name, None) in parts(op)

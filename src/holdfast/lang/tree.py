@@ -201,6 +201,7 @@ def _subscribe(
         if word in said:
             raise DefinitionError(f"'{_CLAUSES[word]}' is given twice", place(clause))
         said[word] = value
+    initially, quietly = said.get("initially", ("off", False))
     return Subscribe(
         label_of(as_token(at)) if name is None else name,
         topic,
@@ -209,13 +210,7 @@ def _subscribe(
         said.get("per", ()),
         said.get("scope", ()),
         Delivery(said.get("wait"), said.get("late", "drop")),
-        Care(
-            *holds,
-            said.get("unknown"),
-            said.get("forget"),
-            *said.get("initially", ("off", False)),
-            said.get("roster"),
-        ),
+        Care(*holds, said.get("unknown"), said.get("forget"), initially, quietly, said.get("roster")),
         place(at),
     )
 

@@ -182,7 +182,7 @@ class Mute:
             scope.told = event.time if status == "ingress" else scope.told
             yield self._transition(event, status, name, event.attributes[self.says[2]])
         if scope.is_idle:
-            state.scopes.pop(key, None)
+            state.scopes.pop(key, 0)
 
     def _now(self, state: State, event: Event) -> Instant:
         """When an event is looked at: at its time, or when it comes too late for that."""
@@ -230,7 +230,7 @@ class Mute:
                 continue
             if status == "ingress":
                 state.counts[i][key] = 1
-            elif status == "egress" and state.counts[i].pop(key, None):
+            elif status == "egress" and state.counts[i].pop(key, 0):
                 yield from self._released(state, self._now(state, event), partial(_is_there, i, key))
 
     def _is_storm(self, state: State, cause: int, scope: Scope) -> bool:

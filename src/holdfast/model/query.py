@@ -43,6 +43,11 @@ class Whole:
 
 
 @dataclass(frozen=True, slots=True)
+class Placeless(Whole):
+    """What of it is at no point, but at a named place or nowhere; one of the pieces of a whole."""
+
+
+@dataclass(frozen=True, slots=True)
 class Range:
     """From low to high, both included; of points, the box between them."""
 

@@ -14,7 +14,7 @@ from typing import Literal
 
 from .instant import Duration
 
-Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "counting", "hierarchy"]
+Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "hierarchy"]
 """How an overlay watches a relationship by itself."""
 
 

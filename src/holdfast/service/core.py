@@ -144,7 +144,7 @@ class Core:
 
 
 def _withdrawn(holding: Holding, at: Instant, position: int) -> Told:
-    name, scope, since = holding
+    name, scope, since, _ = holding
     id = notification_id(name, scope, WITHDRAWN, at, "", position)
     line: dict[str, Any] = {
         "id": id, "subscription": name, "scope": scope, "status": WITHDRAWN, "time": show_instant(at),

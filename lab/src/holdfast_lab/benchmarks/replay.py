@@ -73,15 +73,15 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> None:
             output.mkdir()
             pq.write_table(replay(definition(1), folder).to_arrow(), output / "transitions.parquet")
         case "files":
-            import holdfast as hf
+            from holdfast.runtimes.spark.history.replay import replay as replay_files
 
-            hf.spark.replay_files(definition(1), folder, spark=spark).dataframe.write.parquet(str(output))
+            replay_files(definition(1), folder, spark=spark).dataframe.write.parquet(str(output))
         case "frame" | "computed":
-            import holdfast as hf
+            from holdfast.runtimes.spark.frames.replay import replay as replay_frame
 
             frame = spark.read.parquet(str(folder))
             frame = frame if name == "frame" else frame.selectExpr("time", "source", "value + 0.0D AS value")
-            hf.spark.replay(definition(1), frame).write.parquet(str(output))
+            replay_frame(definition(1), frame).write.parquet(str(output))
         case _:
             peer = import_module(f".peers.{name}", __package__)
             peer.run(spark, folder, output) if name in ON_SPARK else peer.run(folder, output)

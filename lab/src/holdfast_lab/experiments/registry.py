@@ -25,6 +25,7 @@ MODULES = {
     "oem-validation": "oem_validation.run",
     "qps-density": "qps.three:DENSER",
     "qps-epsilon": "qps.three:LOOSER",
+    "qps-physical": "qps.physical",
     "qps-subscribers": "qps.three:MORE_SUBSCRIBERS",
     "rtdds-ipi": "dds.rtdds_ipi",
     "rtdds-partial": "dds.rtdds_partial",

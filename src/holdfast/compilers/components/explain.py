@@ -88,7 +88,10 @@ def _width(query: Query) -> int | None:
 def _delivery(component: Component) -> str:
     wait, late = component.delivery.wait, component.delivery.late
     if wait is None:
-        return "timely: as far as the latest event; an earlier one is still taken into account from then on"
+        return (
+            "timely: told when time has passed, by a later reading or by 'advance'; an earlier reading is "
+            "taken into account from then on"
+        )
     then = "goes to the late output" if late == "drop" else "is taken into account from then on"
     return f"ordered: {show_duration(wait)} behind the latest event; a later one {then}"
 

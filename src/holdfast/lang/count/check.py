@@ -11,13 +11,13 @@ from ...model.count import Quota, Share
 from ...model.space import Forest, Gazetteer
 from ...model.topic import Attribute, Topic
 from .. import scopes
-from ..condition import Component, Condition, Correlated, Guarded, Leveled, Tallied
+from ..condition import Component, Condition, Correlated, Guarded, Leveled, Related, Tallied
 from ..kinds import Scope
 from ..ops import Number, Tally, place_of
 from ..types import unknown_attribute
 from .roster import roster
 
-Countable = Condition | Guarded | Component | Correlated | Leveled | Tallied
+Countable = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied
 
 OWN = (Attribute("members", "int"), Attribute("of", "int"), Attribute("first", "text"))
 """What a count tells beside the attributes of the event: how many hold, of how many, and who was first."""

@@ -18,6 +18,7 @@ from ..condition import (
     Leveled,
     Muted,
     Parent,
+    Related,
     Storm,
     Tallied,
 )
@@ -25,7 +26,7 @@ from ..kinds import Scope
 from ..ops import Beyond, During, Levels, Mute, While, place_of
 from ..types import unknown_attribute
 
-Mutable = Condition | Guarded | Component | Correlated | Leveled | Tallied
+Mutable = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied
 
 OWN = (Attribute("missed", "int"), Attribute("scopes", "int"), Attribute("holding", "int"))
 """What a summary tells: how much came and went untold, in how many scopes, and how many hold now."""

@@ -210,7 +210,7 @@ def _tied(
             members = known.groups[member.name]
             listens = _topics(members, known)
             accuracy = _accuracy(one, listens)
-            tie = Tie(member.name, members)
+            tie = Tie(str(member.name), members)
             return Relation("spread", enter, exit, (tie,), accuracy=accuracy), listens
         listens = tuple(dict.fromkeys(roles.values()))
         accuracy = _accuracy(one, listens)
@@ -302,8 +302,7 @@ def _published(one: Relate, relation: Relation) -> Topic:
 
 
 _SERVES = {
-    "range_ring": "distance", "parallel_line": "distance", "centre_of_mass": "spread", "counting": "spread",
-    "hierarchy": "total",
+    "range_ring": "distance", "parallel_line": "distance", "centre_of_mass": "spread", "hierarchy": "total",
 }  # fmt: skip
 
 

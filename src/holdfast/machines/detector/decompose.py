@@ -4,6 +4,10 @@ The values of a ``multiple`` are divided among parts.  Of ``separate`` each part
 own, and nothing need be joined.  Otherwise a part publishes, each time it is evaluated, how many
 values are there and how many satisfy, and the join adds up: *one* is a sum of 1 (the thesis' XOR is
 wrong where one part has two), *all* as many as are there (its AND misses parts without data).
+
+What a part cannot judge alone (a predicate that looks at ``last``, now, here or validity, or several
+queries whose values are counted) it does not judge: it publishes what it selects, and the join has what
+all have selected to judge by.
 """
 
 from __future__ import annotations
@@ -11,13 +15,14 @@ from __future__ import annotations
 import math
 from base64 import b85decode, b85encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from ...errors import UsageError
 from ...model.event import Value
+from ...model.instant import Instant
 from ...model.query import (
     NOW,
     Closest,
@@ -27,11 +32,12 @@ from ...model.query import (
     Index,
     Members,
     Multiple,
+    Placeless,
     Query,
     Range,
     Whole,
 )
-from .knowledge import Knowledge
+from .knowledge import Knowledge, order
 from .query import value
 from .smc import Context, Input, Inputs, Rule, Smc, Tables, examine, rank, wanted, with_beside
 
@@ -52,8 +58,8 @@ def decompose(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group
         return tuple(_separate(smc, parameter, dimension, group, i) for i, group in enumerate(groups, 1))
     rules = {"Ent": smc.enter, "Ext": smc.exit}
     divided = {name: rule for name, rule in rules.items() if rule and query in (rule.mentions or smc.inputs)}
-    for rule in divided.values():
-        _require_additive(smc, rule, query, dimension)
+    if not all(_is_additive(smc, rule, query, dimension) for rule in divided.values()):
+        return _gathered(smc, query, dimension, groups)
     parts = {
         name: tuple(
             _part(smc, f"{smc.topic}_{name}{number}", rule, query, dimension, group)
@@ -82,20 +88,15 @@ def _restricted(query: Query, dimension: Dimension, group: Group) -> Query:
     return replace(query, **{dimension: replace(parameter, group=group)})
 
 
-def _require_additive(smc: Smc, rule: Rule, query: str, dimension: Dimension) -> None:
+def _is_additive(smc: Smc, rule: Rule, query: str, dimension: Dimension) -> bool:
     """Counts of parts add up only if each part can judge by itself, now and as long as nothing comes."""
-    if not rule.timeless:
-        raise UsageError(
-            f"'{smc.topic}' cannot be decomposed: its predicate looks at last, now, here or valid, "
-            "which parts do not share"
-        )
-    for name in rule.mentions or smc.inputs:
-        for other, parameter in smc.inputs[name].query.parameters():
-            counted = isinstance(parameter, Multiple) and parameter.how in ("one", "all")
-            if counted and (name, other) != (query, dimension):
-                raise UsageError(
-                    f"'{smc.topic}' cannot be decomposed along {query}: {name} counts values of {other}, too"
-                )
+    counted = [
+        (name, other)
+        for name in rule.mentions or smc.inputs
+        for other, parameter in smc.inputs[name].query.parameters()
+        if isinstance(parameter, Multiple) and parameter.how in ("one", "all")
+    ]
+    return rule.timeless and all(each == (query, dimension) for each in counted)
 
 
 # --- parts count, the join adds up -------------------------------------------------------------
@@ -202,33 +203,138 @@ def _signature(known: Knowledge) -> str | None:
     return known.signature
 
 
+# --- parts select, the join judges -------------------------------------------------------------
+
+
+class Rows(msgspec.Struct):
+    """What a part has selected, as it travels in a text."""
+
+    rows: list[Knowledge]
+
+
+@dataclass(frozen=True)
+class Selected(Rule):
+    """A rule that always tells what a query selects."""
+
+    query: str = ""
+
+    def detect(self, inputs: Inputs, tables: Tables, moment: Context) -> Context:
+        rows = b85encode(msgspec.msgpack.encode(Rows(list(tables(self.query))))).decode()
+        return moment._replace(known={TALLY: Knowledge("", moment.now, "", {"rows": rows})})
+
+
+@dataclass(frozen=True)
+class Gathered(Rule):
+    """A rule of a whole component, over what its parts have selected last."""
+
+    query: str = ""
+    whole: Inputs = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
+    rule: Rule = field(default=None)  # type: ignore[assignment]
+
+    def detect(self, inputs: Inputs, tables: Tables, moment: Context) -> Context | None:
+        def gathered(name: str) -> list[Knowledge]:
+            if name != self.query:
+                return list(tables(name))
+            shipped = [known for part in self.parts for known in tables(part)]
+            return sorted((row for known in shipped for row in _rows(known, moment.now)), key=order)
+
+        return self.rule.detect(self.whole, gathered, moment)
+
+
+def _rows(shipped: Knowledge, now: Instant) -> list[Knowledge]:
+    """What a part selected, as it is now: readings were true at their moments.  A start or an end is as
+    valid as its part saw it."""
+    rows = msgspec.msgpack.decode(b85decode(str(shipped.attributes["rows"])), type=Rows).rows
+    if shipped.time == now:
+        return rows
+    return [msgspec.structs.replace(row, valid=row.valid and row.status != "atomic") for row in rows]
+
+
+def _gathered(smc: Smc, query: str, dimension: Dimension, groups: Sequence[Group]) -> tuple[Smc, ...]:
+    one = smc.inputs[query]
+    parts = tuple(
+        replace(
+            smc,
+            topic=f"{smc.topic}_{query}{number}",
+            inputs={**smc.inputs, query: replace(one, query=_restricted(one.query, dimension, group))},
+            enter=Selected(_always, (query,), query=query),
+            exit=None,
+            attributes=("rows",),
+        )
+        for number, group in enumerate(groups, 1)
+    )
+    topics = tuple(part.topic for part in parts)
+    others = {name: each for name, each in smc.inputs.items() if name != query}
+    key = _signature if any(each.key for each in smc.inputs.values()) else None
+    inputs = others | {topic: Input(Query(Closest(Index(topic)), Closest(NOW)), key) for topic in topics}
+
+    def gathered(rule: Rule | None) -> Rule | None:
+        if rule is None or query not in (rule.mentions or smc.inputs):
+            return rule
+        mentions = (*(name for name in rule.mentions or smc.inputs if name != query), *topics)
+        return Gathered(
+            rule.satisfied,
+            mentions,
+            rule.computes,
+            rule.hold,
+            query=query,
+            whole=smc.inputs,
+            parts=topics,
+            rule=rule,
+        )
+
+    enter = gathered(smc.enter)
+    assert enter is not None
+    return (*parts, replace(smc, inputs=inputs, enter=enter, exit=gathered(smc.exit)))
+
+
+def _always(_: Context) -> bool:
+    return True
+
+
 # --- dividing a group --------------------------------------------------------------------------
 
 
-def cut(group: Group, *at: float) -> tuple[Group, ...]:
-    """A range, or every point, along its first coordinate, in pieces that share nothing and leave
-    nothing out: each piece ends at a cut, the next begins just after it."""
+def cut(group: Group, *at: float, axis: int = 0) -> tuple[Group, ...]:
+    """A range, or everything, along one of its coordinates, in pieces that share nothing and leave
+    nothing out: each piece ends at a cut, the next begins just after it.  What of everything is at no
+    point is a piece by itself."""
     match group:
-        case Whole():
+        case Whole() if axis == 0:
             low, high = Index((-math.inf,)), Index((math.inf,))
-        case Range(low, high):
-            pass
+        case Range(low, high) if _coordinates(low, high) > axis:
+            low, high = _wide(low, high, -math.inf), _wide(high, low, math.inf)
         case Members(values):
             raise UsageError(f"{len(values)} members are divided by listing them, not by cutting")
+        case Range() | Whole():
+            raise UsageError(f"there is no coordinate {axis + 1} to cut along")
         case _:
             raise UsageError("a ball cannot be cut")
     edges = sorted(at)
-    begins = [low, *(_at(low, _after(low, edge)) for edge in edges)]
-    ends = [*(_at(low, edge) for edge in edges), high]
-    return tuple(Range(first, last) for first, last in zip(begins, ends, strict=True))
+    begins = [low, *(_at(low, _after(low, edge), axis) for edge in edges)]
+    ends = [*(_at(high, edge, axis) for edge in edges), high]
+    pieces = tuple(Range(first, last) for first, last in zip(begins, ends, strict=True))
+    return (*pieces, Placeless()) if isinstance(group, Whole) else pieces
+
+
+def _coordinates(low: Index, high: Index) -> int:
+    return max(len(each.value) if isinstance(each.value, tuple) else 1 for each in (low, high))
+
+
+def _wide(index: Index, other: Index, fill: float) -> Index:
+    """A corner with as many coordinates as the other one."""
+    if not isinstance(index.value, tuple) or not isinstance(other.value, tuple):
+        return index
+    return replace(index, value=(*index.value, *(fill for _ in other.value[len(index.value) :])))
 
 
 def _after(like: Index, edge: float) -> float:
     return edge + 1 if isinstance(like.value, int) else math.nextafter(edge, math.inf)
 
 
-def _at(like: Index, edge: float) -> Index:
+def _at(like: Index, edge: float, axis: int) -> Index:
     if isinstance(like.value, int):
         return replace(like, value=int(edge))
     assert isinstance(like.value, tuple)
-    return replace(like, value=(float(edge),))
+    return replace(like, value=(*like.value[:axis], float(edge), *like.value[axis + 1 :]))

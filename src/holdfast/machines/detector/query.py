@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ...model.instant import Instant
 from ...model.query import (
+    WHOLE,
     Aggregate,
     Ball,
     Closest,
@@ -19,6 +20,7 @@ from ...model.query import (
     Index,
     Members,
     Multiple,
+    Placeless,
     Pool,
     Query,
     Range,
@@ -170,7 +172,7 @@ def moved(origin: Point, by: Point) -> Point:
 
 
 def _in_group(group: Group, dimension: Dimension, table: Table, origin: Any) -> Table:
-    if isinstance(group, Whole):
+    if group == WHOLE:
         return table
     return [known for known in table if contains(group, dimension, known, origin)]
 
@@ -179,6 +181,8 @@ def contains(group: Group, dimension: Dimension, known: Knowledge, origin: Any) 
     """Whether knowledge lies in a group; the ends of a range belong to it.  [5.7]"""
     at = known.location if dimension == "location" else value(dimension, known)
     match group:
+        case Placeless():
+            return known.at is None
         case Whole():
             return True
         case Members(values):

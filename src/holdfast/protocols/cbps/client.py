@@ -462,7 +462,10 @@ def _subscriptions(state: ClientState) -> Iterator[tuple[str, Part, Subscription
 
 def keeps(content: Content, promise: Filter) -> bool:
     """Whether a notification keeps what an advertisement promises: it has the pinned values, and none
-    that is not allowed.  It may have more [B11], and a value may be missing."""
+    that is not allowed.  It may have more [B11], and a value may be missing; but where coordinates are
+    pinned, no place may say that it happened elsewhere."""
     pinned = pins(promise)
+    if "x" in pinned and "place" in content and "place" not in pinned:
+        return False
     shared = Filter(tuple(c for c in promise.constraints if c.name in pinned or c.name in content))
     return satisfied(shared, content)

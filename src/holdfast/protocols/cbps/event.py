@@ -50,6 +50,12 @@ def to_event(topic: Topic, content: Content) -> Event | None:
     return Event(topic.name, time, source, attributes, sequence, _location(content), where)
 
 
+def whereabouts(event: Event) -> dict[str, Value]:
+    """Where an event happened, as fields that an advertisement may pin."""
+    there: dict[str, Value] = dict(zip(AXES, event.location or (), strict=False))
+    return there if event.place is None else {"place": event.place, **there}
+
+
 def advertised(topic: Topic, **pinned: Value) -> Filter:
     """What a publisher of a topic promises.  What it pins, such as its source, helps to place filters."""
     free: dict[str, Type] = {"time": "long", "source": "text", "sequence": "long"}

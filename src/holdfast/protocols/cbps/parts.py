@@ -59,11 +59,10 @@ def _subscription_group(bundle: Bundle, subscription: Subscription) -> Hashable:
 
 
 def _advertisement_group(bundle: Bundle, advertisement: Advertisement) -> Hashable:
-    """As for subscriptions; moreover the pinned attributes must be the same, for they tell which
-    scopes a publisher reaches."""
+    """As for subscriptions.  What covers another reaches all the scopes that the other does."""
     if not advertisement.aggregation or bundle.outgoing:
         return None
-    return advertisement.flood_forward, bundle.incoming, frozenset(pins(advertisement.filter))
+    return advertisement.flood_forward, bundle.incoming
 
 
 def pins(filter_: Filter) -> dict[str, Value]:

@@ -32,6 +32,8 @@ class Deployment:
     """How often what was asked for is said again; what is not said for three of them is forgotten."""
     memory: Duration = 10 * MINUTE
     """How long it is remembered that something is over, in case an older word comes late."""
+    keeps_latest: bool = False
+    """Whether new subscribers get the latest event of each publisher.  [F75]"""
     attendance: Duration | None = None
     """How often clients say that they are there; who does not for three of them has left.  [F48]"""
     mapping: Mapping | None = None

@@ -14,7 +14,7 @@ from msgspec.structs import replace as changed
 from ...model.instant import BEGINNING, Instant
 from ...model.protocol import Effect, Route, SetTimer, Spread
 from ...model.space import Point
-from .area import NOTHING, Area, join, joined, meet, minus
+from .area import NOTHING, Area, has, join, joined, meet, minus
 from .deployment import Deployment
 from .message import (
     Advertise,
@@ -79,6 +79,9 @@ class Forwarding:
                 else:
                     yield self._to_child(role, scope, changed(given, to=scope, area=part))
             yield from self._onward(state, role, terms, now)
+            for event in role.latest.values():
+                if any(has(term.area, event.location) for term in terms):
+                    yield self._forwarded(role, wishes, given.source.scope, changed(event, repeated=True))
         if given.fulfil:
             yield from self._watched(role, now)
 
@@ -273,11 +276,17 @@ class Forwarding:
     def published(self, state: State, given: Publication, to: Scope) -> Iterator[Effect]:
         """Forward an event to each who wants it, once.  [F43]"""
         role = state.logical.get((given.topic, to))
-        way = (*given.way, self.at)
-        for key, wishes in role.links.items() if role else ():
+        if role is None:
+            return
+        if self.deployment.keeps_latest:
+            kept(role.latest, given)
+        for key, wishes in role.links.items():
             if wishes.wants(given.location):
-                onward = changed(given, source=Source(self.at, to), to=scope_of(key), way=way)
-                yield routed(wishes.at, onward)
+                yield self._forwarded(role, wishes, scope_of(key), given)
+
+    def _forwarded(self, role: Logical, wishes: Wishes, to: Scope | None, event: Publication) -> Effect:
+        source, way = Source(self.at, role.scope), (*event.way, self.at)
+        return routed(wishes.at, changed(event, source=source, to=to, way=way))
 
     # --- coverage [F42] ---
 
@@ -342,6 +351,13 @@ class Forwarding:
             yield from self._onward(state, role, (), now)
         for asked in role.asked:
             yield from self.ask(role, asked)
+
+
+def kept(latest: dict[str, Publication], event: Publication) -> None:
+    """Keep an event if it is its publisher's latest."""
+    known = latest.get(event.publisher)
+    if known is None or known.time <= event.time:
+        latest[event.publisher] = event
 
 
 def scope_of(key: Key) -> Scope | None:

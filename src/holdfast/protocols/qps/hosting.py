@@ -9,13 +9,15 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from msgspec.structs import replace as changed
+
 from ...errors import UsageError
 from ...model.instant import BEGINNING, Instant
 from ...model.protocol import Deliver, Effect, SetTimer
 from . import request
 from .area import Area, has, joined, meet, minus
 from .deployment import Deployment, checked_epsilon
-from .forwarding import routed
+from .forwarding import kept, routed
 from .message import Advertise, At, Coverage, Publication, Source, Subscribe, Unsubscribe
 from .state import Advert, Hosted, Sent, State, Wanted
 from .tree import Scope
@@ -94,12 +96,12 @@ class Hosting:
                 f"'{asked.client}' publishes '{asked.topic}' at {asked.location}, and has not advertised that"
             )
         time = state.version(now)
+        event = Publication(asked.topic, self.source, None, location, asked.client, time, asked.values)
+        if self.deployment.keeps_latest:
+            hosted.own[asked.client] = event
         for scope, wishes in hosted.heard.items():
             if wishes.wants(location):
-                yield routed(
-                    wishes.at,
-                    Publication(asked.topic, self.source, scope, location, asked.client, time, asked.values),
-                )
+                yield routed(wishes.at, changed(event, to=scope))
 
     def heard(self, state: State, given: Subscribe | Unsubscribe, now: Instant) -> Iterator[Effect]:
         """A leaf asks publishers; also a node that has none yet remembers it.  [F24, F38]"""
@@ -116,6 +118,9 @@ class Hosting:
             return
         if isinstance(given, Subscribe):
             wishes.put(Patch(fresh, given.version, "here", given.epsilon, given.fulfil, now))
+            for event in hosted.own.values():
+                if has(fresh, event.location):
+                    yield routed(wishes.at, changed(event, to=scope, repeated=True))
             if given.fulfil:
                 yield from self.covering(state, given.topic, now)
         else:
@@ -148,6 +153,9 @@ class Hosting:
             sent = replace(each, version=state.version(now))
             hosted.asked = [*_without(hosted.asked, sent.area), sent]
             yield self._ask(asked.topic, sent)
+        for event in hosted.latest.values():
+            if has(area, event.location):
+                yield Deliver(_notice(asked.client, changed(event, repeated=True)))
         if missing := meet(hosted.missing, area) if asked.guaranteed else ():
             yield Deliver(request.FailedCoverage(asked.client, asked.topic, missing))
 
@@ -200,10 +208,11 @@ class Hosting:
         while hosted.notified and (first := next(iter(hosted.notified.items())))[1] < over:
             del hosted.notified[first[0]]
         hosted.notified[event] = now
+        if self.deployment.keeps_latest:
+            kept(hosted.latest, given)
         for client, some in hosted.wanted.items():
             if any(has(each.area, given.location) for each in some):
-                told = (given.topic, given.location, given.publisher, given.time, given.values, given.way)
-                yield Deliver(request.Notify(client, *told))
+                yield Deliver(_notice(client, given))
 
     def reported(self, state: State, given: Coverage) -> Iterator[Effect]:
         """Nobody publishes a part of what is wanted here, or somebody does again.  [F27]"""
@@ -247,6 +256,19 @@ class Hosting:
             for scope, told in hosted.told.items():
                 message = Advertise(topic, self.source, scope, told.area, told.version)
                 yield routed(self.deployment.tree.address(topic, scope), message)
+
+
+def _notice(client: str, event: Publication) -> request.Notify:
+    return request.Notify(
+        client,
+        event.topic,
+        event.location,
+        event.publisher,
+        event.time,
+        event.values,
+        event.way,
+        event.repeated,
+    )
 
 
 def _is_below(leaf: Scope, scope: Scope) -> bool:

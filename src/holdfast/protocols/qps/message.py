@@ -100,6 +100,8 @@ class Publication(msgspec.Struct, frozen=True, array_like=True, tag="publication
     values: Mapping[str, Value]
     way: tuple[At, ...] = ()
     """The addresses of the forwarding brokers that it has passed, the leaf's first."""
+    repeated: bool = False
+    """Whether it is an old one, for somebody new."""
 
 
 Message = Advertise | Subscribe | Unsubscribe | Coverage | Publication | Gone

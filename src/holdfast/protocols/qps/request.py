@@ -85,6 +85,8 @@ class Notify:
     values: Mapping[str, Value]
     way: tuple[Point, ...] = ()
     """The addresses of the brokers that forwarded it."""
+    repeated: bool = False
+    """Whether it is the latest of its publisher from before the subscription.  [F75]"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ...model.instant import BEGINNING, Instant
 from .area import NOTHING, Area, joined
-from .message import At
+from .message import At, Publication
 from .tree import Scope
 from .wishes import Asked, Wishes
 
@@ -40,6 +40,8 @@ class Logical:
     """A leaf: what publishers said that they cover."""
     missing: Area = NOTHING
     """What nobody covers, of what has to be."""
+    latest: dict[str, Publication] = field(default_factory=dict)
+    """Of each publisher, where new subscribers are to have it."""
 
     @property
     def covered(self) -> Area:
@@ -81,6 +83,10 @@ class Hosted:
     missing: Area = NOTHING
     notified: dict[tuple[str, Instant, At], Instant] = field(default_factory=dict)
     """Events that subscribers here were told of, and when."""
+    latest: dict[str, Publication] = field(default_factory=dict)
+    """Of each publisher, as subscribers here were told, where new ones are to have it."""
+    own: dict[str, Publication] = field(default_factory=dict)
+    """The latest of each publisher here."""
 
     @property
     def published(self) -> Area:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from ...errors import UsageError
+from ...protocols.agents.hosting import Hosting
 from ...protocols.cbps.broker import Broker
 from ...protocols.cbps.bundle import is_losable
 from ...protocols.cbps.context import late, stamped
@@ -29,7 +30,7 @@ async def listening(
     """A broker that takes calls and calls others, and where it listens."""
     node = TcpHost(
         identity,
-        Broker(condition, name=identity.name, limit=limits.max_frame),
+        Hosting(Broker(condition, name=identity.name, limit=limits.max_frame)),
         limits=limits,
         backoff=backoff,
         losable=is_losable,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any
 
@@ -11,8 +11,9 @@ from ...errors import HoldfastError
 from ...model.event import Event
 from ...model.topic import Topic
 from ...protocols.cbps.bundle import is_losable
-from ...protocols.cbps.client import Client, Leave, advertise, publish
+from ...protocols.cbps.client import Client, Leave, Withdraw, advertise, publish
 from ...protocols.cbps.event import advertised, to_content
+from ...protocols.cbps.ranges import Value
 from .conditions import condition
 from .connection.address import Address
 from .connection.identity import Identity
@@ -52,26 +53,56 @@ async def connected(
                 node.failed.result()
 
 
+ANYBODY = ""
+"""Stands for all sources of a topic; none has an empty name."""
+ANYWHERE: Mapping[str, Value] = {}
+
 Connector = Callable[..., AbstractAsyncContextManager[TcpHost]]
 """`connected` to somebody, as somebody: it lacks ``deliver`` only."""
 
 
+MOST_SOURCES = 1_000
+"""A publisher of more sources of a topic promises the topic alone, and forgets who they were."""
+
+
 class Publisher:
-    """Sends events, and advertises each source of a topic before its first."""
+    """Sends events, and advertises each source of a topic before its first, with where it is as long as it
+    stays there."""
 
     def __init__(self, node: TcpHost) -> None:
         self._node = node
-        self._known: set[tuple[str, str]] = set()
+        self._known: dict[str, dict[str, Mapping[str, Value]]] = {}
 
-    def advertise(self, topic: Topic, source: str) -> bool:
-        """Promise events of a source; whether that is news."""
-        if (topic.name, source) in self._known:
+    def advertise(self, topic: Topic, source: str, at: Mapping[str, Value] = ANYWHERE) -> bool:
+        """Promise events of a source; whether the topic is news.  A new promise is made before an old one
+        is taken back, so that nobody's interest is lost in between."""
+        is_news, sources = topic.name not in self._known, self._known.setdefault(topic.name, {})
+        if ANYBODY in sources or sources.get(source) in (at, ANYWHERE):
             return False
-        self._known.add((topic.name, source))
-        self._node.ask(advertise(f"{topic.name} of {source}", advertised(topic, source=source)))
-        return True
+        if source in sources:  # it moves
+            self._promise(topic, source, ANYWHERE)
+            self._node.ask(Withdraw(_promise(topic, source, sources[source])))
+            sources[source] = ANYWHERE
+        elif len(sources) >= MOST_SOURCES:
+            self._promise(topic, ANYBODY, ANYWHERE)
+            for one, there in sources.items():
+                self._node.ask(Withdraw(_promise(topic, one, there)))
+            self._known[topic.name] = {ANYBODY: ANYWHERE}
+        else:
+            self._promise(topic, source, at)
+            sources[source] = at
+        return is_news
+
+    def _promise(self, topic: Topic, source: str, at: Mapping[str, Value]) -> None:
+        pinned = {"source": source, **at} if source != ANYBODY else {}
+        self._node.ask(advertise(_promise(topic, source, at), advertised(topic, **pinned)))
 
     async def publish(self, event: Event) -> None:
         """Send an event as soon as the broker takes it."""
         await self._node.ready()
         self._node.ask(publish(to_content(event)))
+
+
+def _promise(topic: Topic, source: str, at: Mapping[str, Value]) -> str:
+    """The name of a promise."""
+    return f"{topic.name} of {source}{' there' * bool(at)}"

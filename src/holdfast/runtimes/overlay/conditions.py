@@ -42,11 +42,13 @@ from ...machines.filter import Filters
 from ...model.batch import from_events
 from ...model.event import Event, Notification, Transition
 from ...model.instant import BEGINNING, Instant
+from ...model.space import Forest, dimensions
 from ...model.topic import Topic
 from ...protocols.cbps.condition import Chain, Condition, Hosted, Replicated
 from ...protocols.cbps.content import Constraint, Content, Filter
-from ...protocols.cbps.event import to_event
+from ...protocols.cbps.event import AXES, to_event
 from ...protocols.cbps.parts import pins
+from ...protocols.cbps.ranges import Value
 from ...protocols.cbps.scopes import NOWHERE, Scopes, contains
 
 LONGEST = 65_536
@@ -215,7 +217,7 @@ def _reach(checked: CheckedFilter, chain: Callable[[Event], Chain | None]) -> Ca
 
     def reach(filter_: Filter) -> Scopes:
         pinned = pins(filter_)
-        if not needed <= pinned.keys() or (forest is not None and pinned.get("place") not in forest.by_place):
+        if not needed <= pinned.keys() or (forest is not None and not _located(forest, pinned)):
             return None
         whole = {"source": "", **pinned, "topic": checked.topic.name, "time": 0, "sequence": 0}
         event = to_event(checked.topic, whole)
@@ -223,6 +225,16 @@ def _reach(checked: CheckedFilter, chain: Callable[[Event], Chain | None]) -> Ca
         return NOWHERE if keys is None else frozenset(key for key in keys if key is not None)
 
     return reach
+
+
+def _located(forest: Forest, pinned: Mapping[str, Value]) -> bool:
+    """Whether what is pinned says in which region events happen: a known place; or coordinates, if no place
+    and no source can say something else.  [F11]"""
+    if pinned.get("place") in forest.by_place:
+        return True
+    needed = {dimensions(region.shape) for region in forest.regions if region.shape is not None}
+    axes = AXES[: max(needed, default=len(AXES))]
+    return all(axis in pinned for axis in axes) and (not forest.by_source or "source" in pinned)
 
 
 def _bits(state: filter.State | ordered.State) -> list[str]:

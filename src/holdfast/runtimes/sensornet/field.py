@@ -39,6 +39,8 @@ class FieldNetwork:
         """How many were sent, by kind."""
         self.hops: Counter[str] = Counter()
         """How often they were transmitted."""
+        self.transmitted: Counter[NodeId] = Counter()
+        """How often each node has, where machines peek at what passes."""
         self.told: list[tuple[Instant, NodeId, Any]] = []
         """What machines handed to their users."""
         self.hosts: dict[NodeId, Host] = {}
@@ -116,11 +118,13 @@ class FieldNetwork:
     def _spread(self, node: NodeId, effect: Spread) -> None:
         reached = self.field.flood(node, effect.low, effect.high)
         self._count(effect, max(reached.values(), default=0) + len(reached))
+        self.transmitted.update(reached.keys())
         for other, sent in reached.items():
             self._put(other, node, effect.message, min(sent, 3))
 
     def _nearby(self, node: NodeId, effect: Nearby) -> None:
         self._count(effect, 1)
+        self.transmitted[node] += 1
         for other in self.field.near(node):
             self._put(other, node, effect.message, 1)
 
@@ -136,6 +140,7 @@ class FieldNetwork:
             self._put(here, origin, effect.message, 0)
         else:
             self.hops[effect.cause] += 1
+            self.transmitted[here] += 1
             self._on_the_way += 1
             self.at(self.now + self._length(), self._passes, (origin, effect, *onward))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql.functions import coalesce, col, lag, lead, lit, unix_micros, when
+from pyspark.sql.functions import coalesce, col, greatest, lag, lead, lit, unix_micros, when
 
 from ...files.table import EVENT_COLUMNS
 from ...model.instant import SECOND
@@ -32,13 +32,13 @@ def intervals(notifications: DataFrame) -> DataFrame:
     )
     moments = notifications.where(status == "atomic").withColumn("end", at).withColumn("start", at)
     whole = rows.unionByName(moments)
-    length = (unix_micros("end") - unix_micros("start")) / lit(float(SECOND))
+    length = greatest(lit(0), unix_micros("end") - unix_micros("start")) / lit(float(SECOND))
     return whole.select(
         "subscription",
         "scope",
         "start",
         "end",
-        length.alias("duration"),
+        when(col("end").isNotNull(), length).alias("duration"),
         col("end").isNull().alias("open"),
         "topic",
         when(~ends, col("source")).alias("source"),

@@ -7,7 +7,8 @@ from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 
 TIMELY = (
-    "  delivery  timely: as far as the latest event; an earlier one is still taken into account from then on"
+    "  delivery  timely: told when time has passed, by a later reading or by 'advance'; "
+    "an earlier reading is taken into account from then on"
 )
 
 

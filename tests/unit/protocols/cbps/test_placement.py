@@ -283,3 +283,60 @@ def test_a_start_that_a_slow_subscriber_was_not_given_is_told_by_the_next_event_
     assert floor.told() == []
     floor.read("s1", 27, 21)
     assert floor.told() == [("ingress", "s1", 27.0), ("egress", "s1", 21.0)]
+
+
+# --- regions ---
+
+ROOMS = """topic Temperature (value float)
+region north = rectangle (0, 10) (10, 20)
+region south = rectangle (0, 0) (10, 10)
+state Warm on Temperature [value > 25; value < 22] scope north, south"""
+
+
+def test_conditions_by_coordinates_are_filtered_at_the_source_as_those_by_name_are():
+    """Two sensors in two rectangles, at two brokers: each pins where it is, so each broker sees its scope."""
+    at = {"n": {"x": 5.0, "y": 15.0}, "s": {"x": 5.0, "y": 5.0}}
+    for pinned, told in (({}, at), (at, at), ({"n": {"place": "north"}, "s": {"place": "south"}},) * 2):
+        floor = Floor()
+        for name, home in (("n", "east"), ("s", "west")):
+            floor.overlay.client(name, home)
+            promise = advertised(TOPIC, source=name, **pinned.get(name, {}))
+            floor.overlay.ask(name, advertise("it", promise))
+        floor.watch(ROOMS)
+        for value in (24, 26, 27, 26, 23, 21):
+            for name in ("n", "s"):
+                content = {"topic": "Temperature", "time": 1, "source": name, "sequence": 1, "value": value}
+                floor.overlay.ask(name, publish({**content, **told[name]}))
+            floor.overlay.settle()
+        crossed = [floor.carried(home, "hub") for home in ("east", "west")]
+        assert crossed == ([2, 2] if pinned else [4, 4])
+        assert sorted(floor.told()) == sorted(
+            (status, scope, value)
+            for scope in ("north", "south")
+            for status, value in (("ingress", 26.0), ("egress", 21.0))
+        )
+
+
+def test_a_wide_advertisement_covers_a_narrow_one_though_that_pins_more():
+    """The hub knows both, and passes on the one that says it all; when that goes, the other is back."""
+    floor = Floor(s1="east")
+    floor.overlay.ask("s1", advertise("wide", advertised(TOPIC)))
+    floor.overlay.settle()
+
+    def offered(broker):
+        return [
+            item
+            for one in floor.overlay.nodes[broker].state.routing.database.peers("advertisement")
+            for item in floor.overlay.nodes[broker]
+            .state.routing.database.table(one, "advertisement")
+            .active()
+        ]
+
+    assert [len(offered(broker)) for broker in ("east", "hub", "office")] == [1, 1, 1]
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26, 27, 21)
+    assert [status for status, _, _ in floor.told()] == ["ingress", "egress"]
+    floor.overlay.ask("s1", Withdraw("wide"))
+    floor.overlay.settle()
+    floor.read("s1", 26, 27, 21)
+    assert [status for status, _, _ in floor.told()] == ["ingress", "egress"]

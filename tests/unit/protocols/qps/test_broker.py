@@ -231,3 +231,22 @@ def test_what_is_said_again_is_not_counted_twice_and_what_is_not_is_forgotten():
     assert sum(host.state.links for host in net.hosts.values()) == 0
     net.run(900 * SECOND)  # also that it is over
     assert not any(host.state.logical for host in net.hosts.values())
+
+
+def test_a_new_subscriber_gets_the_latest_event_of_each_publisher_marked_as_repeated():
+    net = network(keeps_latest=True)
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(9, Advertise("q", "Heat", Rectangle((8.0, 8.0), (16.0, 16.0))))
+    for n, at in enumerate([(1.0, 1.0), (2.0, 2.0)]):
+        net.ask(0, Publish("p", "Heat", at, {"n": n}))
+    net.ask(9, Publish("q", "Heat", (9.0, 9.0), {"n": 7}))
+    for node, client in ((63, "first"), (63, "beside it"), (40, "by a way that is there")):
+        net.ask(node, Want(client, "Heat", WHOLE, 3.0))
+        net.settle()
+        found = sorted(
+            (who, event.values["n"], event.repeated) for _, event in told(net) for who in [event.client]
+        )
+        assert found == [(client, 1, True), (client, 7, True)]
+    net.ask(0, Publish("p", "Heat", (3.0, 3.0), {"n": 2}))
+    net.settle()
+    assert [(e.values["n"], e.repeated) for _, e in told(net)] == [(2, False)] * 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import fmean
 
-from holdfast.model.space import Rectangle
+from holdfast.model.space import Point, Rectangle
 from holdfast.protocols.qps import request
 from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Compliance, Deployment
@@ -19,6 +19,12 @@ SPOT = 1e-3
 """How wide the region of a publisher is that publishes events about where it stands."""
 
 
+def spot(place: Point, side: float) -> Rectangle:
+    """The region of a publisher."""
+    x, y = (min(axis, side - SPOT) for axis in place)
+    return Rectangle((x, y), (x + SPOT, y + SPOT))
+
+
 class Quad:
     """Brokers on all nodes."""
 
@@ -29,9 +35,7 @@ class Quad:
         deployment = Deployment(tree=tree, topics=(scene.topic,), compliance=compliance)
         self.network = FieldNetwork(scene.field, lambda node: Broker(deployment, places[node]))
         for node in scene.publishers:
-            x, y = (min(axis, side - SPOT) for axis in places[node])
-            spot = Rectangle((x, y), (x + SPOT, y + SPOT))
-            self.network.ask(node, request.Advertise("sensor", scene.topic, spot))
+            self.network.ask(node, request.Advertise("sensor", scene.topic, spot(places[node], side)))
         self.network.settle()
         self._subscribed = 0
 

@@ -15,6 +15,7 @@ from ....errors import InputError
 from ....model.event import Event
 from ....model.instant import Instant
 from ....protocols.cbps.client import Refused, Unsent
+from ....protocols.cbps.event import whereabouts
 from ..client import Connector, Publisher
 from .lines import Lines
 
@@ -51,13 +52,12 @@ class Publishing:
     async def publish(self, given: Iterable[str] | None) -> str:
         """Send what lines say, the given ones or those of standard input; a summary."""
         async with self.connect(deliver=self._told) as node:
-            publisher, topics = Publisher(node), set[str]()
+            publisher = Publisher(node)
             async for number, line in _numbered(given):
                 if (event := self._event(number, line, node.now)) is None:
                     continue
-                news = publisher.advertise(self.lines.topics[event.topic], event.source)
-                if news and event.topic not in topics:
-                    topics.add(event.topic)
+                news = publisher.advertise(self.lines.topics[event.topic], event.source, whereabouts(event))
+                if news:
                     await asyncio.sleep(self.settle)
                 await publisher.publish(event)
                 self.sent += 1

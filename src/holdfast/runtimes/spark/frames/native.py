@@ -36,7 +36,7 @@ MOST = 4
 def require(work: Work, frame: DataFrame) -> None:
     """Raise why Spark cannot run the whole definition by itself, if it cannot."""
     if not work.operators or seen_whole(work):
-        raise Unlike("a component or a correlation listens" if work.operators else "there is nothing to run")
+        raise Unlike("somebody must see every row" if work.operators else "there is nothing to run")
     for operator in work.operators.values():
         if (reason := hindrance(_filters(work, operator))) is not None:
             raise Unlike(reason)

@@ -131,37 +131,48 @@ class Query:
         self, start: Callable[[], StreamingQuery], batches: _Batches, checkpoint: Checkpoint
     ) -> None:
         self._start, self._batches, self._checkpoint = start, batches, checkpoint
-        self._running = start()
-        self._restarts, self._done = 0, batches.done
+        self._running: StreamingQuery | None = start()
+        self._restarts, self._done, self._pause = 0, batches.done, 0.0
 
     def wait(self, seconds: float) -> bool:
         """Wait so long, or until the query has ended; whether it has.  What ended it is raised.
 
-        What Spark has ended because its own processes were too slow or got lost goes on by itself, unless
-        that happens again and again and no batch is done.
+        What Spark has ended because its own processes were too slow or got lost is started again after a
+        pause, unless that happens again and again and no batch is done.
         """
+        if self._running is None:
+            time.sleep(min(seconds, max(0.0, self._pause - time.monotonic())))
+            if time.monotonic() >= self._pause:
+                self._running = self._start()
+            return False
         try:
             return bool(self._running.awaitTermination(seconds))  # type: ignore[arg-type]
         except (PySparkException, Py4JError, OSError) as error:
             fault = self._batches.fault or _explained(error)
             if self._batches.done > self._done:
                 self._restarts, self._done = 0, self._batches.done
-            if self._batches.fault or not is_passing(error) or self._restarts == RESTARTS:
+            is_stopping = self._checkpoint.stop.exists()
+            if self._batches.fault or is_stopping or not is_passing(error) or self._restarts == RESTARTS:
                 raise fault from error
             self._batches.ledger.note_restart(time.time(), str(fault))
-            time.sleep(2**self._restarts)
+            self._running, self._pause = None, time.monotonic() + 2**self._restarts
             self._restarts += 1
-            self._running = self._start()
             return False
+
+    def end(self) -> None:
+        """End it where it is, if it still is."""
+        if self._running is not None:
+            _quietly(self._running.stop)
 
     def stop(self, patience: float = 60.0) -> None:
         """Finish the batch at work and stop; after so many seconds stop in the middle of it."""
         self._checkpoint.stop.touch()
         until = time.monotonic() + patience
-        while time.monotonic() < until and not self.wait(0.2):
+        while self._running is not None and time.monotonic() < until and not self.wait(0.2):
             if not self._running.status["isTriggerActive"]:
                 break
-        self._running.stop()
+        if self._running is not None:
+            self._running.stop()
 
     @property
     def record(self) -> Record:
@@ -171,8 +182,9 @@ class Query:
 
 _LAST = 2**62  # later than every batch
 
-RESTARTS = 5
-"""How often a query is started again without a batch that is done between."""
+RESTARTS = 8
+"""How often a query is started again without a batch that is done between, after 1, 2, 4 … seconds:
+about four minutes in all."""
 
 _PASSING = re.compile(
     r"timed out|TimeoutException|failed to connect back|worker exited unexpectedly|EOFException"
@@ -213,7 +225,7 @@ def started(
         try:
             yield query
         finally:
-            _quietly(query._running.stop)
+            query.end()
 
 
 def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Plan, _Batches]:

@@ -296,3 +296,27 @@ def test_what_waits_is_told_and_told_anew(here):
     assert here.waiting.stat().st_ino == first, "nothing new, nothing written"
     here.note_waiting([], [])
     assert msgspec.json.decode(here.waiting.read_bytes()) == {"incomplete": [], "unknown": []}
+
+
+def test_of_more_than_64_of_one_window_those_that_stay_keep_their_machine_when_one_goes():
+    def of(numbers):
+        some = (f"correlate C{i} within 2 min\n  value >= {i}\n  speed < {i}\n" for i in numbers)
+        return ["topic Wind (speed float)\n", *some]
+
+    def places(plan, some):
+        """Where each of them is computed, and as what."""
+        running = work.Work(check(parse(TOPIC + "".join(some))), plan.seats).operators
+        return {
+            name: (number, one.key, one.meanings[i])
+            for number, one in running.items()
+            for i, names in enumerate(one.names)
+            for name in names
+        }
+
+    first = planned(None, *of(range(70)))
+    before = places(first, of(range(70)))
+    assert len({number for number, *_ in before.values()}) == 2
+    for gone in (0, 40, 69):
+        rest = of(i for i in range(70) if i != gone)
+        after = places(planned(first, *rest), rest)
+        assert after == {name: at for name, at in before.items() if name != f"C{gone}"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.errors import UsageError
+from holdfast.errors import InputError, UsageError
 
 log = pytest.importorskip("holdfast.runtimes.spark.live.log")
 
@@ -150,6 +150,12 @@ def test_a_torn_last_line_was_never_used(files, inbox, tmp_path):
     look(again, inbox)
     assert names(again) == ["a.csv", "b.csv"]
     assert len((tmp_path / "files.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_line_that_is_no_entry_is_damage(inbox, tmp_path):
+    (tmp_path / "files.jsonl").write_text('{"path":"a.csv","topic":null,"size":2}\n\0\0\0\n')
+    with pytest.raises(InputError, match=r"files\.jsonl: damaged"):
+        log.FileLog(tmp_path / "files.jsonl").refresh()
 
 
 def test_two_who_append_in_turn_see_one_log(files, inbox, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import count
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -30,11 +32,13 @@ class Running:
 
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr(queries.time, "sleep", lambda seconds: None)
+    now = [0.0]
+    monkeypatch.setattr(queries.time, "sleep", lambda seconds: now.append(now[-1] + seconds))
+    monkeypatch.setattr(queries.time, "monotonic", lambda: now[-1])
     return ledgers.Ledger(tmp_path / "ledger.sqlite")
 
 
-def query(ledger, ends, fault=None, progress=False):
+def query(ledger, ends, fault=None, progress=False, stop=None):
     """A query whose runs end in these ways, one after the other; with progress each has done a batch."""
     batches, left = SimpleNamespace(ledger=ledger, fault=fault, done=0), iter(ends)
 
@@ -42,29 +46,43 @@ def query(ledger, ends, fault=None, progress=False):
         batches.done += progress
         return Running(next(left))
 
-    return queries.Query(start, batches, checkpoint=None)
+    return queries.Query(start, batches, SimpleNamespace(stop=stop or Path("/nowhere")))
 
 
-def test_it_is_started_again_after_a_time_out_and_says_so(ledger, tmp_path):
+def ends(live):
+    """Wait until it has ended; how often one had to."""
+    for looked in count(1):
+        if live.wait(1):
+            return looked
+
+
+def test_a_query_survives_a_time_out_of_spark_and_says_so(ledger, tmp_path):
     live = query(ledger, [errors.StreamingQueryException(SLOW), True])
     assert not live.wait(1)
-    assert live.wait(1)
+    assert ends(live)
     ((at, reason),) = ledgers.standing(tmp_path / "ledger.sqlite").restarts
     assert at > 0
     assert "Timed out while waiting for the Python worker" in reason
 
 
-def test_so_often_and_no_more_without_a_batch_between(ledger):
-    live = query(ledger, [errors.StreamingQueryException(SLOW)] * 9)
-    for _ in range(queries.RESTARTS):
-        assert not live.wait(1)
+def test_so_often_and_no_more_without_a_batch_between(ledger, tmp_path):
+    live = query(ledger, [errors.StreamingQueryException(SLOW)] * 99)
+    with pytest.raises(InputError, match="Timed out"):
+        ends(live)
+    assert len(ledgers.standing(tmp_path / "ledger.sqlite").restarts) == queries.RESTARTS
+    assert queries.time.monotonic() == 2**queries.RESTARTS - 1
+
+
+def test_what_goes_on_between_begins_anew(ledger, tmp_path):
+    live = query(ledger, [errors.StreamingQueryException(SLOW)] * 20 + [True], progress=True)
+    ends(live)
+    assert len(ledgers.standing(tmp_path / "ledger.sqlite").restarts) == 20
+
+
+def test_what_is_to_stop_is_not_started_again(ledger, tmp_path):
+    live = query(ledger, [errors.StreamingQueryException(SLOW), True], stop=tmp_path)
     with pytest.raises(InputError, match="Timed out"):
         live.wait(1)
-
-
-def test_what_goes_on_between_begins_anew(ledger):
-    live = query(ledger, [errors.StreamingQueryException(SLOW)] * 9 + [True], progress=True)
-    assert [live.wait(1) for _ in range(10)] == [False] * 9 + [True]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from holdfast import Event, check, parse
-from holdfast.errors import UsageError
+from holdfast.cli.live import _standing as standing
+from holdfast.errors import InputError, UsageError
 
+ledgers = pytest.importorskip("holdfast.runtimes.spark.live.ledger")
 states = pytest.importorskip("holdfast.runtimes.spark.live.status")
 checkpoints = pytest.importorskip("holdfast.runtimes.spark.live.checkpoint")
 live = pytest.importorskip("support.live")
@@ -93,6 +96,25 @@ def test_files_that_wait_and_why(here):
     (here.inbox / "notes.txt").write_text("x")
     take(here, "4.parquet", door(2, False), quarantine=True)
     assert status(here)["files"] == {"read": 2, "quarantined": 1, "waiting": 0, "incomplete": 1, "unknown": 1}
+
+
+def test_a_damaged_list_of_what_waits_is_named_with_what_to_do(here):
+    take(here, "1.parquet", door(1, True))
+    (here.checkpoint / "waiting.json").write_text('{"incompl')
+    with pytest.raises(InputError, match=r"waiting\.json: damaged; remove it"):
+        status(here)
+
+
+def test_a_query_that_was_started_again_by_itself_says_so_and_why(here):
+    take(here, "1.parquet", door(1, True))
+    assert status(here)["restarts"] == {"count": 0}
+    ledger = ledgers.Ledger(here.checkpoint / "ledger.sqlite")
+    for reason in ("Spark ended the query: EOFException", "Spark ended the query:\n  Timed out"):
+        ledger.note_restart(1.0, reason)
+    told = status(here)["restarts"]
+    assert (told["count"], told["reason"]) == (2, "Spark ended the query:\n  Timed out")
+    said = r"started again by itself 2 times, last [\d,]+ s ago: Spark ended the query: Timed out"
+    assert any(re.fullmatch(said, line) for line in standing(here.checkpoint, most=0))
 
 
 def test_a_file_that_was_entered_and_not_read_waits(here):

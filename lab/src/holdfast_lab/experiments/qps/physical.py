@@ -1,0 +1,205 @@
+"""Roles by remaining energy against hashing alone, failures, and what hand-overs cost.  [SPS §4.3.6, §4.3.7]
+
+The thesis describes the physical layer and did not evaluate it; it quotes what others found.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from holdfast.model.instant import SECOND
+from holdfast.runtimes.sensornet.report.style import COLOURS, new_figure, tidy
+from holdfast.sim.statistics import Estimate, estimate
+
+from ..experiment import Drawing, Experiment, Judged, Progress, Result, Table, judged
+from ..journal import place
+from ..study import Kept, conduct, singly
+from .scene import Scene
+from .three import CODE
+from .tiring import BATTERY, POSITION, SETTING, by_energy, failing, handing, life, snapshots
+
+NAME = "qps-physical"
+CHECKS = (15, 30, 60, 120)
+"""Seconds."""
+MINUTES = 8.0
+"""How long nodes fail, and hand-overs are counted, in a layout."""
+LITERATURE = 0.947
+
+RULES = {
+    "lifetime": "with roles by remaining energy the first node dies later than with hashing alone: in the "
+    "mean, and in three of four layouts",
+    "failures": "while nodes fail in cycles of about six minutes, at least as large a share of events comes "
+    "as the literature quotes for a geographic hash table",
+    "handover-linear": "messages of hand-over and heartbeats grow in a line with how often suitability is "
+    "looked at: a line explains 95 % of the variance of the means",
+    "no-loss": "hand-overs lose nothing: every event of the lifetime runs comes, once",
+}
+
+
+def _measured(seed: int) -> dict[str, Any]:
+    """All of one layout."""
+    return {
+        "position": life(seed, POSITION),
+        "energy": life(seed, by_energy()),
+        "failing": failing(seed, MINUTES),
+        "handing": [handing(seed, check * SECOND, MINUTES) for check in CHECKS],
+    }
+
+
+def _run(_: Path | None, full: bool, progress: Progress) -> Result:
+    layouts = 30 if full else 4
+    kept = Kept(place(NAME, _measured.__name__, CODE), dict) if full else None
+    found = conduct(
+        _measured, singly(range(layouts), lambda s: f"layout {s + 1} of {layouts}"), progress, kept
+    )
+    runs = list(found.values())
+    lives = {by: [run[by] for run in runs] for by in ("position", "energy")}
+    shares = [run["failing"][0] for run in runs]
+    costs = [sure(estimate([run["handing"][i] for run in runs])) for i in range(len(CHECKS))]
+    rows = [
+        {
+            "roles by": by,
+            "minutes": _said(sure(estimate([each[0] for each in some]))),
+            "share delivered": round(min(each[1] for each in some), 4),
+            "handed over": round(fmean(each[2] for each in some), 1),
+        }
+        for by, some in lives.items()
+    ]
+    rows += [
+        {
+            "failing": "share delivered",
+            "mean": _said(sure(estimate(shares)), 4),
+            "least": round(min(shares), 4),
+            "brokers that failed": round(fmean(run["failing"][1] for run in runs), 1),
+        }
+    ]
+    rows += [
+        {"check s": check, "transmissions a minute": _said(cost)}
+        for check, cost in zip(CHECKS, costs, strict=True)
+    ]
+    claims = judged(RULES, _verdicts(lives, shares, [cost.mean for cost in costs]))
+    parameters = {
+        "field": f"{SETTING.side:g} × {SETTING.side:g}, {SETTING.nodes} nodes",
+        "subscribers": SETTING.subscribers,
+        "battery": f"{BATTERY} transmissions a node",
+        "failures": "nodes without clients are up for 360 s in the mean, then down for 60 s",
+        "layouts": layouts,
+        "minutes": MINUTES,
+    }
+    return Result(NAME, parameters, rows, claims, (costs, snapshots(0)))
+
+
+def sure(found: Estimate | None) -> Estimate:
+    """An estimate of something that was measured."""
+    assert found is not None
+    return found
+
+
+def _said(found: Estimate, digits: int = 1) -> str:
+    half = "" if found.half is None else f" ± {found.half:.{digits}f}"
+    return f"{found.mean:.{digits}f}{half}"
+
+
+def _verdicts(lives: dict[str, list[Any]], shares: list[float], costs: list[float]) -> list[Judged]:
+    one, other = ([each[0] for each in lives[by]] for by in ("position", "energy"))
+    later = sum(b > a for a, b in zip(one, other, strict=True))
+    ratio, share, fit = fmean(other) / fmean(one), fmean(shares), _explained(costs)
+    whole = all(each[1] == 1.0 for each in lives["energy"])
+    return [
+        Judged(
+            "none",
+            f"{ratio:.2f} times as long; later in {later} of {len(one)} layouts",
+            ratio > 1 and later >= 0.75 * len(one),
+        ),
+        Judged(f"{LITERATURE:.1%}", f"{share:.1%}", share >= LITERATURE),
+        Judged("linear", f"{fit:.3f} of the variance", fit >= 0.95),
+        Judged("no loss, no duplicate", "all" if whole else "not all", whole),
+    ]
+
+
+def _explained(costs: list[float]) -> float:
+    """The share of the variance of costs that a line over how often explains."""
+    often = [1 / check for check in CHECKS]
+    x, y = fmean(often), fmean(costs)
+    both = sum((a - x) * (b - y) for a, b in zip(often, costs, strict=True))
+    apart = sum((a - x) ** 2 for a in often) * sum((b - y) ** 2 for b in costs)
+    return both**2 / apart if apart else 1.0
+
+
+def _tables(result: Result) -> list[Table]:
+    rows = result.rows
+    return [
+        Table(
+            "until the first node is empty",
+            ("roles by", "minutes", "share delivered", "handed over"),
+            [tuple(row.values()) for row in rows[:2]],
+        ),
+        Table("nodes fail", ("", "mean", "least", "brokers that failed"), [tuple(rows[2].values())]),
+        Table(
+            "hand-overs and heartbeats",
+            ("looked every s", "transmissions a minute"),
+            [tuple(row.values()) for row in rows[3:]],
+        ),
+    ]
+
+
+def _draw(result: Result) -> Drawing:
+    """Step by step who acts for which broker, and what it has cost each node; below, the cost of looking."""
+    costs, maps = result.exhibit
+    figure = new_figure(4.2 * (len(maps) + 1), 4.4)
+    panels = figure.subplots(1, len(maps) + 1)
+    places = Scene(SETTING, 0).field.places
+    for panel, (minutes, sent, roles) in zip(panels, maps, strict=False):
+        panel.scatter(
+            *zip(*places, strict=True),
+            c=sent,
+            cmap="Greys",
+            s=16,
+            vmin=0,
+            vmax=BATTERY,
+            edgecolors="0.75",
+            linewidths=0.5,
+        )
+        for level, colour in zip(sorted({scope.level for scope in roles}), COLOURS, strict=False):
+            at = [places[node] for scope, node in roles.items() if scope.level == level]
+            panel.plot(
+                *zip(*at, strict=True),
+                "s",
+                color=colour,
+                markersize=7,
+                fillstyle="none",
+                label=f"level {level}",
+            )
+        for scope, node in roles.items():
+            panel.annotate(
+                f"{scope.column},{scope.row}",
+                places[node],
+                fontsize=6,
+                xytext=(4, 3),
+                textcoords="offset points",
+            )
+        panel.set_title(f"after {minutes:.0f} min", fontsize=10, loc="left")
+        panel.set_aspect("equal")
+        panel.set_xticks([])
+        panel.set_yticks([])
+        panel.legend(fontsize=7, loc="upper right")
+    panel = panels[-1]
+    often = [60 / check for check in CHECKS]
+    panel.errorbar(
+        often, [c.mean for c in costs], [c.half or 0 for c in costs], color=COLOURS[0], marker="o", capsize=2
+    )
+    panel.set_xlabel("looked at, times a minute")
+    panel.set_ylim(bottom=0)
+    tidy(panel, "transmissions a minute")
+    return figure
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    "Quad-PubSub's physical layer: roles by energy, failures, hand-overs  [SPS §4.3.6]",
+    _run,
+    _tables,
+    _draw,
+)

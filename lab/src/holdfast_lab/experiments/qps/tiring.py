@@ -1,0 +1,164 @@
+"""Nodes that get tired, and nodes that fail: runs of Quad-PubSub's physical layer on a field without radios.
+
+A transmission takes one unit of a node's battery; events come one after the other from publishers in a
+region, and go to subscribers anywhere.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.model.instant import SECOND, Duration
+from holdfast.protocols.qps import mapping, request
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.mapping import Mapping, Resources
+from holdfast.protocols.qps.physical import Physical
+from holdfast.protocols.qps.request import Notify
+from holdfast.protocols.qps.tree import Scope, Tree
+from holdfast.runtimes.sensornet.field import FieldNetwork
+from holdfast.sim.frame import NodeId
+
+from .quad import spot
+from .scene import Scene, Setting
+
+SETTING = Setting(128.0, 100, 10, (32.0, 32.0), (64.0, 64.0))
+LEVELS = 3
+EVERY = 5 * SECOND
+BATTERY = 1500
+"""Transmissions."""
+UP, DOWN = 360.0, 60.0
+"""Seconds, in the mean: a cycle of the literature's six minutes, and a minute down."""
+HANDING = ("here", "vacant", "offer", "tables", "taken")
+"""Messages of the physical layer alone."""
+
+POSITION = Mapping(check=30 * SECOND)
+
+
+def by_energy(check: Duration = 30 * SECOND, fall: float = 0.8) -> Mapping:
+    """Roles go to whom much is left."""
+    return Mapping(suit=mapping.by_resources(32.0), compare=mapping.fallen(fall), check=check)
+
+
+class World:
+    """One layout at work."""
+
+    def __init__(self, seed: int, policy: Mapping) -> None:
+        self.scene = scene = Scene(SETTING, seed)
+        self.chance = random.Random(seed)
+        deployment = Deployment(
+            tree=Tree((0.0, 0.0), SETTING.side, LEVELS),
+            topics=(scene.topic,),
+            renewal=60 * SECOND,
+            mapping=policy,
+        )
+        places = scene.field.places
+        self.network = network = FieldNetwork(
+            scene.field, lambda node: Physical(deployment, places[node]), seed=seed
+        )
+        for node in scene.publishers:
+            network.ask(node, request.Advertise("sensor", scene.topic, spot(places[node], SETTING.side)))
+        for node in scene.subscribers:
+            network.ask(node, request.Subscribe("user", scene.topic, SETTING.region, 1.5))
+        network.run(60 * SECOND)
+        network.transmitted.clear()
+        self.started = network.now
+        self.published = 0
+
+    def events(self) -> Iterator[None]:
+        """Publish one, and let time pass; again and again."""
+        network, scene = self.network, self.scene
+        while True:
+            node = self.chance.choice(scene.publishers)
+            network.ask(node, request.Publish("sensor", scene.topic, scene.field.places[node], {}))
+            self.published += 1
+            network.run(EVERY)
+            yield
+
+    def tire(self) -> bool:
+        """Brokers hear what is left; whether a battery is empty."""
+        for node in self.network.hosts:
+            left = 1 - self.network.transmitted[node] / BATTERY
+            self.network.ask(node, Resources(energy=left))
+        return max(self.network.transmitted.values()) >= BATTERY
+
+    @property
+    def delivered(self) -> int:
+        return sum(isinstance(what, Notify) for _, _, what in self.network.told)
+
+    def roles(self) -> dict[Scope, NodeId]:
+        return {role[1]: node for node, host in self.network.hosts.items() for role in host.state.held}
+
+    def minutes(self) -> float:
+        return (self.network.now - self.started) / (60 * SECOND)
+
+
+class Life(NamedTuple):
+    """Until the first battery was empty."""
+
+    minutes: float
+    delivered: float
+    """The share of what was due."""
+    handed: int
+    """How often a role was handed over."""
+
+
+def life(seed: int, policy: Mapping) -> Life:
+    """Let a layout work until a node is empty."""
+    world = World(seed, policy)
+    before = world.network.messages["taken"]
+    for _ in world.events():
+        if world.tire():
+            break
+    world.network.run(30 * SECOND)
+    due = world.published * len(world.scene.subscribers)
+    return Life(world.minutes(), world.delivered / due, world.network.messages["taken"] - before)
+
+
+def failing(seed: int, minutes: float) -> tuple[float, int]:
+    """The share of events that comes while nodes without clients fail and recover; and how often one did
+    that acted for a broker."""
+    world = World(seed, POSITION)
+    used = {*world.scene.publishers, *world.scene.subscribers}
+    network, chance = world.network, world.chance
+    turns = {node: chance.expovariate(1 / UP) for node in network.hosts if node not in used}
+    down: set[NodeId] = set()
+    failed = 0
+    for _ in world.events():
+        now = (network.now - world.started) / SECOND
+        for node in [node for node, due in turns.items() if due <= now]:
+            change, mean = (network.start, UP) if node in down else (network.kill, DOWN)
+            down ^= {node}
+            failed += node in down and node in world.roles().values()
+            change(node)
+            turns[node] = now + chance.expovariate(1 / mean)
+        if world.minutes() >= minutes:
+            break
+    network.run(30 * SECOND)
+    return world.delivered / (world.published * len(world.scene.subscribers)), failed
+
+
+def handing(seed: int, check: Duration, minutes: float) -> float:
+    """Transmissions of the physical layer in a minute, if suitability is looked at so often."""
+    world = World(seed, by_energy(check))
+    before = sum(world.network.hops[kind] for kind in HANDING)
+    for _ in world.events():
+        if world.tire() or world.minutes() >= minutes:
+            break
+    return (sum(world.network.hops[kind] for kind in HANDING) - before) / world.minutes()
+
+
+def snapshots(seed: int, moments: int = 3) -> list[tuple[float, list[int], dict[Scope, NodeId]]]:
+    """Who acts for which broker, and what was transmitted, at some moments of a layout's life."""
+    world = World(seed, by_energy())
+    found: list[tuple[float, list[int], dict[Scope, NodeId]]] = []
+    total = life(seed, by_energy()).minutes
+    for _ in world.events():
+        empty = world.tire()
+        if empty or world.minutes() >= total * len(found) / max(moments - 1, 1):
+            sent = [world.network.transmitted[node] for node in range(SETTING.nodes)]
+            found.append((world.minutes(), sent, world.roles()))
+        if empty or len(found) == moments:
+            break
+    return found

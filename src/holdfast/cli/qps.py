@@ -1,0 +1,133 @@
+"""``qps``: a node of Quad-PubSub, over UDP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import UsageError
+from ..model.instant import SECOND
+from ..model.space import Point, Rectangle
+
+
+def qps(
+    values: Annotated[
+        list[float] | None, typer.Argument(metavar="[VALUE …]", help="Readings to publish, of this place.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="This node's name.")] = "node",
+    at: Annotated[str, typer.Option("--at", metavar="X,Y", help="Where it stands.")] = "0,0",
+    listen: Annotated[
+        str, typer.Option("--listen", "-l", metavar="HOST:PORT", help="Where; port 0 is any.")
+    ] = "127.0.0.1:7500",
+    peer: Annotated[
+        list[str] | None,
+        typer.Option("--peer", "-p", metavar="NAME@X,Y=HOST:PORT", help="Another node; may be repeated."),
+    ] = None,
+    side: Annotated[float, typer.Option(help="Of the square of space, from 0,0.")] = 100.0,
+    levels: Annotated[int, typer.Option(help="Of the tree of squares.")] = 3,
+    topic: Annotated[str, typer.Option("--topic", help="Its events have one number, 'value'.")] = "Reading",
+    want: Annotated[
+        list[str] | None,
+        typer.Option("--want", metavar="X,Y,X,Y", help="Print the events of a region; may be repeated."),
+    ] = None,
+    epsilon: Annotated[float, typer.Option(help="How much longer than straight ways may be.")] = 1.5,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Between two readings.")] = 1.0,
+    settle: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Before the first.")] = 3.0,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many.")] = None,
+) -> None:
+    """Be a node of a network by topic and place: publish, subscribe, and act for brokers, until stopped."""
+    from ..protocols.qps import request
+    from ..protocols.qps.deployment import Deployment
+    from ..protocols.qps.envelope import Envelope
+    from ..protocols.qps.mapping import Mapping
+    from ..protocols.qps.physical import Physical
+    from ..protocols.qps.tree import Tree
+    from ..runtimes.overlay.connection.address import parse_address
+    from ..runtimes.overlay.points import Alive, Points
+    from ..runtimes.overlay.udp import UdpHost
+    from ..runtimes.overlay.udp import listen as bind
+
+    place = _numbers(at, 2, "--at")
+    others = [_peer(text) for text in peer or []]
+    deployment = Deployment(
+        tree=Tree((0.0, 0.0), side, levels),
+        topics=(topic,),
+        renewal=2 * SECOND,
+        mapping=Mapping(check=2 * SECOND, patience=SECOND),
+    )
+    machine = Points(
+        Physical(deployment, place), name, {name: place} | {who: where for who, where, _ in others}
+    )
+    wanted = [
+        Rectangle(corners[:2], corners[2:]) for corners in (_numbers(t, 4, "--want") for t in want or [])
+    ]
+    printed, enough = 0, asyncio.Event()
+
+    def told(what: Any) -> None:
+        nonlocal printed
+        if isinstance(what, request.Notify) and (count is None or printed < count):
+            printed += 1
+            typer.echo(
+                json.dumps(
+                    {
+                        "topic": what.topic,
+                        "source": what.publisher,
+                        "x": what.location[0],
+                        "y": what.location[1],
+                        **what.values,
+                    }
+                )
+            )
+            if printed == count:
+                enough.set()
+
+    async def whole() -> None:
+        host = UdpHost(name, machine, Envelope | Alive, {who: where for who, _, where in others}, told)
+        await bind(host, parse_address(listen, "--listen"))
+        typer.echo(f"{name} listens on {host.address[0]}:{host.address[1]}", err=True)
+        for region in wanted:
+            host.ask(request.Subscribe(name, topic, region, epsilon))
+        if values:
+            host.ask(request.Advertise(name, topic, _spot(place, side)))
+            await asyncio.sleep(settle)
+        for value in values or ():
+            host.ask(request.Publish(name, topic, place, {"value": value}))
+            await asyncio.sleep(every)
+        try:
+            if count is not None or not values or wanted:
+                await enough.wait()
+        finally:
+            host.close()
+
+    asyncio.run(whole())
+
+
+def _spot(place: Point, side: float) -> Rectangle:
+    half = side / 2000
+    low = tuple(min(max(c - half, 0.0), side - 2 * half) for c in place)
+    return Rectangle(low, tuple(c + 2 * half for c in low))
+
+
+def _peer(text: str) -> tuple[str, Point, tuple[str, int]]:
+    from ..runtimes.overlay.connection.address import parse_address
+
+    who, equals, address = text.partition("=")
+    name, is_placed, where = who.partition("@")
+    if not (equals and is_placed and name):
+        raise UsageError(f"--peer {text}: write it as NAME@X,Y=HOST:PORT")
+    return name, _numbers(where, 2, "--peer"), parse_address(address, "--peer")
+
+
+def _numbers(text: str, many: int, option: str) -> tuple[float, ...]:
+    try:
+        found = tuple(map(float, text.split(",")))
+    except ValueError:
+        found = ()
+    if len(found) != many:
+        raise UsageError(
+            f"{option} {text}: {many} numbers with commas between them, such as {','.join(['10'] * many)}"
+        )
+    return found

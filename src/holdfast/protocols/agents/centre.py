@@ -1,0 +1,146 @@
+"""A group and its centre: a mediator knows where all were, and gives each of them the same room.  [B58]
+
+If the farthest is M from the centre and M matters at R, each may move |M - R| / 2: then the centre has moved
+less than that as well, and the farthest by less than |M - R|.  Who leaves its ring tells the mediator, which
+asks the others where they are now, and gives all of them new rings.
+
+As printed (``printed``), a ring is how far its owner is from the edge of the region around the centre, and
+the mediator judges by what was reported last: the centre moves with everybody, and a group gathers unnoticed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import msgspec
+
+from ...model.relation import Relation, apart, centre, spread
+from .talk import Reading, Report, Say, Wants, gap, latest
+
+
+class Here(msgspec.Struct, frozen=True, tag=True):
+    """I am here: I left my ring, or was asked (``round`` says which question)."""
+
+    reading: Reading
+    round: int = 0
+
+
+class Where(msgspec.Struct, frozen=True, tag=True):
+    """Where are you now?"""
+
+    round: int
+
+
+class Room(msgspec.Struct, frozen=True, tag=True):
+    """You were here, and may move so far from there."""
+
+    reading: Reading
+    radius: float
+
+
+@dataclass
+class Member:
+    """The agent of one of a group."""
+
+    name: str
+    mediator: str
+    mine: Reading | None = None
+    centre: Reading | None = None
+    radius: float = 0.0
+    has_told: bool = False
+    """Whether it has told where it is, and waits for its ring."""
+
+    def read(self, reading: Reading) -> Wants:
+        self.mine = reading
+        if self.has_told or (self.centre and apart(self.centre.at, reading.at) < self.radius):
+            return []
+        return self._tell(0)
+
+    def _tell(self, round: int) -> Wants:
+        assert self.mine is not None
+        self.has_told = True
+        return [Say(self.mediator, Here(self.mine, round))]
+
+    def hear(self, _sender: str, message: Where | Room) -> Wants:
+        if isinstance(message, Where):
+            return self._tell(message.round) if self.mine is not None else []
+        self.centre, self.radius, self.has_told = message.reading, message.radius, False
+        if self.mine is None or self.mine == self.centre:
+            return []
+        return self.read(self.mine)
+
+    def lost(self, _other: str) -> Wants:
+        self.has_told = True
+        return []
+
+    def found(self, _other: str) -> Wants:
+        return self._tell(0) if self.mine is not None else []
+
+
+@dataclass
+class Mediator:
+    """The agent that knows where all were; it lives beside the first of them."""
+
+    name: str
+    members: tuple[str, ...]
+    relation: Relation
+    printed: bool = False
+    known: dict[str, Reading] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+    round: int = 0
+    bit: int = 0
+
+    def read(self, _reading: Reading) -> Wants:
+        return []
+
+    def hear(self, sender: str, message: Here) -> Wants:
+        self.known[sender] = message.reading
+        if message.round == 0 and not self.printed:
+            others = [name for name in self.members if name != sender and name not in self.asked]
+            if len(self.known) < len(self.members) or self.asked:
+                return self._answered(sender)
+            self.round += 1
+            self.asked = set(others)
+            return [Say(name, Where(self.round)) for name in others]
+        return self._answered(sender)
+
+    def _answered(self, sender: str) -> Wants:
+        self.asked.discard(sender)
+        if self.asked or len(self.known) < len(self.members):
+            return []
+        return self._settled()
+
+    def _settled(self) -> Wants:
+        """Everybody is known: does it hold, and how far may they move?"""
+        points = [self.known[name].at for name in self.members]
+        value, wants = spread(points), Wants()
+        errors = [self.known[name].error for name in self.members]
+        test = self.relation.exit if self.bit else self.relation.enter
+        if test.within.holds(value, max(errors) + sum(errors) / len(errors)):
+            self.bit = 1 - self.bit
+            by, reading = latest({name: self.known[name] for name in self.members})
+            wants.append(Report("ingress" if self.bit else "egress", by, reading, value))
+            test = self.relation.exit if self.bit else self.relation.enter
+        middle = centre(points)
+        for name, point in zip(self.members, points, strict=True):
+            radius = gap(value, test.within) / 2
+            if self.printed:
+                edge = test.within.low if self.bit else test.within.high
+                radius = abs(apart(point, middle) - edge)
+            wants.append(Say(name, Room(self.known[name], radius)))
+        return wants
+
+    def lost(self, other: str) -> Wants:
+        self.known.pop(other, None)
+        self.asked.clear()
+        return [Report("unknown", other, None, math.nan)]
+
+    def found(self, _other: str) -> Wants:
+        return []
+
+
+def group(relation: Relation, members: tuple[str, ...], *, printed: bool = False) -> list[Member | Mediator]:
+    """The agents of a group; the mediator's name is that of the first with a mark."""
+    name = f"{members[0]}@"
+    return [*(Member(one, name) for one in members), Mediator(name, members, relation, printed)]

@@ -1,0 +1,185 @@
+"""A node of State-based Publish/Subscribe: a broker, and beside it an information space and components.
+
+[F50, F51, F75, F76, F78]  What components listen to is subscribed to; what they say is published.  Their
+definitions are known to the nodes near by: when a host is silent, whoever is nearest to where it stood begins
+them anew, without state; the latest events, which brokers keep, tell them what holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from ...model.instant import SECOND, Duration, Instant
+from ...model.protocol import Asked, Deliver, Effect, Fired, Input, Nearby, Received, Route, SetTimer, Started
+from ...model.space import Point, Rectangle
+from ..qps import request
+from ..qps.message import At
+from .subscriptions import Subscription
+
+INFOS, ALIVE = "infos", "alive"
+
+
+class Manager(Protocol):
+    """An information space and the components in it, as whoever builds the node has them."""
+
+    def initial(self) -> Any: ...
+
+    def insert(self, state: Any, name: str) -> None:
+        """Begin a component, without state."""
+
+    def take(self, state: Any, event: request.Notify, now: Instant) -> None:
+        """An event has come for components."""
+
+    def advance(self, state: Any, now: Instant) -> Iterable[tuple[str, Point, dict[str, Any]]]:
+        """Let time come so far: the component that says something, where, and what."""
+
+    def due(self, state: Any) -> Instant | None:
+        """When it wants to be called again."""
+
+    def needs(self, name: str, at: Point) -> Iterable[Subscription]:
+        """What a component listens to at that place."""
+
+    def topic(self, name: str) -> str:
+        """What it publishes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """Begin a component on this node: ``insertSMC``.  [F51]"""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """End it."""
+
+    name: str
+
+
+class Living(msgspec.Struct, frozen=True, array_like=True, tag="living"):
+    """This node lives, and hosts these: passive replicas for those near by.  [F78]"""
+
+    at: At
+    names: tuple[str, ...]
+
+
+class Revive(msgspec.Struct, frozen=True, array_like=True, tag="revive"):
+    """To where a host stood: whoever is nearest begins its components."""
+
+    at: At
+    names: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class State:
+    """What broker and manager remember, what is hosted here, and who was heard near by."""
+
+    broker: Any
+    manager: Any
+    hosted: dict[str, tuple[Subscription, ...]] = field(default_factory=dict)
+    near: dict[At, tuple[Instant, tuple[str, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Node:
+    """The machine; ``broker`` is Quad-PubSub's, with or without its physical layer."""
+
+    broker: Any
+    manager: Manager
+    at: At
+    space: Rectangle
+    every: Duration = 10 * SECOND
+    """How often a host says that it lives; after three of them it is taken for gone."""
+    epsilon: float = 1.5
+
+    @property
+    def peeks(self) -> bool:
+        return bool(getattr(self.broker, "peeks", False))
+
+    def initial(self) -> State:
+        return State(self.broker.initial(), self.manager.initial())
+
+    def handle(self, state: State, given: Input) -> tuple[State, list[Effect]]:
+        effects: list[Effect] = []
+        match given:
+            case Started(now):
+                self._broker(state, given, effects)
+                effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
+            case Asked(now, Insert(name)):
+                self._insert(state, name, now, effects)
+            case Asked(now, Remove(name)):
+                self._remove(state, name, now, effects)
+            case Received(now, _, Living(at, names)):
+                state.near[at] = (now, names)
+            case Received(now, _, Revive() as call):
+                self._revived(state, call, now, effects)
+            case Fired(now, timer) if timer == f"sps/{INFOS}":
+                self._evaluated(state, now, effects)
+            case Fired(now, timer) if timer == f"sps/{ALIVE}":
+                self._alive(state, now, effects)
+            case _:
+                self._broker(state, given, effects)
+        return state, effects
+
+    def _revived(self, state: State, call: Revive, now: Instant, effects: list[Effect]) -> None:
+        """Begin what a silent node had, unless one is that node and lives, or has begun it already."""
+        for name in call.names if call.at != self.at else ():
+            if name not in state.hosted:
+                self._insert(state, name, now, effects)
+
+    def _broker(self, state: State, given: Input, effects: list[Effect]) -> None:
+        """Publish/subscribe: what is for components goes to them, everything else to the user."""
+        state.broker, found = self.broker.handle(state.broker, given)
+        for effect in found:
+            what = effect.what if isinstance(effect, Deliver) else None
+            if isinstance(what, request.Notify) and what.client.startswith("sps/"):
+                self.manager.take(state.manager, what, given.now)
+                self._wait(state, given.now, effects)
+            elif not isinstance(what, request.FailedCoverage) or not what.client.startswith("sps/"):
+                effects.append(effect)
+
+    def _insert(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
+        """One of that name is replaced.  [F53]"""
+        self._remove(state, name, now, effects)
+        needs = tuple(self.manager.needs(name, self.at))
+        state.hosted[name] = needs
+        self.manager.insert(state.manager, name)
+        client, topic = f"sps/{name}", self.manager.topic(name)
+        self._broker(state, Asked(now, request.Advertise(client, topic, self.space)), effects)
+        for need in dict.fromkeys(needs):
+            asked = request.Subscribe(client, need.topic, need.region, self.epsilon)
+            self._broker(state, Asked(now, asked), effects)
+        effects.append(Nearby(Living(self.at, tuple(state.hosted)), "living"))
+        self._wait(state, now, effects)
+
+    def _remove(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
+        client = f"sps/{name}"
+        for need in dict.fromkeys(state.hosted.pop(name, ())):
+            self._broker(state, Asked(now, request.Unsubscribe(client, need.topic, need.region)), effects)
+
+    def _wait(self, state: State, now: Instant, effects: list[Effect]) -> None:
+        if (due := self.manager.due(state.manager)) is not None:
+            effects.append(SetTimer(f"sps/{INFOS}", max(due, now)))
+
+    def _evaluated(self, state: State, now: Instant, effects: list[Effect]) -> None:
+        """Components say what they found."""
+        for name, where, values in self.manager.advance(state.manager, now):
+            if name in state.hosted:
+                asked = request.Publish(f"sps/{name}", self.manager.topic(name), where, values)
+                self._broker(state, Asked(now, asked), effects)
+        self._wait(state, now, effects)
+
+    def _alive(self, state: State, now: Instant, effects: list[Effect]) -> None:
+        """Say so; and where a host was silent too long, have its components begun nearest to it."""
+        effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
+        if state.hosted:
+            effects.append(Nearby(Living(self.at, tuple(state.hosted)), "living"))
+        for at, (heard, names) in list(state.near.items()):
+            if heard < now - 3 * self.every:
+                del state.near[at]
+                effects.append(Route(at, Revive(at, names), "revive"))

@@ -1,0 +1,104 @@
+"""Components on the nodes of a network: the information space and manager that stand beside a broker.
+
+[F50, F51, F75, F76]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...machines.detector import component
+from ...machines.detector.dag import levels
+from ...machines.detector.knowledge import Knowledge
+from ...machines.detector.smc import Smc
+from ...machines.detector.stability import Stability, info_time, observed
+from ...model.event import Status
+from ...model.instant import Instant
+from ...model.space import Point, Rectangle
+from ...protocols.qps.request import Notify
+from ...protocols.sps.subscriptions import Subscription, Window, subscriptions
+
+TIME, SOURCE, STATUS, SIGNATURE = "~time", "~source", "~status", "~signature"
+"""What an event of a component says beside its attributes."""
+
+
+@dataclass(slots=True)
+class Managed:
+    """The components of a node, and how long events take to it."""
+
+    stability: Stability = field(default_factory=Stability)
+    states: dict[str, component.State] = field(default_factory=dict)
+
+
+class Components:
+    """A manager for the components of an application; each node has one of its own."""
+
+    def __init__(
+        self, smcs: Mapping[str, Smc], space: Rectangle, at: Point, window: Window | None = None
+    ) -> None:
+        self._smcs, self._space, self._at, self._window = smcs, space, at, window
+        self._levels = levels(smcs.values())
+
+    def initial(self) -> Managed:
+        return Managed()
+
+    def insert(self, state: Managed, name: str) -> None:
+        state.states[name] = component.State()
+
+    def topic(self, name: str) -> str:
+        return self._smcs[name].topic
+
+    def needs(self, name: str, at: Point) -> Iterator[Subscription]:
+        for one in self._smcs[name].inputs.values():
+            yield from subscriptions(one.query, at, self._space, self._window)
+
+    def take(self, state: Managed, event: Notify, now: Instant) -> None:
+        name, known = event.client.removeprefix("sps/"), knowledge(event)
+        if name not in state.states:
+            return
+        if not event.repeated:
+            state.stability = observed(state.stability, max(now - known.time, 0))
+        component.take(self._smcs[name], state.states[name], known)
+
+    def advance(self, state: Managed, now: Instant) -> Iterable[tuple[str, Point, dict[str, Any]]]:
+        """Each level as far as its InfoS time."""
+        for name, own in state.states.items():
+            smc = self._smcs[name]
+            until = info_time(state.stability, now, self._levels[smc.topic]) + 1
+            for told in component.advance(smc, own, until):
+                event = told.event
+                values = dict(event.attributes) | {
+                    TIME: event.time,
+                    SOURCE: event.source,
+                    STATUS: event.status,
+                    SIGNATURE: event.signature,
+                }
+                yield name, event.at if event.at is not None and len(event.at) > 1 else self._at, values
+
+    def due(self, state: Managed) -> Instant | None:
+        """When InfoS time has come so far that something can be evaluated."""
+        found = []
+        for name, own in state.states.items():
+            behind = self._levels[self._smcs[name].topic] * state.stability.interval
+            found += [first[0][0] + behind + 1 for first in (own.held, own.wakes) if first]
+        return min(found, default=None)
+
+
+def knowledge(event: Notify) -> Knowledge:
+    """What an event says: a reading, or what a component found."""
+    attributes = {name: value for name, value in event.values.items() if not name.startswith("~")}
+    status: Any = event.values.get(STATUS, "atomic")
+    said: Status = status
+    signature = event.values.get(SIGNATURE)
+    return Knowledge(
+        event.topic,
+        int(str(event.values.get(TIME, event.time))),
+        str(event.values.get(SOURCE, event.publisher)),
+        attributes,
+        tuple(event.location),
+        None,
+        said,
+        None if signature is None else str(signature),
+    )

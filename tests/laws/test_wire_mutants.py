@@ -1,0 +1,114 @@
+"""Whatever comes over the wire: a broker understands it, refuses it or drops who said it, and goes on."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from holdfast.errors import HoldfastError
+from holdfast.model.host import Host
+from holdfast.model.protocol import Deliver, Drop, Joined, Left, Received, Send, Started
+from holdfast.protocols.cbps.broker import Broker
+from holdfast.protocols.cbps.client import Client
+from holdfast.runtimes.overlay.conditions import condition
+from holdfast.runtimes.overlay.wire.codec import codec
+from holdfast.runtimes.overlay.wire.fault import WireFault
+from holdfast.runtimes.overlay.wire.packed import unpacked
+from support.wire_mutants import frame, message
+
+LONG = 50 * int(os.environ.get("HOLDFAST_EXAMPLES") or 2_000)
+"""How many are tried in the long form; ``HOLDFAST_EXAMPLES=20000`` makes it a million."""
+SOAK = [pytest.param(seed, LONG // 10, marks=pytest.mark.soak) for seed in range(10, 20)]
+
+CODEC = codec("msgpack", 1 << 20)
+PEERS = {"client": "client", "another": "client", "broker": "broker", "second": "broker", "third": ""}
+
+
+MACHINES = {
+    "broker": Broker(condition, most=50, name="hub", limit=4_096),
+    "client": Client("c", condition),
+}
+
+
+class Hosted:
+    """A machine among peers that say anything; one that it cannot bear leaves and comes back."""
+
+    def __init__(self, machine):
+        self.now = 0
+        actions = {Send: self._send, Deliver: lambda _: None, Drop: lambda effect: self._drop(effect.peer)}
+        self.host = Host(machine, machine.initial(), self, actions, self._blame)
+        self.host.tell(Started, 1)
+        for peer, role in PEERS.items():
+            self.host.tell(Joined, peer, role)
+
+    def hear(self, peer, raw):
+        """Let a peer say something, and time pass; whether it was a message."""
+        self.now += 1_000
+        try:
+            said = unpacked(raw)
+        except WireFault:
+            return False
+        self.host.tell(Received, peer, said)
+        for timer, at in list(self.host.timers.items()):
+            if at <= self.now and timer in self.host.timers:
+                self.host.fire(timer)
+        return True
+
+    def _send(self, effect):
+        """What is sent can be written, unless it is too long."""
+        with suppress(WireFault):
+            CODEC.encode(effect.message)
+
+    def _blame(self, given, error):
+        if not isinstance(error, HoldfastError):
+            raise error
+        if isinstance(given, Received):
+            self._drop(given.sender)
+
+    def _drop(self, peer):
+        self.host.tell(Left, peer)
+        self.host.tell(Joined, peer, PEERS[peer])
+
+    def at(self, when, *_):
+        return when
+
+    def cancel(self, _timer):
+        """The host has forgotten it."""
+
+
+@pytest.mark.parametrize(("seed", "count"), [(1, 1_500), *SOAK])
+@pytest.mark.parametrize("kind", ["broker", "client"])
+def test_a_machine_bears_whatever_comes_over_the_wire(kind, seed, count):
+    random = Random(seed)
+    it, taken = Hosted(MACHINES[kind]), 0
+    for _ in range(count):
+        raw = frame(random)
+        try:
+            taken += it.hear(random.choice([*PEERS]), raw)
+        except BaseException as error:
+            error.add_note(f"of seed {seed}, the frame {raw!r}")
+            raise
+    assert count / 3 < taken < count
+
+
+@pytest.mark.parametrize(("seed", "count"), [(1, 500), *SOAK])
+def test_marked_up_text_is_read_or_refused(seed, count):
+    random = Random(seed)
+    for _ in range(count):
+        it = codec("xml", 1 << 16)
+        raw = bytearray(it.encode(message(random)))
+        for _ in range(random.choice((0, 1, 3))):
+            at = random.randrange(len(raw))
+            raw[at : at + random.randrange(3)] = random.choice(
+                (b"", b"<", b'"', b"&#0;", b"\xff", b"9" * 30, b"/>")
+            )
+        try:
+            list(it.receive(bytes(raw)))
+        except WireFault:
+            pass
+        except BaseException as error:
+            error.add_note(f"of seed {seed}, the text {bytes(raw)!r}")
+            raise

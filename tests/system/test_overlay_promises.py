@@ -1,0 +1,155 @@
+"""Every promise of docs/howto/overlay.md has a test; this says which."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "howto" / "overlay.md"
+
+COMMANDS = "tests/system/test_overlay.py"
+SOCKETS = "tests/unit/runtimes/overlay/test_brokers_on_tcp.py"
+TCP = "tests/unit/runtimes/overlay/test_tcp.py"
+HOSTILE = "tests/unit/runtimes/overlay/test_hostile.py"
+TLS = "tests/unit/runtimes/overlay/connection/test_tls.py"
+PUBLISHER = "tests/unit/runtimes/overlay/test_publisher.py"
+CIRCLES = "tests/unit/protocols/cbps/test_topology.py"
+BORDER = "tests/unit/protocols/cbps/test_border.py"
+BOUNDS = "tests/unit/protocols/cbps/test_bounds.py"
+
+PROMISES = {
+    "`subscribe --only NAME` takes some": (
+        (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),
+        (COMMANDS, "test_a_subscriber_prints_when_a_condition_starts_and_ends"),
+    ),
+    "Without a definition": ((COMMANDS, "test_a_content_filter_needs_no_definition_and_xml_is_as_good"),),
+    "`publish --topics APP.hf` declares": (
+        (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),
+    ),
+    "A line that is no event is named and counted": (
+        (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),
+        (COMMANDS, "test_with_strict_the_first_bad_line_ends_the_run"),
+        (COMMANDS, "test_a_run_in_which_every_line_is_rejected_fails"),
+    ),
+    "`publish` advertises each source before its first event": (
+        (PUBLISHER, "test_a_publisher_advertises_each_source_before_its_first_event_and_where_it_stays"),
+        (PUBLISHER, "test_of_very_many_sources_the_topic_alone_is_advertised"),
+    ),
+    "A broker that is not there is an error": (
+        (COMMANDS, "test_a_broker_that_is_not_there_is_named_with_its_address"),
+        (COMMANDS, "test_a_broker_that_is_not_there_yet_can_be_waited_for"),
+    ),
+    "However brokers are joined, each subscriber hears an event once": (
+        (
+            SOCKETS,
+            "test_four_brokers_all_joined_and_one_event_give_each_subscriber_one_line_and_fewer_than_500_messages",
+        ),
+        (
+            CIRCLES,
+            "test_whatever_is_joined_and_cut_everybody_whom_a_way_leads_to_hears_everything_once",
+        ),
+    ),
+    "A spare is used when another connection or broker is lost": (
+        (SOCKETS, "test_a_spare_connection_is_used_when_another_is_lost"),
+        (CIRCLES, "test_a_broker_that_dies_takes_nothing_from_the_others"),
+    ),
+    "A new connection that closes a circle disturbs nobody": (
+        (CIRCLES, "test_a_connection_that_closes_a_circle_disturbs_nobody"),
+    ),
+    "Calling a broker twice": (
+        (SOCKETS, "test_calling_one_broker_twice_or_by_two_of_one_name_makes_nothing_flap"),
+    ),
+    "Nothing is delivered twice": (
+        (COMMANDS, "test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice"),
+    ),
+    "Lost can be only what was on its way": (
+        (COMMANDS, "test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice"),
+    ),
+    "A publisher that ends in order is no loss": (
+        (COMMANDS, "test_three_publishers_one_after_the_other_tell_a_start_and_an_end"),
+    ),
+    "If a condition held and events that could have ended it may be lost": (
+        (COMMANDS, "test_a_subscriber_outlives_its_broker"),
+        (COMMANDS, "test_when_the_broker_dies_that_runs_a_condition_it_begins_anew"),
+    ),
+    "A broker keeps nothing on disk": ((COMMANDS, "test_a_subscriber_outlives_its_broker"),),
+    "A peer that says nothing is asked": (
+        (TCP, "test_a_peer_that_is_silent_is_asked_and_then_dropped"),
+        (TCP, "test_a_peer_that_answers_is_kept"),
+    ),
+    "One that sends what is no message is told why and dropped": (
+        (TCP, "test_what_is_not_our_language_ends_the_connection_with_a_reason_and_the_broker_lives"),
+        (HOSTILE, "test_a_broker_under_attack_serves_its_clients"),
+    ),
+    "A name is used once at a time": (
+        (TCP, "test_a_second_holder_of_a_name_is_refused_and_told_why"),
+        (SOCKETS, "test_two_publishers_of_one_name_at_two_brokers_are_both_heard"),
+    ),
+    "A client that calls again": (
+        (TCP, "test_who_calls_again_takes_the_place_of_its_connection_that_was_lost_without_a_word"),
+    ),
+    "A publisher that restarts is heard": (
+        (BORDER, "test_a_publisher_that_starts_again_with_its_clock_an_hour_back_is_heard"),
+    ),
+    "Forged names and keys change nothing": (
+        (SOCKETS, "test_forged_names_and_keys_change_nothing_for_others"),
+        (BORDER, "test_what_another_has_stored_cannot_be_withdrawn_by_a_forged_name"),
+    ),
+    "A client cannot write how its bundles came": (
+        (BORDER, "test_how_a_bundle_came_only_brokers_say"),
+        (BORDER, "test_a_forged_express_slip_delivers_nothing_that_was_not_subscribed"),
+        (BORDER, "test_a_client_cannot_speak_as_a_broker"),
+    ),
+    "`travelTime` is the time": (
+        (SOCKETS, "test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way"),
+        (SOCKETS, "test_what_travels_is_stamped_on_arrival_and_what_a_client_says_of_it_is_overwritten"),
+    ),
+    "The longest message that each broker takes": (
+        (SOCKETS, "test_a_subscription_that_a_neighbour_does_not_take_is_refused_and_disturbs_nobody"),
+        (BOUNDS, "test_what_is_taken_leaves_room_to_grow_on_its_way"),
+        (BOUNDS, "test_a_notification_that_is_too_long_is_not_silently_lost"),
+    ),
+    "A connection that takes less says so": (
+        (SOCKETS, "test_a_client_that_takes_only_short_messages_says_so_in_the_greeting"),
+    ),
+    "A client stores at most": ((BOUNDS, "test_one_connection_stores_so_many_bytes_and_no_more"),),
+    "Of a client's definitions": (
+        (BOUNDS, "test_a_client_has_a_budget_of_characters_and_what_means_nothing_costs_more"),
+        (BOUNDS, "test_a_definition_that_was_refused_is_not_read_again"),
+    ),
+    "Strangers who have not said who they are": (
+        (SOCKETS, "test_strangers_who_say_nothing_keep_nobody_out"),
+    ),
+    "A publisher is held back": ((TCP, "test_a_publisher_is_held_back_by_a_broker_that_does_not_read"),),
+    "A slow consumer loses the oldest": (
+        (TCP, "test_a_slow_consumer_loses_the_oldest_readings_and_they_are_counted"),
+        (TCP, "test_a_slow_consumer_is_disconnected_where_nothing_may_be_lost"),
+    ),
+    "With a token both ends prove": ((TCP, "test_the_token_never_travels_and_a_proof_cannot_be_used_again"),),
+    "With TLS nobody is believed": (
+        (TLS, "test_a_broker_whose_certificate_nobody_signed_is_not_believed"),
+        (TLS, "test_where_callers_must_show_certificates_one_without_is_sent_away"),
+    ),
+}
+"""How a promise begins, and the tests that hold it."""
+
+
+def made() -> list[str]:
+    """The promises of the page: its lists."""
+    return [line.removeprefix("- ") for line in PAGE.read_text().splitlines() if line.startswith("- ")]
+
+
+@pytest.mark.parametrize("promise", made())
+def test_every_promise_of_the_page_is_held_by_tests_that_exist(promise):
+    held = [tests for begin, tests in PROMISES.items() if promise.startswith(begin)]
+    assert len(held) == 1, "add it to the table"
+    for path, name in held[0]:
+        tree = ast.parse((ROOT / path).read_text())
+        assert name in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, (path, name)
+
+
+def test_nothing_is_in_the_table_that_is_not_promised():
+    assert [begin for begin in PROMISES if not any(one.startswith(begin) for one in made())] == []

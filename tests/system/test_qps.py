@@ -1,0 +1,134 @@
+"""Quad-PubSub at work: processes, and sockets of one process, that talk over UDP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from holdfast.errors import UsageError
+from holdfast.model.instant import SECOND
+from holdfast.model.space import Rectangle
+from holdfast.protocols.qps import request
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.envelope import Envelope
+from holdfast.protocols.qps.mapping import Mapping
+from holdfast.protocols.qps.physical import Physical
+from holdfast.protocols.qps.tree import Tree
+from holdfast.runtimes.overlay.points import Alive, Points
+from holdfast.runtimes.overlay.udp import UdpHost, Weather, listen
+from support.chaos import PATIENCE
+
+PLACES = {"a": (5.0, 5.0), "b": (60.0, 20.0), "c": (30.0, 70.0), "d": (90.0, 90.0), "e": (50.0, 50.0)}
+WHOLE = Rectangle((0.0, 0.0), (100.0, 100.0))
+
+
+def test_a_broker_on_a_socket_that_closes_is_replaced():
+    """Every event comes, before and after; datagrams are held back, so that they overtake one another."""
+    deployment = Deployment(
+        tree=Tree((0.0, 0.0), 100.0, 2),
+        topics=("T",),
+        renewal=SECOND // 2,
+        mapping=Mapping(check=SECOND // 2, patience=SECOND // 4),
+    )
+    came: list[int] = []
+
+    def told(what: object) -> None:
+        if isinstance(what, request.Notify):
+            came.append(what.values["n"])
+
+    async def events(host: UdpHost, numbers: range) -> None:
+        for n in numbers:
+            host.ask(request.Publish("p", "T", PLACES["a"], {"n": n}))
+            await asyncio.sleep(0.02)
+
+    async def until(so) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not so():
+                await asyncio.sleep(0.05)
+
+    async def work() -> None:
+        hosts = {}
+        for name, place in PLACES.items():
+            machine = Points(Physical(deployment, place), name, PLACES, SECOND // 5)
+            hosts[name] = UdpHost(name, machine, Envelope | Alive, {}, told, Weather(late=5000))
+            await listen(hosts[name], ("127.0.0.1", 0))
+        for name, host in hosts.items():
+            host.peers |= {other: each.address for other, each in hosts.items() if other != name}
+        hosts["a"].ask(request.Advertise("p", "T", Rectangle((4.0, 4.0), (6.0, 6.0))))
+        hosts["d"].ask(request.Subscribe("s", "T", WHOLE, 5.0))
+        await asyncio.sleep(1.5)
+        await events(hosts["a"], range(20))
+        await until(lambda: len(came) >= 20)
+        brokers = [name for name, host in hosts.items() if host.state.inner.held and name not in "ad"]
+        for name in brokers[:1]:
+            hosts.pop(name).close()
+        await asyncio.sleep(2.5)
+        await events(hosts["a"], range(20, 40))
+        await until(lambda: len(came) >= 40)
+        for host in hosts.values():
+            host.close()
+
+    asyncio.run(work())
+    assert sorted(came) == list(range(40))
+
+
+def free_port() -> int:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_processes_exchange_events_by_place():
+    at = {"a": "10,10", "b": "50,50", "c": "90,90"}
+    ports = {name: free_port() for name in at}
+
+    def start(name: str, *words: object) -> subprocess.Popen[str]:
+        peers = [f"--peer={other}@{at[other]}=127.0.0.1:{ports[other]}" for other in at if other != name]
+        command = [sys.executable, "-m", "holdfast", "qps", f"--listen=127.0.0.1:{ports[name]}"]
+        return subprocess.Popen(
+            [*command, *map(str, words), "--name", name, "--at", at[name], *peers],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    middle = start("b")
+    reader = start("c", "--want", "0,0,40,40", "-n", 3)
+    writer = start("a", *range(200), "--every", 0.2)
+    try:
+        out, err = reader.communicate(timeout=PATIENCE)
+    finally:
+        for process in (middle, writer, reader):
+            process.kill()
+            process.communicate()
+    assert reader.returncode == 0, err
+    values = [json.loads(line) for line in out.splitlines()]
+    assert [(each["source"], each["x"]) for each in values] == [("a", 10.0)] * 3
+    assert [each["value"] for each in values] == sorted({each["value"] for each in values})
+
+
+def test_who_stands_nowhere_or_where_another_does_is_refused():
+    with pytest.raises(UsageError, match="does not stand anywhere"):
+        Points(None, "x", PLACES)
+    with pytest.raises(UsageError, match="two nodes stand at one point"):
+        Points(None, "a", {"a": (1.0, 1.0), "b": (1.0, 1.0)})
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--at", "3"], "--at 3: 2 numbers with commas"),
+        (["--peer", "b=127.0.0.1:1"], "write it as NAME@X,Y=HOST:PORT"),
+        (["--levels", "12"], "it has 1 to 10"),
+    ],
+)
+def test_wrong_use_is_told(holdfast, words, says):
+    ran = holdfast("qps", *words)
+    assert ran.status == 2
+    assert says in ran.err

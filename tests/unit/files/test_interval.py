@@ -1,0 +1,25 @@
+"""Starts and ends become stretches."""
+
+from __future__ import annotations
+
+import holdfast as hf
+from holdfast.files.interval import Pairing
+
+WARM = """
+topic T (value float)
+state Warm on T [value > 25; value < 22] per source
+"""
+
+
+def test_an_end_that_is_older_than_its_start_has_no_negative_duration():
+    engine, pairing = hf.Engine(WARM), Pairing()
+    arrived = [("2026-07-01T12:01:40Z", 26.0), ("2026-07-01T12:00:50Z", 21.0)]
+    said = [
+        note
+        for at, value in arrived
+        for note in engine.push(hf.Event("T", hf.instant(at), "s", {"value": value}))
+    ]
+    (stretch,) = pairing.completed(said)
+    assert stretch.end < stretch.start
+    assert stretch.duration == 0
+    assert not pairing.still_open()

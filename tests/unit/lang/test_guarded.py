@@ -1,0 +1,83 @@
+"""What cannot be meant of guards, silence and rosters is refused at its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import App, DefinitionError, check, parse, silent
+
+TOPIC = "topic T (value float)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "caret", "message"),
+    [
+        ("state W on T [value > 1 for -5 min; value < 1]", "-5 min", "cannot be negative"),
+        ("state W on T [value > 1 for 0 s; value < 1]", "0 s", "must be above zero"),
+        ("state W on T [value > 1 for -3 readings; value < 1]", "-3 readings", "at least one"),
+        ("state W on T [value > 1 for 1.5 readings; value < 1]", "1.5 readings", "whole number"),
+        ("state W on T [silent -5 min; value < 1]", "-5 min", "cannot be negative"),
+        ("state W on T [value > 1; value < 1] initially maybe", "maybe", "unknown word 'maybe'"),
+        ("state W on T [value > 1; value < 1] forget after 0 s", "0 s", "above zero"),
+        ("state W on T [value > 1 for 5 min; true] per source", "true", "over as it starts"),
+        ("state W on T [value > 1 for 5 min; value < 1] per place within source", "W", "one level"),
+        (
+            "state W on T [value > 1; value < 1] unknown after 5 min forget after 1 min",
+            "W",
+            "before it is unknown",
+        ),
+        ('state W on T [value > 1; value < 1] roster "x.csv"', "W", "nobody to expect"),
+        ('state W on T [value > 1; value < 1] per source roster "x.csv"', "W", "cannot be read"),
+        ("state W on T [value > 1; value < 1] per source roster gazetteer", "W", "lists no sources"),
+        ("let x = silent 5 min", "silent 5 min", "scopes of a state"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_at_its_place(text, caret, message):
+    with pytest.raises(DefinitionError) as caught:
+        check(parse(TOPIC + text))
+    error = caught.value
+    assert message in error.message
+    line = text
+    assert error.place is not None
+    assert line[error.place.column - 1 :].startswith(caret)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ("room\nlab\n", "has no column 'source'"),
+        ("source\na\na\n", "'a' stands there twice"),
+        ("source,room\na,lab\n,attic\n", "row 3 has no source"),
+        ("", "has no column 'source'; it has nothing"),
+    ],
+)
+def test_a_roster_must_be_one(tmp_path, rows, message):
+    (tmp_path / "sensors.csv").write_text(rows)
+    with pytest.raises(DefinitionError, match=message):
+        check(
+            parse(TOPIC + 'state W on T [silent 1 min; !silent 1 min] per source roster "sensors.csv"'),
+            tmp_path,
+        )
+
+
+def test_builders_say_the_same_as_text():
+    app = App()
+    topic = app.topic("T", value="float")
+    app.state(
+        "W",
+        on=topic,
+        enter=(topic.value > 25) | silent("10 min"),
+        exit=topic.value < 22,
+        per="source",
+        enter_for="5 min",
+        exit_for=3,
+        unknown_after="1 h",
+        forget_after="30 d",
+        initially="unknown",
+        quietly=True,
+        roster="sensors.csv",
+    )
+    assert app == parse(
+        TOPIC + "state W on T [value > 25 || silent 10 min for 5 min; value < 22 for 3 readings] per source "
+        'unknown after 1 h forget after 30 d initially unknown quietly roster "sensors.csv"'
+    )

@@ -1,0 +1,126 @@
+"""A day in the life of guarded states; the laws try the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Engine, Event, check, parse
+from holdfast.compilers.families import operators
+from holdfast.kernels import jit
+from holdfast.machines.machine import transitions
+from holdfast.model.batch import from_events
+from holdfast.model.instant import MINUTE
+
+TOPIC = "topic T (value float, room text)\n"
+
+
+def reading(minute, source, value, room=None):
+    return Event("T", minute * MINUTE, source, {"value": value, "room": room}, minute)
+
+
+def told(notes):
+    return [(n.status, n.scope, n.event.time // MINUTE) for n in notes]
+
+
+def test_a_guard_ends_by_time_without_a_further_reading():
+    engine = Engine(TOPIC + "state W on T [value > 25 for 5 min; value < 22] per source")
+    assert engine.push(reading(0, "a", 26.0, "lab")) == []
+    assert engine.due == 5 * MINUTE
+    assert engine.advance(5 * MINUTE) == []
+    (note,) = engine.advance(5 * MINUTE + 1)
+    assert told([note]) == [("ingress", "a", 5)]
+    assert (note.since, note.event.source, note.event.attributes) == (0, "a", {"value": 26.0, "room": "lab"})
+    assert engine.due is None
+
+
+def test_a_reading_at_the_last_moment_is_looked_at_first():
+    engine = Engine(TOPIC + "state W on T [value > 25 for 5 min; value < 22] per source")
+    engine.push(reading(0, "a", 26.0))
+    assert engine.push(reading(5, "a", 20.0)) == []
+    engine.push(reading(6, "a", 26.0))
+    assert told(engine.push(reading(11, "a", 27.0))) == [("ingress", "a", 11)]
+
+
+def test_old_readings_that_are_sent_again_revive_nobody():
+    engine = Engine(TOPIC + "state D on T [silent 10 min; !silent 10 min] per source unknown after 10 min")
+    engine.push(reading(0, "a", 1.0))
+    assert told(engine.push(reading(30, "b", 1.0))) == [("ingress", "a", 10), ("unknown", "a", 10)]
+    for minute in (5, 12, 19):
+        assert engine.push(reading(minute, "a", 1.0)) == []
+    assert told(engine.push(reading(25, "a", 1.0))) == [("egress", "a", 25)]
+    assert told(engine.advance(36 * MINUTE)) == [("ingress", "a", 35), ("unknown", "a", 35)]
+
+
+def test_what_nobody_knows_is_shown_and_kept():
+    text = TOPIC + "state W on T [value > 25; value < 22] per source unknown after 10 min"
+    engine = Engine(text)
+    engine.push(reading(0, "a", 26.0))
+    engine.push(reading(0, "b", 20.0))
+    engine.advance(11 * MINUTE)
+    assert engine.unknown() == [("W", "a"), ("W", "b")]
+    assert [(h.scope, h.known) for h in engine.holding()] == [("a", False)]
+    again = Engine.restore(text, engine.snapshot())
+    assert again.unknown() == engine.unknown()
+    assert told(again.push(reading(12, "a", 26.0))) == [("known", "a", 12)]
+    assert again.unknown() == [("W", "b")]
+
+
+def test_forgotten_scopes_take_no_memory():
+    made = check(parse(TOPIC + "state W on T [value > 25; value < 22] per source forget after 10 min"))
+    (operator,) = operators(made)
+    machine = operator.machine
+    state = machine.initial()
+    for hour in range(60):
+        some = [Event("T", hour * 60 * MINUTE, f"s{hour}-{i}", {"value": 20.0}, i) for i in range(500)]
+        state, _ = machine.step(state, {"T": from_events(machine.topic, some)}, hour * 60 * MINUTE + 1)
+    assert len(state.keys) < 10_000
+    assert len(machine.to_bytes(state)) < 60_000
+
+
+def test_a_scope_that_held_is_not_forgotten_without_a_word():
+    engine = Engine(TOPIC + "state W on T [value > 25; value < 22] per source forget after 10 min")
+    engine.push(reading(0, "a", 26.0))
+    assert told(engine.advance(11 * MINUTE)) == [("unknown", "a", 10)]
+    assert engine.holding() == []
+    assert told(engine.push(reading(20, "a", 26.0))) == [("ingress", "a", 20)]
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Kernels are compiled, however little there is."""
+    monkeypatch.setattr(jit, "SMALL", 0)
+
+
+def test_compiled_it_says_the_same(at_once):
+    text = "state W on T [value > 25 for 5 min; value < 22 || silent 10 min] per source unknown after 20 min"
+    (operator,) = operators(check(parse(TOPIC + text)))
+    machine = operator.machine
+    minutes = (i + 40 * (i // 100) for i in range(0, 400, 2))
+    events = [reading(i, f"s{i * i % 7}", 18.0 + i * 37 % 13, "lab") for i in minutes]
+    one, many, first, second = machine.initial(), machine.initial(), [], []
+    for at in range(0, len(events), 50):
+        part, until = events[at : at + 50], events[at + 40].time
+        many, some = machine.step(many, {"T": from_events(machine.topic, part)}, until)
+        first += transitions(machine.topics, some)
+        for event in part:
+            one, said = machine.react(one, event)
+            second += said
+        one, said = machine.advance(one, until)
+        second += said
+        many = machine.from_bytes(machine.to_bytes(many))
+
+    def key(t):
+        return (t.event.time, t.scope, t.status)
+
+    assert sorted(first, key=key) == sorted(second, key=key)
+    assert {t.status for t in first} == {"ingress", "egress", "unknown", "known"}
+
+
+def test_between_readings_that_say_the_same_most_can_be_dropped():
+    (operator,) = operators(
+        check(parse(TOPIC + "state W on T [value > 25 for 5 min; silent 10 min] per source"))
+    )
+    machine = operator.machine
+    batch = from_events(machine.topic, [reading(i, "a", 26.0) for i in range(100)])
+    left = machine.reduce({"T": batch}, latest=0)["T"]
+    assert 10 <= len(left) <= 15

@@ -1,0 +1,143 @@
+"""Components in a network say what they say in one process; others begin them when their host fails."""
+
+from __future__ import annotations
+
+import random
+
+from holdfast.compilers.components.machine import smc
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.machines.detector.detector import Detector
+from holdfast.machines.detector.stability import Stability
+from holdfast.model.event import Event
+from holdfast.model.instant import NEVER, SECOND
+from holdfast.model.space import Rectangle
+from holdfast.protocols.qps.broker import Broker
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.request import Advertise, Publish, Subscribe
+from holdfast.protocols.qps.tree import Tree
+from holdfast.protocols.sps.node import Insert, Node, Remove
+from holdfast.runtimes.sensornet.components import SIGNATURE, STATUS, TIME, Components
+from holdfast.runtimes.sensornet.field import FieldNetwork
+from holdfast.sim.field import Field
+
+SPACE = Rectangle((0.0, 0.0), (64.0, 64.0))
+TEXT = """
+    topic T (value float)
+    state Hot A = T each location within [(0, 0), (40, 64)] enter A.value > 5 exit A.value < 3
+    state Fire
+      A = Hot any location
+      enter A.valid && A.status == ingress
+      exit A.valid && A.status == egress
+"""
+CHECKED = check(parse(TEXT))
+SMCS = {each.name: smc(each) for each in CHECKED.components}
+USER, SENSORS = 63, (0, 5, 18)
+
+
+def network(**options):
+    places = [(8.0 * x + 4, 8.0 * y + 4 + x / 100) for x in range(8) for y in range(8)]
+    deployment = Deployment(
+        tree=Tree((0.0, 0.0), 64.0, 2), topics=("T", "Hot", "Fire"), keeps_latest=True, **options
+    )
+
+    def node(number):
+        at = places[number]
+        return Node(Broker(deployment, at), Components(SMCS, SPACE, at), at, SPACE)
+
+    net = FieldNetwork(Field(places, 12.0), node)
+    for sensor in SENSORS:
+        net.ask(
+            sensor, Advertise(f"s{sensor}", "T", Rectangle(_spot(places[sensor]), _spot(places[sensor], 2)))
+        )
+    return net
+
+
+def _spot(place, by=0.0):
+    return (place[0] - 1 + by, place[1] - 1 + by)
+
+
+def told(net):
+    found = [
+        (what.topic, what.values[STATUS], what.values[TIME], what.values[SIGNATURE])
+        for _, node, what in net.told
+        if node == USER
+    ]
+    net.told.clear()
+    return sorted(found, key=str)
+
+
+def say(net, sensor, value):
+    net.ask(sensor, Publish(f"s{sensor}", "T", net.field.places[sensor], {"value": value}))
+    state = net.hosts[sensor].state.broker
+    return Event("T", state.latest, f"s{sensor}", {"value": value}, 0, net.field.places[sensor])
+
+
+def in_one_process(events):
+    machine = Detector(tuple(SMCS.values()), {topic.name: topic for topic in CHECKED.topics})
+    state, found = machine.initial(), []
+    for event in events:
+        state, _ = machine.react(state, event)
+    _, found = machine.advance(state, NEVER)
+    return sorted(
+        ((machine.smcs[t.condition].topic, t.status, t.event.time, t.scope) for t in found),
+        key=str,
+    )
+
+
+def test_components_on_nodes_say_what_they_say_in_one_process():
+    chance = random.Random(3)
+    net = network()
+    net.ask(USER, Subscribe("u", "Hot", SPACE, 2.0))
+    net.ask(USER, Subscribe("u", "Fire", SPACE, 2.0))
+    net.ask(20, Insert("Hot"))
+    net.ask(41, Insert("Fire"))
+    net.run(5 * SECOND)
+    events = []
+    for _ in range(40):
+        events.append(say(net, chance.choice(SENSORS), chance.choice([1.0, 4.0, 8.0])))
+        net.run(chance.choice([SECOND // 3, 2 * SECOND]))
+    net.run(60 * SECOND)
+    expected = in_one_process(events)
+    assert len(expected) > 8
+    assert [row[:3] for row in told(net)] == [row[:3] for row in expected]
+
+
+def test_measured_latency_decides_how_long_is_waited():
+    net = network()
+    net.ask(20, Insert("Hot"))
+    net.run(5 * SECOND)
+    before = net.hosts[20].state.manager.stability
+    for _ in range(30):
+        say(net, 0, 8.0)
+        net.run(SECOND)
+    assert net.hosts[20].state.manager.stability.interval < before.interval == Stability().interval
+
+
+def test_a_host_that_fails_is_replaced_near_by_and_what_holds_is_known_again():
+    """Passive replicas begin with s = 0 and e = null; the latest events tell what is so.  [F78]"""
+    net = network(renewal=10 * SECOND)
+    net.ask(USER, Subscribe("u", "Hot", SPACE, 2.0))
+    net.ask(20, Insert("Hot"))
+    net.run(5 * SECOND)
+    say(net, 0, 8.0)
+    net.run(10 * SECOND)
+    (before,) = told(net)
+    assert before[:2] == ("Hot", "ingress")
+    net.kill(20)
+    net.run(60 * SECOND)
+    (host,) = [node for node, each in net.hosts.items() if "Hot" in each.state.hosted]
+    assert host in net.field._links[20]
+    assert told(net) == [before]  # the same ingress again: its time and so its id are those of the reading
+    say(net, 0, 1.0)
+    net.run(20 * SECOND)
+    assert [row[1] for row in told(net)] == ["egress"]
+
+
+def test_a_component_that_is_removed_listens_no_more():
+    net = network()
+    net.ask(20, Insert("Hot"))
+    net.run(5 * SECOND)
+    net.ask(20, Remove("Hot"))
+    net.run(5 * SECOND)
+    assert not net.hosts[20].state.broker.hosted["T"].wanted

@@ -190,6 +190,8 @@ class Mute:
 
     def _turn(self, state: State, scope: Scope, event: Event, status: str) -> None:
         """Whether a scope holds, and how many siblings do."""
+        if status == "revised":  # it starts or ends by that
+            status = "egress" if event.attributes[self.says[2]] is None else "ingress"
         if status not in ("ingress", "egress") or scope.on == (status == "ingress"):
             return
         scope.on = not scope.on

@@ -23,7 +23,8 @@ from .filters import machine as filters
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
 from .guarded import revise
-from .guarded.revise import Past, Revised
+from .guarded.revise import Past as Past
+from .guarded.revise import Revised
 from .levels import machine as levels
 from .mutes import machine as mutes
 from .operator import Operator
@@ -162,18 +163,20 @@ def linked(operators: Iterable[Operator]) -> list[Operator]:
     """Operators that know by whom they are heard, those of an earlier stage before those that hear them."""
     found = list(operators)
     serving = {name: i for i, one in enumerate(found) for names in one.names for name in names}
-    waiting = [i for i, one in enumerate(found) if one.heard and not one.stage]
+    hearing = {family.name for family in FAMILIES if family.hears_others}
+    waiting = [i for i, one in enumerate(found) if one.family in hearing]
     while waiting:
-        ready = [i for i in waiting if not any(serving[_said(t)] in waiting for t in found[i].heard)]
+        ready = [i for i in waiting if not any(serving.get(_said(t)) in waiting for t in found[i].heard)]
         for i in ready:
-            below = {_said(topic): serving[_said(topic)] for topic in found[i].heard}
+            names = map(_said, found[i].heard)
+            below = {name: serving[name] for name in names if name in serving}
             for name, at in below.items():
                 told = {**found[at].followed, name: found[i].topics[f"@{name}"]}
                 hidden = found[at].hidden | ({name} & set(found[i].called.values()))
                 found[at] = replace(found[at], followed=told, hidden=hidden)
             found[i] = replace(
                 found[i],
-                stage=1 + max(found[at].stage for at in below.values()),
+                stage=1 + max((found[at].stage for at in below.values()), default=0),
                 told_time_by=frozenset().union(*(found[at].clock for at in below.values())),
             )
         waiting = [i for i in waiting if i not in ready]

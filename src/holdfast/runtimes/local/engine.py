@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.families import Past, builds_on, meanings, revised, without
+from ...compilers.families import Past, builds_on, linked, meanings, revised, without
 from ...compilers.operator import Kept, until
 from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean
@@ -105,7 +105,8 @@ class Engine:
         tables: Mapping[str, Any] | None = None,
         remember: bool = False,
     ) -> None:
-        """``remember`` keeps the latest reading of every source, by which ``revise`` can decide."""
+        """``tables`` are in the place of files; ``remember`` keeps the latest reading of every source, by
+        which ``revise`` can decide."""
         self._app, self._keeps_latest = _as_app(app), remember
         self._base, self._lets, self._tables = base, lets, dict(tables or {})
         self._topics: dict[str, Topic] = {}
@@ -217,18 +218,17 @@ class Engine:
         meant, means = meanings(before), meanings(after)
         changed = [name for name in means if name in meant and means[name] != meant[name]]
         latest = [event for events in self._latest.values() for event in events.values()]
-        going_on, told = [], []
+        going_on = []
         for name in changed:
-            if above := builds_on(before, name):
-                raise UsageError(f"'{above[0]}' builds on '{name}', which therefore cannot be revised alone")
             one = next(one for one in self._running if name in one.operator.subscriptions)
             past = Past(one.operator, one.state, latest, one.now(self._reached))
             operator, state, said = revised(name, before, after, past)
-            going_on.append(Running(operator, state))
-            told += operator.addressed(said)
+            going_on.append((Running(operator, state), said))
         self._app = new
-        self._go_on(without(after, changed), more=going_on)
-        return self._deliver(told)
+        self._go_on(without(after, changed), more=[one for one, _ in going_on])
+        heard: Heard = {}
+        told = [n for one, said in going_on for n in self._addressed(one, said, heard)]
+        return self._deliver(told + self._passed_on(heard))
 
     def _run(
         self,
@@ -239,7 +239,13 @@ class Engine:
     ) -> None:
         """Run a definition, given what is known of operators that ran before."""
         self._topics = {topic.name: topic for topic in checked.topics}
-        self._running = [self._started(one, state_of(one)) for one in resumed(kept, checked)] + [*more]
+        started = [*(self._started(one, state_of(one)) for one in resumed(kept, checked)), *more]
+        at = {id(one.operator.machine): one for one in started}
+        self._running = []
+        for operator in linked(one.operator for one in started):
+            one = at[id(operator.machine)]
+            one.operator = operator
+            self._running.append(one)
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }

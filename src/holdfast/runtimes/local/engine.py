@@ -21,8 +21,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.families import Past, builds_on, meanings, revised, without
-from ...compilers.operator import Kept, until
+from ...compilers.families import builds_on, meanings, revised, without
+from ...compilers.operator import Kept, Past, until
 from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
@@ -217,7 +217,7 @@ class Engine:
         meant, means = meanings(before), meanings(after)
         changed = [name for name in means if name in meant and means[name] != meant[name]]
         latest = [event for events in self._latest.values() for event in events.values()]
-        going_on, told = [], []
+        going_on, told = list[Running](), list[Notification]()
         for name in changed:
             if above := builds_on(before, name):
                 raise UsageError(f"'{above[0]}' builds on '{name}', which therefore cannot be revised alone")

@@ -213,6 +213,16 @@ class Operator:
         return replace(event, topic=topic.name, attributes={**event.attributes, **own})
 
 
+class Past(NamedTuple):
+    """A running operator with its state, the last reading of each source as far as that is remembered, and
+    how far time has come."""
+
+    operator: Operator
+    state: Any
+    latest: Iterable[Event]
+    at: Instant
+
+
 # --- readings that conditions of an earlier stage have become --------------------------------------
 
 

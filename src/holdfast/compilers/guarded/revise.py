@@ -25,7 +25,7 @@ from ...model.guard import PLAIN, Care, Hold
 from ...model.instant import Instant
 from ...model.topic import Topic
 from .. import scalar
-from ..operator import Operator
+from ..operator import Operator, Past
 from .machine import operators
 
 State = Condition | Guarded
@@ -40,16 +40,6 @@ class Known(NamedTuple):
     at: Instant
     reading: Event | None = None
     sure: bool = True
-
-
-class Past(NamedTuple):
-    """A running operator with its state, the last reading of each source as far as that is remembered, and
-    how far time has come."""
-
-    operator: Operator
-    state: Any
-    latest: Iterable[Event]
-    at: Instant
 
 
 class Revised(NamedTuple):

@@ -14,6 +14,7 @@ from .command import Command, Group
 from .dds import dds
 from .define import check, explain, test
 from .demo import demo
+from .example import example
 from .history import replay
 from .imports import import_
 from .lab import bench, reproduce
@@ -35,6 +36,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo,
+    example,
     check,
     explain,
     test,

@@ -5,7 +5,7 @@ A new kind is a line here.  Those who run conditions ask for operators and never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ from .filters import explain as explain_filters
 from .filters import machine as filters
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
+from .guarded import revise
+from .guarded.revise import Past, Revised
 from .levels import machine as levels
 from .mutes import machine as mutes
 from .operator import Operator
@@ -195,6 +197,33 @@ def on_history(checked: Checked) -> Checked:
 def conditions(checked: Checked) -> dict[str, Any]:
     """The conditions of a definition, by name."""
     return {one.name: one for family in FAMILIES for one in family.of(checked)}
+
+
+def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
+    """Let a condition go on under another definition of its name."""
+    return revise.revised(conditions(was)[name], conditions(now)[name], past)
+
+
+def outlook(was: Checked, now: Checked) -> list[tuple[str, str]]:
+    """What becomes of each condition when a running definition is exchanged for another, in words."""
+    before, after = conditions(was), conditions(now)
+    meant, means = meanings(was), meanings(now)
+    found = [(name, "ends") for name in before if name not in after]
+    for name, one in after.items():
+        if name not in before:
+            found.append((name, "begins"))
+        else:
+            same = means[name] == meant[name]
+            found.append((name, "goes on as it is" if same else revise.outlook(before[name], one)))
+    return found
+
+
+def without(checked: Checked, names: Collection[str]) -> Checked:
+    """The definition without some of its conditions."""
+    left = {
+        family.field: tuple(one for one in family.of(checked) if one.name not in names) for family in FAMILIES
+    }
+    return replace(checked, **left)
 
 
 def builds_on(checked: Checked, name: str) -> list[str]:

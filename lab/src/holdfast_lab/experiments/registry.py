@@ -33,6 +33,7 @@ MODULES = {
     "rtdds-rate": "dds.rtdds_rate",
     "rtdds-rto": "dds.rtdds_rto",
     "state-filter-redwoods": "state_filter_table.run:UNDER_TREES",
+    "sps-placement": "sps.placement",
     "state-filter-table": "state_filter_table.run:ON_THE_PASS",
     "state-on-mote": "dds.state_on_mote",
     "subsumption-study": "subsumption_study.run",

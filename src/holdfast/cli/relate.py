@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ..errors import UsageError
 from .options import Definition, Lets, Maps, OfTopic, TimeFormat, Unit, Zone, load, reading_of, warn
@@ -75,16 +74,12 @@ def events_of(files: list[InputFile], reading: Reading) -> list[Event]:
 
 
 def _costs(checked: Checked, events: list[Event]) -> None:
-    table = Table(title="what agents would have said", title_justify="left")
-    for name in ("relationship", "strategy", "readings", "full reporting", "agents", "reports", "saved"):
-        table.add_column(name, justify="left" if name in ("relationship", "strategy") else "right")
     for one in checked.relations:
         for line in _lines(one, events):
-            table.add_row(one.name, *line)
-    Console(stderr=True).print(table)
+            typer.echo(f"{one.name}: {line}", err=True)
 
 
-def _lines(one: Related, events: list[Event]) -> list[tuple[str, ...]]:
+def _lines(one: Related, events: list[Event]) -> Iterator[str]:
     from ..protocols.agents.account import account
 
     relation = one.relation
@@ -92,10 +87,9 @@ def _lines(one: Related, events: list[Event]) -> list[tuple[str, ...]]:
         "distance": ("range_ring", "parallel_line"), "spread": ("centre_of_mass",), "total": ("hierarchy",),
     }.get(relation.kind, ())  # fmt: skip
     if relation.ties is None or relation.enter.hold or relation.exit.hold or not fitting:
-        return [("a condition at a broker", "", "", "", "", "")]
-    lines = []
+        yield "agents cannot watch it; it runs at one broker, to which all readings go"
+        return
     for using in fitting:
         cost, _ = account(relation, using, events)
-        numbers = (cost.readings, cost.full, cost.messages, cost.reports)
-        lines.append((using, *(f"{n:,}" for n in numbers), f"{cost.saved:.1%}"))
-    return lines
+        said = f"{cost.messages:,} messages between agents and {cost.reports:,} reports"
+        yield f"{using}: {said} in place of {cost.full:,} readings, {cost.saved:.1%} saved"

@@ -68,6 +68,7 @@ def histories(draw, per: str) -> list[Event]:
                 "room": room,
                 "@status": status,
                 "@key": "",
+                "@since": None,
                 "@scope": shown(joined(None, [room, name])) if "," in per else name,
             },
             i,

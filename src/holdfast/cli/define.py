@@ -15,19 +15,25 @@ if TYPE_CHECKING:
     from ..lang.condition import Checked
 
 
-def check(definition: Definition, let: Lets = None) -> None:
+def check(
+    definition: Definition,
+    let: Lets = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="OLD.hf", help="What would become of what runs under this definition."),
+    ] = None,
+) -> None:
     """Parse and type-check; list topics and subscriptions; warn of what is probably a mistake."""
-    from ..compilers.families import conditions
-    from ..lang.ops import DeclareTopic
-    from ..lang.show import show
+    from ..compilers.families import conditions, outlook
 
     checked = load(definition, let)
-    for topic in checked.topics:
-        typer.echo(show(DeclareTopic(topic)))
     for line in _listed(checked):
         typer.echo(line)
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
+    if against is not None:
+        for name, prospect in outlook(load(against, let), checked):
+            typer.echo(f"{name}: {prospect}")
     warn(checked)
     subscriptions = len(conditions(checked)) - len(checked.muted)
     counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]
@@ -37,7 +43,12 @@ def check(definition: Definition, let: Lets = None) -> None:
 
 
 def _listed(checked: Checked) -> Iterator[str]:
-    """The subscriptions of a definition, a line for each."""
+    """The topics and subscriptions of a definition, a line for each."""
+    from ..lang.ops import DeclareTopic
+    from ..lang.show import show
+
+    for topic in checked.topics:
+        yield show(DeclareTopic(topic))
     for condition in checked.conditions:
         kind = "filter" if condition.momentary else "state"
         yield f"{kind} {condition.name} on {condition.topic.name}"

@@ -5,7 +5,7 @@ A new kind is a line here.  Those who run conditions ask for operators and never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,9 @@ from .filters import explain as explain_filters
 from .filters import machine as filters
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
+from .guarded import revise
+from .guarded.revise import Past as Past
+from .guarded.revise import Revised
 from .levels import machine as levels
 from .mutes import machine as mutes
 from .operator import Operator
@@ -160,18 +163,20 @@ def linked(operators: Iterable[Operator]) -> list[Operator]:
     """Operators that know by whom they are heard, those of an earlier stage before those that hear them."""
     found = list(operators)
     serving = {name: i for i, one in enumerate(found) for names in one.names for name in names}
-    waiting = [i for i, one in enumerate(found) if one.heard and not one.stage]
+    hearing = {family.name for family in FAMILIES if family.hears_others}
+    waiting = [i for i, one in enumerate(found) if one.family in hearing]
     while waiting:
-        ready = [i for i in waiting if not any(serving[_said(t)] in waiting for t in found[i].heard)]
+        ready = [i for i in waiting if not any(serving.get(_said(t)) in waiting for t in found[i].heard)]
         for i in ready:
-            below = {_said(topic): serving[_said(topic)] for topic in found[i].heard}
+            names = map(_said, found[i].heard)
+            below = {name: serving[name] for name in names if name in serving}
             for name, at in below.items():
                 told = {**found[at].followed, name: found[i].topics[f"@{name}"]}
                 hidden = found[at].hidden | ({name} & set(found[i].called.values()))
                 found[at] = replace(found[at], followed=told, hidden=hidden)
             found[i] = replace(
                 found[i],
-                stage=1 + max(found[at].stage for at in below.values()),
+                stage=1 + max((found[at].stage for at in below.values()), default=0),
                 told_time_by=frozenset().union(*(found[at].clock for at in below.values())),
             )
         waiting = [i for i in waiting if i not in ready]
@@ -195,6 +200,33 @@ def on_history(checked: Checked) -> Checked:
 def conditions(checked: Checked) -> dict[str, Any]:
     """The conditions of a definition, by name."""
     return {one.name: one for family in FAMILIES for one in family.of(checked)}
+
+
+def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
+    """Let a condition go on under another definition of its name."""
+    return revise.revised(conditions(was)[name], conditions(now)[name], past)
+
+
+def outlook(was: Checked, now: Checked) -> list[tuple[str, str]]:
+    """What becomes of each condition when a running definition is exchanged for another, in words."""
+    before, after = conditions(was), conditions(now)
+    meant, means = meanings(was), meanings(now)
+    found = [(name, "ends") for name in before if name not in after]
+    for name, one in after.items():
+        if name not in before:
+            found.append((name, "begins"))
+        else:
+            same = means[name] == meant[name]
+            found.append((name, "goes on as it is" if same else revise.outlook(before[name], one)))
+    return found
+
+
+def without(checked: Checked, names: Collection[str]) -> Checked:
+    """The definition without some of its conditions."""
+    left = {
+        family.field: tuple(one for one in family.of(checked) if one.name not in names) for family in FAMILIES
+    }
+    return replace(checked, **left)
 
 
 def builds_on(checked: Checked, name: str) -> list[str]:

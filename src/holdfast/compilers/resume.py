@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from ..errors import UsageError
 from ..lang.condition import Checked
 from .families import FAMILIES, Family, linked, meanings
+from .guarded import machine as guarded
+from .guarded.revise import as_guarded
 from .operator import Kept, Operator
 
 
@@ -28,6 +30,7 @@ class Resumed(NamedTuple):
 
 def resumed(kept: Sequence[Kept], checked: Checked, *, sharded: bool = False) -> list[Resumed]:
     """The operators of a definition, given those whose states were kept."""
+    checked = _as_kept(kept, checked)
     _require_same_meaning(kept, meanings(checked))
     found: list[Resumed] = []
     for family in FAMILIES:
@@ -41,6 +44,16 @@ def _linked(found: list[Resumed]) -> list[Resumed]:
     """The same, with operators that know by whom they are heard."""
     at = {id(one.operator.machine): one for one in found}
     return [at[id(one.machine)]._replace(operator=one) for one in linked(r.operator for r in found)]
+
+
+def _as_kept(kept: Sequence[Kept], checked: Checked) -> Checked:
+    """The definition with the plain states that were revised, and so may be unknown, among the guarded."""
+    revised = {name for one in kept if one.family == guarded.FAMILY for names in one.names for name in names}
+    moved = tuple(as_guarded(one) for one in checked.conditions if one.name in revised)
+    if not moved:
+        return checked
+    plain = tuple(one for one in checked.conditions if one.name not in revised)
+    return replace(checked, conditions=plain, guarded=(*checked.guarded, *moved))
 
 
 def _joined(

@@ -58,6 +58,11 @@ class Pairing:
                     self._open[key] = self._open[key]._replace(known=False)
                 case "known" if key in self._open:
                     self._open[key] = self._open[key]._replace(known=True)
+                case "revised" if notification.since is None:
+                    found.append(_ended(self._open.pop(key, None), notification))
+                case "revised":
+                    start = notification.since or notification.event.time
+                    self._open[key] = _interval(notification, None)._replace(start=start)
                 case "late" | "unknown" | "known":
                     pass  # reaches no subscriber, or ends nothing
         return found

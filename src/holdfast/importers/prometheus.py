@@ -74,6 +74,8 @@ class _Selectors:
         name, end = found[0], found.end()
         if name in _WORDS:
             raise Untranslatable(f"'{name}' joins series, which has no like here")
+        if name in _REASONS and re.match(r"\s*(by|without)\b", text[end:]):
+            raise Untranslatable(f"{name}() {_REASONS[name]}")
         if re.match(r"\s*\(", text[end:]):
             return self._function(name, text, end)
         series, end, window = self._selector(text, at)

@@ -138,7 +138,7 @@ def taken(  # type: ignore[no-untyped-def]
                     s.flags &= ~QUIET
                 if s.flags & UNKNOWN:
                     if s.flags & UNDECIDED:
-                        known = (s.leave >> level) & 1
+                        known = ((s.enter if on else s.leave) >> level) & 1
                     else:
                         known = unknown < 0 or s.last + unknown >= until
                     if known:

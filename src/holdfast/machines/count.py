@@ -57,13 +57,13 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class Count:
-    """The machine.  Readings of ``topic`` tell a member in the attribute ``says[1]`` and its status in
-    ``says[0]``; ``group`` and ``grouping`` give the key of the scope in which an event and those of a batch
+    """The machine.  Readings of ``topic`` tell in the attributes ``says`` a status, whose it is, and since
+    when it holds; ``group`` and ``grouping`` give the key of the scope in which an event and those of a batch
     lie.  ``members`` are those that are expected, with their scopes; without them everybody counts."""
 
     topic: Topic
     name: str
-    says: tuple[str, str]
+    says: tuple[str, str, str]
     own: tuple[str, str, str]
     quota: Quota
     joined: bool
@@ -91,20 +91,22 @@ class Count:
     # --- what it hears ---
 
     def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
-        status, member = (event.attributes.get(name) for name in self.says)
-        said = self._heard(state, str(status), _member(member), event.time, lambda: self.group(event))
+        status, member, since = (event.attributes.get(name) for name in self.says)
+        turned = _turned(str(status), since)
+        said = self._heard(state, turned, _member(member), event.time, lambda: self.group(event))
         return state, [self._transition(event, one) for one in said]
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         if (batch := batches.get(self.topic.name)) is None or not len(batch):
             return state, Told({})
         codes, keys = self.grouping(batch)
-        statuses, members = (values(batch.column(name)) for name in self.says)
+        statuses, members, since = (values(batch.column(name)) for name in self.says)
         rows: list[int] = []
         said: list[Said] = []
         for i, at in enumerate(times(batch).tolist()):
             key = keys[codes[i]] if codes[i] >= 0 else None
-            for one in self._heard(state, statuses[i], _member(members[i]), at, partial(_same, key)):
+            status = _turned(statuses[i], since[i])
+            for one in self._heard(state, status, _member(members[i]), at, partial(_same, key)):
                 rows.append(i)
                 said.append(one)
         if not rows:
@@ -228,6 +230,13 @@ class Count:
 
 
 _HEARD = frozenset(("ingress", "egress", "unknown", "known"))
+
+
+def _turned(status: str, since: Value) -> str:
+    """A status; one that is revised starts or ends by that."""
+    if status != "revised":
+        return status
+    return "egress" if since is None else "ingress"
 
 
 def _same(key: str | None) -> str | None:

@@ -190,6 +190,8 @@ class Mute:
 
     def _turn(self, state: State, scope: Scope, event: Event, status: str) -> None:
         """Whether a scope holds, and how many siblings do."""
+        if status == "revised":  # it starts or ends by that
+            status = "egress" if event.attributes[self.says[2]] is None else "ingress"
         if status not in ("ingress", "egress") or scope.on == (status == "ingress"):
             return
         scope.on = not scope.on
@@ -210,7 +212,8 @@ class Mute:
     def _ends(self, scope: Scope) -> Instant | None:
         """When a schedule ends that holds a scope back."""
         schedules = (one.schedule for one in self.causes if isinstance(one, During))
-        return min((one.ends(scope.at) for one in schedules if one.is_on(scope.at)), default=None)
+        ends = (one.ends(scope.at) for one in schedules if one.is_on(scope.at))
+        return min((end for end in ends if end != NEVER), default=None)
 
     def _storms(self, state: State, before: list[bool], scope: Scope, event: Event) -> Iterator[Transition]:
         """A storm that begins is told at once; one that is over lets go of what it held back."""

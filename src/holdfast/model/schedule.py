@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from .instant import SECOND, Instant
+from .instant import NEVER, SECOND, Instant
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY, _WEEK = 24 * 60, 7 * 24 * 60
+_STEPS = 1_000
 _CLOCK = r"(\d{1,2}):(\d{2})"
 _WEEKLY = re.compile(rf"([A-Za-z]{{3,}})\s+{_CLOCK}\s*(?:–|-|to)\s*([A-Za-z]{{3,}})\s+{_CLOCK}")
 _DAILY = re.compile(rf"{_CLOCK}\s*(?:–|-|to)\s*{_CLOCK}")
@@ -53,12 +54,15 @@ class Schedule:
         return self._left(at) is not None
 
     def ends(self, at: Instant) -> Instant:
-        """The first instant from ``at`` on that lies in no window."""
-        while (left := self._left(at)) is not None:
+        """The first instant from ``at`` on that lies in no window; ``NEVER`` if windows follow one another
+        for good."""
+        for _ in range(_STEPS):
+            if (left := self._left(at)) is None:
+                return at
             wall = self._wall(at) + timedelta(minutes=left)
             then = _instant(wall.replace(tzinfo=self._zone))
             at = then if then > at else at + 60 * SECOND  # the hour that comes twice
-        return at
+        return NEVER
 
     def _left(self, at: Instant) -> float | None:
         wall = self._wall(at)

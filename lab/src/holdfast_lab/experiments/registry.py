@@ -23,6 +23,7 @@ MODULES = {
     "memoization": "memoization.run",
     "middleware-cost": "dds.middleware_cost",
     "oem-validation": "oem_validation.run",
+    "proximity": "proximity.run",
     "qps-density": "qps.three:DENSER",
     "qps-epsilon": "qps.three:LOOSER",
     "qps-physical": "qps.physical",

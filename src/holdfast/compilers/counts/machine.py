@@ -19,7 +19,7 @@ from ...model.qos import TIMELY
 from ...model.topic import Topic
 from .. import columns, scalar
 from ..keys import joined, shown
-from ..operator import RETOLD, SCOPE, STATUS, Keys, Operator, digest, told_as
+from ..operator import RETOLD, SCOPE, SINCE, STATUS, Keys, Operator, digest, told_as
 
 FAMILY = "counts"
 
@@ -72,7 +72,7 @@ def machine(one: Tallied) -> Count:
     return Count(
         topic=topic,
         name=one.name,
-        says=(STATUS, SCOPE),
+        says=(STATUS, SCOPE, SINCE),
         own=(own[0], own[1], own[2]),
         quota=one.quota,
         joined=one.joined,

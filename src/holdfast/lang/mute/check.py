@@ -55,7 +55,7 @@ def _require_no_circle(statements: Sequence[Mute]) -> None:
     for one in statements:
         if isinstance(one.cause, While):
             above.setdefault(one.target, []).append(one.cause.parent)
-    for one in statements:
+    for one in reversed(statements):  # the last one closes the circle
         path = [str(one.target)]
         waiting = [(path, parent) for parent in above.get(one.target, ())]
         while waiting:

@@ -94,7 +94,8 @@ class Guard:
     # --- what the kernel wants to know ---
 
     @cached_property
-    def _beginning(self) -> int:
+    def beginning(self) -> int:
+        """What is so of a scope before its first reading."""
         return {"off": 0, "on": ON, "unknown": UNKNOWN | UNDECIDED}[self.care.initially]
 
     @cached_property
@@ -106,7 +107,7 @@ class Guard:
         unknown, forget = (
             -1 if length is None else min(length, LONGEST) for length in (self.care.unknown, self.care.forget)
         )
-        return unknown, forget, self._beginning, int(self.care.quietly)
+        return unknown, forget, self.beginning, int(self.care.quietly)
 
     @cached_property
     def _rules(self) -> tuple[Any, ...]:
@@ -143,7 +144,7 @@ class Guard:
         state = states.new(self.topic)
         if self.expected:
             state.keys.codes(pa.array(self.expected, pa.string()))
-            state.widen(self._beginning)
+            state.widen(self.beginning)
             state.there["flags"] |= EXPECTED
         return state
 
@@ -159,9 +160,9 @@ class Guard:
         some["since"] = np.where(some["flags"] & ON, at, NONE)
         some["enter"], some["leave"] = self.words(Event(self.topic.name, at, ""))
         state.scopes[codes] = some
-        self._look(state, codes)
+        self.look(state, codes)
 
-    def _look(self, state: State, codes: NDArray[Any]) -> None:
+    def look(self, state: State, codes: NDArray[Any]) -> None:
         """See when scopes are due."""
         self._run(state, codes.astype(np.int32), np.full(len(codes), NONE), None, None)
         state.next = int(state.due[: len(state.keys)].min(initial=NEVER))
@@ -188,7 +189,7 @@ class Guard:
             less = self._without_gone(state)
             if less is not state:
                 return self._code(less, key)
-            state.widen(self._beginning)
+            state.widen(self.beginning)
         return state, code
 
     def _take_one(
@@ -314,7 +315,7 @@ class Guard:
             less = self._without_gone(state)
             if less is not state:
                 state, table = less, less.keys.codes(keys)
-            state.widen(self._beginning)
+            state.widen(self.beginning)
         state.taken = True
         own = np.append(table, np.int32(-1)).astype(np.int32)[codes]
         out = self._run(state, own, moments, self.enters(batch), self.leaves(batch))
@@ -476,7 +477,7 @@ class Guard:
         size = len(state.scopes)
         if size < _FEW_SCOPES or 2 * np.count_nonzero(state.scopes["last"] != NONE) > size:
             return state
-        return states.compacted(state, self.topic, self._beginning)
+        return states.compacted(state, self.topic, self.beginning)
 
     def to_bytes(self, state: State) -> bytes:
         return states.to_bytes(state)
@@ -485,8 +486,8 @@ class Guard:
         state = self.initial()
         if was is not None and was[0] is None:
             return state
-        codes = states.from_bytes(raw, state, self._beginning)
-        self._look(state, codes)
+        codes = states.from_bytes(raw, state, self.beginning)
+        self.look(state, codes)
         return state
 
 

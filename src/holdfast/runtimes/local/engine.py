@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.families import builds_on, meanings
+from ...compilers.families import Past, builds_on, linked, meanings, revised, without
 from ...compilers.operator import Kept, until
 from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean
@@ -103,8 +103,11 @@ class Engine:
         base: Path | None = None,
         lets: Mapping[str, float | int | str | bool] | None = None,
         tables: Mapping[str, Any] | None = None,
+        remember: bool = False,
     ) -> None:
-        self._app = _as_app(app)
+        """``tables`` are in the place of files; ``remember`` keeps the latest reading of every source, by
+        which ``revise`` can decide."""
+        self._app, self._keeps_latest = _as_app(app), remember
         self._base, self._lets, self._tables = base, lets, dict(tables or {})
         self._topics: dict[str, Topic] = {}
         self._running: list[Running] = []
@@ -188,7 +191,7 @@ class Engine:
                     running.operator = operator.serving(served)
                     return
 
-    def _go_on(self, checked: Checked, ended: Iterable[str] = ()) -> None:
+    def _go_on(self, checked: Checked, ended: Iterable[str] = (), more: Sequence[Running] = ()) -> None:
         """Run a changed definition: what ran already goes on, but for what was ended."""
         before = self._running
         kept = [_without(one.operator.kept, set(ended)) for one in before]
@@ -201,17 +204,53 @@ class Engine:
                 return old.state
             return machine.from_bytes(old.operator.machine.to_bytes(old.state), one.was)
 
-        self._run(checked, kept, state_of)
+        self._run(checked, kept, state_of, more)
 
-    def _run(self, checked: Checked, kept: Sequence[Kept], state_of: Callable[[Resumed], Any]) -> None:
+    def revise(self, app: App | str) -> list[Notification]:
+        """Run another definition: what means the same goes on, what is new begins, and a state that means
+        something else keeps what is known of its scopes.
+
+        Of each scope that changes by it one notification tells: ``revised``, with ``since`` if it holds now;
+        or ``unknown``, where the next reading that decides must be waited for.
+        """
+        new = _as_app(app)
+        before, after = self._checked(self._app), self._checked(new)
+        meant, means = meanings(before), meanings(after)
+        changed = [name for name in means if name in meant and means[name] != meant[name]]
+        latest = [event for events in self._latest.values() for event in events.values()]
+        going_on = []
+        for name in changed:
+            one = next(one for one in self._running if name in one.operator.subscriptions)
+            past = Past(one.operator, one.state, latest, one.now(self._reached))
+            operator, state, said = revised(name, before, after, past)
+            going_on.append((Running(operator, state), said))
+        self._app = new
+        self._go_on(without(after, changed), more=[one for one, _ in going_on])
+        heard: Heard = {}
+        told = [n for one, said in going_on for n in self._addressed(one, said, heard)]
+        return self._deliver(told + self._passed_on(heard))
+
+    def _run(
+        self,
+        checked: Checked,
+        kept: Sequence[Kept],
+        state_of: Callable[[Resumed], Any],
+        more: Sequence[Running] = (),
+    ) -> None:
         """Run a definition, given what is known of operators that ran before."""
         self._topics = {topic.name: topic for topic in checked.topics}
-        self._running = [self._started(one, state_of(one)) for one in resumed(kept, checked)]
+        started = [*(self._started(one, state_of(one)) for one in resumed(kept, checked)), *more]
+        at = {id(one.operator.machine): one for one in started}
+        self._running = []
+        for operator in linked(one.operator for one in started):
+            one = at[id(operator.machine)]
+            one.operator = operator
+            self._running.append(one)
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }
         self._hearing = [one for one in self._running if one.operator.heard]
-        self._remembers = any(one.operator.joins for one in self._running)
+        self._remembers = self._keeps_latest or any(one.operator.joins for one in self._running)
         names = [name for one in self._running for name in one.operator.subscriptions]
         self._listeners = {name: self._listeners.get(name, []) for name in names}
 
@@ -558,6 +597,8 @@ _SEALED = len(_seal(b""))
 
 
 def _opened(snapshot: bytes) -> _Snapshot:
+    if not isinstance(snapshot, bytes):
+        raise UsageError(f"a snapshot is the bytes that Engine.snapshot gave, not {snapshot!r:.60}")
     if any(snapshot.startswith(_SNAPSHOT + form) for form in _EARLIER):
         raise UsageError(
             "this snapshot was taken by an earlier version of Holdfast: restore it with that version, or "

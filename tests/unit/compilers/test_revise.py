@@ -1,0 +1,88 @@
+"""A definition that changes keeps what is known of its scopes, and claims no more."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import Engine, Event, UsageError
+
+TOPIC = "topic T (value float)\n"
+LIMITS = (20.0, 22.0, 24.0, 26.0)
+
+
+def warm(enter, leave, more=""):
+    return f"{TOPIC}state W on T [value > {enter}; value < {leave}] per source {more}"
+
+
+def push(engine, minute, source, value):
+    return engine.push(Event("T", minute, source, {"value": value}, minute))
+
+
+limits = st.tuples(st.sampled_from(LIMITS), st.sampled_from(LIMITS)).map(lambda pair: (max(pair), min(pair)))
+readings = st.lists(
+    st.tuples(st.sampled_from("ab"), st.sampled_from((19.0, 21.0, 23.0, 25.0, 27.0))), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=60)
+@given(before=limits, after=limits, first=readings, second=readings, remember=st.booleans())
+def test_what_is_claimed_is_what_a_replay_would_have_found(before, after, first, second, remember):
+    engine, ideal = Engine(warm(*before), remember=remember), Engine(warm(*after))
+    for minute, (source, value) in enumerate(first):
+        push(engine, minute, source, value)
+        push(ideal, minute, source, value)
+    held = {one.scope for one in engine.holding()}
+    said = {n.scope: n.status for n in engine.revise(warm(*after))}
+    lost = {scope for _, scope in engine.unknown()}
+    right = {one.scope for one in ideal.holding()}
+    now = {one.scope for one in engine.holding()}
+    if remember:  # else a scope that did not hold is a new one
+        assert now - lost == right - lost
+        assert {scope for scope in said if said[scope] == "revised"} == (now ^ held) - lost
+    assert now - lost <= right
+    assert {scope for scope in said if said[scope] == "unknown"} == lost
+    for minute, (source, value) in enumerate(second, 100):
+        push(engine, minute, source, value)
+        push(ideal, minute, source, value)
+        assert (value > after[0] or value < after[1]) <= ((("W", source)) not in engine.unknown())
+    spoke = {source for source, value in second if value > after[0] or value < after[1]}
+    settled = [one.scope for one in engine.holding() if one.scope in spoke]
+    assert settled == [one.scope for one in ideal.holding() if one.scope in spoke]
+
+
+def test_a_revised_engine_goes_on_after_a_restart_and_another_revision():
+    engine = Engine(warm(25, 22))
+    push(engine, 0, "a", 26.0)
+    assert [(n.status, n.scope) for n in engine.revise(warm(27, 22))] == [("unknown", "a")]
+    again = Engine.restore(engine.app, engine.snapshot())
+    assert again.unknown() == [("W", "a")]
+    assert [(n.status, n.since) for n in push(again, 1, "a", 21.0)] == [("egress", 0)]
+    assert again.revise(warm(27, 22, "unknown after 1 h")) == []
+
+
+def test_what_nobody_knew_is_not_known_by_another_revision():
+    engine = Engine(warm(25, 22))
+    push(engine, 0, "a", 26.0)
+    engine.revise(warm(27, 22))
+    assert engine.revise(warm(26.5, 22)) == []
+    assert engine.unknown() == [("W", "a")]
+    assert [n.status for n in push(engine, 1, "a", 28.0)] == ["known"]
+
+
+@pytest.mark.parametrize(
+    ("now", "why"),
+    [
+        (f"{TOPIC}state W on T [value > 25; value < 22]", "scopes or its topic"),
+        (f"{TOPIC}filter W on T where value > 25 per source", "momentary"),
+        (f"{TOPIC}state W on T each source enter value > 25 exit value < 22", "only states"),
+    ],
+)
+def test_what_cannot_be_taken_over_is_refused_and_nothing_changes(now, why):
+    engine = Engine(warm(25, 22))
+    push(engine, 0, "a", 26.0)
+    with pytest.raises(UsageError, match=why):
+        engine.revise(now)
+    assert [one.scope for one in engine.holding()] == ["a"]
+    assert [n.status for n in push(engine, 1, "a", 21.0)] == ["egress"]

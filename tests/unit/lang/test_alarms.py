@@ -1,0 +1,100 @@
+"""Levels, counts, tables and mutes: what is wrong with them is said at its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import DefinitionError, check, parse
+from holdfast.lang.show import show
+from holdfast.model.instant import MINUTE, NEVER
+from holdfast.model.schedule import schedule
+
+BASE = """topic T (value float, room text)
+state Warm on T [value > 2; value < 1] per source
+state Dark on T [value > 2; value < 1] per room
+filter Hot on T where value > 40
+"""
+WRITTEN = """levels Heat on T: low [value > 1 for 2 min; value < 1], top [n > 2; false for 3 readings] per n
+state Fire = at least 2 of Warm within room until fewer than 1 joined unknown spreads
+state Half = half of Warm roster "a.csv"
+table Limits "limits.csv" (source text, high float °C, wait duration) by source
+mute Warm during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"
+mute Warm while Dark ordered 30 s
+mute Warm beyond 5 within room
+"""
+
+
+def test_they_are_shown_as_they_are_written():
+    app = parse(WRITTEN)
+    assert show(app) == WRITTEN
+    assert parse(show(app)) == app
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "line"),
+    [
+        ("levels L on T: a [value > 1; value < 1], a [value > 2; value < 2] per source", "two levels 'a'", 5),
+        ("levels L on T: a [value > 1; true] per source", "ends at once", 5),
+        ("state C = at least 2 of Wram", "unknown condition 'Wram'", 5),
+        ("state C = at least 2 of Hot", "over as it starts", 5),
+        ("state C = at least 2 of Warm within rome", "rome", 5),
+        ("state C = at least 0 of Warm", "whole number above zero", 5),
+        ("state C = at least 2.5 of Warm", "whole number above zero", 5),
+        ("state C = at least 2 of Warm until fewer than 3", "would end as it starts", 5),
+        ("state C = half of Warm", "nobody says who they are", 5),
+        ('state C = half of Warm roster "none.csv"', "cannot be read", 5),
+        ("state C = at least 2 of D\nstate D = at least 2 of C", "in a circle: 'C' over 'D' over 'C'", 5),
+        ("mute Wram during \"22:00 – 06:00\"", "unknown condition 'Wram'", 5),
+        ("mute Warm during \"Sunday\"", "no stretch of time", 5),
+        ("mute Warm during \"Foo 10:00 – Bar 11:00\"", "no day of the week", 5),
+        ("mute Warm during \"25:00 – 26:00\"", "no clock shows 25:00", 5),
+        ("mute Warm during \"22:00 – 06:00\" in \"Mars/Olympus\"", "unknown time zone", 5),
+        ("mute Warm while Hot", "over as it starts", 5),
+        ("mute Warm beyond 0", "above zero", 5),
+        ("mute Warm while Dark\nmute Dark while Warm", "mutes go in a circle", 6),
+        ('table L "x.csv" (source text)\nstate X on T [value > L.high] per source', "nothing but its key", 5),
+        ('table L "x.csv" (source text, high float) by room\n', "has no column 'room'", 5),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_at_its_place(text, said, line, tmp_path):
+    with pytest.raises(DefinitionError) as caught:
+        check(parse(BASE + text), tmp_path)
+    assert said in str(caught.value)
+    assert caught.value.place.line == line
+    assert "^" in str(caught.value)
+
+
+def test_a_count_needs_its_roster_to_have_the_columns_of_its_members(tmp_path):
+    (tmp_path / "a.csv").write_text("name,room\na,r\n")
+    with pytest.raises(DefinitionError, match="has no column 'source'; it has name, room"):
+        check(parse(BASE + 'state C = half of Warm within room roster "a.csv"'), tmp_path)
+    (tmp_path / "a.csv").write_text("source,room\na,r\na,s\n")
+    with pytest.raises(DefinitionError, match="'a' stands there twice, again in row 3"):
+        check(parse(BASE + 'state C = half of Warm within room roster "a.csv"'), tmp_path)
+
+
+def test_a_schedule_follows_the_clock_on_the_wall():
+    day, hour = 24 * 60 * MINUTE, 60 * MINUTE
+    nights = schedule("22:00 – 06:00", None)
+    assert [nights.is_on(h * hour) for h in (21, 22, 23, 24, 29, 30)] == [
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert nights.ends(23 * hour) == 30 * hour
+    assert schedule("00:00 – 24:00", None).ends(0) == NEVER
+    weekend = schedule("Sat 00:00 – Mon 06:00", "UTC")  # 1970 began on a Thursday
+    assert [weekend.is_on(at) for at in (day, 2 * day, 3 * day, 4 * day + 6 * hour)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert weekend.ends(2 * day) == 4 * day + 6 * hour
+    summer = schedule("2026-03-29 00:00 – 2026-03-29 04:00", "Europe/Berlin")  # an hour is left out
+    start = 1_774_738_800_000_000
+    assert summer.is_on(start)
+    assert summer.ends(start) == start + 3 * hour

@@ -16,10 +16,11 @@ RESERVED_WORDS = frozenset({
 """Words that cannot be names.  Others (``state``, ``case``, ``from``…) are words only in their place."""
 
 STARTING_WORDS = frozenset({
-    "accuracy", "all", "among", "any", "at", "avg", "backoff", "case", "closest", "correlate", "count",
-    "each", "enter", "ever", "every", "exit", "expect", "filter", "for", "from", "gazetteer", "given",
-    "here", "let", "max", "min", "of", "one", "over", "region", "relate", "set", "starting",
-    "state", "stddev", "sum", "tell", "tick", "topic", "until", "using", "whatever",
+    "accuracy", "all", "among", "any", "at", "avg", "backoff", "best", "beyond", "case", "closest",
+    "correlate", "count", "during", "each", "enter", "ever", "every", "exit", "expect", "filter", "for",
+    "from", "gazetteer", "given", "here", "joined", "let", "levels", "max", "min", "of", "one", "over",
+    "pairs", "region", "relate", "set", "slow", "starting", "state", "stddev", "sum", "tell", "tick",
+    "topic", "unknown", "until", "using", "whatever", "when", "while",
 })  # fmt: skip
 """Words that go on with a statement or begin one: a name that begins one cannot be such a word."""
 

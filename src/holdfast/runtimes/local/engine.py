@@ -21,7 +21,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.families import Past, builds_on, linked, meanings, revised, without
+from ...compilers.families import builds_on, linked, meanings, revised, without
+from ...compilers.guarded.revise import Past
 from ...compilers.operator import Kept, until
 from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean

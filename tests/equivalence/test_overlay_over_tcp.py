@@ -50,6 +50,7 @@ def definition(tmp_path_factory):
     return tmp_path_factory.mktemp("overlay") / "app.hf"
 
 
+@pytest.mark.filterwarnings("ignore:.* in microseconds")  # its clocks start from zero
 @a_few
 @given(
     text=definitions(most=2, kinds={"Filter": filters}, deliveries=DELIVERIES),

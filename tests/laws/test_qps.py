@@ -11,7 +11,7 @@ from support.fields import World
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 40)
 few = settings(max_examples=EXAMPLES, deadline=None)
-fewer = settings(max_examples=EXAMPLES // 4, deadline=None)
+fewer = settings(max_examples=EXAMPLES // 8, deadline=None)
 POLICIES = st.sampled_from(["best-effort", "guaranteed"])
 TIRING = Mapping(suit=by_resources(16.0), compare=fallen(0.6), check=8 * SECOND, patience=20 * SECOND)
 

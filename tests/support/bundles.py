@@ -15,6 +15,7 @@ from holdfast.protocols.cbps.message import (
     Ask,
     Bundle,
     Context,
+    Echo,
     ExpressSlip,
     Handover,
     Interruption,
@@ -126,6 +127,7 @@ others = (
     | st.builds(Renewal, few(keys))
     | st.builds(Refusal, keys, texts)
     | st.builds(Neighbours, texts, longs, few(st.tuples(texts, longs)), longs)
+    | st.builds(Echo, longs)
     | st.builds(Use, texts, longs, longs)
     | st.builds(Placement, parts, scopes, st.integers(0, 2**63 - 1))
     | st.builds(Ask, parts, longs)

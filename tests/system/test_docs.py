@@ -54,6 +54,7 @@ EXEMPT = {
     "holdfast reproduce NAME": "a form to be filled in",
     "holdfast replay warm.hf --input readings.csv --engine spark": "20 s of start-up; run in test_spark.py",
     "pip install": "changes the environment",
+    "holdfast serve": "runs until it is stopped; test_serve_page.py and its like run it",
 }
 """Commands that are shown and not run, by how they begin, each with the reason."""
 

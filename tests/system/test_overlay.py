@@ -203,6 +203,27 @@ def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, de
     attic.end()
 
 
+def test_a_publisher_that_filters_sends_what_starts_or_ends_something(definition, holdfast):
+    """Of twenty readings two come to the broker, and what is said once about the filter."""
+    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0")
+    address = hub.line().split()[-1]
+    subscriber = subscribed(address, definition, "--only", "Warm")
+
+    def received() -> int:
+        return int(json.loads(holdfast("broker", "--ask", address).out)["received"])
+
+    came, said = [received()], events(*[24] * 5, 26, *[27] * 7, 21, *[20] * 6)
+    for options in (["--filter"], []):
+        ran = holdfast("publish", *said, "--connect", address, "--settle", "1", *options)
+        assert (ran.status, ran.err) == (0, "20 events sent\n")
+        told = [json.loads(subscriber.line())["attributes"]["value"] for _ in range(2)]
+        assert told == [26.0, 21.0]
+        came.append(received())
+    subscriber.end()
+    hub.end()
+    assert came[1] - came[0] <= came[2] - came[1] - 10
+
+
 def test_a_run_in_which_every_line_is_rejected_fails(broker, holdfast):
     number = "9" * 400
     said = [json.dumps({"source": "s"}), "oops", f'{{"topic": "T", "source": "s", "value": {number}}}']

@@ -16,6 +16,7 @@ TCP = "tests/unit/runtimes/overlay/test_tcp.py"
 HOSTILE = "tests/unit/runtimes/overlay/test_hostile.py"
 TLS = "tests/unit/runtimes/overlay/connection/test_tls.py"
 PUBLISHER = "tests/unit/runtimes/overlay/test_publisher.py"
+PLACES = "tests/unit/protocols/cbps/test_placement.py"
 CIRCLES = "tests/unit/protocols/cbps/test_topology.py"
 BORDER = "tests/unit/protocols/cbps/test_border.py"
 BOUNDS = "tests/unit/protocols/cbps/test_bounds.py"
@@ -41,6 +42,10 @@ PROMISES = {
     "A broker that is not there is an error": (
         (COMMANDS, "test_a_broker_that_is_not_there_is_named_with_its_address"),
         (COMMANDS, "test_a_broker_that_is_not_there_yet_can_be_waited_for"),
+    ),
+    "`publish --filter` lets the publisher itself drop": (
+        (PLACES, "test_a_publisher_that_filters_sends_only_what_starts_or_ends_something"),
+        (COMMANDS, "test_a_publisher_that_filters_sends_what_starts_or_ends_something"),
     ),
     "However brokers are joined, each subscriber hears an event once": (
         (

@@ -54,7 +54,9 @@ class Publisher(threading.Thread):
                 sent.append(client.publish(f"site/room-{device}/climate", json.dumps(line), qos=2))
                 self.published.append(line | {"source": f"room-{device}"})
             time.sleep(0.05)
-        until(lambda: all(one.is_published() for one in sent[-5_000:]), 300, "everything published")
+            while len(sent) > 20_000 and not sent[-20_000].is_published():
+                time.sleep(0.05)  # a client has room for 65,535 that the broker has not taken
+        until(lambda: all(one.is_published() for one in sent), 300, "everything published")
         client.disconnect()
         client.loop_stop()
 
@@ -166,7 +168,7 @@ def test_two_kills_under_load(tmp_path, holdfast):
 
 @pytest.mark.soak
 def test_fifty_kills_under_load(tmp_path, holdfast):
-    number, told, replayed, logged = killed(tmp_path, holdfast, 50, 1_000, (0.5, 4.0), seed=11)
+    number, told, replayed, logged = killed(tmp_path, holdfast, 50, 500, (0.2, 2.0), seed=11)
     assert told == replayed
     assert logged == replayed
     print(f"50 kills, {number:,} readings, {len(told):,} notifications: 0 lost, 0 twice")

@@ -14,6 +14,7 @@ from .command import Command, Group
 from .dds import dds
 from .define import check, explain, test
 from .demo import demo
+from .example import example
 from .history import replay
 from .imports import import_
 from .lab import bench, reproduce
@@ -21,6 +22,7 @@ from .live import run, status
 from .options import complain
 from .overlay import broker, publish, subscribe
 from .qps import qps
+from .relate import relate
 from .serve import serve
 from .simulate import sim
 
@@ -34,10 +36,12 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo,
+    example,
     check,
     explain,
     test,
     replay,
+    relate,
     run,
     status,
     serve,

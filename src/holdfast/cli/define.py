@@ -43,7 +43,7 @@ def check(
 
 
 def _listed(checked: Checked) -> Iterator[str]:
-    """The topics and conditions of a definition, a line each."""
+    """The topics and subscriptions of a definition, a line for each."""
     from ..lang.ops import DeclareTopic
     from ..lang.show import show
 
@@ -74,12 +74,22 @@ def explain(
     definition: Definition,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="The engine to plan for.")] = "local",
     let: Lets = None,
+    network: Annotated[
+        Path | None,
+        typer.Option(metavar="SCENARIO", help="Who would host which component there, and what that costs."),
+    ] = None,
 ) -> None:
     """The plan: what is pushed where, what is kept in state."""
     from ..compilers.explain import explain as plan
     from ..compilers.explain import explain_on_spark
 
     require_choice("--engine", engine, ["local", "spark"])
+    if network is not None:
+        from ..runtimes.sensornet.study import read
+        from .hosting import explained
+
+        typer.echo(explained(load(definition, let), read(network).points[0].case))
+        return
     typer.echo((explain_on_spark if engine == "spark" else plan)(load(definition, let)))
 
 

@@ -135,6 +135,9 @@ def publish(
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first line that is no event.")
     ] = False,
+    filters: Annotated[
+        bool, typer.Option("--filter", help="Drop here already what nobody wants to hear.")
+    ] = False,
     wait: Wait = False,
     name: Named = None,
     wire: Wire = "msgpack",
@@ -145,12 +148,15 @@ def publish(
     tls_ca: Authority = None,
 ) -> None:
     """Send events to a broker: JSON with source, topic, time (else now) and attributes, one a line."""
+    from ..protocols.cbps.client import SOURCE
     from ..runtimes.overlay.commands.lines import Lines
     from ..runtimes.overlay.commands.publish import Publishing
 
     lines = Lines(_topics(definition), topic, source)
     identity = _identity("publisher", name, token_file, tls_cert, tls_key, tls_ca, wire)
     client = _client(connect, identity, max_frame, wait)
+    if filters:
+        client = partial(client, accepts=SOURCE)
     publishing = Publishing(client, lines, settle, strict, lambda message: typer.echo(message, err=True))
     if (done := _run(publishing.publish(events or None))) is not None:
         typer.echo(done, err=True)

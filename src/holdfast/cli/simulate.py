@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -17,7 +17,7 @@ from ..errors import UsageError
 from .options import require_choice
 
 if TYPE_CHECKING:
-    from ..runtimes.sensornet.results import Results, Sweeper
+    from ..runtimes.sensornet.results import Form, Results, Sweeper
 
 EXAMPLE = files("holdfast") / "runtimes" / "sensornet" / "example.yaml"
 
@@ -27,8 +27,9 @@ def sim(
         Path | None, typer.Argument(metavar="SCENARIO.yaml", help="The scenario.", show_default=False)
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Put tables (Parquet), figures and a report there.")
+        Path | None, typer.Option(metavar="DIR", help="Put tables, figures and a report there.")
     ] = None,
+    tables: Annotated[str, typer.Option(metavar="parquet|csv", help="What tables are.")] = "parquet",
     seed: Annotated[int | None, typer.Option(help="One run of each point, with this seed.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
@@ -46,6 +47,7 @@ def sim(
     if scenario is None:
         raise UsageError("which scenario?  'holdfast sim --example > my.yaml' makes one to begin with")
     require_choice("--engine", engine, ["local", "spark"])
+    require_choice("--tables", tables, ["parquet", "csv"])
     if master is not None and engine != "spark":
         raise UsageError("--master is Spark's: add --engine spark")
     if out is not None and out.exists() and not out.is_dir():
@@ -63,7 +65,7 @@ def sim(
         results = collect(study, sweeper)
     typer.echo(to_json(results) if as_json else "\n".join(spoken(results)))
     if out is not None:
-        _keep(results, out)
+        _keep(results, out, cast("Form", tables))
 
 
 @contextmanager
@@ -103,11 +105,11 @@ def _progress(total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.update(task, advance=1)
 
 
-def _keep(results: Results, folder: Path) -> None:
+def _keep(results: Results, folder: Path, form: Form) -> None:
     """Write the report, and the trace of the first run if the scenario wants one."""
     from ..runtimes.sensornet.report.page import report
 
-    page, *others = report(results, folder)
+    page, *others = report(results, folder, form)
     if results.study.trace:
         others += _trace(results, folder / "trace")
     typer.echo(f"{page}; beside it {', '.join(str(path.relative_to(folder)) for path in others)}", err=True)

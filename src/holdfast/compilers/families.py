@@ -23,7 +23,8 @@ from .filters import machine as filters
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
 from .guarded import revise
-from .guarded.revise import Past, Revised
+from .guarded.revise import Past as Past
+from .guarded.revise import Revised
 from .levels import machine as levels
 from .mutes import machine as mutes
 from .operator import Operator

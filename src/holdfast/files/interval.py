@@ -61,7 +61,8 @@ class Pairing:
                 case "revised" if notification.since is None:
                     found.append(_ended(self._open.pop(key, None), notification))
                 case "revised":
-                    self._open[key] = _interval(notification, None)._replace(start=notification.since)
+                    start = notification.since or notification.event.time
+                    self._open[key] = _interval(notification, None)._replace(start=start)
                 case "late" | "unknown" | "known":
                     pass  # reaches no subscriber, or ends nothing
         return found

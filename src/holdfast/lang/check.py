@@ -217,6 +217,8 @@ def _topic(topic: Topic, at: Place | None) -> Topic:
 
 
 def _parameters(declared: Iterable[Let], lets: Mapping[str, Literal]) -> Parameters:
+    if not isinstance(lets, Mapping):
+        raise UsageError(f"lets are parameters by name, such as {{'high': 26}}, not {lets!r:.60}")
     found: dict[str, Typed] = {}
     for let in declared:
         value = typed(let.value, Scope(None, found))
@@ -231,6 +233,8 @@ def _parameters(declared: Iterable[Let], lets: Mapping[str, Literal]) -> Paramet
 
 def _overridden(name: str, declared: Typed, value: Literal) -> Typed:
     """The parameter with another value of the same kind; a bare number keeps the declared unit."""
+    if not isinstance(value, (bool, int, float, str)):
+        raise UsageError(f"parameter '{name}' cannot be {value!r:.60}: it is neither number, text nor truth")
     try:
         given = typed(_literal(value, declared), Scope(None, {}))
     except DefinitionError as error:

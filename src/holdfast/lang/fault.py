@@ -285,7 +285,7 @@ _MISTAKES: tuple[Callable[[Fault], DefinitionError | None], ...] = (
 # --- everything else ---------------------------------------------------------------------------
 
 _OPERAND = {
-    "NAME", "MEMBER", "ORIGIN", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE",
+    "CALLED", "NAME", "MEMBER", "ORIGIN", "NUMBER", "QUANTITY", "STRING", "TRUE", "FALSE",
     "LPAR", "MINUS", "_ABS", "_BAR", "_NOT", "_SILENT",
 }  # fmt: skip
 _OPERATOR = {"COMPARE", "PLUS", "MINUS", "TIMES", "OVER", "_AND", "_OR", "_IN"}
@@ -293,7 +293,9 @@ _PART = {
     "LPAR", "_AMONG", "_AT", "_CLOSEST", "_EACH", "_ENTER", "_EVER", "FUNCTION", "HOW", "_OVER", "_WHATEVER",
     "_WITHIN",
 }  # fmt: skip
-_START = {f"_{word.upper()}" for word in STATEMENTS} | {"NAME", "LSQB", "_N", "$END", "_COLLIDE"}
+_START = {f"_{word.upper()}" for word in STATEMENTS} | {
+    "NAME", "LSQB", "_N", "$END", "_COLLIDE", "_GROUP", "_LADDER", "_LOOKUP", "_ROUTE",
+}  # fmt: skip
 
 _GROUPS: tuple[tuple[set[str], set[str], str], ...] = (
     ({"ATTRIBUTE"}, {"ATTRIBUTE", "NUMBER", "QUANTITY", "MINUS", "LBRACE"}, "a filter"),

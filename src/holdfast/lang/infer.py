@@ -23,7 +23,7 @@ from .ops import (
     Text,
     Truth,
 )
-from .rewrite import names, parts
+from .rewrite import names, parts, within
 
 IMPLICIT = "Reading"
 
@@ -68,7 +68,7 @@ def implicit_topic(statements: Sequence[Subscribe], parameters: Collection[str])
     attributes = mentioned(statements, parameters)
     predicates = [op for s in statements for op in (s.enter, s.exit)]
     kinds = _kinds(predicates)
-    units = {name: unit for whole in predicates for op in _within(whole) for name, unit in _units(op).items()}
+    units = {name: unit for whole in predicates for op in within(whole) for name, unit in _units(op).items()}
     keys = {name for s in statements for level in s.per for name in level}
     for name in attributes:
         if name in RESERVED:
@@ -94,7 +94,7 @@ def _kinds(predicates: Sequence[Expression]) -> dict[str, Kind]:
     kinds: dict[str, Kind] = {}
     links: list[tuple[str, str]] = []
     for whole in predicates:
-        for op in _within(whole):
+        for op in within(whole):
             for name, kind in _uses(op):
                 kinds.setdefault(name, kind)
             links += _links(op)
@@ -108,14 +108,8 @@ def _kinds(predicates: Sequence[Expression]) -> dict[str, Kind]:
 
 
 def _first(name: str, statements: Iterable[Subscribe]) -> Place | None:
-    spots = (op.at for s in statements for e in (s.enter, s.exit) for op in _within(e) if op == Name(name))
+    spots = (op.at for s in statements for e in (s.enter, s.exit) for op in within(e) if op == Name(name))
     return next(spots, None)
-
-
-def _within(op: Expression) -> Iterator[Expression]:
-    yield op
-    for part in parts(op):
-        yield from _within(part)
 
 
 def _truths(op: Expression) -> Iterator[str]:

@@ -22,6 +22,7 @@ from .literal import write_text
 from .ops import (
     Absolute,
     And,
+    Between,
     Compare,
     ComparisonSign,
     Expression,
@@ -33,6 +34,8 @@ from .ops import (
     Truth,
 )
 from .ranges import SAMPLES, Range, Value, everything, flag
+from .rewrite import within
+from .show import show_expression
 
 Alternative = tuple[Expression, ...]
 Reading = Mapping[str, Value]
@@ -51,6 +54,7 @@ def cautions(statement: Subscribe, condition: Condition | Guarded) -> list[Cauti
 
 def _cautions(statement: Subscribe, condition: Condition | Guarded) -> Iterator[Caution]:
     name, topic, enter, exit = condition.name, condition.topic, condition.enter, condition.exit
+    yield from _bare(statement, topic)
     if satisfiable(enter, topic) is False:
         yield Caution(f"'{name}' can never start", statement.enter.at, "No reading satisfies its entrance.")
     if exit == Truth(True):
@@ -73,6 +77,28 @@ def _cautions(statement: Subscribe, condition: Condition | Guarded) -> Iterator[
             statement.at,
             "Add 'per source' to have one for each source.",
         )
+
+
+def _bare(statement: Subscribe, topic: Topic) -> Iterator[Caution]:
+    """Thresholds without a unit, of attributes that have one."""
+    for op in (one for whole in (statement.enter, statement.exit) for one in within(whole)):
+        for name, number in _compared(op):
+            unit = topic.by_name[name].unit if name in topic.by_name else None
+            if unit is not None and number.unit is None and number.at is not None:
+                yield Caution(
+                    f"{show_expression(number)} has no unit, and '{name}' is in {unit}: it is taken for that",
+                    number.at,
+                    f"Write {show_expression(number)} {unit}.",
+                )
+
+
+def _compared(op: Expression) -> Iterator[tuple[str, Number]]:
+    """The attributes that an operation compares with numbers."""
+    match op:
+        case Compare(_, Name(name), Number() as number) | Compare(_, Number() as number, Name(name)):
+            yield name, number
+        case Between(Name(name), low, high):
+            yield from ((name, side) for side in (low, high) if isinstance(side, Number))
 
 
 def _shown(reading: Reading, topic: Topic) -> str:

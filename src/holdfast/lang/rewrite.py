@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, assert_never
 
@@ -188,6 +188,13 @@ def in_silence(op: Expression, passed: int | float) -> Expression:
             return either(in_silence(left, passed), in_silence(right, passed))
         case _:
             return op
+
+
+def within(op: Expression) -> Iterator[Expression]:
+    """An expression and all that it is made of."""
+    yield op
+    for part in parts(op):
+        yield from within(part)
 
 
 def size(op: Expression) -> int:

@@ -14,13 +14,13 @@ from .instant import Instant, show_instant
 
 Value = float | int | str | bool | None
 Status = Literal[
-    "ingress", "egress", "atomic", "late", "unknown", "known", "revised", "raised", "lowered", "joined",
-    "summary",
+    "ingress", "egress", "atomic", "late", "unknown", "known", "raised", "lowered", "joined", "summary",
+    "revised",
 ]  # fmt: skip
 """``unknown`` says that nobody knows any more whether a condition holds, ``known`` that it is as it was
-before, ``revised`` that it holds, or no longer does, because its definition is another; ``raised`` and
-``lowered`` lead from one level to another; ``joined`` tells of a further member of what holds already,
-``summary`` of what was not told.  ``late`` marks an event that came too late for an ordered condition; it
+before; ``raised`` and ``lowered`` lead from one level to another; ``joined`` tells of a further member of
+what holds already, ``summary`` of what was not told; ``revised`` that a condition holds, or no longer does,
+because its definition is another.  ``late`` marks an event that came too late for an ordered condition; it
 reaches no subscriber."""
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast

@@ -57,7 +57,8 @@ def of_scope(checked: Checked, subscription: str, topic: str, scope: str | None)
             return np.ones(len(batch), bool)
         codes, texts = operator.keys(topic, batch)
         shown = operator.shown or (lambda text: text)
-        wanted = [i for i, text in enumerate(texts) if text is not None and shown(text) == scope]
+        names = texts.to_pylist() if isinstance(texts, pa.Array) else texts
+        wanted = [i for i, text in enumerate(names) if text is not None and shown(text) == scope]
         mine: NDArray[Any] = np.isin(codes, wanted)
         return mine
 

@@ -14,6 +14,8 @@ from ..errors import DefinitionError, HoldfastError, Place, UsageError
 from ..files.reading import TimeUnit
 from ..lang.parse import parse_duration
 from ..model.instant import SECOND
+from ..runtimes.overlay.connection.address import parse_address
+from ..runtimes.overlay.connection.handshake import read_token
 from .api.access import ROLES, User, is_digest
 from .api.guard import Limits
 from .feeds.mapping import Pattern, Payload, Route
@@ -80,6 +82,16 @@ class MqttPart(_Part):
         )  # fmt: skip
 
 
+class OverlayPart(_Part):
+    """``[[overlay]]``: a ``holdfast broker`` to hear."""
+
+    connect: str
+    token_file: str | None = None
+
+    def token(self, folder: Path) -> bytes | None:
+        return None if self.token_file is None else read_token(folder / self.token_file)
+
+
 class WebhookPart(_Part):
     """``[[webhook]]``: an address to post to."""
 
@@ -144,6 +156,7 @@ class Config(_Part):
     limits: LimitsPart = msgspec.field(default_factory=LimitsPart)
     user: list[UserPart] = []
     mqtt: list[MqttPart] = []
+    overlay: list[OverlayPart] = []
     webhook: list[WebhookPart] = []
     alertmanager: list[AlertmanagerPart] = []
     parquet: list[ParquetPart] = []
@@ -255,16 +268,22 @@ def _checks(config: Config) -> Iterator[tuple[str, Any]]:
     for i, user in enumerate(config.user):
         yield f"user[{i}].role", lambda user=user: _require_role(user.role)
         yield f"user[{i}].token", lambda user=user: _require_digest(user.token)
-    for i, broker in enumerate(config.mqtt):
-        yield f"mqtt[{i}].url", lambda broker=broker: broker_of(broker.url)
-        for j, part in enumerate(broker.map):
-            yield f"mqtt[{i}].map[{j}].from", lambda part=part: Pattern(part.pattern)
+    yield from _brokers(config)
     for i, hook in enumerate(config.webhook):
         yield f"webhook[{i}].url", lambda hook=hook: require_allowed(hook.url, config.allowed_hosts)
         yield f"webhook[{i}].headers", lambda hook=hook: require_headers(hook.headers)
     for i, manager in enumerate(config.alertmanager):
         yield f"alertmanager[{i}].url", lambda one=manager: require_allowed(one.url, config.allowed_hosts)
     yield from _unique_names(config)
+
+
+def _brokers(config: Config) -> Iterator[tuple[str, Any]]:
+    for i, broker in enumerate(config.mqtt):
+        yield f"mqtt[{i}].url", lambda broker=broker: broker_of(broker.url)
+        for j, part in enumerate(broker.map):
+            yield f"mqtt[{i}].map[{j}].from", lambda part=part: Pattern(part.pattern)
+    for i, overlay in enumerate(config.overlay):
+        yield f"overlay[{i}].connect", lambda one=overlay: parse_address(one.connect, "connect")
 
 
 def _unique_names(config: Config) -> Iterator[tuple[str, Any]]:

@@ -16,12 +16,14 @@ import uvicorn
 
 from ..errors import UsageError
 from ..model.instant import Instant
+from ..runtimes.overlay.connection.address import parse_address
 from .api.app import application
 from .api.guard import LOOPBACK
 from .api.site import Site
 from .config import Config, limits_of, secret_of, settings_of, users_of
 from .feeds.mapping import Pattern, Route, require_sense
 from .feeds.mqtt import MqttFeed
+from .feeds.overlay import OverlayFeed
 from .service import Service, wall_clock
 from .sinks.delivery import Delivery, Sink
 from .sinks.http import Alertmanager, Webhook
@@ -92,6 +94,9 @@ def feeds_of(plan: Plan, service: Service) -> list[Any]:
         for route in routes:
             require_sense(route, service.topics)
         found.append(MqttFeed(service, part.broker(plan.folder), routes))
+    for overlay in plan.config.overlay:
+        address = parse_address(overlay.connect, "connect")
+        found.append(OverlayFeed(service, address, overlay.token(plan.folder)))
     return found
 
 

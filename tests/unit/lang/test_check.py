@@ -233,7 +233,7 @@ def test_a_case_that_could_not_fail_is_refused(cases, message):
 
 
 def test_a_place_that_no_region_has_is_doubtful():
-    text = TOPIC + "region kitchen state R on Temperature [value > 9; value < 5] scope kitchen\n"
+    text = TOPIC + "region kitchen state R on Temperature [value > 9 °C; value < 5 °C] scope kitchen\n"
     text += 'case "c" given Temperature at "kitchn": 1 expect R: nothing'
     (caution,) = parse(text).check().warnings
     assert "no region is named 'kitchn'" in str(caution)

@@ -81,3 +81,18 @@ def test_builders_say_the_same_as_text():
         TOPIC + "state W on T [value > 25 || silent 10 min for 5 min; value < 22 for 3 readings] per source "
         'unknown after 1 h forget after 30 d initially unknown quietly roster "sensors.csv"'
     )
+
+
+def test_a_threshold_without_a_unit_is_doubtful_where_the_attribute_has_one():
+    made = check(parse("topic T (value float °C)\nstate W on T [value > 25; value < 22 °C] per source"))
+    (caution,) = made.warnings
+    assert caution.message == "25 has no unit, and 'value' is in °C: it is taken for that"
+    assert (caution.place.line, caution.place.column, caution.place.width) == (2, 23, 2)
+
+
+def test_two_queries_of_each_location_never_are_apart():
+    text = "topic T (value float)\ntopic U (value float)\nstate N A = T each location B = U {} location\n"
+    text += "enter |A.location - B.location| <= 2 exit true"
+    (caution,) = check(parse(text.format("each"))).warnings
+    assert "A and B are kept apart by location" in caution.message
+    assert check(parse(text.format("any"))).warnings == ()

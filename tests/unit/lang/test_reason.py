@@ -8,7 +8,9 @@ TOPIC = "topic T (value float °C, other float °C, n int, ok bool, name text)\n
 
 
 def warnings(condition, clauses="per source"):
-    return [w.message for w in parse(f"{TOPIC}state W on T {condition} {clauses}").check().warnings]
+    """But for those of thresholds without a unit."""
+    found = (w.message for w in parse(f"{TOPIC}state W on T {condition} {clauses}").check().warnings)
+    return [message for message in found if "has no unit" not in message]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,8 @@ def test_nothing_is_said_where_nothing_is_sure(condition):
 )
 def test_a_condition_that_can_never_start(enter):
     assert warnings(f"[{enter}; value < 0]") == ["'W' can never start"]
-    assert parse(f"{TOPIC}filter W on T where {enter}").check().warnings[0].message == "'W' can never start"
+    found = [w.message for w in parse(f"{TOPIC}filter W on T where {enter}").check().warnings]
+    assert "'W' can never start" in found
 
 
 def test_an_exit_that_can_never_hold():
@@ -90,11 +93,12 @@ def test_one_condition_for_everything():
 
 
 def test_a_warning_points_at_the_exit():
-    (caution,) = parse(TOPIC + "state W on T [value > 25; value > 20] per source", "a.hf").check().warnings
+    text = TOPIC + "state W on T [value > 25 °C; value > 20 °C] per source"
+    (caution,) = parse(text, "a.hf").check().warnings
     assert str(caution).splitlines()[:3] == [
-        "a.hf:2:27: warning: entrance and exit of 'W' can both hold at one reading, e.g. at value = 26 °C",
-        "    state W on T [value > 25; value > 20] per source",
-        "                              ^^^^^^^^^^",
+        "a.hf:2:30: warning: entrance and exit of 'W' can both hold at one reading, e.g. at value = 26 °C",
+        "    state W on T [value > 25 °C; value > 20 °C] per source",
+        "                                 ^^^^^^^^^^^^^",
     ]
 
 

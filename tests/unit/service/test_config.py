@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from holdfast.errors import DefinitionError, UsageError
@@ -102,3 +105,16 @@ def test_what_is_wrong_is_said_with_its_line(old, new, line, reason):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
         load(tmp_path / "serve.toml")
+
+
+def test_what_the_documentation_shows_is_right():
+    pages = sorted((Path(__file__).parents[3] / "docs/howto").glob("*.md"))
+    shown = [
+        (page.name, text)
+        for page in pages
+        for text in re.findall(r"^```toml.*?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+        if page.name in ("connect-devices.md", "run-as-a-service.md")
+    ]
+    assert len(shown) == 4
+    for name, text in shown:
+        parse(text, name)

@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 from holdfast.errors import UsageError, did_you_mean
 
 BENCHMARKS = {
+    "alarms": "guards and silence: µs per event, a million keys as time goes on, beside a query by hand",
     "broker": "one broker on TCP: messages per second and µs per message, beside Mosquitto",
     "components": "congestion per road: events per second in columns, beside the reference and Polars",
     "correlate": "correlations of five attributes: seconds for 100 and 10,000, beside joins on Spark",
     "kernel": "state filters in this process: events per second, µs per event, bytes per key",
     "match": "content matching: ms per event against up to a million subscriptions, beside brute force",
     "replay": "replay in one process, of DataFrames, from a cold start, of many keys, beside Polars and SQL",
+    "serve": "holdfast serve behind Mosquitto: messages per second beside a consumer that does nothing, p99",
     "sim": "the simulated network: transmissions per second by size and density, beside simpy",
     "spark": "replay and live on Spark: seconds beside window queries, state APIs, Polars and DuckDB",
 }

@@ -12,8 +12,8 @@ from ...model.topic import RESERVED, Attribute, Kind, Topic
 from ...model.unit import UNITS
 from ..condition import Caution, Component, Rule
 from ..kinds import CALLED, Members, Moment, Parameters, Position, Predicate, Quantity, Scope, Typed, Words
-from ..ops import Detect, Expression, Name, Not, Text, Truth, Turn, place_of
-from ..rewrite import parts
+from ..ops import Arithmetic, Detect, Expression, Member, Name, Not, Text, Truth, Turn, place_of
+from ..rewrite import parts, within
 from ..types import predicate, typed
 from .members import UNSETTABLE, Spread, Unusable, attributes_of, members
 from .show import show_query
@@ -393,3 +393,16 @@ def cautions(statement: Detect, made: Mapping[str, Component]) -> Iterator[Cauti
                 f"For the latest event of each place: {show_query(latest)}.  For starts alone: "
                 f"{show_query(starts)}.",
             )
+    apart = {str(name) for name, query in statement.inputs if "location" in query.separate}
+    for turn in (statement.enter, statement.exit):
+        for op in within(turn.when):
+            match op:
+                case Arithmetic("-", Member(one, "location"), Member(other, "location")) if (
+                    one != other and {one, other} <= apart
+                ):
+                    yield Caution(
+                        f"{one} and {other} are kept apart by location: both are of the same place, so their "
+                        "distance is never more than nothing",
+                        op.at or statement.at,
+                        f"Say 'any location' in place of 'each location' of {one} or {other}.",
+                    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -56,7 +56,7 @@ class Rule:
     mentions: tuple[str, ...]
     computes: tuple[tuple[str, Callable[[Context], Any]], ...] = ()
     hold: Duration = 0
-    optional: frozenset[str] = frozenset()
+    optional: frozenset[str] = field(default=frozenset(), kw_only=True)
     """Those that need not show anything: the predicate says what counts instead."""
     timeless: bool = False
     """Whether the predicate depends on knowledge alone: not on ``last``, ``0^r`` or validity."""

@@ -24,6 +24,7 @@ from ...model.instant import Instant
 from ...model.protocol import Asked, Deliver, Effect, Input, Joined, Left, Peer, Received, Send
 from ..cbps.broker import Broker, BrokerState
 from ..cbps.client import Client, ClientState, Heard, Submit, publish, subscribe
+from ..cbps.connecting import Connections
 from ..cbps.content import Constraint, Content, Filter, matches
 from ..cbps.context import within
 from ..cbps.message import Bundle, Key, Notification, RoutingSlip, Strategy, Subscription
@@ -65,6 +66,11 @@ class HostingState:
     """How many agents were started: one that is started again has a new name, so that it is heard."""
     is_asked: bool = False
     """Whether an active subscription has ever come; until then a broker is nothing but a broker."""
+
+    @property
+    def connections(self) -> Connections:
+        """How the broker is joined to others."""
+        return self.broker.connections
 
     @property
     def routing(self) -> Routing:

@@ -46,9 +46,9 @@ class Made(NamedTuple):
     talks_to: tuple[str, ...]
 
 
-def _of_pair(relation: Relation, tie: Tie, **how: bool) -> list[Made]:
-    a, b = tie.pair
-    agents = pair(relation, a, b, **how)
+def _of_pair(relation: Relation, tie: Tie, *, is_line: bool = False) -> list[Made]:
+    first, second = tie.pair
+    agents = pair(relation, first, second, is_line=is_line)
     return [Made(agent, member, (agent.partner,)) for agent, member in zip(agents, tie.members, strict=True)]
 
 

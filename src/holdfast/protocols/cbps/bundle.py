@@ -104,6 +104,11 @@ def accepted(bundle: Bundle, kinds: frozenset[Kind]) -> Bundle:
     return replace(bundle, **dropped)
 
 
+def is_source(kinds: frozenset[Kind]) -> bool:
+    """Whether who accepts these kinds is a publisher that runs replicas itself."""
+    return "subscription" in kinds and "advertisement" not in kinds
+
+
 def well_formed(bundle: Bundle) -> Bundle:
     """A bundle without slips whose content does not fit their type: a notification has values.  [T27]"""
     slips = tuple(slip for slip in bundle.slips if _fits(slip))

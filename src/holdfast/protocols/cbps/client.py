@@ -32,7 +32,7 @@ from ...model.protocol import (
     Started,
     Undelivered,
 )
-from .bundle import has_interest, is_empty, is_stored, lasting, passing
+from .bundle import has_interest, is_empty, is_source, is_stored, lasting, passing
 from .condition import Condition, Conditions, Replicated
 from .content import Content, Filter, satisfied
 from .context import content_of, passes
@@ -42,6 +42,7 @@ from .message import (
     Ask,
     Bundle,
     Context,
+    Echo,
     Interruption,
     Key,
     Kind,
@@ -62,6 +63,8 @@ from .once import Once
 from .parts import pins
 from .running import Running
 from .scopes import Scopes, from_wire
+from .sourcing import Sourcing
+from .watch import Moment
 
 RENEW = "renew"
 """The timer that runs out when leases are to be renewed."""
@@ -231,17 +234,34 @@ class ClientState:
     watched: dict[Part, Watched] = field(default_factory=dict)
     followed: dict[Part, Followed] = field(default_factory=dict)
     once: Once = field(default_factory=Once)
+    sourcing: Sourcing = field(default_factory=Sourcing)
+
+    @property
+    def promises(self) -> list[Filter]:
+        """What it has advertised."""
+        return [a.filter for kept in self.bundles.values() for a in kept.advertisements]
+
+
+HEARS: tuple[Kind, ...] = ("notification", "context", "payload")
+SOURCE: tuple[Kind, ...] = ("subscription", *HEARS)
+"""What a publisher accepts that drops itself what nobody wants."""
 
 
 @dataclass(frozen=True)
 class Client:
     """The machine.  ``accepts`` is what it wants to be sent; with a ``lease`` brokers forget what it has
-    stored with them after that long a silence."""
+    stored with them after that long a silence.  One that accepts subscriptions drops itself what nobody
+    wants of what it publishes."""
 
     name: str
     conditions: Conditions
-    accepts: tuple[Kind, ...] = ("notification", "context", "payload")
+    accepts: tuple[Kind, ...] = HEARS
     lease: Duration | None = None
+
+    @property
+    def filters(self) -> bool:
+        """Whether it drops what nobody wants."""
+        return is_source(frozenset(self.accepts))
 
     def initial(self) -> ClientState:
         return ClientState()
@@ -261,8 +281,8 @@ class Client:
                 effects = self._undelivered(state, message)
             case Fired(now, timer):
                 effects = self._fired(state, timer, now)
-            case Asked(_, request):
-                effects = self._asked(state, request)
+            case Asked(now, request):
+                effects = self._asked(state, request, now)
         return state, list(effects)
 
     # --- the connection ---
@@ -271,12 +291,13 @@ class Client:
         state.broker = peer
         yield Send(peer, Registration(self.accepts, request=True))
         for bundle in state.bundles.values():
-            yield from self._send(state, bundle)
+            yield from self._send(state, bundle, now)
         if self.lease is not None:
             yield SetTimer(RENEW, now + self.lease // 3)
 
     def _left(self, state: ClientState, why: str) -> Iterator[Effect]:
         state.broker = None
+        state.sourcing.forget()
         yield CancelTimer(RENEW)
         for part in (*state.watched, *state.followed):
             yield from _lost(state, part, None, why or "the connection to the broker is lost")
@@ -309,10 +330,10 @@ class Client:
 
     # --- what the user asks ---
 
-    def _asked(self, state: ClientState, request: Any) -> Iterator[Effect]:
+    def _asked(self, state: ClientState, request: Any, now: Instant) -> Iterator[Effect]:
         match request:
             case Submit(bundle, name):
-                yield from self._submit(state, bundle, name)
+                yield from self._submit(state, bundle, name, now)
             case Withdraw(name):
                 yield from self._withdraw(state, name)
             case Leave():
@@ -321,7 +342,7 @@ class Client:
             case _:
                 raise UsageError(f"a client can submit, withdraw and leave; it cannot {request!r}")
 
-    def _submit(self, state: ClientState, bundle: Bundle, name: str) -> Iterator[Effect]:
+    def _submit(self, state: ClientState, bundle: Bundle, name: str, now: Instant) -> Iterator[Effect]:
         if is_empty(bundle):
             raise UsageError("the bundle is empty: put something into it")
         if is_stored(lasting(bundle)) and name in state.bundles:
@@ -350,14 +371,13 @@ class Client:
             elif condition is not None:
                 state.followed[Part(key, i)] = Followed(name, condition)
         if state.broker is not None:
-            yield from self._send(state, bundle)
+            yield from self._send(state, bundle, now)
         elif not is_empty(passing(bundle)):
             yield Deliver(Unsent(key, "there is no connection to a broker"))
 
     def _require_promised(self, state: ClientState, bundle: Bundle) -> None:
         """Notifications keep what the advertisements promise.  [B51]"""
-        promises = [a.filter for kept in state.bundles.values() for a in kept.advertisements]
-        promises += [a.filter for a in bundle.advertisements]
+        promises = [*state.promises, *(a.filter for a in bundle.advertisements)]
         for notification in bundle.notifications:
             if promises and not any(keeps(notification.content, promise) for promise in promises):
                 raise UsageError(
@@ -375,14 +395,22 @@ class Client:
             watched = state.watched.pop(part, None)
             if watched is not None and watched.running.wakes is not None:
                 yield CancelTimer(_timer(part))
+        state.sourcing.recalled(a.filter for a in bundle.advertisements)
         if state.broker is not None and has_interest(bundle):
             yield Send(state.broker, Unsubscribe(bundle.key), cause="subscription")
         if state.broker is not None and bundle.advertisements:
             yield Send(state.broker, Unadvertise(bundle.key), cause="advertisement")
 
-    def _send(self, state: ClientState, bundle: Bundle) -> Iterator[Effect]:
+    def _send(self, state: ClientState, bundle: Bundle, now: Instant) -> Iterator[Effect]:
         assert state.broker is not None
+        also: list[Effect] = []
+        if self.filters and not state.sourcing.lets(bundle, Moment(now, also.append)):
+            return
         yield Send(state.broker, bundle)
+        if self.filters and bundle.advertisements:
+            promised = (a.filter for a in bundle.advertisements)
+            also.append(Send(state.broker, Echo(state.sourcing.promised(promised, Moment(now, also.append)))))
+        yield from also
         for i in range(len(bundle.subscriptions)):
             if (part := Part(bundle.key, i)) in state.watched:
                 yield Send(state.broker, Placement(part, ()))
@@ -395,6 +423,14 @@ class Client:
                 yield from self._bundle(state, now, message)
             case Refusal(key, why):
                 yield from self._refused(state, key, why)
+            case Echo(number):
+                state.sourcing.answered = number
+            case Unsubscribe(key):
+                state.sourcing.unsubscribed(key)
+            case Placement() | Answer():
+                also: list[Effect] = []
+                state.sourcing.about(message, Moment(now, also.append))
+                yield from also
             case Ask(part, number) if part in state.watched:
                 watched = state.watched[part]
                 bits = tuple(sorted(watched.condition.bits(watched.running.state)))
@@ -406,7 +442,12 @@ class Client:
                 yield Deliver(Told(state.followed[part].name, said))
 
     def _bundle(self, state: ClientState, now: Instant, bundle: Bundle) -> Iterator[Effect]:
-        """What came, to each subscription that wants it, and never twice."""
+        """What came, to each subscription that wants it, and never twice; and what others want."""
+        if bundle.subscriptions and self.filters and state.broker is not None:
+            also: list[Effect] = []
+            moment = Moment(now, also.append)
+            state.sourcing.subscribed(state.broker, bundle, self.conditions, state.promises, moment)
+            yield from also
         if not state.once.first(bundle.key):
             return
         seen = content_of(bundle.context, now) if bundle.context is not None else None

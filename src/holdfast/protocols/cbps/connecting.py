@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...model.protocol import Effect, Peer, Send
 from .border import inward, mark, outward, returned
-from .message import KINDS, Bundle, Message, Neighbours, Registration, Use
+from .message import KINDS, Bundle, Echo, Message, Neighbours, Registration, Use
 from .once import Once
 from .spreading import Spreading
 from .topology import Topology
@@ -31,7 +31,7 @@ class Connections:
         if (ours := self.marks.get(sender)) is not None:
             return inward(message, ours)
         is_spare = sender in self.topology.trunks and sender not in self.turns
-        return None if is_spare or isinstance(message, Use | Neighbours) else message
+        return None if is_spare or isinstance(message, Use | Neighbours | Echo) else message
 
     def returned(self, peer: Peer, message: Message) -> Message:
         """A message that a peer was not given, as the broker knows it."""
@@ -72,7 +72,11 @@ class Connecting(Spreading):
         self.rearrange(at.topology.left(peer))
 
     def arranged(self, sender: Peer, message: Message) -> bool:
-        """Take what brokers say about who is joined to whom; whether it was that."""
+        """Take what is said about connections: by brokers, who is joined to whom; by clients, whether all has
+        come that they said.  Whether it was that."""
+        if isinstance(message, Echo) and sender in self.connections.marks:
+            self.say(Send(sender, message))
+            return True
         if sender in (topology := self.connections.topology).trunks:
             match message:
                 case Use():

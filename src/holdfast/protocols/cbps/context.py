@@ -16,6 +16,8 @@ from .content import Constraint, Content, Filter, satisfied
 from .message import Bundle, Context, Message
 
 HOP_COUNT, TRAVEL_TIME = "hopCnt", "travelTime"
+FAR = 1 << 62
+"""No number of hops or microseconds is greater."""
 LOCAL = frozenset({"sender", "arrivalTime", "brokerLatencyTime"})
 """Attributes that mean something at one broker only."""
 
@@ -32,7 +34,7 @@ def late(message: Message, waited: Duration) -> Message:
     """A message that has waited so long on the output side: the time of a bundle goes on."""
     if not isinstance(message, Bundle) or message.context is None or waited <= 0:
         return message
-    travelled = message.context.travel_time + waited
+    travelled = min(message.context.travel_time + waited, FAR)
     return replace(message, context=replace(message.context, travel_time=travelled))
 
 
@@ -49,17 +51,22 @@ def received(bundle: Bundle, sender: Peer, now: Instant) -> Context:
     return Context(
         origin=bundle.key.origin if given.origin is None else given.origin,
         sender=sender,
-        hop_count=max(given.hop_count, 0) + 1,
+        hop_count=min(max(given.hop_count, 0), FAR) + 1,
         arrival_time=now if given.arrival_time is None else given.arrival_time,
-        travel_time=given.travel_time,
+        travel_time=min(max(given.travel_time, 0), FAR),
     )
 
 
 def leaving(context: Context, now: Instant) -> Context:
     """The context with which a bundle leaves: it has spent so long here."""
     assert context.arrival_time is not None
-    spent = now - context.arrival_time
-    return replace(context, arrival_time=None, travel_time=context.travel_time + spent)
+    return replace(context, arrival_time=None, travel_time=_travelled(context, now))
+
+
+def _travelled(context: Context, now: Instant) -> Duration:
+    """How long a bundle has been on its way; whatever others say, it can be written and added to."""
+    spent = 0 if context.arrival_time is None else now - context.arrival_time
+    return min(context.travel_time + max(spent, 0), FAR)
 
 
 def content_of(context: Context, now: Instant) -> Content:
@@ -70,7 +77,7 @@ def content_of(context: Context, now: Instant) -> Content:
         HOP_COUNT: context.hop_count,
         "arrivalTime": context.arrival_time,
         "brokerLatencyTime": None if context.arrival_time is None else now - context.arrival_time,
-        TRAVEL_TIME: context.travel_time + now - (context.arrival_time or now),
+        TRAVEL_TIME: _travelled(context, now),
     }
     return {name: value for name, value in known.items() if value is not None}
 

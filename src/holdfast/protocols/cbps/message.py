@@ -174,6 +174,12 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     why: str
 
 
+class Echo(msgspec.Struct, frozen=True, tag="echo"):
+    """From a client: say this back when you have done with all that I said before."""
+
+    number: int
+
+
 # Brokers among themselves: who is joined to whom, and which connections are used
 
 
@@ -259,6 +265,7 @@ Message = (
     | Unsubscribe
     | Renewal
     | Refusal
+    | Echo
     | Neighbours
     | Use
     | Placement

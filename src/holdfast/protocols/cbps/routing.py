@@ -223,7 +223,19 @@ class Routing:
         """
         if not passes(bundle.outgoing, seen):
             return {}
-        bundle = onward(bundle)
+        if bundle.incoming and (sources := self.sources & peers):
+            found = self._match(bundle, seen, sources, hidden)
+            return dict(sorted((found | self._match(onward(bundle), seen, peers - sources, hidden)).items()))
+        return self._match(onward(bundle), seen, peers, hidden)
+
+    @property
+    def sources(self) -> set[Peer]:
+        """Publishers that run replicas themselves: no broker stands between them and what they say."""
+        return self.accepting["subscription"] - self.accepting["advertisement"]
+
+    def _match(
+        self, bundle: Bundle, seen: Content, peers: Set[Peer], hidden: Collection[Hashable]
+    ) -> dict[Peer, ExpressSlip | None]:
         peers = self._among(peers, kinds_of(bundle))
         found: dict[Peer, ExpressSlip | None] = dict.fromkeys(self._among(peers, flooding(bundle, hidden)))
         for address in addresses(bundle, hidden):

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...model.instant import Instant
 from ...model.protocol import Effect, Peer, Send
-from .bundle import accepted, has_interest, is_stored, kind_of, onward
+from .bundle import accepted, has_interest, is_source, is_stored, kind_of, onward
 from .condition import Condition, Conditions
 from .context import content_of, leaving
 from .database import Item
@@ -55,7 +55,8 @@ class Spreading:
         if made not in self._made:
             assert bundle.context is not None
             context = leaving(bundle.context, self.now)
-            gone = accepted(replace(onward(bundle), context=context, express=express), kinds)
+            moved = bundle if is_source(kinds) else onward(bundle)
+            gone = accepted(replace(moved, context=context, express=express), kinds)
             self._made[made] = bundle, gone  # with the bundle, so that its id stays its own
         return self._made[made][1]
 

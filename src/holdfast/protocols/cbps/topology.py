@@ -17,6 +17,12 @@ from dataclasses import dataclass, field
 from ...model.protocol import Peer, Send
 from .message import Neighbours, Node, Use
 
+SHORTEST = 1 << 10
+"""Every broker takes messages of so many bytes, whatever it says."""
+
+YOUNGEST = 1 << 62
+"""No rank that others tell counts for more."""
+
 Edge = tuple[int, Node, Node]
 """Its rank, the higher the younger, and its ends, the lesser first."""
 
@@ -80,7 +86,8 @@ class Topology:
             yield Send(peer, Use(self.me, trunk.mine, trunk.theirs), cause="topology")
         if not trunk.node:
             trunk.node = said.node
-            trunk.rank = 1 + max((rank for one in self.known.values() for _, rank in one.links), default=0)
+            ranks = (rank for one in self.known.values() for _, rank in one.links)
+            trunk.rank = 1 + min(max(ranks, default=0), YOUNGEST)
             yield from [Send(peer, one, cause="topology") for one in self.known.values()]
             yield from self._announce()
 
@@ -111,7 +118,8 @@ class Topology:
     def _choose(self) -> Iterator[Send]:
         """Use the connections that belong to the tree, and no others."""
         self.known = {node: self.known[node] for node in reachable(self.known, self.me)}
-        self.longest = min((one.limit for one in self.known.values() if one.limit > 0), default=0)
+        bounds = [one.limit for one in self.known.values() if one.limit > 0]
+        self.longest = max(min(bounds), SHORTEST) if bounds else 0
         wanted = tree(self.known)
         for peer, trunk in self.trunks.items():
             use = frozenset((self.me, trunk.node)) in wanted

@@ -138,8 +138,7 @@ class Succession:
                 state.giving[role] = Giving()
                 self.seek(role, Vacant(*role, self.at), left=self.at)
                 self.effects.append(SetTimer(_giving(role), self.now + self.mapping.patience))
-            else:
-                self._beat(role, logical)
+            self._beat(role, logical)  # also while nobody takes it: it is here still
             self._copies(role, held, logical)
 
     # --- hand-over ---

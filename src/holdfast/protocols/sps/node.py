@@ -15,12 +15,20 @@ import msgspec
 
 from ...model.instant import SECOND, Duration, Instant
 from ...model.protocol import Asked, Deliver, Effect, Fired, Input, Nearby, Received, Route, SetTimer, Started
-from ...model.space import Point, Rectangle
+from ...model.space import Point, Rectangle, contains
 from ..qps import request
 from ..qps.message import At
-from .subscriptions import Subscription
 
 INFOS, ALIVE = "infos", "alive"
+
+
+class Need(Protocol):
+    """What a component listens to."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def region(self) -> Rectangle: ...
 
 
 class Manager(Protocol):
@@ -40,7 +48,7 @@ class Manager(Protocol):
     def due(self, state: Any) -> Instant | None:
         """When it wants to be called again."""
 
-    def needs(self, name: str, at: Point) -> Iterable[Subscription]:
+    def needs(self, name: str, at: Point) -> Iterable[Need]:
         """What a component listens to at that place."""
 
     def topic(self, name: str) -> str:
@@ -52,6 +60,8 @@ class Insert:
     """Begin a component on this node: ``insertSMC``.  [F51]"""
 
     name: str
+    local: bool = False
+    """Whether only publishers of this node speak of what it is about: it needs no message then.  [F74]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,9 @@ class State:
 
     broker: Any
     manager: Any
-    hosted: dict[str, tuple[Subscription, ...]] = field(default_factory=dict)
+    hosted: dict[str, tuple[Need, ...]] = field(default_factory=dict)
+    local: set[str] = field(default_factory=set)
+    """Those of them that hear this node alone."""
     near: dict[At, tuple[Instant, tuple[str, ...]]] = field(default_factory=dict)
 
 
@@ -110,8 +122,8 @@ class Node:
             case Started(now):
                 self._broker(state, given, effects)
                 effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
-            case Asked(now, Insert(name)):
-                self._insert(state, name, now, effects)
+            case Asked(now, Insert(name, local)):
+                self._insert(state, name, now, effects, local)
             case Asked(now, Remove(name)):
                 self._remove(state, name, now, effects)
             case Received(now, _, Living(at, names)):
@@ -135,6 +147,8 @@ class Node:
     def _broker(self, state: State, given: Input, effects: list[Effect]) -> None:
         """Publish/subscribe: what is for components goes to them, everything else to the user."""
         state.broker, found = self.broker.handle(state.broker, given)
+        if isinstance(given, Asked) and isinstance(given.request, request.Publish):
+            self._at_home(state, given.request, given.now, effects)
         for effect in found:
             what = effect.what if isinstance(effect, Deliver) else None
             if isinstance(what, request.Notify) and what.client.startswith("sps/"):
@@ -143,7 +157,19 @@ class Node:
             elif not isinstance(what, request.FailedCoverage) or not what.client.startswith("sps/"):
                 effects.append(effect)
 
-    def _insert(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
+    def _at_home(self, state: State, said: request.Publish, now: Instant, effects: list[Effect]) -> None:
+        """A publisher of this node has an event: components that hear this node alone hear it at once."""
+        for name in state.local:
+            if any(n.topic == said.topic and contains(n.region, said.location) for n in state.hosted[name]):
+                event = request.Notify(
+                    f"sps/{name}", said.topic, said.location, said.client, now, said.values
+                )
+                self.manager.take(state.manager, event, now)
+                self._wait(state, now, effects)
+
+    def _insert(
+        self, state: State, name: str, now: Instant, effects: list[Effect], local: bool = False
+    ) -> None:
         """One of that name is replaced.  [F53]"""
         self._remove(state, name, now, effects)
         needs = tuple(self.manager.needs(name, self.at))
@@ -151,15 +177,19 @@ class Node:
         self.manager.insert(state.manager, name)
         client, topic = f"sps/{name}", self.manager.topic(name)
         self._broker(state, Asked(now, request.Advertise(client, topic, self.space)), effects)
-        for need in dict.fromkeys(needs):
+        state.local |= {name} if local else set()
+        for need in dict.fromkeys(needs) if not local else ():
             asked = request.Subscribe(client, need.topic, need.region, self.epsilon)
             self._broker(state, Asked(now, asked), effects)
         effects.append(Nearby(Living(self.at, tuple(state.hosted)), "living"))
         self._wait(state, now, effects)
 
     def _remove(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
-        client = f"sps/{name}"
-        for need in dict.fromkeys(state.hosted.pop(name, ())):
+        client, needs = f"sps/{name}", state.hosted.pop(name, ())
+        if name in state.local:
+            state.local.discard(name)
+            return
+        for need in dict.fromkeys(needs):
             self._broker(state, Asked(now, request.Unsubscribe(client, need.topic, need.region)), effects)
 
     def _wait(self, state: State, now: Instant, effects: list[Effect]) -> None:

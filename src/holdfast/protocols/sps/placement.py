@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...errors import UsageError
 from ...model.space import Point, Rectangle
-from ..qps.area import box, meet, size
+from ..qps.area import box, joined, meet, size
 from ..qps.tree import ROOT, Scope, Tree
 
 
@@ -49,14 +49,16 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """What is known of a network, and of a component: how often its parts say something for each reading
-    that comes, and whether their words need to be joined."""
+    """What is known of a network, and of a component: how often it says something for each reading that
+    comes, and whether its parts need to be joined.  Those tell the join at each evaluation how it stands."""
 
     tree: Tree
     reach: float
     subscribers: tuple[Point, ...]
     output: float = 0.01
     joined: bool = True
+    tells: float = 2.0
+    """How many words a part that is joined has for each reading: one for each predicate."""
 
     def __post_init__(self) -> None:
         if not self.reach > 0:
@@ -101,14 +103,19 @@ def _host(
 
 
 def _localised(inputs: Sequence[Publisher]) -> tuple[Part, ...]:
-    """Parts on the publishers' own nodes, if no two of them speak of the same place.  [F74]"""
-    areas = [box(p.region.low, p.region.high) for p in inputs]
+    """Parts on the publishers' own nodes, if no two nodes speak of the same place.  [F74]"""
+    nodes: dict[Point, list[Publisher]] = {}
+    for p in inputs:
+        nodes.setdefault(p.at, []).append(p)
+    areas = [joined(box(p.region.low, p.region.high) for p in some) for some in nodes.values()]
     for i, area in enumerate(areas):
         if any(meet(area, other) for other in areas[:i]):
             return ()
     return tuple(
-        Part(p.region, p.at, (p,), f"only {p.name} speaks of this place: no message is needed")
-        for p in inputs
+        Part(
+            some[0].region, at, tuple(some), f"only {some[0].name} speaks of this place: no message is needed"
+        )
+        for at, some in nodes.items()
     )
 
 
@@ -136,11 +143,11 @@ def _priced(name: str, parts: tuple[Part, ...], ground: Ground, joined: bool = F
     for part in parts:
         coming = sum(p.a_day for p in part.inputs)
         messages += sum(p.a_day * ground.hops(p.at, part.at) for p in part.inputs)
-        said = coming * ground.output
-        ends = [join] if joined else ground.subscribers
-        messages += sum(said * ground.hops(part.at, end) for end in ends)
+        said, at = coming * ground.output, part.at
         if joined:
-            messages += sum(said * ground.hops(join, end) for end in ground.subscribers)
+            messages += coming * ground.tells * ground.hops(part.at, join)
+            at = join
+        messages += sum(said * ground.hops(at, end) for end in ground.subscribers)
     return Choice(name, parts, join, messages)
 
 

@@ -598,6 +598,8 @@ _SEALED = len(_seal(b""))
 
 
 def _opened(snapshot: bytes) -> _Snapshot:
+    if not isinstance(snapshot, bytes):
+        raise UsageError(f"a snapshot is the bytes that Engine.snapshot gave, not {snapshot!r:.60}")
     if any(snapshot.startswith(_SNAPSHOT + form) for form in _EARLIER):
         raise UsageError(
             "this snapshot was taken by an earlier version of Holdfast: restore it with that version, or "

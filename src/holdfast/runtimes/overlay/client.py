@@ -11,8 +11,9 @@ from ...errors import HoldfastError
 from ...model.event import Event
 from ...model.topic import Topic
 from ...protocols.cbps.bundle import is_losable
-from ...protocols.cbps.client import Client, Leave, Withdraw, advertise, publish
+from ...protocols.cbps.client import HEARS, Client, Leave, Withdraw, advertise, publish
 from ...protocols.cbps.event import advertised, to_content
+from ...protocols.cbps.message import Kind
 from ...protocols.cbps.ranges import Value
 from .conditions import condition
 from .connection.address import Address
@@ -34,11 +35,12 @@ async def connected(
     deliver: Callable[[Any], None],
     limits: Limits = DEFAULTS,
     patient: bool = False,
+    accepts: tuple[Kind, ...] = HEARS,
 ) -> AsyncIterator[TcpHost]:
     """A client whose connection is there, and comes back when it is lost; at the end, everything that
     was submitted has reached the broker, and what is stored there is taken back.  Unless patient it fails
     if nobody answers the first call."""
-    client = Client(identity.name, condition)
+    client = Client(identity.name, condition, accepts)
     node = TcpHost(identity, client, limits=limits, losable=is_losable, deliver=deliver)
     node.start()
     node.call(address, patient=patient)

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import csv
 
 from ...sim.statistics import Estimate, estimate
 from .account import Row
@@ -140,14 +141,34 @@ def _table(rows: list[Row], types: dict[str, pa.DataType]) -> pa.Table:
     return pa.table(columns)
 
 
-def write(results: Results, folder: Path) -> list[Path]:
-    """Keep the tables as Parquet files in a folder."""
+Form = Literal["parquet", "csv"]
+
+
+def write(results: Results, folder: Path, form: Form = "parquet") -> list[Path]:
+    """Keep the tables as files in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, table in tables(results).items():
-        pq.write_table(table, folder / f"{name}.parquet", compression="zstd")
-        written.append(folder / f"{name}.parquet")
+        path = folder / f"{name}.{form}"
+        if form == "parquet":
+            pq.write_table(table, path, compression="zstd")
+        else:
+            csv.write_csv(_flat(table), path)
+        written.append(path)
     return written
+
+
+def _flat(table: pa.Table) -> pa.Table:
+    """The table with a column for each name of amounts by name: ``dropped.no route``."""
+    columns: dict[str, pa.Array] = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if not pa.types.is_map(column.type):
+            columns[name] = column
+            continue
+        rows = [dict(row or ()) for row in column.to_pylist()]
+        for key in dict.fromkeys(key for row in rows for key in row):
+            columns[f"{name}.{key}"] = pa.array([row.get(key) for row in rows], column.type.item_type)
+    return pa.table(columns)
 
 
 def to_json(results: Results) -> str:

@@ -2,9 +2,9 @@
 
 The first session on a machine has Java write such an archive when it ends (some seconds after us, in the
 background); later ones map it into memory and need about half the time to their first result.  Archives are
-in the cache folder, one for each Java, Spark, set of jars and use.  Java looks at all of this again, and
-ignores an archive that does not fit.  Nothing depends on it: where it cannot be made, Spark starts as slowly
-as it does by itself.
+in the cache folder, one for each Java, Spark, set of jars and use; one session at a time writes one.  Java
+looks at all of this again, and ignores an archive that does not fit.  Nothing depends on it: where it cannot
+be made, Spark starts as slowly as it does by itself.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ KEPT = 4
 """How many archives stay; each has about 150 MB."""
 ABANDONED = 3600.0
 """After so many seconds an unfinished one is nobody's."""
+CLAIMED = 600.0
+"""For so many seconds nobody else begins to write one: it costs a session some seconds at its end."""
 
 _OLDEST = 17
 """The first Java that can do it well, and the first on which Spark 4 runs."""
-_FINISHED = b"\xa8\xba\x0b\xf0"
+_FINISHED = (0xF00BABA8).to_bytes(4, "little")
 """What an archive begins with; Java writes its beginning last."""
 _QUIET = ("-Xshare:auto", "-Xlog:disable")
 
@@ -48,8 +50,22 @@ def _options(folder: Path, key: str) -> Sequence[str]:
         os.utime(archive)  # it is in use
         _forget(folder)
         return (f"-XX:SharedArchiveFile={archive}", *_QUIET)
+    if not _is_ours(folder / f"{key}.claim"):
+        return ()
     part = folder / f"{key}-{os.getpid()}-{time.time_ns()}.part"  # who else starts now has another
     return (f"-XX:ArchiveClassesAtExit={part}", *_QUIET)
+
+
+def _is_ours(claim: Path) -> bool:
+    """Whether nobody else has begun to write an archive lately."""
+    try:
+        claim.touch(exist_ok=False)
+    except FileExistsError:
+        with suppress(FileNotFoundError):
+            if time.time() - claim.stat().st_mtime < CLAIMED:
+                return False
+            claim.touch()
+    return True
 
 
 def _adopt(archive: Path) -> None:
@@ -58,6 +74,7 @@ def _adopt(archive: Path) -> None:
         with suppress(FileNotFoundError):  # somebody else was faster
             if _is_finished(part) and not _is_larger(archive, part):
                 part.replace(archive)
+                archive.with_suffix(".claim").unlink(missing_ok=True)
             elif _is_finished(part) or time.time() - part.stat().st_mtime > ABANDONED:
                 part.unlink()
 

@@ -134,7 +134,7 @@ export default {
         h("div", { class: "scroll" }, h("table", { class: "grid compare" },
           h("thead", {},
             h("tr", {}, h("th", { rowspan: 2, scope: "col" }, "Subscription"), ["Starts", "Flaps", "Longest", "Mean"].map((one) => h("th", { colspan: 2, scope: "colgroup" }, one))),
-            h("tr", {}, Array.from({ length: 4 }, () => [h("th", { scope: "col" }, "was"), h("th", { scope: "col" }, "would be")]))),
+            h("tr", {}, Array.from({ length: 4 }, () => [h("th", { scope: "col" }, "was"), h("th", { scope: "col" }, "would")]))),
           h("tbody", {}, names.map((name) => {
             const was = it.really[name] || {}, would = it.then[name] || {};
             return h("tr", { class: differing.has(name) ? "differs" : "" }, h("th", { scope: "row" }, h("i", { class: "dot", style: { "--is": app.colour(name) } }), name),

@@ -132,11 +132,11 @@ function drawn(regions, box) {
     const leaf = !childrenOf(regions, one.name).length;
     if (one.outline.circle) {
       const [cx, cy, r] = one.outline.circle;
-      return { name: one.name, leaf, label: { x: x(cx), y: leaf ? y(cy) : y(cy + r) + 16, anchor: "middle" },
+      return { name: one.name, leaf, label: { x: x(cx), y: leaf ? y(cy) : y(cy - r) - 8, anchor: "middle" },
         outline: (more) => h("circle", { cx: x(cx), cy: y(cy), r: r * scale, ...more }) };
     }
     const corners = one.outline.polygon, mine = { x: corners.map((p) => x(p[0])), y: corners.map((p) => y(p[1])) };
-    const label = leaf ? { x: least(mine.x) + 14, y: least(mine.y) + 20 } : { x: least(mine.x) + 6, y: least(mine.y) + 14 };
+    const label = leaf ? { x: least(mine.x) + 14, y: least(mine.y) + 20 } : { x: least(mine.x) + 8, y: most(mine.y) - 8 };
     const straight = corners.length === 4;
     return { name: one.name, leaf, label, box: straight && leaf ? { x: least(mine.x), y: least(mine.y), width: most(mine.x) - least(mine.x), height: most(mine.y) - least(mine.y) } : null,
       outline: (more) => h("polygon", { points: corners.map((p) => `${x(p[0])},${y(p[1])}`).join(" "), ...more }) };

@@ -15,7 +15,7 @@ export default {
     let length = DAY, end = app.now(), following = true, rows = [], total = 0, skip = 0, plot = null, cursor = null;
     let chosen = query.has("subscription")
       ? { subscription: query.get("subscription"), scope: query.get("all") ? null : query.get("scope") } : null;
-    let attribute = null, stop = new AbortController();
+    let attribute = null, stop = new AbortController(), busy = false;
     const which = h("select", { "aria-label": "Subscription", onchange: () => { skip = 0; load(); } });
     const find = h("input", { type: "search", placeholder: "Find a place", "aria-label": "Find", oninput: () => { skip = 0; soon(); } });
     const ranges = RANGES.map(([text, size]) => h("button", { type: "button", onclick: () => { length = size; load(); } }, text));
@@ -44,6 +44,7 @@ export default {
       if (following) end = app.now() + length * 0.02;
       stop.abort();
       const mine = (stop = new AbortController());
+      busy = true;
       const { start } = view();
       ranges.forEach((one, i) => one.setAttribute("aria-pressed", RANGES[i][1] === length));
       live.setAttribute("aria-pressed", following);
@@ -58,6 +59,8 @@ export default {
         if (chosen) await drawReadings(mine.signal);
       } catch (error) {
         if (!mine.signal.aborted) say(error.message, "bad");
+      } finally {
+        if (stop === mine) busy = false;
       }
     }
     const soon = calm(120, load);
@@ -92,7 +95,7 @@ export default {
       attribute = null;
       detail.hidden = !chosen;
       draw();
-      if (chosen) drawReadings(stop.signal).catch((error) => say(error.message, "bad"));
+      if (chosen) load();
     }
 
     // --- readings of what is chosen ---
@@ -233,8 +236,8 @@ export default {
     const onChanged = () => { names(); load(); };
     const onResize = calm(150, load);
     let fresh = 0;
-    const onTold = () => { if (following && performance.now() - fresh > 700) { fresh = performance.now(); load(); } };
-    const timer = setInterval(() => { if (following && !fingers.size && !document.hidden) load(); }, 5000);
+    const onTold = () => { if (following && !busy && performance.now() - fresh > 700) { fresh = performance.now(); load(); } };
+    const timer = setInterval(() => { if (following && !busy && !fingers.size && !document.hidden) load(); }, 5000);
     app.addEventListener("told", onTold);
     app.addEventListener("changed", onChanged);
     window.addEventListener("resize", onResize);

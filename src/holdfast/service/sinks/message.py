@@ -15,6 +15,9 @@ EVERYTHING = "all"
 """What stands for the scope of a condition that has none."""
 _UNSAFE = {ord(c): f"%{ord(c):02X}" for c in "%/+#\0"}
 
+_HOLDS = {"ingress": True, "egress": False, "unknown": None, "withdrawn": None, "known": None}
+"""The statuses that say what holds from then on."""
+
 
 class Publication(NamedTuple):
     """A message for an MQTT broker."""
@@ -42,15 +45,15 @@ def publications(told: Iterable[Told], events: str | None, state: str | None) ->
     for one in told:
         if events:
             found.append(Publication(channel(events, one.subscription, one.scope), one.line, False))
-        if state and one.status != "atomic":
+        if state and one.status in _HOLDS:
             at = channel(state, one.subscription, one.scope)
             found.append(Publication(at, json.dumps(_state(one)), True))
     return found
 
 
 def _state(one: Told) -> dict[str, Any]:
-    """What holds: true, false, or null when nobody knows any more."""
-    holds = {"ingress": True, "egress": False, "known": one.since is not None}.get(one.status)
+    """What holds: true, false, or null when nobody knows any more; ``known`` says since when, if it does."""
+    holds = one.since is not None if one.status == "known" else _HOLDS[one.status]
     since = show_instant(one.time)
     return {"holds": holds, "since": since, "id": one.id}
 

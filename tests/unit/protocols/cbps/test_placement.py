@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from holdfast import Attribute, Event, Topic
 from holdfast.protocols.cbps.client import (
+    SOURCE,
+    Client,
     Told,
     Unknown,
     Withdraw,
@@ -13,7 +15,9 @@ from holdfast.protocols.cbps.client import (
     watch,
 )
 from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.context import within
 from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.runtimes.overlay.conditions import condition
 from holdfast.runtimes.overlay.memory.brokers import Overlay
 
 TOPIC = Topic("Temperature", (Attribute("value", "float"),))
@@ -340,3 +344,90 @@ def test_a_wide_advertisement_covers_a_narrow_one_though_that_pins_more():
     floor.overlay.settle()
     floor.read("s1", 26, 27, 21)
     assert [status for status, _, _ in floor.told()] == ["ingress", "egress"]
+
+
+# --- at the publisher itself ---
+
+
+def source(floor, name, home):
+    """A publisher that runs replicas itself; the notifications that it sends."""
+    sent = []
+
+    def tap(sender, _to, message):
+        if sender == name and getattr(message, "notifications", ()):
+            sent.append(message.notifications[0].content["value"])
+
+    floor.overlay._tap = tap
+    floor.overlay.client(name, home, machine=Client(name, condition, SOURCE))
+    floor.overlay.ask(name, advertise("it", advertised(TOPIC, source=name)))
+    floor.overlay.settle()
+    return sent
+
+
+def test_a_publisher_that_filters_sends_only_what_starts_or_ends_something():
+    floor = Floor()
+    sent = source(floor, "s1", "east")
+    floor.read("s1", 26)
+    assert sent == [], "nobody wants anything"
+    floor.watch(PER_SOURCE)
+    floor.watch(MILD, name="mild")
+    floor.read("s1", 24, 26, 27, 26, 23, 21, 15, 9, 8)
+    assert sent == [24.0, 26.0, 21.0, 9.0]
+    assert [(status, value) for status, _, value in floor.told()] == [
+        *(("ingress", 24.0), ("ingress", 26.0), ("egress", 21.0), ("egress", 9.0)),
+    ]
+    floor.overlay.ask("subscriber", Withdraw("warm"))
+    floor.overlay.settle()
+    floor.read("s1", 26, 21)
+    assert sent == [24.0, 26.0, 21.0, 9.0, 26.0]
+
+
+def test_a_publisher_that_filters_shares_a_scope_with_others():
+    """Of a scope that others reach it drops only what satisfies neither predicate."""
+    floor = Floor(s2="west")
+    sent = source(floor, "s1", "east")
+    floor.watch(DEFINITION)
+    floor.read("s2", 26)
+    floor.read("s1", 27, 23, 21, 26)
+    assert sent == [27.0, 21.0, 26.0]
+    assert [(status, value) for status, _, value in floor.told()] == [
+        *(("ingress", 26.0), ("egress", 21.0), ("ingress", 26.0)),
+    ]
+
+
+def test_a_publisher_that_filters_hears_of_what_is_wanted_nearby_alone():
+    """A subscription that goes no farther than one broker still concerns those who publish there."""
+    floor = Floor()
+    sent = source(floor, "s1", "east")
+    floor.overlay.client("neighbour", "east")
+    wanted = Filter((Constraint("value", "double", ">", 25.0),))
+    floor.overlay.ask("neighbour", subscribe("near", wanted, incoming=(within(1),)))
+    floor.overlay.settle()
+    floor.read("s1", 24, 26)
+    assert [one.content["value"] for one in floor.overlay.take("neighbour")] == [26.0]
+    assert sent == [26.0]
+
+
+def test_before_the_broker_has_answered_a_publisher_that_filters_sends_everything():
+    floor = Floor()
+    floor.watch(PER_SOURCE)
+    floor.overlay.client("s1", "east", machine=Client("s1", condition, SOURCE))
+    floor.overlay.ask("s1", advertise("it", advertised(TOPIC, source="s1")))
+    for n in range(3):
+        event = Event("Temperature", n, "s1", {"value": 24.0}, n)
+        floor.overlay.ask("s1", publish(to_content(event)))
+    assert len([one for one in floor.overlay.waiting("s1", "east") if getattr(one, "notifications", ())]) == 3
+
+
+def test_a_publisher_that_filters_begins_anew_when_its_connection_comes_back():
+    floor = Floor()
+    sent = source(floor, "s1", "east")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 26)
+    floor.overlay.cut("s1", "east")
+    floor.overlay.settle()
+    floor.overlay.connect("s1", "east")
+    floor.overlay.settle()
+    floor.read("s1", 24, 26, 27, 21, 20)
+    assert [status for status, _, _ in floor.told()] == ["ingress", "unknown", "ingress", "egress"]
+    assert sent == [26.0, 26.0, 21.0]

@@ -140,6 +140,17 @@ def test_where_the_successor_does_not_answer_the_role_stays_and_what_waited_is_d
     assert comes(net) == 2
 
 
+def test_who_looks_for_a_successor_still_says_that_it_is_the_broker():
+    """It did not once; when nobody took the role, nodes forgot who had it, and somebody began it anew."""
+    hasty = Mapping(suit=by_resources(8.0), compare=lambda *_: True, check=10 * SECOND, patience=1)
+    net = network(mapping=hasty)
+    connected(net)
+    before, said = roles(net), net.messages["here"]
+    net.run(40 * SECOND)
+    assert roles(net) == before
+    assert net.messages["here"] - said == 4 * len(before)
+
+
 # --- failures ---
 
 

@@ -8,6 +8,7 @@ from holdfast.compilers.components.machine import smc
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector
+from holdfast.machines.detector.manager import SIGNATURE, STATUS, TIME, Components
 from holdfast.machines.detector.stability import Stability
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER, SECOND
@@ -17,7 +18,6 @@ from holdfast.protocols.qps.deployment import Deployment
 from holdfast.protocols.qps.request import Advertise, Publish, Subscribe
 from holdfast.protocols.qps.tree import Tree
 from holdfast.protocols.sps.node import Insert, Node, Remove
-from holdfast.runtimes.sensornet.components import SIGNATURE, STATUS, TIME, Components
 from holdfast.runtimes.sensornet.field import FieldNetwork
 from holdfast.sim.field import Field
 
@@ -141,3 +141,16 @@ def test_a_component_that_is_removed_listens_no_more():
     net.ask(20, Remove("Hot"))
     net.run(5 * SECOND)
     assert not net.hosts[20].state.broker.hosted["T"].wanted
+
+
+def test_a_component_that_hears_its_own_node_alone_needs_no_message():
+    net = network()
+    net.ask(0, Insert("Hot", local=True))
+    net.run(5 * SECOND)
+    before = net.messages.copy()
+    say(net, 0, 8.0)
+    say(net, 5, 8.0)
+    net.run(20 * SECOND)
+    assert net.messages["publication"] == before["publication"]
+    (instance,) = net.hosts[0].state.manager.states["Hot"].instances.values()
+    assert instance.since is not None

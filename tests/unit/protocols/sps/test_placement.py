@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.errors import UsageError
+from holdfast.machines.detector.subscriptions import Subscription, Window, subscriptions
 from holdfast.model.query import HERE, WHOLE, Ball, Closest, Index, Members, Multiple, Pool, Query, Range
 from holdfast.model.space import Rectangle
 from holdfast.protocols.qps.tree import Tree
 from holdfast.protocols.sps.placement import Ground, Publisher, choices
-from holdfast.protocols.sps.subscriptions import Subscription, Window, subscriptions
 
 SPACE = Rectangle((0.0, 0.0), (64.0, 64.0))
 T = Closest(Index("T"))
@@ -55,7 +57,7 @@ def test_closest_has_a_window_that_gets_wider_up_to_a_cap():
         Window(5.0, 1.0)
 
 
-GROUND = Ground(tree=Tree((0.0, 0.0), 64.0, 3), reach=10.0, subscribers=((60.0, 60.0),))
+GROUND = Ground(tree=Tree((0.0, 0.0), 64.0, 3), reach=10.0, subscribers=((60.0, 60.0),), joined=False)
 
 
 def sensor(name, x, y, wide=1.0, a_day=1000.0):
@@ -71,6 +73,14 @@ def test_disjoint_advertisements_put_each_part_on_its_publishers_node():
     prices = {choice.name: choice.messages for choice in found}
     assert prices["cut by advertisements"] < prices["near its inputs"] < prices["at the subscriber"]
     assert prices["at the subscriber"] == 1000 * 8 + 1000 * 7
+
+
+def test_parts_that_have_to_be_joined_tell_the_join_of_every_evaluation():
+    apart = [sensor("a", 5.0, 5.0), sensor("b", 60.0, 5.0)]
+    alone = {c.name: c.messages for c in choices("Fire", apart, GROUND)}
+    joined = {c.name: c.messages for c in choices("Fire", apart, replace(GROUND, joined=True))}
+    assert joined["cut by advertisements"] > 1000 > alone["cut by advertisements"]
+    assert joined["at the subscriber"] == alone["at the subscriber"]
 
 
 def test_advertisements_that_overlap_are_cut_by_quadrants():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -446,3 +447,22 @@ def test_a_clock_that_starts_from_zero_is_none_of_these():
     engine = Engine(WARM)
     for hour in range(10):
         engine.push(reading(hour * 1_800 * SECOND, 30))
+
+
+@pytest.mark.parametrize(
+    ("lets", "message"),
+    [
+        (5, "lets are parameters by name"),
+        ({"high": []}, "'high' cannot be []: it is neither number, text nor truth"),
+        ({"high": None}, "'high' cannot be None"),
+        ({"high": math.nan}, "'high' cannot be nan"),
+    ],
+)
+def test_what_cannot_be_a_parameter_is_a_usage_error(lets, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        Engine("topic T (value float) let high = 5 filter F on T where value > high", lets=lets)
+
+
+def test_a_snapshot_is_bytes():
+    with pytest.raises(UsageError, match="a snapshot is the bytes"):
+        Engine.restore("topic T (value float)", "holdfast snapshot 3")

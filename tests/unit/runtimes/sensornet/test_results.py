@@ -6,6 +6,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from holdfast.runtimes.sensornet.results import Results, collect, tables, to_json, write
 from holdfast.runtimes.sensornet.study import read_text
@@ -59,6 +60,23 @@ def test_tables_hold_every_run_node_and_step(results):
 def test_what_is_written_is_read_back(results, tmp_path):
     for path in write(results, tmp_path / "new" / "folder"):
         assert pq.read_table(path).equals(tables(results)[path.stem])
+
+
+def test_tables_as_csv_have_a_column_for_each_amount(results, tmp_path):
+    paths = write(results, tmp_path, "csv")
+    assert {path.suffix for path in paths} == {".csv"}
+    for path in paths:
+        assert csv.read_csv(path).num_rows == tables(results)[path.stem].num_rows
+    (runs,) = (path for path in paths if path.stem == "runs")
+    header = runs.read_text().splitlines()[0]
+    amounts = [
+        name
+        for name in tables(results)["runs"].column_names
+        if "map" in str(tables(results)["runs"].schema.field(name).type)
+    ]
+    assert amounts
+    assert any(f'"{name}.' in header for name in amounts)
+    assert all(f'"{name}"' not in header for name in amounts)
 
 
 def test_json_says_points_and_runs(results):

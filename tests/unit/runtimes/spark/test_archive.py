@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from holdfast.runtimes.spark import archive
 
-FINISHED = bytes.fromhex("a8ba0bf0") + b"classes"
+FINISHED = bytes.fromhex("a8ab0bf0") + b"classes"
 
 
 @pytest.fixture
@@ -40,9 +42,40 @@ def _only(home: Path, option: str) -> str:
     return found
 
 
+def later(home: Path) -> None:
+    """Nobody knows any more that somebody has begun to write."""
+    for claim in (home.parent / "cache").rglob("*.claim"):
+        os.utime(claim, (0, 0))
+
+
+def test_what_java_itself_writes_is_known_as_finished(tmp_path: Path) -> None:
+    java = shutil.which("java")
+    if java is None:
+        pytest.skip("there is no Java on the path")
+    release = Path(java).resolve().parent.parent / "release"
+    if 'JAVA_VERSION="17' not in release.read_text():
+        pytest.skip("that is another Java")
+    part = tmp_path / "x.part"
+    options = [f"-XX:ArchiveClassesAtExit={part}", "-Xshare:auto", "-Xlog:disable"]
+    subprocess.run([java, *options, "-version"], check=True, capture_output=True)
+    assert archive._is_finished(part)
+
+
+def test_one_writes_and_others_do_without_for_a_while(home: Path) -> None:
+    written(home)
+    assert archive.options(home, "brief") == ()
+    assert archive.options(home, "full") != ()  # which is another
+    later(home)
+    written(home).write_bytes(FINISHED)
+    used(home)
+    assert not list((home.parent / "cache").rglob("brief*.claim"))
+
+
 def test_the_first_writes_and_the_next_use_it(home: Path) -> None:
-    first, second = written(home), written(home)
-    assert first != second  # started at once, they do not meet
+    first = written(home)
+    later(home)
+    second = written(home)
+    assert first != second  # they do not meet
     first.write_bytes(FINISHED)
     second.write_bytes(FINISHED + b"and more")
     assert used(home).read_bytes() == FINISHED + b"and more"
@@ -55,9 +88,11 @@ def test_the_first_writes_and_the_next_use_it(home: Path) -> None:
 def test_an_unfinished_one_is_not_used_and_goes_when_nobody_writes_it(home: Path) -> None:
     part = written(home)
     part.write_bytes(bytes(64))
+    later(home)
     assert written(home) != part
     assert part.exists()
     os.utime(part, (0, 0))
+    later(home)
     written(home)
     assert not part.exists()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....model.instant import show_duration
-from ..results import Results, write
+from ..results import Form, Results, write
 from .axis import title_of
 from .numbers import rounded, shown
 
@@ -52,10 +52,10 @@ _BESIDE = 6
 """How many points stand side by side in a table; if there are more, one below the other."""
 
 
-def report(results: Results, folder: Path) -> list[Path]:
+def report(results: Results, folder: Path, form: Form = "parquet") -> list[Path]:
     """Write tables, figures and the page; the files, the page first."""
     folder.mkdir(parents=True, exist_ok=True)
-    tables = write(results, folder)
+    tables = write(results, folder, form)
     figures = _draw(results, folder) if find_spec("matplotlib") else []
     scenario = folder / "scenario.yaml"
     scenario.write_text(results.study.text, encoding="utf-8")

@@ -39,9 +39,10 @@ def _damages(checkpoint: Checkpoint) -> Iterator[Damage]:
     batch = standing(ledger, most=0).batch if ledger.exists() else None
     if batch is not None and not planned:
         yield Damage(spark / "offsets", f"nothing is there, though batch {batch} has been done")
+    if planned or committed or (spark / "metadata").exists():
+        yield from _unreadable(spark / "metadata", ["id"])
     if not planned and not committed:
         return
-    yield from _unreadable(spark / "metadata", ["id"])
     for folder, numbers in ((spark / "offsets", planned), (spark / "commits", committed)):
         for number in numbers[-2:]:
             yield from _unreadable(folder / str(number))

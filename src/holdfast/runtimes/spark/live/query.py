@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -131,7 +131,7 @@ class Query:
         self, start: Callable[[], StreamingQuery], batches: _Batches, checkpoint: Checkpoint
     ) -> None:
         self._start, self._batches, self._checkpoint = start, batches, checkpoint
-        self._running: StreamingQuery | None = start()
+        self._running: StreamingQuery | None = self._started()
         self._restarts, self._done, self._pause = 0, batches.done, 0.0
 
     def wait(self, seconds: float) -> bool:
@@ -143,7 +143,7 @@ class Query:
         if self._running is None:
             time.sleep(min(seconds, max(0.0, self._pause - time.monotonic())))
             if time.monotonic() >= self._pause:
-                self._running = self._start()
+                self._running = self._started()
             return False
         try:
             return bool(self._running.awaitTermination(seconds))  # type: ignore[arg-type]
@@ -158,6 +158,12 @@ class Query:
             self._running, self._pause = None, time.monotonic() + 2**self._restarts
             self._restarts += 1
             return False
+
+    def _started(self) -> StreamingQuery:
+        try:
+            return self._start()
+        except (PySparkException, Py4JError, OSError) as error:
+            raise _explained(error) from error
 
     def end(self) -> None:
         """End it where it is, if it still is."""
@@ -467,6 +473,8 @@ def _explained(error: Exception) -> HoldfastError:
         lines = [line.strip() for line in str(error).splitlines()]
         causes = [line for line in lines[1:] if re.match(r"(Caused by: )?[\w.]*(Error|Exception)\b", line)]
         return InputError("\n  ".join(["Spark ended the query:", lines[0][:500], *causes[-1:]]))
+    if isinstance(error, Py4JJavaError):
+        return InputError(f"Spark cannot run the query:\n  {str(error.java_exception).splitlines()[0][:500]}")
     return InputError(
         "Spark has gone away (its Java process ended); run the same command again to go on where it was"
     )

@@ -56,6 +56,9 @@ def test_one_in_which_nothing_was_done_begins(tmp_path):
     write(tmp_path / "spark" / "metadata", {"id": "x"})
     ledgers.Ledger(tmp_path / "ledger.sqlite")
     damages.require_whole(checkpoints.Checkpoint(tmp_path))
+    (tmp_path / "spark" / "metadata").write_bytes(b'{"id":')
+    with pytest.raises(UsageError, match="spark/metadata: damaged"):
+        damages.require_whole(checkpoints.Checkpoint(tmp_path))
 
 
 @pytest.mark.parametrize(

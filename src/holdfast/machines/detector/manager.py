@@ -7,21 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from ...machines.detector import component
-from ...machines.detector.dag import levels
-from ...machines.detector.knowledge import Knowledge
-from ...machines.detector.smc import Smc
-from ...machines.detector.stability import Stability, info_time, observed
-from ...model.event import Status
+from ...model.event import Status, Value
 from ...model.instant import Instant
 from ...model.space import Point, Rectangle
-from ...protocols.qps.request import Notify
-from ...protocols.sps.subscriptions import Subscription, Window, subscriptions
+from . import component
+from .dag import levels
+from .knowledge import Knowledge
+from .smc import Smc
+from .stability import Stability, info_time, observed
+from .subscriptions import Subscription, Window, subscriptions
 
 TIME, SOURCE, STATUS, SIGNATURE = "~time", "~source", "~status", "~signature"
 """What an event of a component says beside its attributes."""
+
+
+class Heard(Protocol):
+    """An event as publish/subscribe tells of it; its client is the component, after ``sps/``."""
+
+    @property
+    def client(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def location(self) -> Point: ...
+    @property
+    def publisher(self) -> str: ...
+    @property
+    def time(self) -> Instant: ...
+    @property
+    def values(self) -> Mapping[str, Value]: ...
+    @property
+    def repeated(self) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -54,7 +72,7 @@ class Components:
         for one in self._smcs[name].inputs.values():
             yield from subscriptions(one.query, at, self._space, self._window)
 
-    def take(self, state: Managed, event: Notify, now: Instant) -> None:
+    def take(self, state: Managed, event: Heard, now: Instant) -> None:
         name, known = event.client.removeprefix("sps/"), knowledge(event)
         if name not in state.states:
             return
@@ -86,7 +104,7 @@ class Components:
         return min(found, default=None)
 
 
-def knowledge(event: Notify) -> Knowledge:
+def knowledge(event: Heard) -> Knowledge:
     """What an event says: a reading, or what a component found."""
     attributes = {name: value for name, value in event.values.items() if not name.startswith("~")}
     status: Any = event.values.get(STATUS, "atomic")

@@ -1,0 +1,72 @@
+"""What agents say of the relationships, what the relation machine says, and what both cost in hops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holdfast.compilers.relations.machine import machine
+from holdfast.lang.condition import Related
+from holdfast.model.batch import from_events
+from holdfast.model.instant import NEVER
+from holdfast.model.qos import TIMELY
+from holdfast.model.topic import Attribute, Topic
+from holdfast.protocols.agents.account import account
+
+from .scene import Scene, relation
+
+USER = Topic("User")
+MEET = Topic("Meet", (Attribute("distance", "float", "m"),))
+SET_UP = 3
+"""Hops with which each relationship is set up, as the document counts them."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """``originals`` are readings, once for each relationship that they concern."""
+
+    originals: int
+    rings: int
+    reports: int
+    is_exact: bool
+    crossing: float
+    relationships: int
+
+    @property
+    def reduction(self) -> float:
+        return 1 - (self.rings + self.reports) / self.originals
+
+    @property
+    def ring_share(self) -> float:
+        return self.rings / self.originals
+
+    @property
+    def report_share(self) -> float:
+        return self.reports / self.originals
+
+    def hops(self, scheme: str) -> float:
+        """Event hops for each original report, as the document reckons them: an event that crosses makes
+        two hops between brokers, and one where it is processed."""
+        far, near, told = self.crossing, 1 - self.crossing, self.report_share
+        match scheme:
+            case "basic":
+                return near + far * 3
+            case "first common node":
+                return near * told + far * (1 + told * 2)
+            case _:
+                set_up = SET_UP * self.relationships / self.originals
+                return near * told + far * (self.ring_share * 2 + told * 2) + set_up
+
+
+def measure(scene: Scene, every: float, using: str = "range_ring") -> Measured:
+    """One scene, with every reading a so many seconds after the last."""
+    watched = relation(scene.pairs)
+    users = {user for pair in scene.pairs for user in pair}
+    events = scene.events(users, every)
+    cost, told = account(watched, using, events)
+    said = sorted((r.reading.time, tie.scope, r.status, r.by) for tie, r in told if r.reading)
+    run = machine(Related("Meet", watched, (USER,), None, TIMELY, MEET))
+    _, expected = run.step(run.initial(), {"User": from_events(USER, events)}, NEVER)
+    oracle = sorted((t.event.time, t.scope, t.status, t.event.source) for t in expected.single)
+    return Measured(
+        cost.full, cost.messages, cost.reports, said == oracle, scene.crossing(), len(scene.pairs)
+    )

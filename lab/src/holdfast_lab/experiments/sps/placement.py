@@ -1,0 +1,125 @@
+"""Fire and congestion: components at the user's node, at one node among the sensors, or as the network says.
+
+[SPS §5.7; F71–F74, F78]
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from holdfast.runtimes.sensornet.report.style import COLOURS, new_figure, tidy
+
+from ..experiment import Drawing, Experiment, Judged, Progress, Result, Table, judged
+from .world import CONGESTION, FIRE, Layout, application, by_hand, by_network, centrally, run
+
+NAME = "sps-placement"
+WAYS = {"centrally": centrally, "by hand": by_hand, "by the network": by_network}
+APPS = {"fire": (FIRE, "Fire"), "congestion": (CONGESTION, "TrafficCongestion")}
+MILLIJOULES = 0.20
+"""Of a hop: 40 bytes by a CC2420 at 0 dBm on a MicaZ, sent and heard once."""
+
+RULES = {
+    "same": "wherever components stand, the user is told the same",
+    "fewer-messages": "for both applications the network's placement needs fewer messages than the central "
+    "one, and no more than the one by hand",
+    "delay": "placing components in the network costs no more than one stabilization interval (3 s) of delay",
+    "recovery": "when the host of a component fails, a replica begins near by: at most as much is lost as "
+    "falls into the time until it is missed (30 s of the 360 s), in the mean",
+}
+
+
+def _run(_: Path | None, full: bool, progress: Progress) -> Result:
+    layouts = 10 if full else 2
+    rows: list[dict[str, Any]] = []
+    lost: list[float] = []
+    repeated = 0
+    for app, (text, wanted) in APPS.items():
+        whole = application(text, wanted)
+        found: dict[str, list[Any]] = {way: [] for way in WAYS}
+        for seed in range(layouts):
+            progress(f"{app}, layout {seed + 1} of {layouts}")
+            layout = Layout(seed)
+            for way, place in WAYS.items():
+                found[way].append(run(*place(whole, layout), layout, seed))
+            parts, hosts = by_hand(whole, layout)
+            failed = run(parts, hosts, layout, seed, [hosts[wanted][0]])
+            due = set(found["by hand"][-1].told)
+            lost.append(len(due - set(failed.told)) / max(len(due), 1))
+            repeated += failed.repeated
+        told = [[outcome.told for outcome in some] for some in found.values()]
+        for way, some in found.items():
+            hops = fmean(each.hops for each in some)
+            rows.append(
+                {
+                    "application": app,
+                    "placed": way,
+                    "messages": round(hops),
+                    "joules": round(hops * MILLIJOULES / 1000, 3),
+                    "delay s": round(fmean(each.delay for each in some), 2),
+                    "told": sum(len(each.told) for each in some),
+                    "same": all(each == told[0] for each in told),
+                }
+            )
+    parameters = {
+        "layouts": layouts,
+        "field": "100 nodes in 128 × 128, up to 12 sensors in (32, 32) – (80, 80)",
+        "readings": "every 5 s for 6 min",
+        "joules": f"{MILLIJOULES} mJ a hop",
+    }
+    return Result(NAME, parameters, rows, judged(RULES, _verdicts(rows, lost, repeated)))
+
+
+def _verdicts(rows: list[dict[str, Any]], lost: list[float], repeated: int) -> list[Judged]:
+    by = {(row["application"], row["placed"]): row for row in rows}
+    sent = {app: [by[app, way]["messages"] for way in WAYS] for app in APPS}
+    late = {app: by[app, "by the network"]["delay s"] - by[app, "centrally"]["delay s"] for app in APPS}
+    fewer = all(network < central and network <= hand for central, hand, network in sent.values())
+    share = fmean(lost)
+    return [
+        Judged(
+            "equal",
+            {app: by[app, "by the network"]["same"] for app in APPS},
+            all(r["same"] for r in rows),
+            why={
+                False: "Consistency is best-effort: where readings travel far, some come after the "
+                "stabilization interval, which follows what was measured; they are put in as they come, and "
+                "the same congestion is told of another moment. With parts on the sensors' nodes none is."
+            },
+        ),
+        Judged("fewer", sent, fewer),
+        Judged(
+            "none given", {app: round(d, 2) for app, d in late.items()}, all(d <= 3 for d in late.values())
+        ),
+        Judged(
+            "replicated recovery",
+            {"lost": round(share, 3), "repeated": repeated, "runs": len(lost)},
+            share <= 30 / 360,
+        ),
+    ]
+
+
+def _tables(result: Result) -> list[Table]:
+    return [Table("messages, joules, delay", tuple(result.rows[0]), [tuple(r.values()) for r in result.rows])]
+
+
+def _draw(result: Result) -> Drawing:
+    figure = new_figure(7.0, 3.6)
+    panels = figure.subplots(1, len(APPS))
+    for panel, app in zip(panels, APPS, strict=True):
+        mine = [row for row in result.rows if row["application"] == app]
+        panel.bar(
+            [row["placed"] for row in mine], [row["messages"] for row in mine], color=COLOURS[: len(mine)]
+        )
+        tidy(panel, f"{app}: messages")
+    return figure
+
+
+EXPERIMENT = Experiment(
+    NAME,
+    "Fire and congestion: components centrally, by hand, by the network  [SPS §5.7]",
+    _run,
+    _tables,
+    _draw,
+)

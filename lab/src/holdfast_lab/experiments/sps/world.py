@@ -1,0 +1,213 @@
+"""An application on a field of nodes without radios: sensors, a user, and components somewhere between."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import NamedTuple
+
+from holdfast.compilers.components.machine import smc
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.machines.detector.decompose import decompose
+from holdfast.machines.detector.manager import SIGNATURE, STATUS, TIME, Components
+from holdfast.machines.detector.smc import Smc
+from holdfast.model.instant import SECOND
+from holdfast.model.query import Index, Range
+from holdfast.model.space import Point, Rectangle
+from holdfast.protocols.qps.broker import Broker
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.request import Advertise, Notify, Publish, Subscribe
+from holdfast.protocols.qps.tree import Tree
+from holdfast.protocols.sps.node import Insert, Node
+from holdfast.protocols.sps.placement import Ground, Publisher, choices
+from holdfast.runtimes.sensornet.field import FieldNetwork
+from holdfast.sim.frame import NodeId
+
+from ..qps.quad import spot
+from ..qps.scene import REACH, Scene, Setting
+
+SETTING = Setting(128.0, 100, 1, (32.0, 32.0), (80.0, 80.0))
+SPACE = Rectangle((0.0, 0.0), (128.0, 128.0))
+EVERY, MINUTES = 5, 6
+
+FIRE = """
+topic Temperature (value float)
+state Fire
+  A = Temperature all location within [(32, 32), (80, 80)]
+  enter A.value > 50
+  exit A.value < 30
+"""
+CONGESTION = """
+topic InductiveLoop (value float)
+topic CarSpeed (value float)
+state High A = avg InductiveLoop over 30 s each location enter A.value > 2.5 exit A.value < 2.5
+state Slow A = avg CarSpeed over 60 s each location enter A.value < 7 exit A.value > 15
+state TrafficCongestion
+  A = High each location
+  B = Slow each location
+  enter A.valid && B.valid && A.status == ingress && B.status == ingress
+  exit B.valid && B.status == egress
+"""
+RANGES: Mapping[str, tuple[float, float]] = {
+    "Temperature": (20.0, 70.0),
+    "InductiveLoop": (1.0, 4.0),
+    "CarSpeed": (3.0, 22.0),
+}
+
+Hosts = dict[str, tuple[NodeId, bool]]
+"""Which node has which component, or part of one, and whether that hears its own node alone."""
+
+
+class App(NamedTuple):
+    """An application: its components, what sensors measure, and what the user wants."""
+
+    smcs: Mapping[str, Smc]
+    measured: tuple[str, ...]
+    wanted: str
+
+
+def application(text: str, wanted: str) -> App:
+    checked = check(parse(text))
+    smcs = {each.name: smc(each) for each in checked.components}
+    return App(smcs, tuple(t.name for t in checked.topics if t.name not in smcs), wanted)
+
+
+class Layout:
+    """Where everybody stands in one layout."""
+
+    def __init__(self, seed: int) -> None:
+        self.scene = Scene(SETTING, seed)
+        self.places = self.scene.field.places
+        self.user = self.scene.subscribers[0]
+        self.sensors = [node for node in self.scene.publishers if node != self.user][:12]
+
+    def nearest(self, at: Point) -> NodeId:
+        return self.scene.field.way(self.user, tuple(at))[-1]
+
+
+def centrally(app: App, layout: Layout) -> tuple[App, Hosts]:
+    """All components at the user's node."""
+    return app, dict.fromkeys(app.smcs, (layout.user, False))
+
+
+def by_hand(app: App, layout: Layout) -> tuple[App, Hosts]:
+    """Every component whole, at a node in the middle of the sensors that is none of them."""
+    some = [layout.places[node] for node in layout.sensors]
+    middle = [fmean(axis) for axis in zip(*some, strict=True)]
+    idle = set(range(SETTING.nodes)) - {layout.user, *layout.sensors}
+    host = min(idle, key=lambda node: math.dist(layout.places[node], middle))
+    return app, dict.fromkeys(app.smcs, (host, False))
+
+
+def by_network(app: App, layout: Layout) -> tuple[App, Hosts]:
+    """Each as `choices` says: cut where that is cheapest, else near its inputs."""
+    publishing = {
+        topic: [_publisher(layout, topic, node) for node in layout.sensors] for topic in app.measured
+    }
+    smcs: dict[str, Smc] = {}
+    hosts: Hosts = {}
+    for name, whole in app.smcs.items():
+        inputs = [p for topic in whole.topics for p in publishing[topic]]
+        joined = "separate" not in {
+            p.how for _, p in whole.inputs["A"].query.parameters() if hasattr(p, "how")
+        }
+        ground = Ground(
+            tree=Tree((0.0, 0.0), 128.0, 3),
+            reach=REACH / 2,
+            subscribers=(layout.places[layout.user],),
+            joined=joined,
+        )
+        best = choices(name, inputs, ground)[0]
+        if best.name.startswith("cut by advertisements"):
+            places = [part.at for part in best.parts]
+            parts = decompose(whole, "A", "location", [_about(at) for at in places])
+            for i, part in enumerate(parts):
+                key = f"{part.topic} {part.part}".rstrip()
+                is_join = joined and i == len(parts) - 1
+                smcs[key] = part
+                at = best.join if is_join else places[i % len(places)]
+                hosts[key] = (layout.nearest(at), not is_join)
+        else:
+            smcs[name], hosts[name] = whole, (layout.nearest(best.parts[0].at), False)
+        publishing[whole.topic] = [
+            replace(p, topic=whole.topic, a_day=p.a_day / 100) for p in inputs[: len(layout.sensors)]
+        ]
+    return App(smcs, app.measured, app.wanted), hosts
+
+
+def _publisher(layout: Layout, topic: str, node: NodeId) -> Publisher:
+    at = layout.places[node]
+    return Publisher(str(node), topic, at, spot(at, SETTING.side), 86400 / EVERY)
+
+
+def _about(at: Point) -> Range:
+    return Range(Index(tuple(c - 1e-3 for c in at)), Index(tuple(c + 1e-3 for c in at)))
+
+
+class Outcome(NamedTuple):
+    """What the user was told, what it cost, and how long it took."""
+
+    told: list[tuple[str, int, str]]
+    hops: int
+    delay: float
+    repeated: int
+
+
+def run(app: App, hosts: Hosts, layout: Layout, seed: int, kills: Sequence[NodeId] = ()) -> Outcome:
+    """Let sensors measure for some minutes; nodes that are to be killed are, halfway."""
+    field = Scene(SETTING, layout.scene.seed).field
+    topics = tuple(dict.fromkeys([*app.measured, *(each.topic for each in app.smcs.values())]))
+    deployment = Deployment(
+        tree=Tree((0.0, 0.0), 128.0, 3), topics=topics, keeps_latest=True, renewal=20 * SECOND
+    )
+
+    def node(number: NodeId) -> Node:
+        at = field.places[number]
+        return Node(Broker(deployment, at), Components(app.smcs, SPACE, at), at, SPACE)
+
+    network = FieldNetwork(field, node)
+    for topic in app.measured:
+        for sensor in layout.sensors:
+            network.ask(sensor, Advertise(f"s{sensor}", topic, spot(field.places[sensor], SETTING.side)))
+    network.ask(layout.user, Subscribe("user", app.wanted, SPACE, 2.0))
+    for name, (host, alone) in hosts.items():
+        network.ask(host, Insert(name, alone))
+    network.run(30 * SECOND)
+    before, told = network.hops["publication"], len(network.told)
+    for step in range(MINUTES * 60 // EVERY):
+        if step == MINUTES * 30 // EVERY:
+            for host in kills:
+                network.kill(host)
+        for topic, sensor, value in _readings(app.measured, layout.sensors, seed, step):
+            network.ask(sensor, Publish(f"s{sensor}", topic, field.places[sensor], {"value": value}))
+        network.run(EVERY * SECOND)
+    network.run(60 * SECOND)
+    heard = [(when, what) for when, _, what in network.told[told:] if isinstance(what, Notify)]
+    said = Counter(
+        (str(w.values[STATUS]), int(str(w.values[TIME])), str(w.values[SIGNATURE])) for _, w in heard
+    )
+    delays = [(when - int(str(w.values[TIME]))) / SECOND for when, w in heard]
+    return Outcome(
+        sorted(said),
+        network.hops["publication"] - before,
+        fmean(delays) if delays else 0.0,
+        sum(said.values()) - len(said),
+    )
+
+
+def _readings(
+    topics: Sequence[str], sensors: Sequence[NodeId], seed: int, step: int
+) -> Iterable[tuple[str, NodeId, float]]:
+    """Everything rises and falls, about together, and not quite."""
+    for topic in topics:
+        low, high = RANGES[topic]
+        phase = random.Random(f"{seed} {step // 8}").random()
+        for sensor in sensors:
+            own = random.Random(f"{seed} {topic} {sensor} {step}").uniform(-0.1, 0.1)
+            share = 1 - phase if topic == "CarSpeed" else phase
+            yield topic, sensor, low + (high - low) * min(max(share + own, 0.0), 1.0)

@@ -1,0 +1,45 @@
+"""Buddies: walks that are drawn, and what is judged of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from holdfast_lab.experiments.proximity.claim import RULES, claims
+from holdfast_lab.experiments.proximity.measure import Measured, measure
+from holdfast_lab.experiments.proximity.scene import Scene
+
+
+def wandering(users=8, readings=60, step=8.0):
+    chance = np.random.default_rng(7)
+    places = np.cumsum(chance.uniform(-step, step, (users, readings, 2)), axis=1)
+    pairs = tuple((a, b) for a in range(users) for b in range(a + 1, users))
+    return Scene(places, tuple(u % 4 for u in range(users)), pairs)
+
+
+def test_agents_of_everybody_say_what_the_machine_says():
+    found = measure(wandering(), 30.0)
+    assert found.is_exact
+    assert found.reports > 20
+    assert found.originals == 28 * 2 * 60
+
+
+@pytest.mark.parametrize("using", ["range_ring", "parallel_line"])
+def test_read_more_often_they_hardly_say_more(using):
+    scene = wandering(step=40.0)
+    scene = Scene(scene.places[:, :30], scene.home, scene.pairs)
+    places = np.repeat(scene.places, 17, axis=1)
+    once, often = measure(scene, 30.0, using), measure(Scene(places, scene.home, scene.pairs), 30 / 17, using)
+    assert once.is_exact
+    assert often.is_exact
+    assert often.rings == once.rings
+
+
+def test_every_claim_has_a_rule_and_a_verdict():
+    one = Measured(348_112, 57_348, 4_626, True, 0.75, 1_028)
+    assert one.hops("basic") == 2.5
+    assert one.hops("first common node") == pytest.approx(0.773, abs=2e-3)
+    assert one.hops("Fulcrum") == pytest.approx(0.279, abs=2e-3)
+    judged = claims({"all": one, "sample": one, "sample, 17 x": one})
+    assert [claim.id for claim in judged] == list(RULES)
+    assert [claim.holds for claim in judged] == [True, True, True, False, False, False]

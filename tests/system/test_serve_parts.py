@@ -1,0 +1,170 @@
+"""``holdfast serve`` among the real parts of others: Mosquitto in and out, Alertmanager."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+
+import httpx
+import paho.mqtt.client as paho
+import pytest
+from paho.mqtt.enums import CallbackAPIVersion
+
+from support.served import Mosquitto, Served, free_port, listens, process, program, until
+
+APP = """\
+topic Climate (temperature float)
+state Warm on Climate [temperature > 25; temperature < 22] per place
+"""
+
+
+@pytest.fixture
+def definition(tmp_path):
+    path = tmp_path / "app.hf"
+    path.write_text(APP)
+    return path
+
+
+def now(offset=0.0):
+    return datetime.fromtimestamp(time.time() + offset, UTC).isoformat()
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_devices_speak_mqtt_and_hear_what_holds(tmp_path, definition, version):
+    """Readings of three forms come from Mosquitto; events and retained states go back to it."""
+    settings = tmp_path / "serve.toml"
+    with Mosquitto(tmp_path / "broker") as broker:
+        settings.write_text(
+            f"""
+[[mqtt]]
+url = "{broker.url}"
+version = {version}
+[[mqtt.map]]
+from = "building/{{place}}/{{source}}/climate"
+topic = "Climate"
+[mqtt.map.fields]
+temperature = "data.temp"
+[[mqtt.map]]
+from = "plain/{{place}}/{{source}}"
+topic = "Climate"
+payload = "number"
+qos = 2
+[[mqtt.map]]
+from = "lines/{{place}}/{{source}}"
+topic = "Climate"
+payload = "csv"
+columns = ["time", "temperature"]
+qos = 0
+"""
+        )
+        heard: dict[str, list] = {}
+        client = paho.Client(CallbackAPIVersion.VERSION2, "test")
+        client.on_message = lambda _c, _d, one: heard.setdefault(one.topic, []).append(
+            json.loads(one.payload)
+        )
+        client.connect("127.0.0.1", broker.port)
+        client.subscribe([("holdfast/#", 1)])
+        client.loop_start()
+        with Served(tmp_path, definition, "--config", settings) as service:
+
+            def status():
+                return httpx.get(f"{service.url}/api/status", timeout=60, trust_env=False).json()
+
+            until(lambda: status()["feeds"][0]["connected"], 60, "a connection")
+            time.sleep(0.5)  # subscribed
+            client.publish("building/lab/s1/climate", json.dumps({"data": {"temp": 26.5}}), qos=1)
+            client.publish("plain/office/s2", "27.5", qos=2)
+            client.publish("lines/attic/s3", f"{now()},28.5\n{now()},21", qos=0)
+            client.publish("building/lab/s1/climate", "not JSON", qos=1)
+            client.publish("building/lab/s1/climate", json.dumps({"data": {"temp": 20}}), qos=1)
+            until(lambda: len(heard.get("holdfast/events/Warm/attic", [])) == 2, 60, "events")
+            until(lambda: len(heard.get("holdfast/events/Warm/lab", [])) == 2, 60, "events")
+            until(lambda: heard.get("holdfast/events/Warm/office"), 60, "events")
+            assert [one["status"] for one in heard["holdfast/events/Warm/attic"]] == ["ingress", "egress"]
+            until(lambda: status()["rejected"], 60, "the bad payload")
+            (reason,) = status()["rejected"]
+            assert reason.startswith("mqtt: not JSON")
+            late = paho.Client(CallbackAPIVersion.VERSION2, "late")
+            kept: dict[str, dict] = {}
+            late.on_message = lambda _c, _d, one: kept.update({one.topic: json.loads(one.payload)})
+            late.connect("127.0.0.1", broker.port)
+            late.subscribe("holdfast/state/#", 1)
+            late.loop_start()
+            until(lambda: len(kept) == 3, 60, "retained states")
+            holds = {topic.rpartition("/")[2]: state["holds"] for topic, state in kept.items()}
+            assert holds == {"attic": False, "lab": False, "office": True}
+            for one in (late, client):
+                one.disconnect()
+                one.loop_stop()
+            service.stop()
+
+
+def test_alertmanager_knows_what_holds(tmp_path, definition):
+    """Debian's Alertmanager has an alert while the condition holds, and resolves it when it ends."""
+    manager, port = program("prometheus-alertmanager", "prometheus-alertmanager"), free_port()
+    rules = tmp_path / "alertmanager.yml"
+    rules.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
+    settings = tmp_path / "serve.toml"
+    settings.write_text(
+        f'allowed_hosts = ["127.0.0.1"]\n[[alertmanager]]\nname = "alerts"\nurl = "http://127.0.0.1:{port}"\n'
+        'labels = {team = "heating"}\n'
+    )
+    command = (
+        manager, f"--config.file={rules}", f"--storage.path={tmp_path / 'alerts'}",
+        "--cluster.listen-address=", f"--web.listen-address=127.0.0.1:{port}",
+    )  # fmt: skip
+    alerts = f"http://127.0.0.1:{port}/api/v2/alerts"
+
+    def known():
+        return httpx.get(alerts, timeout=60, trust_env=False).json()
+
+    with process(*command, log=tmp_path / "alertmanager.log"):
+        until(lambda: listens(port), 60, "Alertmanager")
+        with Served(tmp_path, definition, "--config", settings) as service:
+
+            def read(value, at=0.0):
+                line = {
+                    "topic": "Climate",
+                    "source": "s1",
+                    "place": "lab",
+                    "time": now(at),
+                    "temperature": value,
+                }
+                answer = httpx.post(
+                    f"{service.url}/api/readings", content=json.dumps(line), timeout=60, trust_env=False
+                )
+                assert answer.json() == {"taken": 1, "rejected": []}, answer.text
+
+            read(26, -30)
+            (alert,) = until(known, 60, "the alert")
+            labels = {"alertname": "Warm", "scope": "lab", "team": "heating"}
+            assert (alert["labels"], alert["status"]["state"]) == (labels, "active")
+            read(20)
+            until(lambda: known() == [], 60, "its end")
+            service.stop()
+
+
+def test_an_overlay_is_heard(tmp_path, definition):
+    """What ``holdfast publish`` tells a broker of the overlay is a reading of the service."""
+    port = free_port()
+    settings = tmp_path / "serve.toml"
+    settings.write_text(f'[[overlay]]\nconnect = "127.0.0.1:{port}"\n')
+    holdfast = (sys.executable, "-m", "holdfast")
+    broker = (*holdfast, "broker", "--name", "hub", "--listen", f"127.0.0.1:{port}")
+    said = {"topic": "Climate", "source": "s1", "place": "lab", "temperature": 26.5}
+    line = json.dumps(said)
+    with process(*broker, log=tmp_path / "broker.log"):
+        until(lambda: listens(port), 60, "the broker")
+        with Served(tmp_path, definition, "--config", settings) as service:
+
+            def holding():
+                command = [*holdfast, "publish", line, "--connect", f"127.0.0.1:{port}"]
+                subprocess.run(command, check=True, capture_output=True)
+                found = httpx.get(f"{service.url}/api/conditions", timeout=60, trust_env=False).json()
+                return [(one["subscription"], one["scope"]) for one in found]
+
+            assert until(holding, 60, "a condition") == [("Warm", "lab")]
+            service.stop()

@@ -1,0 +1,46 @@
+"""An example out of the package is whole, right, and does not overwrite what is yours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import holdfast as hf
+from holdfast.cli import app
+from holdfast.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_it_is_put_into_a_folder_and_its_cases_and_its_readings_agree() -> None:
+    told = CliRunner().invoke(app, ["example", "traffic"])
+    assert told.exit_code == 0, told.output
+    assert "holdfast replay traffic/traffic.hf --input traffic/readings.csv --as timeline" in told.output
+    definition = hf.load("traffic/traffic.hf")
+    assert all(outcome.holds for outcome in hf.cases(definition))
+    held = hf.replay(definition, "traffic/readings.csv").intervals()
+    assert [one.scope for one in held if one.subscription == "Congestion"] == ["north", "bridge"]
+    (jam,) = (one for one in held if one.subscription == "Jammed")
+    assert jam.duration == 360.000001  # six minutes, and just after a mean has changed
+
+
+def test_what_is_yours_stays() -> None:
+    Path("traffic").mkdir()
+    Path("traffic/traffic.hf").write_text("mine")
+    told = CliRunner().invoke(app, ["example", "traffic"])
+    assert isinstance(told.exception, UsageError)
+    assert Path("traffic/traffic.hf").read_text() == "mine"
+    assert not Path("traffic/readings.csv").exists()
+    assert CliRunner().invoke(app, ["example", "traffic", "--into", "other"]).exit_code == 0
+    assert CliRunner().invoke(app, ["example", "traffic", "--into", "other"]).exit_code == 0
+
+
+def test_without_a_name_it_says_what_there_is_and_an_unknown_one_is_told_the_nearest() -> None:
+    assert "holdfast example traffic" in CliRunner().invoke(app, ["example"]).output
+    told = CliRunner().invoke(app, ["example", "trafic"])
+    assert "Did you mean 'traffic'?" in str(told.exception)

@@ -1,0 +1,67 @@
+"""Who would host which component in a network, and what every choice costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.hosting import explained
+from holdfast.errors import UsageError
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.runtimes.sensornet.study import read_text
+
+NETWORK = """
+nodes: {kind: grid, rows: 4, columns: 4, spacing: 10 m}
+links: {kind: disk, range: 15 m}
+definition: |
+  topic T (value float)
+publishers:
+  - {topic: T, from: all, every: 60 s, readings: {value: {kind: uniform}}}
+subscribers:
+  - {node: 15, to: T}
+duration: 60 s
+"""
+TOPIC = "topic T (value float)\n"
+
+
+def plan(text):
+    return explained(check(parse(TOPIC + text)), read_text(NETWORK).points[0].case)
+
+
+def test_what_is_kept_apart_by_place_stands_with_its_sensors():
+    said = plan("state Hot A = T each location enter A.value > 5 exit A.value < 3")
+    assert "→ cut by advertisements" in said
+    assert "node 0: only 0 speaks of this place: no message is needed" in said
+    assert "at the subscriber" in said
+    assert " J a day" in said
+
+
+def test_only_sensors_of_the_region_are_inputs_and_counts_are_joined():
+    said = plan("state Fire A = T all location within [(0, 0), (15, 15)] enter A.value > 5 exit A.value < 3")
+    assert "over T of 4 publishers" in said
+    joined, apart = (
+        _messages(plan(f"state Fire A = T {how} enter A.value > 5 exit A.value < 3"))
+        for how in ("any location", "each location")
+    )
+    assert joined["cut by advertisements"] > 10 * apart["cut by advertisements"]
+    assert joined["at the subscriber"] == apart["at the subscriber"]
+
+
+def _messages(said):
+    lines = [line[2:].split(": ") for line in said.splitlines() if " J a day" in line]
+    return {name: int(rest.split(" ")[0].replace(",", "")) for name, rest in lines}
+
+
+def test_components_over_components_come_after_them():
+    said = plan(
+        "state Hot A = T each location enter A.value > 5 exit A.value < 3\n"
+        "state Alarm A = Hot any location enter A.valid exit !A.valid"
+    )
+    assert said.index("Hot, over T") < said.index("Alarm, over Hot of 15 publishers")
+
+
+def test_what_nobody_publishes_is_said():
+    with pytest.raises(UsageError, match="'U', which nobody publishes in this network"):
+        plan("topic U (value float) state Hot A = U each location enter A.value > 5 exit true")
+    with pytest.raises(UsageError, match="has no component"):
+        plan("filter F on T where value > 5")

@@ -18,6 +18,7 @@ from .ops import (
     And,
     Arithmetic,
     Between,
+    Beyond,
     Call,
     Case,
     Collide,
@@ -29,6 +30,7 @@ from .ops import (
     DeclareTable,
     DeclareTopic,
     Detect,
+    During,
     Expect,
     Expression,
     Given,
@@ -50,6 +52,7 @@ from .ops import (
     Text,
     Truth,
     UseGazetteer,
+    While,
 )
 
 if TYPE_CHECKING:
@@ -97,13 +100,9 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
         case Ladder(name, rungs):
             return _ladder(name, rungs)
         case Mute():
-            from .mute.show import show_mute
-
-            return show_mute(statement)
+            return _mute(statement)
         case Tally():
-            from .count.show import show_tally
-
-            return show_tally(statement)
+            return _tally(statement)
         case Detect():
             from .component import show, table
 
@@ -228,6 +227,47 @@ def show_delivery(delivery: Delivery) -> str:
     """``ordered 30 s late apply``; nothing for the default."""
     words = [] if delivery.wait is None else [f"ordered {show_duration(delivery.wait)}"]
     return " ".join(words + (["late apply"] if delivery.late == "apply" else []))
+
+
+_SHARES = {Number(50, "%"): "half", Number(100, "%"): "all"}
+
+
+def _tally(tally: Tally) -> str:
+    """``state Fire = at least 2 of Smoke within room``."""
+    quota = _SHARES.get(tally.least) or f"at least {show_expression(tally.least)}"
+    return " ".join([f"state {label(tally.name)} = {quota} of {label(tally.over)}", *_tallying(tally)])
+
+
+def _tallying(tally: Tally) -> Iterator[str]:
+    if tally.within:
+        yield f"within {', '.join(map(label, tally.within))}"
+    if tally.scope:
+        yield f"scope {', '.join(map(label, tally.scope))}"
+    if tally.fewer is not None:
+        yield f"until fewer than {show_expression(tally.fewer)}"
+    if tally.joined:
+        yield "joined"
+    if tally.roster is not None:
+        yield f"roster {write_text(tally.roster)}"
+    if tally.unknown != "left":
+        yield f"unknown {tally.unknown}"
+
+
+def _mute(mute: Mute) -> str:
+    """``mute Child while Parent``."""
+    wait = f" ordered {show_duration(mute.wait)}" if mute.wait else ""
+    return f"mute {label(mute.target)} {_cause(mute.cause)}{wait}"
+
+
+def _cause(cause: During | While | Beyond) -> str:
+    match cause:
+        case During(spans, zone):
+            return f"during {write_text(spans)}" + ("" if zone is None else f" in {write_text(zone)}")
+        case While(parent):
+            return f"while {label(parent)}"
+        case Beyond(most, within):
+            siblings = f" within {', '.join(map(label, within))}" if within else ""
+            return f"beyond {show_expression(most)}{siblings}"
 
 
 def _given(given: Given) -> str:

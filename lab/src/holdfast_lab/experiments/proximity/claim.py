@@ -1,4 +1,8 @@
-"""What the document claims, and the rule by which each claim is judged: written before the run."""
+"""What the document claims, and the rule by which each claim is judged.
+
+The rules were written before the experiment ran, but after `holdfast relate` had shown on the same
+walks that a ring saves some 96 % of the messages.
+"""
 
 from __future__ import annotations
 

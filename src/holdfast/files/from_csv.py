@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import time
+import traceback
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -107,10 +108,20 @@ def _alone(stream: ByteStream) -> Iterator[None]:
     ours = sys.getrefcount(stream)
     try:
         yield
+    except BaseException as error:
+        _forget(error)
+        raise
     finally:
         until = time.monotonic() + _PATIENCE
         while sys.getrefcount(stream) > ours and time.monotonic() < until:
             time.sleep(0.0002)
+
+
+def _forget(error: BaseException | None) -> None:
+    """Frames that an error has left hold nothing any more; what they held would be waited for."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 def _batches(

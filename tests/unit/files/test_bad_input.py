@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 
 import pyarrow as pa
 import pytest
 
 from holdfast.errors import InputError, UsageError
 from holdfast.files.find import find
+from holdfast.files.from_csv import _forget
 from holdfast.files.reading import Reading, parse_rename
 from holdfast.files.tally import Rejects, Tally
 
@@ -324,3 +326,21 @@ def test_parquet_text_that_is_not_utf8_is_an_error(put, reads, sighting):
         path = put("a.parquet", {"time": times, "room": ["r"], **columns})
         with pytest.raises(InputError, match="not UTF-8"):
             reads(path, topics=(sighting,))
+
+
+def test_who_reads_a_damaged_file_waits_for_nobody_that_an_error_holds():
+    """At its end a reader waits until nobody else holds the file; frames of an error would hold it for good."""
+
+    def reading(held):
+        raise EOFError
+
+    class Held:
+        pass
+
+    one = Held()
+    free = sys.getrefcount(one)
+    with pytest.raises(EOFError) as error:
+        reading(one)
+    assert sys.getrefcount(one) > free
+    _forget(error.value)
+    assert sys.getrefcount(one) == free

@@ -329,7 +329,7 @@ def test_parquet_text_that_is_not_utf8_is_an_error(put, reads, sighting):
 
 
 def test_who_reads_a_damaged_file_waits_for_nobody_that_an_error_holds():
-    """At its end a reader waits until nobody else holds the file; frames of an error would hold it for good."""
+    """At its end a reader waits until nobody else holds the file; frames of an error would, for good."""
 
     def reading(held):
         raise EOFError

@@ -47,7 +47,7 @@ def test_the_conditions_that_hold_now_are_a_table():
     engine.push(reading(3, 30, "a"))
     engine.push(reading(5, 30, "b"))
     engine.push(reading(7, 10, "a"))
-    assert [tuple(h) for h in engine.holding()] == [("Warm", "b", 5)]
+    assert [tuple(h) for h in engine.holding()] == [("Warm", "b", 5, True)]
 
 
 def test_a_batch_says_what_its_events_would_have_said():
@@ -326,7 +326,7 @@ def test_subscriptions_may_come_and_go_between_snapshot_and_restart():
     without = Engine.restore(
         both.replace("state Warm on Temperature [value > 25; value < 22] per source", ""), engine.snapshot()
     )
-    assert [tuple(h) for h in without.holding()] == [("Cold", "s2", 1)]
+    assert [tuple(h) for h in without.holding()] == [("Cold", "s2", 1, True)]
     more = Engine.restore(both + "\nfilter Any on Temperature where value > 0", engine.snapshot())
     assert [tuple(h) for h in more.holding()] == [("Cold", "s2", 1), ("Warm", "s1", 0)]
     assert said(more.push(reading(2, 10))) == [("Warm", "s1", "egress", 2), ("Any", None, "atomic", 2)]

@@ -93,6 +93,20 @@ class Subscribed:
     hops: int | None
 
 
+def _unmarked(key):
+    """Who said it, without the mark of the connection by which it came, and its number."""
+    return key.origin.partition("@")[0], key.sequence
+
+
+def _said(what):
+    return _unmarked(what.bundle)
+
+
+def _asked(item):
+    bundle, *which = item
+    return _unmarked(bundle), *which
+
+
 @dataclass
 class World:
     """``parents[i]`` is the broker that broker i+1 was first joined to; clients live at brokers."""
@@ -194,7 +208,7 @@ class World:
                 expected.update((key, *hearer) for hearer in self.audience(client, content))
         self.overlay.settle()
         heard = [(client, what) for client in self.clients for what in self.overlay.take(client)]
-        told = Counter((what.bundle, c, what.subscription) for c, what in heard if isinstance(what, Heard))
+        told = Counter((_said(what), c, what.subscription) for c, what in heard if isinstance(what, Heard))
         return told, expected
 
     def withdraw_everything(self):
@@ -212,7 +226,7 @@ class World:
         ones any may stand for the others."""
         return {
             (broker, peer, kind): {
-                (frozenset(item.filter.box.items()), item.group, item.group is None and item.key)
+                (frozenset(item.filter.box.items()), item.group, item.group is None and _asked(item.key))
                 for item in state.routing.database.table(peer, kind).active()
             }
             for broker in self.brokers

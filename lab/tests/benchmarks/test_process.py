@@ -31,10 +31,11 @@ def test_a_job_is_done_again_and_what_the_first_time_wrote_is_kept(tmp_path):
 
 
 def test_warm_is_the_best_but_the_first_unless_there_is_no_other():
-    assert Measured(9.0, [1.0, 3.0, 2.0], None, Path()).warm == 2.0
-    assert Measured(9.0, [1.0, 3.0, 2.0], None, Path()).best == 1.0
-    assert Measured(9.0, [1.5], None, Path()).detail(3, transitions=7) == {
+    assert Measured(9.0, [1.0, 3.0, 2.0], None, Path(), {"python": 3 << 20}).warm == 2.0
+    assert Measured(9.0, [1.0, 3.0, 2.0], None, Path(), {"python": 3 << 20}).best == 1.0
+    assert Measured(9.0, [1.5], None, Path(), {"python": 3 << 20}).detail(3, transitions=7) == {
         "with_start_up_s": 9.0, "worst_s": 1.5, "events_per_s": 2.0, "transitions": 7,
+        "megabytes": {"python": 3},
     }  # fmt: skip
 
 

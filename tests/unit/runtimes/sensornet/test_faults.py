@@ -196,7 +196,7 @@ readings: {value: {kind: uniform}} | phase: random | t | readings, or they are r
 {node: 4, to: Warm} | {node: 4, to: Wram} | Wram | the definition has no 'Wram' | Did you mean 'Warm'?
 {node: 4, to: Warm} | {node: 4, to: [Warm, Warm]} | {node: 4, | node 4 subscribes to 'Warm' twice |
 {kind: on-demand} | {kind: tree} | tree | a tree leads to its sinks only |
-state Warm | state Wa+rm | + | scenario:7:11: expected 'enter', 'on' or a name |
+state Warm | state Wa+rm | + | scenario:7:11: expected '=', 'enter', 'on' or a name |
 """
 
 

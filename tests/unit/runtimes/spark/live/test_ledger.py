@@ -151,4 +151,4 @@ def test_who_looks_at_a_ledger_while_it_is_being_made_sees_an_empty_one(tmp_path
             maker.execute(statement)
             seen.append(ledgers.standing(path).batch)
         maker.execute("COMMIT")
-    assert seen == [None] * 5
+    assert seen == [None] * 6

@@ -202,9 +202,9 @@ def test_a_source_is_a_folder_with_or_without_a_topic(tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("inbox", "--source inbox: write dir:PATH or dir:TOPIC=PATH"),
-        ("kafka:inbox", "--source kafka:inbox: write dir:PATH or dir:TOPIC=PATH"),
-        ("dir:", "--source dir:: write dir:PATH or dir:TOPIC=PATH"),
+        ("inbox", "--source inbox: write dir:PATH, dir:TOPIC=PATH, or log:PATH"),
+        ("kafka:inbox", "--source kafka:inbox: write dir:PATH, dir:TOPIC=PATH, or log:PATH"),
+        ("dir:", "--source dir:: write dir:PATH, dir:TOPIC=PATH, or log:PATH"),
         ("dir:nowhere", "nowhere'; create it first"),
         ("dir:Dor=inbox", "Dor=inbox'; create it first"),
         ("dir:file.csv", "file.csv'; create it first"),

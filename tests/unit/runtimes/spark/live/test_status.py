@@ -68,8 +68,8 @@ def test_what_was_read_and_what_holds_now(here):
     }
     assert told["holding"] == 2
     assert told["conditions"] == [
-        {"subscription": "Open", "scope": "back", "since": "1970-01-01T00:00:00.000003Z"},
-        {"subscription": "Open", "scope": "front", "since": "1970-01-01T00:00:00.000005Z"},
+        {"subscription": "Open", "scope": "back", "since": "1970-01-01T00:00:00.000003Z", "known": True},
+        {"subscription": "Open", "scope": "front", "since": "1970-01-01T00:00:00.000005Z", "known": True},
     ]
 
 

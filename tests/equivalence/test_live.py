@@ -178,7 +178,7 @@ def test_timely_the_order_of_arrival_is_the_order_of_processing(subs, groups, wa
         same(query.heard, expected)
         names = [file.name for file in arrived(groups)]
         assert [name for batch in query.batches for name in batch] == names, "each file once, as it arrived"
-        assert held(query) == sorted(map(tuple, twin.holding()), key=repr)
+        assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
         record = query.stream.record
         assert (record.files, record.rows) == (len(names), len(history(groups)))
         for name, counts in record.subscriptions.items():
@@ -250,7 +250,7 @@ def test_ordered_what_is_late_is_what_the_engine_calls_late(subs, groups, way):
         assert sorted(line["id"] for line in told(query)) == sorted(n.id for n in twin.late)
         counts = query.stream.record.subscriptions
         assert {name: c.late for name, c in counts.items() if c.late} == twin.late_counts
-        assert held(query) == sorted(map(tuple, twin.holding()), key=repr)
+        assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
         if subs[0].delivery.late == "drop":
             missed = {n.event.sequence for n in twin.late}
             same(query.heard, in_time(subs, [e for e in history(groups) if e.sequence not in missed]))
@@ -399,7 +399,7 @@ def test_subscriptions_come_and_go_and_the_others_go_on(stages, groups, way):
         query.finish()
         same(query.heard, expected + twin.finish())
         assert sorted(line["id"] for line in told(query)) == sorted(n.id for n in twin.late)
-        assert held(query) == sorted(map(tuple, twin.holding()), key=repr)
+        assert held(query) == sorted((tuple(one[:3]) for one in twin.holding()), key=repr)
 
 
 def test_an_ordered_condition_that_comes_later_starts_where_time_is():

@@ -23,12 +23,14 @@ def intervals(notifications: DataFrame) -> DataFrame:
     status, at = col("status"), col("time")
     begins, ends = status == "ingress", status == "egress"
     after = lead("status").over(by_scope)
-    known = lag("status").over(by_scope) == "ingress"
+    told = coalesce(lag("status").over(by_scope) == "ingress", lit(False))
     rows = (
         notifications.where("status in ('ingress', 'egress')")
         .withColumn("end", when(begins, when(after == "egress", lead("time").over(by_scope))).otherwise(at))
         .withColumn("start", when(begins, at).otherwise(coalesce(col("since"), at)))
-        .where(begins | ~coalesce(known, lit(False)))
+        .withColumn("@told", told)  # Spark has no windows in where
+        .where(begins | ~col("@told"))
+        .drop("@told")
     )
     moments = notifications.where(status == "atomic").withColumn("end", at).withColumn("start", at)
     whole = rows.unionByName(moments)

@@ -99,7 +99,7 @@ def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
         "read": 5, "passed": 5, "transitions": 5, "late": 0, "outside": 0,
     }  # fmt: skip
     since = "2026-07-01T12:07:00.000000Z"
-    assert told["conditions"] == [{"subscription": "Warm", "scope": "attic", "since": since}]
+    assert told["conditions"] == [{"subscription": "Warm", "scope": "attic", "since": since, "known": True}]
     assert "Warm attic since 2026-07-01T12:07" in holdfast("status", "--checkpoint", "checkpoint").out
 
 

@@ -110,7 +110,7 @@ def test_spark_s_time_outs_do_not_end_a_query(
         write(batches, *what)
 
     monkeypatch.setattr(queries._Batches, "_write", slow_at_first)
-    ran = holdfast("run", *arguments("jsonl:out.jsonl"), "--available-now")
+    ran = holdfast("run", *arguments("jsonl:out.jsonl"), "--available-now", "--finish")
     assert ran.status == 0, ran.err
     assert "started again by itself 1 time" in holdfast("status", "--checkpoint", "checkpoint").out
     assert holdfast("replay", "warm.hf", "-i", "inbox", "-o", "replay.jsonl").status == 0

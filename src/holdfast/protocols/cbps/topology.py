@@ -55,9 +55,13 @@ class Topology:
     known: dict[Node, Neighbours] = field(init=False)
     longest: int = field(init=False)
     _number: int = 0
+    _tree: set[frozenset[Node]] = field(init=False)
+    _parts: Parts = field(init=False)
+    _told_of: set[Node] = field(init=False)
 
     def __post_init__(self) -> None:
         self.longest = self.limit
+        self._tree, self._parts, self._told_of = set[frozenset[Node]](), Parts(), {self.me}
         self.known = {self.me: Neighbours(self.me, 0, (), self.limit)}
 
     @property
@@ -97,10 +101,41 @@ class Topology:
         old = self.known.get(said.node)
         if said.node == self.me or (old is not None and old.number >= said.number):
             return
-        if said.node in reachable(known := {**self.known, said.node: said}, self.me):
+        if self._grown(old, said):
+            yield from self._spread(said, peer)
+            yield from self._use()
+        elif said.node in reachable(known := {**self.known, said.node: said}, self.me):
             self.known = known
             yield from self._spread(said, peer)
             yield from self._choose()
+
+    def _grown(self, old: Neighbours | None, said: Neighbours) -> bool:
+        """Whether it only adds connections that close no circle: then they are used, and the others are as
+        they were, and nothing has to be looked at anew.  Large networks come about in such steps."""
+        before, now = (set(old.links) if old else set()), dict(said.links)
+        if (
+            said.node not in self._told_of
+            or not before <= set(said.links)
+            or (old and old.limit != said.limit)
+        ):
+            return False
+        mutual = [
+            other
+            for other, _ in set(said.links) - before
+            if other in self.known and any(node == said.node for node, _ in self.known[other].links)
+        ]
+        if len(now) != len(said.links) or len({self._parts.of(node) for node in mutual}) != len(mutual):
+            return False
+        if any(self._parts.of(node) == self._parts.of(said.node) for node in mutual):
+            return False
+        for other in mutual:
+            self._parts.unite(said.node, other)
+            self._tree.add(frozenset((said.node, other)))
+        self.known[said.node] = said
+        self._told_of.update(now)
+        if said.limit > 0:
+            self.longest = max(min(self.longest or said.limit, said.limit), SHORTEST)
+        return True
 
     def _announce(self) -> Iterator[Send]:
         """Tell all whom this broker is joined to."""
@@ -120,9 +155,13 @@ class Topology:
         self.known = {node: self.known[node] for node in reachable(self.known, self.me)}
         bounds = [one.limit for one in self.known.values() if one.limit > 0]
         self.longest = max(min(bounds), SHORTEST) if bounds else 0
-        wanted = tree(self.known)
+        self._tree, self._parts = tree(self.known)
+        self._told_of = {self.me, *(other for one in self.known.values() for other, _ in one.links)}
+        yield from self._use()
+
+    def _use(self) -> Iterator[Send]:
         for peer, trunk in self.trunks.items():
-            use = frozenset((self.me, trunk.node)) in wanted
+            use = frozenset((self.me, trunk.node)) in self._tree
             if use != bool(trunk.mine):
                 self._number += 1
                 trunk.mine, trunk.known = self._number if use else 0, False
@@ -135,21 +174,31 @@ def edges(known: Mapping[Node, Neighbours]) -> list[Edge]:
     return sorted((max(rank, told[b, a]), a, b) for (a, b), rank in told.items() if a < b and (b, a) in told)
 
 
-def tree(known: Mapping[Node, Neighbours]) -> set[frozenset[Node]]:
-    """The connections that are used: of each circle, all but the youngest."""
-    part: dict[Node, Node] = {}
+class Parts:
+    """Which brokers are joined, by whatever way."""
 
-    def root(node: Node) -> Node:
-        while (up := part.get(node, node)) != node:
-            part[node] = node = part.get(up, up)
+    def __init__(self) -> None:
+        self._up: dict[Node, Node] = {}
+
+    def of(self, node: Node) -> Node:
+        """One broker that stands for all that are joined to this one."""
+        up = self._up
+        while (above := up.get(node, node)) != node:
+            up[node] = node = up.get(above, above)
         return node
 
-    chosen: set[frozenset[Node]] = set()
+    def unite(self, a: Node, b: Node) -> None:
+        self._up[self.of(a)] = self.of(b)
+
+
+def tree(known: Mapping[Node, Neighbours]) -> tuple[set[frozenset[Node]], Parts]:
+    """The connections that are used: of each circle, all but the youngest; and who is joined by them."""
+    parts, chosen = Parts(), set[frozenset[Node]]()
     for _, a, b in edges(known):
-        if root(a) != root(b):
-            part[root(a)] = root(b)
+        if parts.of(a) != parts.of(b):
+            parts.unite(a, b)
             chosen.add(frozenset((a, b)))
-    return chosen
+    return chosen, parts
 
 
 def reachable(known: Mapping[Node, Neighbours], start: Node) -> list[Node]:

@@ -12,7 +12,7 @@ from holdfast.protocols.cbps.client import Heard, Told, Unknown, advertise, publ
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised
 from holdfast.protocols.cbps.message import Neighbours
-from holdfast.protocols.cbps.topology import edges, reachable, tree
+from holdfast.protocols.cbps.topology import Topology, edges, reachable, tree
 from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support.overlays import often
 
@@ -164,6 +164,24 @@ deeds = st.lists(
     st.tuples(st.sampled_from(["join", "join", "cut", "say"]), st.integers(0, 9), st.integers(0, 9)),
     max_size=25,
 )
+
+
+@given(
+    st.lists(
+        st.tuples(nodes, st.dictionaries(nodes, st.integers(1, 3), max_size=4), st.integers(0, 2)),
+        max_size=14,
+    )
+)
+def test_what_is_learned_bit_by_bit_is_what_looking_at_everything_would_give(steps):
+    it = Topology("a")
+    it.known["a"] = Neighbours("a", 1, tuple((node, 1) for node in "bcd"))
+    list(it._choose())
+    for number, (node, links, limit) in enumerate(steps, 2):
+        list(it.learned("peer", Neighbours(node, number, tuple(sorted(links.items())), limit << 20)))
+        assert it._tree == tree(it.known)[0]
+        assert set(it.known) == set(reachable(it.known, "a"))
+        bounds = [one.limit for one in it.known.values() if one.limit]
+        assert it.longest == min(bounds, default=0)
 
 
 @often

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from holdfast import App, Engine, Event, Notification, check, parse
+from holdfast import App, Engine, Event, Notification, check
 from holdfast.protocols.cbps.broker import Broker
 from holdfast.protocols.cbps.client import Heard, Submit, Told, Withdraw, advertise, publish, subscribe, watch
 from holdfast.protocols.cbps.content import Constraint, Filter
@@ -325,10 +325,11 @@ def told(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
-    """What an engine says of each condition that is alone in it, as far as the last event."""
+    """What an engine says of each condition that is alone in it, as far as the last event it looks at."""
     found: list[Notification] = []
     for name, text in definitions(app).items():
-        engine, topics = Engine(text), {topic.name for topic in check(parse(text)).topics}
-        said = (n for e in in_order(events) if e.topic in topics for n in engine.push(e))
+        engine, inputs = Engine(text), condition(text).inputs
+        heard = (e for e in in_order(events) if any(naive_match.satisfied(f, to_content(e)) for f in inputs))
+        said = (n for e in heard for n in engine.push(e))
         found += [n for n in said if n.subscription == name]
     return output(found)

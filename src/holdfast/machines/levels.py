@@ -15,9 +15,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ..model.batch import reached, to_events
+from ..model.batch import to_events
 from ..model.event import Event, Status, Transition
-from ..model.instant import NEVER, Duration, Instant
+from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Topic
 from .machine import Batches, Machine, Mask, Survey, Told, mattering, transitions
 
@@ -84,8 +84,9 @@ class Levels:
         for topic, batch in batches.items():
             for event in to_events(self.topics[topic], batch):
                 out += self.react(state, event)[1]
-            if until == NEVER and (at := reached(batch)) is not None:
-                out += self.advance(state, at)[1]
+            progress = {topic: batch.slice(0, 0)}  # how far time has come with what was reduced away
+            for i, one in enumerate(self.inside):
+                state.inner[i], _ = one.step(state.inner[i], progress, BEGINNING)
         return state, Told({}, out + self.advance(state, until)[1])
 
     def _said(

@@ -103,12 +103,12 @@ class Ordered:
         held, out = state.batches, list[pa.RecordBatch]()
         if name in batches:
             inner, batch = self._in_time(state._replace(inner=inner), batches[name], out)
-            held = [*held, batch] if len(batch) else held
+            held = [*held, batch]  # one without events, too: it says how far time has come
         if _earliest(held) < until:
             pool = concatenate(held)
             due = times(pool) < until
             ready, rest = in_order(pool.filter(pa.array(due))), pool.filter(pa.array(~due))
-            held = [rest] if len(rest) else []
+            held = [rest]
             inner, told = self.inner.step(inner, {name: ready}, until)
             out.append(told.rows[name])
         elif self.inner.is_timed:
@@ -116,7 +116,7 @@ class Ordered:
                 inner, {name: batches[name].slice(0, 0)} if name in batches else {}, until
             )
             out += told.rows.values()
-        state = State(inner, max(state.until, until), state.arrived, [], held)
+        state = State(inner, max(state.until, until), state.arrived, [], [part for part in held if len(part)])
         return state, Told({name: concatenate(out) if len(out) > 1 else out[0]} if out else {})
 
     def _in_time(
@@ -193,4 +193,4 @@ def _known(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _earliest(batches: list[pa.RecordBatch]) -> Instant:
-    return min((int(times(batch).min()) for batch in batches), default=NEVER)
+    return min((int(times(batch).min()) for batch in batches if len(batch)), default=NEVER)

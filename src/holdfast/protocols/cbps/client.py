@@ -33,7 +33,7 @@ from ...model.protocol import (
     Undelivered,
 )
 from .bundle import has_interest, is_empty, is_source, is_stored, lasting, passing
-from .condition import Condition, Conditions, Replicated
+from .condition import Conditions, Hosted, Replicated
 from .content import Content, Filter, satisfied
 from .context import content_of, passes
 from .message import (
@@ -200,27 +200,40 @@ class Watched:
 
 @dataclass(slots=True)
 class Followed:
-    """Any other condition, which a broker runs for us: where it holds, and since when."""
+    """Any other condition, which a broker runs for us: where it holds, and since when; where it was last said
+    to be unknown, and may have been forgotten since; and where it has ended, if it may hold unsaid."""
 
     name: str
-    condition: Condition
+    condition: Hosted
     holds: dict[str | None, Instant] = field(default_factory=dict)
+    unknown: set[str | None] = field(default_factory=set)
+    ended: set[str | None] = field(default_factory=set)
 
     def forget(self, _scopes: Scopes) -> list[tuple[str | None, Instant]]:
         """Nobody knows any more what holds; where it did, and since when."""
-        lost, self.holds = self.holds, {}
-        return list(lost.items())
+        lost = list(self.holds.items())
+        for known in (self.holds, self.unknown, self.ended):
+            known.clear()
+        return lost
 
     def fits(self, said: model.Notification) -> bool:
         """Whether a start or end follows from what we know: else the one before it is lost, and the word
         about that is on its way."""
+        scope, doubtful, unsaid = said.scope, said.scope in self.unknown, self.condition.unsaid
         match said.status:
-            case "ingress" if said.scope not in self.holds:
-                self.holds[said.scope] = said.event.time
-            case "egress" if said.scope in self.holds:
-                del self.holds[said.scope]
+            case "unknown":
+                self.unknown.add(scope)
+                return True
+            case "ingress" if scope not in self.holds or doubtful:
+                self.holds[scope] = said.event.time
+                self.ended.discard(scope)
+            case "egress" if scope in self.holds or (unsaid and (doubtful or scope not in self.ended)):
+                self.holds.pop(scope, None)
+                if unsaid:
+                    self.ended.add(scope)
             case "ingress" | "egress":
                 return False
+        self.unknown.discard(scope)
         return True
 
 
@@ -368,7 +381,7 @@ class Client:
         for i, (_, condition) in enumerate(wanted):
             if isinstance(condition, Replicated):
                 state.watched[Part(key, i)] = Watched(name, condition, Running.begun(condition))
-            elif condition is not None:
+            elif isinstance(condition, Hosted):
                 state.followed[Part(key, i)] = Followed(name, condition)
         if state.broker is not None:
             yield from self._send(state, bundle, now)

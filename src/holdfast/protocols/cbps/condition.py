@@ -61,9 +61,11 @@ class Condition:
 
 @dataclass(frozen=True)
 class Hosted(Condition):
-    """A condition that one broker runs; ``matters`` says whether an event can make a difference to it."""
+    """A condition that one broker runs; ``matters`` says whether an event can make a difference to it, and
+    ``unsaid`` whether it may hold where no start was told."""
 
     matters: Callable[[Event], bool]
+    unsaid: bool
 
 
 @dataclass(frozen=True)

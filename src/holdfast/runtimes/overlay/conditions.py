@@ -19,6 +19,7 @@ from ...errors import Unsupported, UsageError
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Condition as CheckedFilter
+from ...lang.condition import Guarded
 from ...lang.ops import (
     Case,
     DeclareGroup,
@@ -153,6 +154,7 @@ def _hosted(meant: Any, operator: Operator) -> Hosted:
         inputs=tuple(_inputs(operator)),
         event=partial(_event, operator.topics),
         matters=_matters(meant, operator),
+        unsaid=isinstance(meant, Guarded) and (meant.care.quietly or meant.care.initially == "on"),
         machine=operator.machine,
         told=told,
     )

@@ -2,7 +2,7 @@
 
 import os
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.instant import SECOND
@@ -18,6 +18,7 @@ TIRING = Mapping(suit=by_resources(16.0), compare=fallen(0.6), check=8 * SECOND,
 
 @few
 @given(st.integers(0, 2**32), POLICIES, st.booleans(), st.booleans())
+@example(1905, "best-effort", False, False)  # publishers of one name, at the same time and place
 def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settled, wide):
     world = World(seed, compliance, settled, wide)
     for _ in range(3):

@@ -29,7 +29,7 @@ from .message import (
     cause_of,
 )
 from .resolve import Standing, resolve, withdraw
-from .state import Advert, Key, Logical, State
+from .state import Advert, Key, Logical, Publisher, State
 from .tree import Scope
 from .wishes import Asked, Kind, Patch, Wishes
 
@@ -353,11 +353,12 @@ class Forwarding:
             yield from self.ask(role, asked)
 
 
-def kept(latest: dict[str, Publication], event: Publication) -> None:
+def kept(latest: dict[Publisher, Publication], event: Publication) -> None:
     """Keep an event if it is its publisher's latest."""
-    known = latest.get(event.publisher)
+    publisher = (event.home, event.publisher)
+    known = latest.get(publisher)
     if known is None or known.time <= event.time:
-        latest[event.publisher] = event
+        latest[publisher] = event
 
 
 def scope_of(key: Key) -> Scope | None:

@@ -96,7 +96,9 @@ class Hosting:
                 f"'{asked.client}' publishes '{asked.topic}' at {asked.location}, and has not advertised that"
             )
         time = state.version(now)
-        event = Publication(asked.topic, self.source, None, location, asked.client, time, asked.values)
+        event = Publication(
+            asked.topic, self.source, None, location, self.at, asked.client, time, asked.values
+        )
         if self.deployment.keeps_latest:
             hosted.own[asked.client] = event
         for scope, wishes in hosted.heard.items():
@@ -200,7 +202,7 @@ class Hosting:
     def notify(self, state: State, given: Publication, now: Instant) -> Iterator[Effect]:
         """To each subscriber here that wants it, once.  [F25]"""
         hosted = state.hosted.get(given.topic, Hosted())
-        event = (given.publisher, given.time, given.location)
+        event = (given.home, given.time)
         if event in hosted.notified:
             state.repeated += 1
             return

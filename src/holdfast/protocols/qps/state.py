@@ -12,6 +12,8 @@ from .wishes import Asked, Wishes
 
 Key = Scope | At
 """A subscriber: a logical broker by its scope, wherever it is; a node by its address."""
+Publisher = tuple[At, str]
+"""A publisher: its node, and its name there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Logical:
     """A leaf: what publishers said that they cover."""
     missing: Area = NOTHING
     """What nobody covers, of what has to be."""
-    latest: dict[str, Publication] = field(default_factory=dict)
+    latest: dict[Publisher, Publication] = field(default_factory=dict)
     """Of each publisher, where new subscribers are to have it."""
 
     @property
@@ -81,9 +83,9 @@ class Hosted:
     wanted: dict[str, list[Wanted]] = field(default_factory=dict)
     asked: list[Sent] = field(default_factory=list)
     missing: Area = NOTHING
-    notified: dict[tuple[str, Instant, At], Instant] = field(default_factory=dict)
+    notified: dict[tuple[At, Instant], Instant] = field(default_factory=dict)
     """Events that subscribers here were told of, and when."""
-    latest: dict[str, Publication] = field(default_factory=dict)
+    latest: dict[Publisher, Publication] = field(default_factory=dict)
     """Of each publisher, as subscribers here were told, where new ones are to have it."""
     own: dict[str, Publication] = field(default_factory=dict)
     """The latest of each publisher here."""

@@ -181,12 +181,12 @@ class Turn(Succession):
         if isinstance(message, Here):
             self.heard_of(message)
             return given
+        if isinstance(message, Vacant):  # who looks for a successor acts still
+            return self._offered(role, given)
         known = self.state.known.get(role)
         if known is not None and known.at == given.left:
             del self.state.known[role]
             known = None
-        if isinstance(message, Vacant):
-            return self._offered(role, given)
         if given.left is not None and role not in self.state.held:
             self.adopted(role, given.left)
         if role in self.state.held:
@@ -250,13 +250,13 @@ class Turn(Succession):
             self.to_broker(Received(self.now, "", message))
         elif role in state.held:
             giving = state.giving.get(role)
-            if giving is not None and giving.sent and not isinstance(message, Publication):
+            if giving is not None and giving.to is not None and not isinstance(message, Publication):
                 giving.waiting.append(message)
             else:
                 self.to_broker(Received(self.now, "", message))
         elif role in state.known and state.known[role].at != self.at:
             self.direct(state.known[role].at, message)
-        else:  # whoever is addressed as it is it
+        elif not isinstance(message, Publication):  # whoever is addressed as it is it; an event asks nothing
             self.begins(role, Logical(*role, turn=self.now))
             self.to_broker(Received(self.now, "", message))
 

@@ -46,7 +46,8 @@ class Held:
 class Giving:
     """A role that is to go: once its tables are sent, what would change them waits."""
 
-    sent: bool = False
+    to: At | None = None
+    """Who was sent them."""
     waiting: list[Message] = field(default_factory=list)
 
 
@@ -103,7 +104,8 @@ class Succession:
         if role in self.state.held:
             self.yielded(role, given.at, given.turn)
         elif given.at != self.at and (known is None or (known.turn, known.at) <= (given.turn, given.at)):
-            self.state.known[role] = Known(given.at, given.turn, self.now)
+            heard = self.now if known is None else max(self.now, known.heard)
+            self.state.known[role] = Known(given.at, given.turn, heard)
             copy = next(iter(self.state.copies.get(role, {}).values()), None)
             if copy is not None and copy.turn < given.turn:
                 del self.state.copies[role]
@@ -152,9 +154,9 @@ class Succession:
         """Role transfer: a successor is found, and gets the tables."""
         role = (offer.topic, offer.to)
         giving = self.state.giving.get(role)
-        if giving is None or giving.sent:
+        if giving is None or giving.to is not None:
             return
-        giving.sent = True
+        giving.to = offer.at
         logical = self.state.broker.logical[role]
         for part in self._handed(role, logical, tuple(tables.rows(logical))):
             self.direct(offer.at, part)
@@ -163,10 +165,13 @@ class Succession:
         """Parallel subscribe and unsubscribe: who sends to the broker hears that it is here now, of one word
         that takes the place of the old."""
         role, state = (given.topic, given.to), self.state
-        if role not in state.held:
-            logical = self._whole(state.coming, given)
-            if logical is None:
-                return
+        logical = self._whole(state.coming, given)
+        if logical is None:
+            return
+        if role in state.held:  # it began with nothing meanwhile
+            for message in tables.said(logical):
+                self.direct(self.at, message)
+        else:
             logical.turn = max(self.now, given.turn + 1)
             self._resumes(role, logical)
         self.direct(given.at, Taken(*role, self.at, state.broker.logical[role].turn))
@@ -188,10 +193,8 @@ class Succession:
         logical = state.broker.logical.get(role)
         if role not in state.held or logical is None or (turn, at) <= (logical.turn, self.at):
             return
-        giving = state.giving.pop(role, None)
-        missed: Iterable[Message] = tables.said(logical)
-        if giving is not None and giving.sent:
-            missed = giving.waiting
+        giving = state.giving.pop(role, Giving())
+        missed = giving.waiting if giving.to == at else [*tables.said(logical), *giving.waiting]
         del state.held[role], state.broker.logical[role]
         state.known[role] = Known(at, turn, self.now + 3 * self.mapping.check)
         for message in missed:

@@ -75,8 +75,10 @@ class Succession:
 
     def to_broker(self, given: Input) -> None: ...
     def carry_out(self, effects: list[Effect]) -> None: ...
-    def direct(self, at: Point, message: Message | Word, tries: int = 0) -> None: ...
-    def seek(self, role: Role, message: Any, left: At | None = None) -> None: ...
+    def direct(
+        self, at: Point, message: Message | Word, tries: int = 0, left: tuple[At, ...] = ()
+    ) -> None: ...
+    def seek(self, role: Role, message: Any, left: tuple[At, ...] = ()) -> None: ...
     def suits(self, role: Role) -> float:
         raise NotImplementedError
 
@@ -94,6 +96,7 @@ class Succession:
         self.begins(role, logical)
         moved = self.machine.broker.forwarding.moved_here(self.state.broker, logical, self.now)
         self.carry_out(list(moved))
+        self._copies(role, self.state.held[role], logical)  # it may fail before it looks
 
     def _beat(self, role: Role, logical: Logical) -> None:
         self.seek(role, Here(*role, self.at, logical.turn))
@@ -138,7 +141,7 @@ class Succession:
                 continue
             if role not in state.giving and self.mapping.compare(held.original, self.suits(role)):
                 state.giving[role] = Giving()
-                self.seek(role, Vacant(*role, self.at), left=self.at)
+                self.seek(role, Vacant(*role, self.at), left=(self.at,))
                 self.effects.append(SetTimer(_giving(role), self.now + self.mapping.patience))
             self._beat(role, logical)  # also while nobody takes it: it is here still
             self._copies(role, held, logical)
@@ -223,11 +226,11 @@ class Succession:
             self.state.copies[role] = _with_part(self.state.copies.get(role, {}), given)
             self.heard_of(Here(given.topic, given.to, given.at, given.turn))
 
-    def adopted(self, role: Role, at: At) -> None:
+    def adopted(self, role: Role, left: tuple[At, ...]) -> None:
         """Take the role of a node that failed, if one has its tables."""
         some = self.state.copies.get(role, {})
         last = next(iter(some.values()), None)
-        if last is None or last.at != at or len(some) < last.parts:
+        if last is None or last.at not in left or len(some) < last.parts:
             return
         del self.state.copies[role]
         rows = (row for number in sorted(some) for row in some[number].rows)

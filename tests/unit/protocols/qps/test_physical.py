@@ -166,7 +166,7 @@ def test_who_hears_that_a_role_is_vacant_knows_still_who_acts_and_does_not_begin
     host, other, role = acting(net)
     at = host.machine.broker.at
     other.state.known[role] = Known(at, 0, net.now)
-    other.tell(Received, "", Seek(Vacant(*role, at), left=at))
+    other.tell(Received, "", Seek(Vacant(*role, at), left=(at,)))
     net.ask(7, Subscribe("t", "Heat", WHOLE, 5.0))
     net.run(SECOND)
     assert role in host.state.held
@@ -247,6 +247,33 @@ def test_without_copies_what_is_said_again_builds_a_broker_anew():
     assert comes(net) == 1
 
 
+def test_a_message_does_not_go_to_and_fro_between_those_who_know_of_two_nodes_that_failed():
+    net = network(mapping=TIRING)
+    connected(net)
+    role, first = ("Heat", ROOT), roles(net)[ROOT]
+    then = next(node for node in range(20, 60) if node not in roles(net).values())
+    beside = net.field.near(first).keys()
+    for node, host in net.hosts.items():  # each near the one believes in the other
+        known = net.field.places[then if node in beside else first]
+        host.state.known[role] = Known(known, net.now, net.now)
+        host.state.copies.clear()
+    net.kill(first)
+    net.kill(then)
+    net.ask(7, Subscribe("t", "Heat", WHOLE, 5.0))
+    net.run(5 * SECOND)
+    assert roles(net)[ROOT] not in (first, then)
+    assert comes(net) == 1  # the other subscriber has not said again what it wants
+
+
+def test_who_takes_a_role_has_its_tables_copied_at_once():
+    net = network(mapping=TIRING)
+    connected(net)
+    net.run(15 * SECOND)
+    for _ in range(3):  # also who has just taken it may fail
+        net.kill(roles(net)[ROOT])
+        assert comes(net, 2) == 2
+
+
 def test_events_wait_for_a_subscribers_node_and_at_last_it_is_said_to_be_gone():
     net = network(mapping=TIRING)
     connected(net)
@@ -293,7 +320,7 @@ def test_what_nodes_say_goes_over_a_wire():
     rows = tuple(tables.rows(role))
     wire = msgspec.msgpack.Decoder(Envelope)
     for given in (
-        Seek(rows[0], (1.0, 2.0), 0.5, None),
+        Seek(rows[0], (1.0, 2.0), 0.5, ((3.0, 4.0),)),
         To((1.0, 2.0), Tables("Heat", ROOT, (1.0, 2.0), 3, 4, 0, 1, rows)),
     ):
         assert wire.decode(msgspec.msgpack.encode(given)) == given

@@ -35,6 +35,17 @@ def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settl
 
 
 @fewer
+@given(st.integers(0, 2**32), POLICIES)
+def test_who_has_to_know_is_told_what_nobody_publishes(seed, compliance):
+    world = World(seed, compliance, watched=True)
+    for _ in range(3):
+        for _ in range(world.chance.randint(2, 6)):
+            world.something()
+        world.network.run(60 * SECOND)  # leaves look again and again
+        world.require_coverage()
+
+
+@fewer
 @given(st.integers(0, 2**32))
 def test_brokers_are_handed_over_while_events_pass_and_none_is_lost_or_comes_twice(seed):
     world = World(seed, options={"mapping": TIRING})

@@ -67,8 +67,8 @@ class Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag="unsubscribe
 
 
 class Coverage(msgspec.Struct, frozen=True, array_like=True, tag="coverage"):
-    """Coverage fulfilment: publishers of the source have this part of a leaf (``covered``); or of what a
-    broker wants, nobody has this."""
+    """Coverage fulfilment: publishers of the source have this part of a leaf (``covered``); or of all that
+    is wanted of the source, nobody has this.  The latest counts, and says all of it."""
 
     topic: str
     source: Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...model.instant import BEGINNING, Instant
-from .area import NOTHING, Area, joined
+from .area import NOTHING, Area, joined, meet
 from .message import At, Publication
 from .tree import Scope
 from .wishes import Asked, Wishes
@@ -42,6 +42,8 @@ class Logical:
     """A leaf: what publishers said that they cover."""
     missing: Area = NOTHING
     """What nobody covers, of what has to be."""
+    reports: dict[Scope, Advert] = field(default_factory=dict)
+    """What brokers below said that nobody covers."""
     latest: dict[Publisher, Publication] = field(default_factory=dict)
     """Of each publisher, where new subscribers are to have it."""
 
@@ -82,7 +84,8 @@ class Hosted:
     """What leaves want of publishers here."""
     wanted: dict[str, list[Wanted]] = field(default_factory=dict)
     asked: list[Sent] = field(default_factory=list)
-    missing: Area = NOTHING
+    reports: dict[Scope, Advert] = field(default_factory=dict)
+    """What brokers said that nobody publishes."""
     notified: dict[tuple[At, Instant], Instant] = field(default_factory=dict)
     """Events that subscribers here were told of, and when."""
     latest: dict[Publisher, Publication] = field(default_factory=dict)
@@ -97,6 +100,11 @@ class Hosted:
     @property
     def subscribed(self) -> Area:
         return joined(each.area for some in self.wanted.values() for each in some)
+
+    @property
+    def missing(self) -> Area:
+        """What nobody publishes, of what is wanted here."""
+        return meet(joined(report.area for report in self.reports.values()), self.subscribed)
 
 
 @dataclass(slots=True)

@@ -214,6 +214,20 @@ def test_coverage_is_reported_again_after_it_was_there_again():
     assert told(net, FailedCoverage) == [(40, FailedCoverage("s", "Heat", box((0, 0), (8, 8))))]
 
 
+def test_what_was_missing_is_forgotten_with_the_subscription():
+    net = network(4)
+    net.ask(63, Want("s", "Heat", CORNER, guaranteed=True))
+    net.run(30 * SECOND)
+    assert len(told(net, FailedCoverage)) == 1
+    net.ask(63, Unsubscribe("s", "Heat", CORNER))
+    net.run(10 * SECOND)
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(63, Want("s", "Heat", CORNER, guaranteed=True))
+    net.ask(40, Want("t", "Heat", CORNER, 1.0, guaranteed=True))
+    net.run(30 * SECOND)
+    assert told(net, FailedCoverage) == []
+
+
 def test_a_tighter_subscriber_renews_the_way_that_it_shares_only_if_that_is_guaranteed():
     for compliance, again in (("best-effort", False), ("guaranteed", True)):
         net = network(4, compliance=compliance)

@@ -9,7 +9,7 @@ from ...lang.condition import Checked, Component, Rule
 from ...lang.ops import Truth
 from ...lang.show import show
 from ...model.instant import show_duration
-from ...model.query import NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
+from ...model.query import MOST_TICKS, NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
 from . import explain_stages
 from .screens import screened
 
@@ -74,7 +74,7 @@ def _instants(component: Component) -> Iterator[str]:
     if component.enter.hold or component.exit.hold:
         yield "when a predicate has held for long enough"
     if component.tick is not None:
-        yield f"every {show_duration(component.tick)}"
+        yield f"every {show_duration(component.tick)}, at most {MOST_TICKS:,} times after a reading"
 
 
 def _width(query: Query) -> int | None:

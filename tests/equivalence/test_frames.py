@@ -91,7 +91,8 @@ def _tables(frame):
     whole = frame.withColumn("@part", spark_partition_id()).toArrow()
     parts = whole.column("@part").to_pylist()
     return [
-        whole.filter(pa.array([part == one for part in parts])).drop(["@part"]) for one in sorted({0, *parts})
+        whole.filter(pa.array([part == one for part in parts], pa.bool_())).drop(["@part"])
+        for one in sorted({0, *parts})
     ]
 
 

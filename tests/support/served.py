@@ -111,7 +111,7 @@ class Mosquitto:
         self._file = folder / "mosquitto.conf"
         self._file.write_text(
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
-            f"persistence_location {folder}/\nautosave_on_changes true\nautosave_interval 1\n"
+            f"persistence_location {folder}/\n"
             "max_queued_messages 0\nmax_inflight_messages 0\nuser root\n"
         )
 

@@ -52,6 +52,7 @@ def plain(rows: list[tuple]) -> list[tuple]:
     )
 
 
+@pytest.mark.soak
 def test_a_stream_says_what_replay_says(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     generate(tmp_path / "in", files=2, rows=3_000, sensors=30)

@@ -32,7 +32,7 @@ def arguments(sink: str, batch: str = "1") -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("sink", ["parquet:out", "jsonl:out.jsonl"])
+@pytest.mark.parametrize("sink", ["parquet:out", pytest.param("jsonl:out.jsonl", marks=pytest.mark.soak)])
 def test_a_full_disk_ends_the_query_and_later_nothing_is_missing(
     site: Path, holdfast: Any, sink: str
 ) -> None:

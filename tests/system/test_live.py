@@ -59,7 +59,7 @@ def said(path: str = "out.jsonl") -> list[tuple[str, str, str, str]]:
 
 
 def test_files_of_every_format_give_what_replay_gives(site: Path, run: Any, holdfast: Any) -> None:
-    generate(site / "inbox", files=3, rows=4_000, sensors=20)
+    generate(site / "inbox", files=3, rows=6_000, sensors=20)
     rows = pq.read_table("inbox/0001.parquet").to_pylist()
     lines = [json.dumps({**row, "time": row["time"].isoformat()}) for row in rows]
     Path("inbox/0001.jsonl").write_text("\n".join(lines) + "\n")

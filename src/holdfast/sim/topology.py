@@ -32,6 +32,8 @@ class Topology:
     """Of a full grid that is numbered row by row; what ID-based routing needs [D52]."""
     quality: Mapping[Link, float] | None = None
     """The share of frames that was received on each link, where it was measured."""
+    located: bool = True
+    """Whether the positions mean something; else they only serve to draw a map."""
 
     def __len__(self) -> int:
         return len(self.names)
@@ -100,8 +102,18 @@ def from_csv(nodes: Path, links: Path | None = None) -> Topology:
         raise InputError(f"{nodes}: there is no node; write one row for each, below node,x,y")
     if links is None:
         return _named(places)
-    rows = _table(links, ("sender", "receiver", "quality"))
-    return _named(places, _qualities(places, _links(rows), strict=True))
+    return _named(places, _qualities(places, _links(links), strict=True))
+
+
+def from_links(links: Path) -> Topology:
+    """Nodes of which only the links are known: a table ``sender,receiver,quality``, measured."""
+    rows = list(_links(links))
+    names = list(dict.fromkeys(name for where, *ends, _ in rows for name in (_name(where, e) for e in ends)))
+    if not names:
+        raise InputError(f"{links}: there is no link; write one row for each, below sender,receiver,quality")
+    angles = (math.tau * i / len(names) for i in range(len(names)))
+    round_about = tuple((math.cos(angle), math.sin(angle)) for angle in angles)
+    return Topology(tuple(names), round_about, quality=_qualities(names, rows, strict=True), located=False)
 
 
 def intel_lab(locations: Path, connectivity: Path | None = None) -> Topology:
@@ -168,8 +180,8 @@ def _named(places: Mapping[str, Point], quality: Mapping[Link, float] | None = N
 _Measured = tuple[str, str, str, float]  # where it is written, sender, receiver, quality
 
 
-def _links(rows: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[_Measured]:
-    for where, row in rows:
+def _links(path: Path) -> Iterator[_Measured]:
+    for where, row in _table(path, ("sender", "receiver", "quality")):
         yield where, row["sender"], row["receiver"], _number(where, "quality", row["quality"])
 
 

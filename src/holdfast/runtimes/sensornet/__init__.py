@@ -5,6 +5,7 @@
     direct      Direct: readings go straight to the subscribers
     dds         Dds: the DDS family; conditions run on the publishers' nodes
     cbps        Cbps: a tree of brokers (spanning, mote, connection)
+    plugin      a routing protocol of somebody's own
     family      what a protocol finds on the nodes of a run, and what a run asks of it
     document    YAML that knows where each value stands; convert: from there to values; fault: what is wrong
     conditions  a definition as machines; sink: what is evaluated on the subscriber's node

@@ -24,7 +24,9 @@ from .conditions import Definition, defined
 from .failure import action
 from .fault import Fault, at
 from .nodes import Uniform, chosen, drawn, fixed, node, several
+from .plugin import code_of
 from .readings import Recording, loaded, require_fitting
+from .routing import Python
 from .scenario import AsMeasured, Publisher, Scenario, Subscriber
 from .traffic import Stream, streams
 
@@ -62,6 +64,9 @@ def resolved(scenario: Scenario, folder: Path = Path()) -> Case:
         places = fixed(scenario.nodes, folder)
     with at("definition"):
         definition = defined(scenario.definition, folder)
+    if isinstance(own := scenario.routing, Python) and not own.code:
+        with at("routing", "machine"):
+            scenario = replace(scenario, routing=replace(own, code=code_of(own.machine, folder)))
     recordings = {}
     for i, publisher in enumerate(scenario.publishers):
         with at("publishers", i):
@@ -156,6 +161,9 @@ def _setup(case: Case, placed: Topology, seed: int) -> Setup:
 
 def _propagation(scenario: Scenario, placed: Topology) -> propagation.Propagation:
     if not isinstance(scenario.links, AsMeasured):
+        if not placed.located:
+            hint = "Take links of kind measured, or give nodes a file with x,y."
+            raise Fault("nobody knows where these nodes are", ("links", "kind"), hint=hint)
         return scenario.links
     if placed.quality is None:
         raise Fault(

@@ -50,11 +50,15 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Csv:
-    """Your own: a table node,x,y and, measured, a table sender,receiver,quality."""
+    """Your own: a table node,x,y and, measured, a table sender,receiver,quality; one of them is enough."""
 
     kind: ClassVar = "csv"
-    file: str
+    file: str | None = None
     links: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.file is None and self.links is None:
+            raise Fault("'file' is missing, or 'links' if only the links are known")
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,13 @@ def fixed(nodes: Nodes, folder: Path) -> Topology | None:
         case Uniform():
             return None if nodes.seed is None else drawn(nodes, nodes.seed)
         case Csv():
-            with at("file"):
-                return topology.from_csv(folder / nodes.file, folder / nodes.links if nodes.links else None)
+            links = None if nodes.links is None else folder / nodes.links
+            if nodes.file is not None:
+                with at("file"):
+                    return topology.from_csv(folder / nodes.file, links)
+            assert links is not None
+            with at("links"):
+                return topology.from_links(links)
         case IntelLab():
             with at("folder"):
                 place = folder / nodes.folder

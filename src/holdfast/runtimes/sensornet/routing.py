@@ -5,8 +5,8 @@ What is not said is as the protocol has it, or as the speed of the network sugge
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, ClassVar, Literal
 
 from msgspec import Meta
@@ -19,6 +19,7 @@ from ...sim.routing.datagram import Destination, RoutingMachine
 from ...sim.topology import Topology
 from .fault import Fault, at
 from .nodes import Named, Some, several
+from .plugin import made
 
 Count = Annotated[int, Meta(ge=0)]
 
@@ -85,7 +86,18 @@ class Tree(_Routing):
     beacons: Duration | None = None
 
 
-Routing = IdGrid | Static | Geographic | Flooding | OnDemand | Tree
+@dataclass(frozen=True, kw_only=True)
+class Python(_Routing):
+    """Your own: a class in a Python file, ``gossip.py:Gossip``, and what it is made with."""
+
+    kind: ClassVar = "python"
+    machine: str
+    with_: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+    code: str = ""
+    """The text of the file, if it is not to be read."""
+
+
+Routing = IdGrid | Static | Geographic | Flooding | OnDemand | Tree | Python
 
 
 def machines(
@@ -106,6 +118,10 @@ def machines(
         case Static():
             return static.Static(*_shape(placed)), to_all
         case Geographic():
+            if not placed.located:
+                raise Fault(
+                    "nobody knows where these nodes are", ("kind",), hint="Give nodes a file with x,y."
+                )
             pace = tempo.beacons(airing, said.pop("beacons", None))
             return geographic.Geographic(placed.positions, pace, pause=wait, **said), to_all
         case Flooding():
@@ -116,6 +132,9 @@ def machines(
             pace = tempo.beacons(airing, said.pop("beacons", None))
             said["sinks"] = _sinks(routing, placed, ends)
             return tree.Tree(beacons=pace, pause=wait, **said), to_all
+        case Python():
+            known = {"topology": placed, "airing": airing, "jitter": wait, "ends": tuple(dict.fromkeys(ends))}
+            return made(routing.machine, routing.code, routing.with_, known), to_all
 
 
 def _shape(placed: Topology) -> tuple[int, int]:

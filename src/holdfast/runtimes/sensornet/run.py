@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ...errors import UsageError
 from ...model.event import Event, Value
 from ...model.instant import MILLISECOND, Duration
 from ...model.topic import Topic
@@ -19,6 +20,7 @@ from ...sim.routing import tempo
 from ...sim.routing.ledger import Ledger
 from ...sim.routing.router import Router
 from ...sim.trace import Trace
+from . import plugin
 from .account import Account, Wish
 from .case import Case, Plan, Source, planned, resolved
 from .conditions import Definition, Watch
@@ -26,7 +28,7 @@ from .family import Family, Scene
 from .fault import Fault, at
 from .outcome import STEPS, Outcome, Samples, by_node, measured
 from .readings import Sample, made_up
-from .routing import machines
+from .routing import Python, machines
 from .scenario import Scenario
 from .traffic import Stream, send
 
@@ -36,7 +38,13 @@ SAMPLINGS = 250 * MILLISECOND
 
 def run(case: Case, seed: int, trace: Trace | None = None) -> Outcome:
     """Run a case with a seed; the same of both give the same."""
-    return Run(case, seed, trace).finish()
+    try:
+        return Run(case, seed, trace).finish()
+    except Exception as error:
+        routing = case.scenario.routing
+        if isinstance(routing, Python) and (where := plugin.raised(error, routing.machine)):
+            raise UsageError(where) from error
+        raise
 
 
 def check(scenario: Scenario, folder: Path = Path(), seeds: Sequence[int] = (1,)) -> Case:
@@ -106,6 +114,11 @@ class Run:
                 self._publishing.setdefault(id, []).append(source)
         self._numbers: Counter[tuple[NodeId, str]] = Counter()
         self._located = any(_minds_places(case.definition, wish) for wish in plan.wishes)
+        if self._located and not plan.placed.located:
+            hint = "Give nodes a file with x,y."
+            raise Fault(
+                "nobody knows where these nodes are, and a subscription minds places", ("nodes",), hint=hint
+            )
 
     def finish(self) -> Outcome:
         """Let it happen, and read the books."""

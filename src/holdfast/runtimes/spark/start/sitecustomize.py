@@ -7,6 +7,7 @@ second of each query that is started.  They are installed as well, and compiled.
 import os
 import re
 import sys
+from importlib import import_module
 
 _ARCHIVED = re.compile(r"(pyspark|py4j)\b.*\.zip")
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,6 +16,6 @@ sys.path = [path for path in sys.path if path != _HERE and not _ARCHIVED.fullmat
 if __name__ == "sitecustomize":  # there may be another, which would have been the first
     ours = sys.modules.pop(__name__)
     try:
-        import sitecustomize  # noqa: F401
+        import_module(__name__)
     except ImportError:
         sys.modules[__name__] = ours

@@ -41,7 +41,7 @@ def test_who_has_to_know_is_told_what_nobody_publishes(seed, compliance):
     for _ in range(3):
         for _ in range(world.chance.randint(2, 6)):
             world.something()
-        world.network.run(60 * SECOND)  # leaves look again and again
+        world.network.run(180 * SECOND)  # leaves look again and again; the slowest ways take a minute
         world.require_coverage()
 
 

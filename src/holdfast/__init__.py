@@ -5,21 +5,22 @@ every runtime computes that function.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .errors import DefinitionError, HoldfastError, InputError, UsageError
-from .lang.app import App, silent, within
-from .lang.check import check
-from .lang.expr import quantity
-from .lang.parse import load, parse
-from .lang.show import show
-from .model.event import Event, Notification
-from .model.instant import instant
-from .model.space import Circle, Gazetteer, Polygon, Rectangle, Region
-from .model.topic import Attribute, Topic
-from .runtimes.local.cases import Outcome, cases
-from .runtimes.local.engine import Engine, Holding, Subscription
-from .runtimes.local.replay import Replay, replay
+if TYPE_CHECKING:
+    from .errors import DefinitionError, HoldfastError, InputError, UsageError
+    from .lang.app import App, silent, within
+    from .lang.check import check
+    from .lang.expr import quantity
+    from .lang.parse import load, parse
+    from .lang.show import show
+    from .model.event import Event, Notification
+    from .model.instant import instant
+    from .model.space import Circle, Gazetteer, Polygon, Rectangle, Region
+    from .model.topic import Attribute, Topic
+    from .runtimes.local.cases import Outcome, cases
+    from .runtimes.local.engine import Engine, Holding, Subscription
+    from .runtimes.local.replay import Replay, replay
 
 __version__ = "0.1.0"
 
@@ -56,8 +57,33 @@ __all__ = [
 ]
 
 
+_HOMES = {
+    "errors": ("DefinitionError", "HoldfastError", "InputError", "UsageError"),
+    "lang.app": ("App", "silent", "within"),
+    "lang.check": ("check",),
+    "lang.expr": ("quantity",),
+    "lang.parse": ("load", "parse"),
+    "lang.show": ("show",),
+    "model.event": ("Event", "Notification"),
+    "model.instant": ("instant",),
+    "model.space": ("Circle", "Gazetteer", "Polygon", "Rectangle", "Region"),
+    "model.topic": ("Attribute", "Topic"),
+    "runtimes.local.cases": ("Outcome", "cases"),
+    "runtimes.local.engine": ("Engine", "Holding", "Subscription"),
+    "runtimes.local.replay": ("Replay", "replay"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
 def __getattr__(name: str) -> Any:
-    """``holdfast.spark`` is imported when it is asked for: Spark is heavy, and optional."""
+    """A name is imported when it is asked for: a command starts with what it needs, and Spark is heavy."""
     if name == "spark":
         return import_module(".spark", __name__)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    if name not in _HOME:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -21,7 +21,7 @@ EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
 DELIVERIES = ("", "", "ordered 1 h", "ordered 1 h late apply")
 """Of hours the clock sees nothing, however slow the machine is."""
 a_few = settings(
-    max_examples=max(4, EXAMPLES // 60),
+    max_examples=max(2, EXAMPLES // 60),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],  # processes are too slow to look for a smaller one
 )
 

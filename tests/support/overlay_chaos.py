@@ -216,6 +216,13 @@ EIGHT = Plan(
     listeners={"l1": "b8", "l2": "b6", "l3": "b2"},
     watchers={"w1": "b4", "w2": "b7", "w3": "b1"},
 )
+FOUR = Plan(
+    "b1",
+    {"b2": "b1", "b3": "b1", "b4": "b2"},
+    publishers={"p1": "b4", "p2": "b3", "p3": "b1"},
+    listeners={"l1": "b4", "l2": "b3"},
+    watchers={"w1": "b2", "w2": "b3"},
+)
 LINE = Plan(
     "middle",
     {"left": "middle", "right": "middle"},

@@ -902,7 +902,7 @@ def test_files_that_follow_one_another_touch_at_one_moment(tmp_path: Path, holdf
     assert ran.lines == judge(everything, definition.subscriptions)
 
 
-@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize("format", ["csv", pytest.param("parquet", marks=pytest.mark.soak)])
 def test_a_shuffled_overlapping_folder_equals_the_sorted_one_in_little_memory(
     format: str, tmp_path: Path, holdfast: Any
 ) -> None:

@@ -84,7 +84,7 @@ def visible(notifications):
     return [(n.id, n.subscription, n.scope, n.status, n.since, n.event) for n in notifications]
 
 
-def test_history_and_live_say_what_this_process_says(folder, tmp_path):
+def test_history_says_what_this_process_says(folder):
     spark = session()
     in_process = hf.replay(DISTRICTS, folder)
     expected = list(in_process)
@@ -95,6 +95,11 @@ def test_history_and_live_say_what_this_process_says(folder, tmp_path):
     assert history.kept == history.tally.rows
     assert history.holding() == in_process.holding()
 
+
+@pytest.mark.soak
+def test_live_says_what_this_process_says(folder, tmp_path):
+    """In short, with conditions of all kinds: ``equivalence/test_whole_on_spark.py``."""
+    expected, spark = hf.replay(DISTRICTS, folder), session()
     half = sum(file.stat().st_size for file in folder.iterdir()) // 2
     settings = {"every": None, "settle": 0, "batch_bytes": half, "shards": 2, "finish": True}
     live = hf.spark.live(
@@ -105,7 +110,7 @@ def test_history_and_live_say_what_this_process_says(folder, tmp_path):
     assert sorted(lines) == sorted(n.id for n in expected)
     assert record.subscriptions["Congested"].read == record.rows
     assert record.subscriptions["Jammed"].read == 0
-    assert hf.spark.status(tmp_path / "kept")["holding"] == len(history.holding())
+    assert hf.spark.status(tmp_path / "kept")["holding"] == len(expected.holding())
 
 
 @pytest.mark.soak

@@ -89,7 +89,7 @@ def test_nobody_holds_a_file_that_has_been_read(
 
 
 def test_replays_of_two_rows_end_in_order(tmp_path: Path) -> None:
-    assert badly_ended(tmp_path, times=10, burners=0) == 0
+    assert badly_ended(tmp_path, times=4, burners=0) == 0
 
 
 @pytest.mark.soak

@@ -52,9 +52,10 @@ def plain(rows: list[tuple]) -> list[tuple]:
     )
 
 
+@pytest.mark.soak
 def test_a_stream_says_what_replay_says(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
-    generate(tmp_path / "in", files=3, rows=3_000, sensors=30)
+    generate(tmp_path / "in", files=2, rows=3_000, sensors=30)
     timely = WARM.replace(" ordered 1 s", "")
     said = collected(hf.spark.stream(timely, arriving(tmp_path / "in")), tmp_path / "checkpoint")
     expected = sorted(replayed(timely, tmp_path / "in"), key=repr)

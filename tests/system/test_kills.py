@@ -46,7 +46,7 @@ def survives(folder: Path, files: int, rows: int, kills: list[str], seed: int, h
 
 
 def test_killed_it_loses_nothing_and_repeats_nothing(tmp_path, holdfast):
-    survives(tmp_path, files=10, rows=20_000, kills=["group"], seed=1, holdfast=holdfast)
+    survives(tmp_path, files=4, rows=10_000, kills=["group"], seed=1, holdfast=holdfast)
 
 
 @pytest.mark.soak

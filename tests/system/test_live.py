@@ -59,7 +59,7 @@ def said(path: str = "out.jsonl") -> list[tuple[str, str, str, str]]:
 
 
 def test_files_of_every_format_give_what_replay_gives(site: Path, run: Any, holdfast: Any) -> None:
-    generate(site / "inbox", files=4, rows=4_000, sensors=20)
+    generate(site / "inbox", files=3, rows=6_000, sensors=20)
     rows = pq.read_table("inbox/0001.parquet").to_pylist()
     lines = [json.dumps({**row, "time": row["time"].isoformat()}) for row in rows]
     Path("inbox/0001.jsonl").write_text("\n".join(lines) + "\n")
@@ -120,13 +120,19 @@ def test_ordered_conditions_wait_and_tell_what_is_late(site: Path, run: Any, hol
     assert "Warm" in done.err
 
 
-def test_subscriptions_come_and_go_and_the_others_keep_their_bits(site: Path, run: Any) -> None:
+def test_a_subscription_comes_and_the_others_keep_their_bits(site: Path, run: Any) -> None:
+    """In short; random ones come and go in ``equivalence/test_live.py``."""
     write("1.csv", ("12:00", "attic", 26), ("12:00", "lab", 40))
     run()
     Path("warm.hf").write_text(WARM + "state Hot on Temperature [value > 35; value < 30] per source\n")
     write("2.csv", ("12:01", "attic", 41), ("12:01", "lab", 41))
     run(sink="jsonl:other.jsonl")
     assert said("other.jsonl") == [("Hot", "attic", "ingress", "12:01"), ("Hot", "lab", "ingress", "12:01")]
+
+
+@pytest.mark.soak
+def test_subscriptions_come_and_go_and_the_others_keep_their_bits(site: Path, run: Any) -> None:
+    test_a_subscription_comes_and_the_others_keep_their_bits(site, run)
     Path("warm.hf").write_text(
         "topic Temperature (value float)\nstate Hot on Temperature [value > 35; value < 30] per source\n"
     )

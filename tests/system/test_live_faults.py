@@ -32,11 +32,11 @@ def arguments(sink: str, batch: str = "1") -> list[str]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("sink", ["parquet:out", "jsonl:out.jsonl"])
+@pytest.mark.parametrize("sink", ["parquet:out", pytest.param("jsonl:out.jsonl", marks=pytest.mark.soak)])
 def test_a_full_disk_ends_the_query_and_later_nothing_is_missing(
     site: Path, holdfast: Any, sink: str
 ) -> None:
-    generate(site / "inbox", files=8, rows=20_000)
+    generate(site / "inbox", files=2, rows=40_000)
     command = ["run", *arguments(sink, batch="100"), "--available-now", "--finish"]
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (64 << 10, before[1]))  # ours alone: Spark runs already
@@ -136,7 +136,7 @@ def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfa
 
 
 def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
-    generate(site / "inbox", files=40, rows=20_000)
+    generate(site / "inbox", files=20, rows=10_000)
     with LiveProcess([*arguments("parquet:out"), "--every", "0"], site / "log") as live:
         assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, process=live), (
             site / "log"

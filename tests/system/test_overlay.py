@@ -20,6 +20,7 @@ import pytest
 
 from support.overlay_chaos import (
     EIGHT,
+    FOUR,
     LINE,
     PATIENCE,
     BrokerProcess,
@@ -477,8 +478,16 @@ async def ordeal(folder: Path, rounds: list[list[str]], plan: Plan = EIGHT) -> d
     return chaos.account()
 
 
-def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_path):
-    account = asyncio.run(ordeal(tmp_path, [["wire b2"], ["b3"], ["b5", "wire b8"]]))
+@pytest.mark.parametrize(
+    ("plan", "rounds"),
+    [
+        (FOUR, [["wire b2"], ["b3", "wire b4"]]),
+        pytest.param(EIGHT, [["wire b2"], ["b3"], ["b5", "wire b8"]], marks=pytest.mark.soak),
+    ],
+    ids=["four brokers", "eight brokers"],
+)
+def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_path, plan, rounds):
+    account = asyncio.run(ordeal(tmp_path, rounds, plan))
     assert 0 < account["lost"] < account["heard"]
 
 

@@ -22,8 +22,14 @@ SETS = {
 }
 
 
-@pytest.mark.parametrize("app", SETS)
-def test_the_same_answer_everywhere(app: str, tmp_path: Path, holdfast: Any) -> None:
+@pytest.mark.parametrize(
+    ("app", "files"),
+    [
+        ("berkeley/rooms.hf", 2),
+        *(pytest.param(app, 6, marks=pytest.mark.soak) for app in SETS),
+    ],
+)
+def test_the_same_answer_everywhere(app: str, files: int, tmp_path: Path, holdfast: Any) -> None:
     path, mapped = DATA / SETS[app][0], SETS[app][1]
     if not path.exists():
         pytest.skip(f"{SETS[app][0]} is not here: it belongs beside the repository, in shared/data")
@@ -39,7 +45,7 @@ def test_the_same_answer_everywhere(app: str, tmp_path: Path, holdfast: Any) -> 
     assert (tmp_path / "spark.jsonl").read_text().splitlines() == lines
 
     (tmp_path / "inbox").mkdir()
-    arrive(path, mapped.split(",")[0].partition("=")[2], tmp_path / "inbox")
+    arrive(path, mapped.split(",")[0].partition("=")[2], tmp_path / "inbox", files)
     ran = holdfast(
         "run", definition, "--source", f"dir:{tmp_path / 'inbox'}", *read, "--checkpoint", tmp_path / "kept",
         "--sink", f"jsonl:{tmp_path / 'live.jsonl'}", "--available-now", "--settle", "0", "--batch", "1",
@@ -48,7 +54,7 @@ def test_the_same_answer_everywhere(app: str, tmp_path: Path, holdfast: Any) -> 
     assert (tmp_path / "live.jsonl").read_text().splitlines() == lines
 
 
-def arrive(path: Path, source: str, inbox: Path, files: int = 6) -> None:
+def arrive(path: Path, source: str, inbox: Path, files: int) -> None:
     """The readings in files that follow one another in time; a row keeps its number."""
     table = pq.read_table(path)
     table = table.append_column("sequence", pa.array(np.arange(len(table))))

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pyspark
@@ -19,8 +19,9 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from ...errors import Unsupported
-from . import archive
+from . import archive, start
 
+_DAEMON = "spark.python.daemon.module"
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"  # what spark-submit leaves in the environment
 
 PATIENCE = {
@@ -62,7 +63,8 @@ def session(master: str | None = None, *, name: str = "holdfast", is_brief: bool
             ours |= _swift(is_brief)
     for key in sorted(ours.keys() - _chosen()):
         builder = builder.config(key, ours[key])
-    spark = builder.getOrCreate()
+    with _first_on_path(Path(start.__path__[0])) if _DAEMON in ours else nullcontext():
+        spark = builder.getOrCreate()
     spark.conf.set("spark.sql.shuffle.partitions", 2 * spark.sparkContext.defaultParallelism)
     atexit.register(_end, spark)  # executors that lose their driver complain at length
     return spark
@@ -89,8 +91,21 @@ def _swift(is_brief: bool) -> dict[str, str]:
     found = {"spark.driver.defaultJavaOptions": shlex.join(java)} if java else {}
     installed = Path(pyspark.__file__).resolve().parent
     if os.environ["PYSPARK_PYTHON"] == sys.executable and home.samefile(installed):
-        found["spark.python.daemon.module"] = f"{__package__}.daemon"
+        found[_DAEMON] = f"{__package__}.daemon"
     return found
+
+
+@contextmanager
+def _first_on_path(folder: Path) -> Iterator[None]:
+    """Processes that are started here, and those that these start, look there first."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(folder), *([before] if before else [])])
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONPATH")
+        if before is not None:
+            os.environ["PYTHONPATH"] = before
 
 
 def _end(spark: SparkSession) -> None:

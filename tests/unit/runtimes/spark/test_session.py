@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
+from holdfast.runtimes.spark import start
 from holdfast.runtimes.spark.session import PATIENCE, _chosen
 from support.runtimes import session
 
@@ -24,3 +29,33 @@ def test_what_somebody_has_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_nothing_is_set_where_there_is_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
     assert _chosen() == set()
+
+
+LOADED = "import sys, pyspark, sitecustomize as s; print(pyspark.__file__, s.__file__, sys.path, sep='\\n')"
+
+
+@pytest.mark.parametrize("theirs", [False, True])
+def test_processes_of_spark_do_not_compile_its_archives_at_each_start(tmp_path: Path, theirs: bool) -> None:
+    """And whatever else Python does first on this machine is done."""
+    home = Path(pyspark.__file__).parent
+    (folder,) = start.__path__
+    if theirs:
+        (tmp_path / "sitecustomize.py").write_text("")
+    path = [folder, *map(str, sorted((home / "python" / "lib").glob("*.zip"))), str(tmp_path)]
+    ran = subprocess.run(
+        [sys.executable, "-c", LOADED],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    module, first, rest = ran.stdout.splitlines()
+    assert (module, ran.stderr) == (pyspark.__file__, "")
+    assert first == f"{tmp_path if theirs else folder}/sitecustomize.py"
+    assert folder not in rest
+
+
+def test_what_is_started_beside_spark_has_the_path_that_it_had() -> None:
+    before = os.environ.get("PYTHONPATH")
+    session()
+    assert os.environ.get("PYTHONPATH") == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,8 +34,10 @@ class Running:
 @pytest.fixture
 def ledger(tmp_path, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(queries.time, "sleep", lambda seconds: now.append(now[-1] + seconds))
-    monkeypatch.setattr(queries.time, "monotonic", lambda: now[-1])
+    clock = SimpleNamespace(
+        sleep=lambda seconds: now.append(now[-1] + seconds), monotonic=lambda: now[-1], time=time.time
+    )
+    monkeypatch.setattr(queries, "time", clock)  # its own: other threads of this process sleep as well
     return ledgers.Ledger(tmp_path / "ledger.sqlite")
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.machines.detector import detector
+from holdfast.machines.detector import detector, smc
 from holdfast.machines.detector.columns import State
 from holdfast.model.instant import NEVER
 from support.columnar import both, definitions, histories, instances, stepped
@@ -57,3 +57,36 @@ def test_a_component_goes_from_columns_to_points_and_back(text, events, at):
     theirs, expected = stepped(reference, reference.initial(), events, 20 * SECOND)
     assert out + said == expected
     assert same(it, state, theirs)
+
+
+# --- ticks ---
+
+TICKING = PLANNED.filter(lambda text: "tick" in text)
+
+
+@FEW
+@given(TICKING, histories)
+def test_ticks_that_are_left_out_would_have_said_nothing(text, events):
+    _, reference = both(text)
+    _, tireless = both(text)
+    for one in tireless.smcs:
+        vars(one)["settles"] = False
+    for until in (6 * SECOND, 30 * SECOND):
+        mine, theirs = (stepped(it, it.initial(), events, until) for it in (reference, tireless))
+        assert mine[1] == theirs[1]
+        assert instances(reference, mine[0]) == instances(reference, theirs[0])
+
+
+@FEW
+@given(TICKING, histories, st.integers(0, 9))
+def test_ticks_end_at_the_same_time_both_ways(text, events, at):
+    it, reference = both(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(smc, "MOST_TICKS", 3)
+        mine, theirs = it.initial(), reference.initial()
+        early, late = ([e for e in events if (e.time < at * SECOND) is early] for early in (True, False))
+        for some, until in ((early, at * SECOND), (late, 12 * SECOND), ([], 30 * SECOND)):
+            mine, said = stepped(it, mine, some, until)
+            theirs, expected = stepped(reference, theirs, some, until)
+            assert said == expected
+            assert same(it, mine, theirs)

@@ -2,7 +2,7 @@
 
 import os
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.instant import SECOND
@@ -18,6 +18,7 @@ TIRING = Mapping(suit=by_resources(16.0), compare=fallen(0.6), check=8 * SECOND,
 
 @few
 @given(st.integers(0, 2**32), POLICIES, st.booleans(), st.booleans())
+@example(1905, "best-effort", False, False)  # publishers of one name, at the same time and place
 def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settled, wide):
     world = World(seed, compliance, settled, wide)
     for _ in range(3):
@@ -31,6 +32,17 @@ def test_every_subscriber_gets_every_matching_event_once(seed, compliance, settl
         world.require_partition()
         if compliance == "guaranteed":
             world.require_epsilon()
+
+
+@fewer
+@given(st.integers(0, 2**32), POLICIES)
+def test_who_has_to_know_is_told_what_nobody_publishes(seed, compliance):
+    world = World(seed, compliance, watched=True)
+    for _ in range(3):
+        for _ in range(world.chance.randint(2, 6)):
+            world.something()
+        world.network.run(60 * SECOND)  # leaves look again and again
+        world.require_coverage()
 
 
 @fewer

@@ -16,7 +16,7 @@ from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Deployment
 from holdfast.protocols.qps.mapping import Resources
 from holdfast.protocols.qps.physical import Physical
-from holdfast.protocols.qps.request import Notify
+from holdfast.protocols.qps.request import FailedCoverage, Notify
 from holdfast.protocols.qps.tree import Tree
 from holdfast.runtimes.sensornet.field import FieldNetwork
 from holdfast.sim.field import Field
@@ -52,6 +52,8 @@ class World:
     """Whether everything arrives before the next thing happens."""
     wide: bool = False
     options: dict = field(default_factory=dict)
+    watched: bool = False
+    """Whether most subscribers have to know what nobody publishes."""
 
     def __post_init__(self):
         self.chance = chance = random.Random(self.seed)
@@ -83,6 +85,8 @@ class World:
         """Node, client and topic -> regions."""
         self.subscribers: dict[tuple, list] = {}
         """Node, client and topic -> regions, each with ε."""
+        self.must: list[tuple] = []
+        """Node, client, topic and region of those who have to know what nobody publishes."""
         self.count = 0
 
     # --- what happens ---
@@ -146,7 +150,10 @@ class World:
         known = self.subscribers.setdefault((node, client, topic), [])
         if all(region != other for other, _ in known):
             known.append((region, epsilon))
-            self.network.ask(node, request.Subscribe(client, topic, region, epsilon))
+            must = self.watched and self.chance.random() < 0.7
+            if must:
+                self.must.append((node, client, topic, region))
+            self.network.ask(node, request.Subscribe(client, topic, region, epsilon, must))
             self._pause()
 
     def unsubscribe(self):
@@ -155,6 +162,7 @@ class World:
             region, _ = regions.pop(self.chance.randrange(len(regions)))
             if not regions:
                 del self.subscribers[node, client, topic]
+            self.must = [each for each in self.must if each != (node, client, topic, region)]
             self.network.ask(node, request.Unsubscribe(client, topic, region))
             self._pause()
 
@@ -252,6 +260,23 @@ class World:
             way = [leaf, *what.way[1:], home]
             length = sum(math.dist(a, b) for a, b in pairwise(way))
             assert length <= epsilon * math.dist(leaf, home) * (1 + 1e-9), (way, epsilon)
+
+    def require_coverage(self):
+        """Of what has to be covered nodes know at each point whether nobody publishes it, and who asked for
+        it was told so."""
+        warned = [(node, what) for _, node, what in self.network.told if isinstance(what, FailedCoverage)]
+        for node, client, topic, region in self.must:
+            missing = self.states[node].hosted[topic].missing
+            said = [w.corners for at, w in warned if (at, w.client, w.topic) == (node, client, topic)]
+            offered = [each for (_, _, of), some in self.publishers.items() if of == topic for each in some]
+            for _ in range(20):
+                point = self.point(region)
+                if any(_is_on_a_side(s, point) for s in (region, *offered) if isinstance(s, Polygon)):
+                    continue
+                inside = self.deployment.location(point)
+                uncovered = not any(matches(each, point) for each in offered)
+                assert areas.has(missing, inside) == uncovered, (node, topic, point)
+                assert not uncovered or any(areas.has(area, inside) for area in said), (client, point)
 
     def require_partition(self):
         """At forwarding brokers the regions of a node share nothing, and are together what it wants."""

@@ -11,6 +11,9 @@ from ..errors import DefinitionError, Place, UsageError, did_you_mean
 from ..model.space import Forest, Gazetteer, PartialOverlap, Region, load_gazetteer, nest
 from .ops import DeclareRegion, Levels, Statement, UseGazetteer, place_of
 
+INNERMOST = "regions"
+"""As a scope, unless something is named so: every region that contains no other.  [S6]"""
+
 
 def gazetteer(statements: Sequence[Statement], base: Path) -> Gazetteer:
     """One gazetteer of the files that a definition uses and of the regions that it declares."""
@@ -58,13 +61,13 @@ def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
         known = Gazetteer(
             tuple(Region(str(name)) for name in dict.fromkeys(n for level in levels for n in level))
         )
-    rings = [[region for name in level for region in _named(name, known, at)] for level in levels]
-    chosen = [region for ring in rings for region in ring]
-    names = [region.name for region in chosen]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise DefinitionError(f"the scope names region '{twice}' twice", at)
     try:
+        rings = [[region for name in level for region in _named(name, known, at)] for level in levels]
+        chosen = [region for ring in rings for region in ring]
+        names = [region.name for region in chosen]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise DefinitionError(f"the scope names region '{twice}' twice", at)
         found = nest(chosen, known)
     except PartialOverlap as error:
         raise DefinitionError(str(error), place_of(levels[0][0], at)) from None
@@ -82,6 +85,8 @@ def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
 
 def _named(name: str, known: Gazetteer, at: Place | None) -> tuple[Region, ...]:
     regions = known.named(name)
+    if regions is None and name == INNERMOST:
+        return known.innermost
     if regions is None:
         names = [*known.levels, *known.by_name]
         some = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")

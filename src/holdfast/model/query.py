@@ -21,6 +21,9 @@ DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 FUNCTIONS: tuple[Function, ...] = get_args(Function)
 HOWS: tuple[How, ...] = get_args(How)
 
+MOST_TICKS = 10_000
+"""So many ticks after the latest reading that its queries may look at, a component has no more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Index:

@@ -297,6 +297,12 @@ class Gazetteer:
         region = self.by_name.get(name)
         return None if region is None else (region,)
 
+    @cached_property
+    def innermost(self) -> tuple[Region, ...]:
+        """The regions that contain no other; a partial overlap is an error that names the two."""
+        around = set(nest(self.regions, self).parents)
+        return tuple(region for i, region in enumerate(self.regions) if i not in around)
+
 
 def load_gazetteer(path: Path) -> Gazetteer:
     """Read a gazetteer file, TOML or JSON: a table for each level, an entry for each region.

@@ -248,3 +248,31 @@ def test_an_error_in_a_built_definition_names_the_subscription():
     app.filter("F", on="T", where="vlaue > 4")
     with pytest.raises(DefinitionError, match="in 'F': topic 'T' has no 'vlaue'"):
         app.check()
+
+
+REGIONS = """topic T (value float)
+region house = rectangle (0, 0) (20, 10)
+region east = rectangle (10, 0) (20, 10)
+region west = rectangle (0, 0) (10, 10) in house
+region shed = circle (50, 50) 3
+"""
+
+
+def test_sensors_are_redundant_by_region_without_naming_one():
+    """Every region that contains no other, whether that is said or seen."""
+    (condition,) = parse(REGIONS + "state Warm on T [value > 25] scope regions").check().conditions
+    assert [region.name for region in condition.forest.regions] == ["east", "west", "shed"]
+    text = REGIONS.replace("region shed", "region regions") + "state Warm on T [value > 25] scope regions"
+    assert [region.name for region in parse(text).check().conditions[0].forest.regions] == ["regions"]
+    nested = REGIONS.replace("region shed = circle (50, 50) 3\n", "")
+    nested += "state Warm on T [value > 25] scope regions within house"
+    assert parse(nested).check().conditions[0].forest.depth == 2
+
+
+def test_regions_of_which_sensors_would_be_in_two_are_refused():
+    text = REGIONS + "region odd = circle (10, 5) 3\nstate Warm on T [value > 25] scope regions"
+    error = wrong(text)
+    assert "'east'" in error.message
+    assert "'odd'" in error.message
+    assert error.place is not None
+    assert error.place.line == 7

@@ -656,3 +656,14 @@ def test_a_function_over_locations_of_starts_and_ends_is_doubtful():
 )
 def test_a_function_over_locations_of_what_has_one_status_is_not(query):
     assert check(parse(EPISODES.format(query=query))).warnings == ()
+
+
+def test_a_time_that_is_longer_than_ticks_go_on_is_doubtful():
+    text = "topic T (value float)\nstate Old A = T enter {} exit A.value > 1 tick 1 s"
+    (caution,) = check(parse(text.format("A.time < now - 3 h"))).warnings
+    assert "'Old' has a tick of 1 s: there are 10,000 after a reading" in caution.message
+    assert "before 3 h are over" in caution.message
+    assert caution.hint == "Take a longer one: tick 2 s"
+    assert (caution.place.line, caution.place.column) == (2, 38)
+    for fits in ("A.time < now - 2 h", "A.value > 3", "now - A.time > 7200"):
+        assert check(parse(text.format(fits))).warnings == ()

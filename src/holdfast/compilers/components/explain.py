@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator
 
 from ...lang.component.show import show_query
 from ...lang.condition import Checked, Component, Rule
-from ...lang.ops import Truth
+from ...lang.ops import Member, Name, Truth
+from ...lang.rewrite import within
 from ...lang.show import show
 from ...model.instant import show_duration
-from ...model.query import NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
+from ...model.query import MOST_TICKS, NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
 from . import explain_stages
-from .screens import screened
+from .screens import LAST, screened
 
 
 def explained(components: Iterable[Component]) -> Iterator[str]:
@@ -38,6 +39,30 @@ def _component(component: Component) -> Iterator[str]:
     yield f"  drops     {_drops(component)}"
     yield f"  keeps     {'; '.join(_keeps(component))}"
     yield f"  plan      {_plan(component)}"
+    if is_bracketed(component):
+        per = f" per {', '.join(component.keys)}" if component.keys else ""
+        yield f"  same as   [start; end]{per}, which is told at once and judged where readings are born"
+
+
+def is_bracketed(component: Component) -> bool:
+    """Whether a state in brackets starts and ends at the same readings: it looks at the latest reading of one
+    topic, and at nothing else.  Readings of one source and moment apart, which count as one here."""
+    (_, query), *others = component.inputs
+    (topic, *_) = component.listens
+    rules = (component.enter, component.exit)
+    inside = [op for rule in rules for op in within(rule.when)]
+    return (
+        not others
+        and component.level == 1
+        and component.here is None
+        and component.tick is None
+        and not any(rule.hold or rule.sets for rule in rules)
+        and (query.time, query.location) == (Closest(NOW), Pool())
+        and all(key == "source" or key in topic.by_name for key in component.keys)
+        and not any(isinstance(op, Name) for op in inside)
+        and all(op.name in topic.by_name and not op.otherwise for op in inside if isinstance(op, Member))
+        and not any(op.owner == LAST for op in inside if isinstance(op, Member))
+    )
 
 
 def _plan(component: Component) -> str:
@@ -74,7 +99,7 @@ def _instants(component: Component) -> Iterator[str]:
     if component.enter.hold or component.exit.hold:
         yield "when a predicate has held for long enough"
     if component.tick is not None:
-        yield f"every {show_duration(component.tick)}"
+        yield f"every {show_duration(component.tick)}, at most {MOST_TICKS:,} times after a reading"
 
 
 def _width(query: Query) -> int | None:

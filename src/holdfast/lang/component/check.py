@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from graphlib import CycleError, TopologicalSorter
 
 from ...errors import DefinitionError, did_you_mean
-from ...model.query import Aggregate, Closest, Function, Index, Multiple, Pool, Query, Range
+from ...model.instant import LATEST, SECOND, Duration, show_duration
+from ...model.query import MOST_TICKS, Aggregate, Closest, Function, Index, Multiple, Pool, Query, Range
 from ...model.topic import RESERVED, Attribute, Kind, Topic
 from ...model.unit import UNITS
 from ..condition import Caution, Component, Rule
 from ..kinds import CALLED, Members, Moment, Parameters, Position, Predicate, Quantity, Scope, Typed, Words
-from ..ops import Arithmetic, Detect, Expression, Member, Name, Not, Text, Truth, Turn, place_of
+from ..ops import Arithmetic, Detect, Expression, Member, Name, Not, Number, Text, Truth, Turn, place_of
 from ..rewrite import parts, within
 from ..types import predicate, typed
 from .members import UNSETTABLE, Spread, Unusable, attributes_of, members
@@ -406,3 +407,21 @@ def cautions(statement: Detect, made: Mapping[str, Component]) -> Iterator[Cauti
                         op.at or statement.at,
                         f"Say 'any location' in place of 'each location' of {one} or {other}.",
                     )
+        if statement.tick is not None and Name("now") in _within(turn.when):
+            yield from _overdue(statement, statement.tick, turn)
+
+
+def _overdue(statement: Detect, tick: Duration, turn: Turn) -> Iterator[Caution]:
+    """Times so long after a reading that ticks have ended."""
+    for op in within(turn.when):
+        unit = UNITS.get(op.unit or "") if isinstance(op, Number) else None
+        if not isinstance(op, Number) or unit is None or unit.dimension != UNITS["s"].dimension:
+            continue
+        length = int(min(op.value * unit.factor * SECOND, LATEST))
+        if length > MOST_TICKS * tick:
+            yield Caution(
+                f"'{statement.name}' has a tick of {show_duration(tick)}: there are {MOST_TICKS:,} after a "
+                f"reading, which end before {show_duration(length)} are over",
+                op.at or statement.at,
+                f"Take a longer one: tick {show_duration(-(-length // (MOST_TICKS * SECOND)) * SECOND)}",
+            )

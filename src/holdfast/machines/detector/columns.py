@@ -93,10 +93,12 @@ def due(fused: Fused, state: State) -> Instant | None:
 
 
 def _tick(smc: Smc, state: State) -> Instant | None:
-    """The next tick, while something is known."""
-    if smc.tick is None or not any(map(len, state.content.values())):
+    """The next tick, while something is known that is not too old."""
+    if smc.tick is None:
         return None
-    return -(-state.until // smc.tick) * smc.tick
+    next = -(-state.until // smc.tick) * smc.tick
+    newest = (int(times(content).max()) for content in state.content.values() if len(content))
+    return next if any(next - at <= smc.lasts for at in newest) else None
 
 
 def _ripe(smc: Smc, state: State) -> Iterator[tuple[Instant, Id]]:
@@ -116,6 +118,7 @@ def advance(fused: Fused, state: State, until: Instant) -> list[Published]:
     """Let InfoS time come as far as ``until``, which it does not reach.  It never goes back.  [F76]"""
     told: list[Published] = []
     while (next := due(fused, state)) is not None and next < until:
+        state.until = max(state.until, next)
         told += _evaluated(fused, state, min(until, _reach(fused.smc, state, next)))
     state.until = max(state.until, until)
     return told
@@ -125,7 +128,8 @@ def _reach(smc: Smc, state: State, next: Instant) -> Instant:
     """How far one stretch may go, so that its ticks are not too many."""
     if smc.tick is None:
         return NEVER
-    return next + smc.tick * max(1, TICKS // max(1, *map(len, _batches(state))))
+    together = max(1, TICKS // max(1, *map(len, _batches(state))))
+    return next + min(smc.tick * together, smc.lasts)
 
 
 def _batches(state: State) -> list[pa.RecordBatch]:

@@ -2,7 +2,8 @@
 
 It is evaluated at every distinct time of an event that it looks at, at every time at which one
 leaves (or comes into) a window, at every tick if it has one, and where a guard has been satisfied
-for long enough; at each of them only those whom it concerns [F63].
+for long enough; at each of them only those whom it concerns [F63].  Ticks at which nothing can change are
+left out, and so are those long after the latest reading.
 """
 
 from __future__ import annotations
@@ -93,8 +94,11 @@ def advance(smc: Smc, state: State, until: Instant) -> list[Published]:
     """Let InfoS time come as far as ``until``, which it does not reach.  It never goes back.  [F76]"""
     told: list[Published] = []
     while (now := due(state)) is not None and now < until:
-        concerns = set(_awaken(smc, state, now))
-        told += (said for id in _concerned(smc, state, concerns) for said in _evaluate(smc, state, id, now))
+        ticked, concerns = state.tick == now, set(_awaken(smc, state, now))
+        said = [one for id in _concerned(smc, state, concerns) for one in _evaluate(smc, state, id, now)]
+        if ticked and (not concerns or (smc.settles and not said)):
+            state.tick = None  # until something happens
+        told += said
     state.until = max(state.until, until)
     return told
 
@@ -109,7 +113,7 @@ def _awaken(smc: Smc, state: State, now: Instant) -> Iterator[Concern]:
     while state.wakes and state.wakes[0][0] == now:
         yield heappop(state.wakes)[2]
     if state.tick == now:
-        yield (None, None)
+        yield from ((None, key) for key in _keys(smc, state) if _is_recent(smc, state, key, now))
     _set_tick(smc, state, now)
 
 
@@ -117,6 +121,15 @@ def _set_tick(smc: Smc, state: State, now: Instant) -> None:
     """The next tick after an instant, while something is known."""
     if smc.tick is not None:
         state.tick = (now // smc.tick + 1) * smc.tick if any(state.info.points.values()) else None
+
+
+def _is_recent(smc: Smc, state: State, key: Key, now: Instant) -> bool:
+    """Whether the latest that is known of a key is not too old for ticks."""
+    found = (
+        state.info.points.get(name, {}).get("" if one.key is None else key)
+        for name, one in smc.inputs.items()
+    )
+    return any(known and now - known[-1].time <= smc.lasts for known in found)
 
 
 def _update(smc: Smc, state: State, known: Knowledge) -> Iterator[Concern]:

@@ -54,7 +54,7 @@ class Screened:
         self._smc, self._plan, self._seen, self._first, self._until = smc, plan, seen, first, until
         streams = [(*series.by_key, shift) for series in seen.values() for shift in series.span.shifts]
         if smc.tick is not None:
-            streams.append((*_ticks(list(seen.values()), smc.tick, first, until), 0))
+            streams.append((*_ticks(list(seen.values()), smc.tick, smc.lasts, first, until), 0))
         self.found = every_instant(streams, first, until)
         self.enter = self._candidates(smc.enter, plan.enter)
         self.leave = None if smc.exit is None or plan.exit is None else self._candidates(smc.exit, plan.exit)
@@ -122,14 +122,16 @@ class Screened:
         return found
 
 
-def _ticks(seen: Sequence[Series], tick: Duration, first: Instant, until: Instant) -> Instants:
-    """The ticks of each key while something is known of it."""
+def _ticks(
+    seen: Sequence[Series], tick: Duration, lasts: Duration, first: Instant, until: Instant
+) -> Instants:
+    """The ticks of each key while something is known of it that is not too old."""
     since = np.minimum.reduce([series.since for series in seen])
     number = -(-np.maximum(since + 1, first) // tick)
     sizes = np.where(since < until, np.maximum(-(-until // tick) - number, 0), 0)
     ends = np.append(0, np.cumsum(sizes))
     at = (np.repeat(number - ends[:-1], sizes) + np.arange(ends[-1])) * tick
-    known = np.logical_or.reduce([series.knows(Instants(at, ends)) for series in seen])
+    known = np.logical_or.reduce([series.knows(Instants(at, ends), lasts) for series in seen])
     return Instants(at[known], np.append(0, np.cumsum(known))[ends])
 
 

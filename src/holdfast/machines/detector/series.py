@@ -121,14 +121,14 @@ class Series:
         times, starts = self.by_key
         return np.where(starts[:-1] < starts[1:], np.append(times, NEVER)[starts[:-1]], NEVER - 1)
 
-    def knows(self, found: Instants) -> Mask:
-        """Whether there is something of the key at each instant that the query may still look at."""
+    def knows(self, found: Instants, lasts: Duration) -> Mask:
+        """Whether there is something of the key at each instant that the query may still look at, and that
+        is not older than so much."""
         times, starts = self.by_key
         low, high = np.empty((2, len(found.at)), np.int64)
         positions(times, starts, found.at, found.ends, 0, 1, high)
-        if self.span.nearest:
-            return high > np.repeat(starts[:-1], np.diff(found.ends))
-        positions(times, starts, found.at, found.ends, self.span.low, 0, low)
+        since = -lasts if self.span.nearest else max(self.span.low, -lasts)
+        positions(times, starts, found.at, found.ends, since, 0, low)
         return high > low
 
     # --- what it shows at instants of its parts ---

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 from ...model.event import Status, Value
 from ...model.instant import Duration, Instant
 from ...model.qos import Late
-from ...model.query import Dimension, Function, Members, Multiple, Query
+from ...model.query import (
+    MOST_TICKS,
+    Aggregate,
+    Closest,
+    Dimension,
+    Function,
+    Index,
+    Members,
+    Multiple,
+    Query,
+)
 from ...model.space import Point
 from .knowledge import Knowledge, Where, order
 from .query import Table, absolute, value
@@ -104,9 +115,30 @@ class Smc:
         return tuple(dict.fromkeys([*looked_at, *([self.here] if isinstance(self.here, str) else [])]))
 
     @property
+    def lasts(self) -> Duration:
+        """How long after a reading there are ticks."""
+        return MOST_TICKS * (self.tick or 0)
+
+    @cached_property
+    def settles(self) -> bool:
+        """Whether a tick that says nothing is like every later one, until something comes or leaves."""
+        rules = [self.enter] if self.exit is None else [self.enter, self.exit]
+        return all(rule.timeless for rule in rules) and all(_rests(one.query) for one in self.inputs.values())
+
+    @property
     def spawns(self) -> bool:
         """Whether there is a component of its own for each key or host."""
         return isinstance(self.here, str) or any(one.key for one in self.inputs.values())
+
+
+def _rests(query: Query) -> bool:
+    """Whether what a query shows changes only when something comes, or comes into a window or leaves it."""
+    match query.time:
+        case Closest(Index(int(at), relative)):
+            return at >= 0 or not relative
+        case Aggregate() | Multiple():
+            return True
+    return False
 
 
 # --- examine and encapsulate -------------------------------------------------------------------

@@ -34,13 +34,15 @@ BY_COLUMNS: Mapping[Relation, Callable[[Columns, Box], Iterator[int]]] = {
 class Item:
     """A stored filter, the bundle that it came in, and the group in which it may cover and be covered.
 
-    An item whose group is ``None`` takes no part in covering [B13].
+    An item whose group is ``None`` takes no part in covering [B13].  ``pinned`` are the attributes that tell
+    which scopes it reaches: what covers it pins no others.
     """
 
     key: Hashable
     filter: Filter
     bundle: Any = None
     group: Hashable = ()
+    pinned: frozenset[str] = frozenset()
 
 
 class Inserted(NamedTuple):
@@ -99,11 +101,11 @@ class Table:
     def insert(self, item: Item) -> Inserted:
         """Store an item under a new key; covering is looked at in both directions.  [B12]"""
         assert item.key not in self, f"there is an item {item.key!r} already"
-        coverer = next(self._related(item, COVERED_BY), None)
+        coverer = next((one for one in self._related(item, COVERED_BY) if one.pinned <= item.pinned), None)
         if coverer is not None:
             self._hide(item, coverer.key)
             return Inserted(coverer, ())
-        covered = tuple(self._related(item, COVERS))
+        covered = tuple(one for one in self._related(item, COVERS) if item.pinned <= one.pinned)
         self._show(item)
         for other in covered:
             self._withdraw(other)

@@ -30,7 +30,8 @@ def items(bundle: Bundle, owner: Any) -> Iterator[tuple[content.Kind, Item]]:
     key = bundle.key
     for i, advertisement in enumerate(bundle.advertisements):
         group = _advertisement_group(bundle, advertisement)
-        yield "advertisement", Item((key, "advertisement", i), advertisement.filter, owner, group)
+        pinned = frozenset(pins(advertisement.filter))
+        yield "advertisement", Item((key, "advertisement", i), advertisement.filter, owner, group, pinned)
     for i, subscription in enumerate(bundle.subscriptions):
         if subscription.state is None:
             group = _subscription_group(bundle, subscription)
@@ -59,7 +60,7 @@ def _subscription_group(bundle: Bundle, subscription: Subscription) -> Hashable:
 
 
 def _advertisement_group(bundle: Bundle, advertisement: Advertisement) -> Hashable:
-    """As for subscriptions.  What covers another reaches all the scopes that the other does."""
+    """As for subscriptions."""
     if not advertisement.aggregation or bundle.outgoing:
         return None
     return advertisement.flood_forward, bundle.incoming

@@ -123,14 +123,19 @@ def _sides(area: Area) -> Iterator[tuple[tuple[float, float], tuple[float, float
 @lru_cache(_KEPT)
 def _geometry(area: Area) -> Any:
     parts = [shapely.Polygon(outer, holes) for outer, *holes in area]
-    return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+    found = parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
+    if found.is_valid:
+        return found
+    return shapely.MultiPolygon(_polygons(shapely.make_valid(found)))  # by rounding a ring crosses itself
+
+
+def _polygons(found: Any) -> list[Any]:
+    parts = shapely.get_parts(shapely.get_parts(found))
+    return [part for part in parts if part.geom_type == "Polygon"]
 
 
 def _area(found: Any) -> Area:
-    parts = [part for part in shapely.get_parts(found) if part.geom_type == "Polygon"]
-    if found.geom_type == "GeometryCollection":
-        parts = [part for each in parts for part in shapely.get_parts(each)]
-    return tuple(sorted(filter(None, map(_polygon, parts))))
+    return tuple(sorted(filter(None, map(_polygon, _polygons(found)))))
 
 
 def _polygon(part: Any) -> tuple[Ring, ...]:

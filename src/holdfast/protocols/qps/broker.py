@@ -108,7 +108,7 @@ class Broker:
             case message.Subscribe() | message.Unsubscribe():
                 return self.hosting.heard(state, given, now)
             case message.Coverage():
-                return self.hosting.reported(state, given)
+                return self.hosting.reported(state, given, now)
         return iter(())
 
     def _for_broker(self, state: State, given: Message, now: Instant) -> Iterator[Effect]:

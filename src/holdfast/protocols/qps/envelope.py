@@ -70,8 +70,8 @@ class Seek(msgspec.Struct, frozen=True, array_like=True, tag="seek"):
     message: Message | Here | Vacant
     candidate: At | None = None
     suits: float = 0.0
-    left: At | None = None
-    """A node that it is not any more."""
+    left: tuple[At, ...] = ()
+    """Nodes that it is not any more."""
 
 
 class To(msgspec.Struct, frozen=True, array_like=True, tag="to"):
@@ -80,6 +80,8 @@ class To(msgspec.Struct, frozen=True, array_like=True, tag="to"):
     at: At
     message: Message | Word
     tries: int = 0
+    left: tuple[At, ...] = ()
+    """On its way to a broker: nodes that it is not any more."""
 
 
 Envelope = Seek | To | Here | Tables | Message
@@ -89,10 +91,10 @@ Envelope = Seek | To | Here | Tables | Message
 def bytes_of(given: Envelope | Word) -> int:
     """How long it is on a mote."""
     match given:
-        case Seek(message=inner):
-            return bytes_of(inner) + 2 * ADDRESS + 2
-        case To(message=inner):
-            return bytes_of(inner) + ADDRESS + 1
+        case Seek(message=inner, left=left):
+            return bytes_of(inner) + ADDRESS * (1 + len(left)) + 2
+        case To(message=inner, left=left):
+            return bytes_of(inner) + ADDRESS * (1 + len(left)) + 1
         case Tables(rows=rows):
             return HEAD + ADDRESS + 8 + sum(map(message.bytes_of, rows))
         case Here() | Vacant() | Offer() | Taken():

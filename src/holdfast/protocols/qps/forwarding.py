@@ -14,7 +14,7 @@ from msgspec.structs import replace as changed
 from ...model.instant import BEGINNING, Instant
 from ...model.protocol import Effect, Route, SetTimer, Spread
 from ...model.space import Point
-from .area import NOTHING, Area, has, join, joined, meet, minus
+from .area import NOTHING, Area, has, joined, meet, minus
 from .deployment import Deployment
 from .message import (
     Advertise,
@@ -29,7 +29,7 @@ from .message import (
     cause_of,
 )
 from .resolve import Standing, resolve, withdraw
-from .state import Advert, Key, Logical, State
+from .state import Advert, Key, Logical, Publisher, State
 from .tree import Scope
 from .wishes import Asked, Kind, Patch, Wishes
 
@@ -82,7 +82,7 @@ class Forwarding:
             for event in role.latest.values():
                 if any(has(term.area, event.location) for term in terms):
                     yield self._forwarded(role, wishes, given.source.scope, changed(event, repeated=True))
-        if given.fulfil:
+        if given.fulfil or wishes.unfulfilled:
             yield from self._watched(role, now)
 
     def unsubscribed(self, state: State, given: Unsubscribe, to: Scope, now: Instant) -> Iterator[Effect]:
@@ -96,8 +96,8 @@ class Forwarding:
                 yield self._to_child(role, scope, changed(given, to=scope, area=part))
         if fresh:
             wishes.put(Patch(fresh, given.version, "over"))
-            wishes.unfulfilled = minus(wishes.unfulfilled, fresh)
             yield from self._onward(state, role, (), now)
+            yield from self._reported(role, now)
 
     def gone(self, state: State, given: Gone, to: Scope, now: Instant) -> Iterator[Effect]:
         """A subscriber does not answer: it is as if it had stopped to say what it wants.  [F49]"""
@@ -295,13 +295,12 @@ class Forwarding:
         role = self.role(state, given.topic, to)
         if self.deployment.tree.is_leaf(to):
             known = role.covering.get(given.source.at)
-            if known is None or known.version <= given.version:
+            if is_news(known, given):
                 role.covering[given.source.at] = Advert(given.area, given.version, now)
                 lost = known is not None and bool(minus(known.area, given.area))
                 yield from self.checked(role, now) if lost else ()
-        else:
-            change = minus if given.covered else join
-            role.missing = change(role.missing, given.area)
+        elif (below := given.source.scope) is not None and is_news(role.reports.get(below), given):
+            role.reports[below] = Advert(given.area, given.version, now)
             yield from self._reported(role, now)
 
     def _watched(self, role: Logical, now: Instant) -> Iterator[Effect]:
@@ -327,15 +326,18 @@ class Forwarding:
         yield from self._reported(role, now)
 
     def _reported(self, role: Logical, now: Instant) -> Iterator[Effect]:
-        """Tell subscribers what is missing that they do not know of, and what is not missing any more."""
+        """Tell subscribers what is missing, if they were told otherwise."""
+        if not self.deployment.tree.is_leaf(role.scope):
+            asked = joined(each.area for each in role.asked)
+            role.missing = meet(joined(report.area for report in role.reports.values()), asked)
         for key, wishes in role.links.items():
             missing = meet(role.missing, wishes.registered(True))
-            news = ((minus(missing, wishes.unfulfilled), False), (minus(wishes.unfulfilled, missing), True))
-            wishes.unfulfilled = missing
-            for area, covered in news:
-                if area:
-                    report = Coverage(role.topic, self._source(role), scope_of(key), area, covered, now)
-                    yield routed(wishes.at, report)
+            if missing != wishes.unfulfilled:
+                wishes.unfulfilled = missing
+                role.version = max(now, role.version + 1)
+                source = self._source(role)
+                report = Coverage(role.topic, source, scope_of(key), missing, False, role.version)
+                yield routed(wishes.at, report)
 
     # --- time ---
 
@@ -353,11 +355,17 @@ class Forwarding:
             yield from self.ask(role, asked)
 
 
-def kept(latest: dict[str, Publication], event: Publication) -> None:
+def kept(latest: dict[Publisher, Publication], event: Publication) -> None:
     """Keep an event if it is its publisher's latest."""
-    known = latest.get(event.publisher)
+    publisher = (event.home, event.publisher)
+    known = latest.get(publisher)
     if known is None or known.time <= event.time:
-        latest[event.publisher] = event
+        latest[publisher] = event
+
+
+def is_news(known: Advert | None, given: Coverage) -> bool:
+    """Whether what was said of coverage is not older than what is known."""
+    return known is None or known.version <= given.version
 
 
 def scope_of(key: Key) -> Scope | None:

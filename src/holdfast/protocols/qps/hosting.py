@@ -17,7 +17,7 @@ from ...model.protocol import Deliver, Effect, SetTimer
 from . import request
 from .area import Area, has, joined, meet, minus
 from .deployment import Deployment, checked_epsilon
-from .forwarding import kept, routed
+from .forwarding import is_news, kept, routed
 from .message import Advertise, At, Coverage, Publication, Source, Subscribe, Unsubscribe
 from .state import Advert, Hosted, Sent, State, Wanted
 from .tree import Scope
@@ -96,7 +96,9 @@ class Hosting:
                 f"'{asked.client}' publishes '{asked.topic}' at {asked.location}, and has not advertised that"
             )
         time = state.version(now)
-        event = Publication(asked.topic, self.source, None, location, asked.client, time, asked.values)
+        event = Publication(
+            asked.topic, self.source, None, location, self.at, asked.client, time, asked.values
+        )
         if self.deployment.keeps_latest:
             hosted.own[asked.client] = event
         for scope, wishes in hosted.heard.items():
@@ -195,12 +197,11 @@ class Hosting:
                 message = Unsubscribe(topic, self.source, sent.target, gone, version)
                 yield routed(self.deployment.tree.address(topic, sent.target), message)
         hosted.asked = _without(hosted.asked, minus(joined(s.area for s in hosted.asked), wanted))
-        hosted.missing = meet(hosted.missing, wanted)
 
     def notify(self, state: State, given: Publication, now: Instant) -> Iterator[Effect]:
         """To each subscriber here that wants it, once.  [F25]"""
         hosted = state.hosted.get(given.topic, Hosted())
-        event = (given.publisher, given.time, given.location)
+        event = (given.home, given.time)
         if event in hosted.notified:
             state.repeated += 1
             return
@@ -214,14 +215,14 @@ class Hosting:
             if any(has(each.area, given.location) for each in some):
                 yield Deliver(_notice(client, given))
 
-    def reported(self, state: State, given: Coverage) -> Iterator[Effect]:
+    def reported(self, state: State, given: Coverage, now: Instant) -> Iterator[Effect]:
         """Nobody publishes a part of what is wanted here, or somebody does again.  [F27]"""
-        hosted = self.topic(state, given.topic)
-        missing = minus(given.area, hosted.missing)
-        if given.covered:
-            hosted.missing = minus(hosted.missing, given.area)
+        hosted, scope = self.topic(state, given.topic), given.source.scope
+        if scope is None or not is_news(hosted.reports.get(scope), given):
             return
-        hosted.missing = joined((hosted.missing, given.area))
+        before = hosted.missing
+        hosted.reports[scope] = Advert(given.area, given.version, now)
+        missing = minus(hosted.missing, before)
         for client, some in hosted.wanted.items():
             must = joined(each.area for each in some if each.guaranteed)
             if part := meet(missing, must):

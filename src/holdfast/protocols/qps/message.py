@@ -67,8 +67,8 @@ class Unsubscribe(msgspec.Struct, frozen=True, array_like=True, tag="unsubscribe
 
 
 class Coverage(msgspec.Struct, frozen=True, array_like=True, tag="coverage"):
-    """Coverage fulfilment: publishers of the source have this part of a leaf (``covered``); or of what a
-    broker wants, nobody has this."""
+    """Coverage fulfilment: publishers of the source have this part of a leaf (``covered``); or of all that
+    is wanted of the source, nobody has this.  The latest counts, and says all of it."""
 
     topic: str
     source: Source
@@ -94,9 +94,11 @@ class Publication(msgspec.Struct, frozen=True, array_like=True, tag="publication
     """Who sends it."""
     to: Scope | None
     location: At
+    home: At
+    """The publisher's node, which alone knows its clients by name."""
     publisher: str
     time: Instant
-    """With the publisher, what tells events apart."""
+    """With the node, what tells events apart: no two of a node have the same."""
     values: Mapping[str, Value]
     way: tuple[At, ...] = ()
     """The addresses of the forwarding brokers that it has passed, the leaf's first."""

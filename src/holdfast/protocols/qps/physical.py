@@ -131,21 +131,21 @@ class Turn(Succession):
 
     # --- messages ---
 
-    def direct(self, at: Point, message: Message | Word, tries: int = 0) -> None:
+    def direct(self, at: Point, message: Message | Word, tries: int = 0, left: tuple[At, ...] = ()) -> None:
         """To the node at a point."""
         place = (float(at[0]), float(at[1]))
         if place == self.at:
             self._mine.append(message)
         else:
-            self.effects.append(Route(place, To(place, message, tries), cause_of(message)))
+            self.effects.append(Route(place, To(place, message, tries, left), cause_of(message)))
 
-    def seek(self, role: Role, message: Message | Here | Vacant, left: At | None = None) -> None:
+    def seek(self, role: Role, message: Message | Here | Vacant, left: tuple[At, ...] = ()) -> None:
         """To whoever acts for a logical broker.  [F45]"""
         known = self.state.known.get(role)
         if role in self.state.held and not isinstance(message, Here | Vacant):
             self._mine.append(message)
-        elif known is not None and known.at != left and not isinstance(message, Here | Vacant):
-            self.direct(known.at, message)
+        elif known is not None and known.at not in left and not isinstance(message, Here | Vacant):
+            self.direct(known.at, message, left=left)
         else:
             seek = self._offered(role, Seek(message, left=left))
             self.effects.append(Route(self.address(role), seek, cause_of(message)))
@@ -155,9 +155,10 @@ class Turn(Succession):
 
     def received(self, given: Envelope) -> None:
         match given:
-            case To(at, message, tries) if at != self.at:
-                self._astray(at, message, tries)
-            case To(_, message):
+            case To(at, message, tries, left) if at != self.at:
+                self._astray(at, message, tries, left)
+            case To(_, message, _, left):
+                self._forget(message, left)
                 self._mine.append(message)
             case Seek():
                 self._ended(given)
@@ -181,27 +182,31 @@ class Turn(Succession):
         if isinstance(message, Here):
             self.heard_of(message)
             return given
-        known = self.state.known.get(role)
-        if known is not None and known.at == given.left:
-            del self.state.known[role]
-            known = None
-        if isinstance(message, Vacant):
+        if isinstance(message, Vacant):  # who looks for a successor acts still
             return self._offered(role, given)
-        if given.left is not None and role not in self.state.held:
+        self._forget(message, given.left)
+        known = self.state.known.get(role)
+        if role not in self.state.held:
             self.adopted(role, given.left)
         if role in self.state.held:
             self._mine.append(message)
         elif known is not None:
-            self.direct(known.at, message)
+            self.direct(known.at, message, left=given.left)
         else:
             return self._offered(role, given)
         return None
+
+    def _forget(self, message: Message | Word, left: tuple[At, ...]) -> None:
+        """Who acted for a broker and is among these does no more."""
+        role = role_of(message)
+        if role is not None and role in self.state.known and self.state.known[role].at in left:
+            del self.state.known[role]
 
     def _offered(self, role: Role, given: Seek) -> Seek:
         """This node instead of the best so far, if it suits better and has no role in the tree yet."""
         suits = self.suits(role)
         busy = any(topic == role[0] for topic, _ in self.state.held)
-        if busy or self.at == given.left or (given.candidate is not None and suits <= given.suits):
+        if busy or self.at in given.left or (given.candidate is not None and suits <= given.suits):
             return given
         return changed(given, candidate=self.at, suits=suits)
 
@@ -225,7 +230,7 @@ class Turn(Succession):
         chosen = chosen or self.at
         if chosen != self.at:
             self.state.known[role] = Known(chosen, self.now, self.now)
-        self.direct(chosen, message)
+        self.direct(chosen, message, left=left.left)
 
     def _take(self, message: Message | Word) -> None:
         """A message for this node."""
@@ -250,18 +255,21 @@ class Turn(Succession):
             self.to_broker(Received(self.now, "", message))
         elif role in state.held:
             giving = state.giving.get(role)
-            if giving is not None and giving.sent and not isinstance(message, Publication):
+            if giving is not None and giving.to is not None and not isinstance(message, Publication):
                 giving.waiting.append(message)
             else:
                 self.to_broker(Received(self.now, "", message))
         elif role in state.known and state.known[role].at != self.at:
             self.direct(state.known[role].at, message)
-        else:  # whoever is addressed as it is it
+        elif not isinstance(message, Publication):  # whoever is addressed as it is it; an event asks nothing
             self.begins(role, Logical(*role, turn=self.now))
             self.to_broker(Received(self.now, "", message))
 
-    def _astray(self, at: At, message: Message | Word, tries: int) -> None:
-        """A message for a node that does not answer has come to its neighbour.  [F49]"""
+    def _astray(self, at: At, message: Message | Word, tries: int, left: tuple[At, ...]) -> None:
+        """A message for a node that does not answer has come to its neighbour.  [F49]
+
+        It remembers all that did not, or two who each know of another would send it to and fro.
+        """
         role = role_of(message)
         if isinstance(message, Word):
             return
@@ -269,11 +277,11 @@ class Turn(Succession):
             if isinstance(message, Publication):
                 self.stored(Stored(at, message, tries))
             return
-        if (known := self.state.known.get(role)) is not None and known.at == at:
-            del self.state.known[role]
+        left = (*left, at)
+        self._forget(message, left)
         if role not in self.state.held:
-            self.adopted(role, at)
-        self.seek(role, message, left=at)
+            self.adopted(role, left)
+        self.seek(role, message, left)
 
 
 def role_of(message: Message | Word) -> Role | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...model.instant import BEGINNING, Instant
-from .area import NOTHING, Area, joined
+from .area import NOTHING, Area, joined, meet
 from .message import At, Publication
 from .tree import Scope
 from .wishes import Asked, Wishes
 
 Key = Scope | At
 """A subscriber: a logical broker by its scope, wherever it is; a node by its address."""
+Publisher = tuple[At, str]
+"""A publisher: its node, and its name there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,9 @@ class Logical:
     """A leaf: what publishers said that they cover."""
     missing: Area = NOTHING
     """What nobody covers, of what has to be."""
-    latest: dict[str, Publication] = field(default_factory=dict)
+    reports: dict[Scope, Advert] = field(default_factory=dict)
+    """What brokers below said that nobody covers."""
+    latest: dict[Publisher, Publication] = field(default_factory=dict)
     """Of each publisher, where new subscribers are to have it."""
 
     @property
@@ -80,10 +84,11 @@ class Hosted:
     """What leaves want of publishers here."""
     wanted: dict[str, list[Wanted]] = field(default_factory=dict)
     asked: list[Sent] = field(default_factory=list)
-    missing: Area = NOTHING
-    notified: dict[tuple[str, Instant, At], Instant] = field(default_factory=dict)
+    reports: dict[Scope, Advert] = field(default_factory=dict)
+    """What brokers said that nobody publishes."""
+    notified: dict[tuple[At, Instant], Instant] = field(default_factory=dict)
     """Events that subscribers here were told of, and when."""
-    latest: dict[str, Publication] = field(default_factory=dict)
+    latest: dict[Publisher, Publication] = field(default_factory=dict)
     """Of each publisher, as subscribers here were told, where new ones are to have it."""
     own: dict[str, Publication] = field(default_factory=dict)
     """The latest of each publisher here."""
@@ -95,6 +100,11 @@ class Hosted:
     @property
     def subscribed(self) -> Area:
         return joined(each.area for some in self.wanted.values() for each in some)
+
+    @property
+    def missing(self) -> Area:
+        """What nobody publishes, of what is wanted here."""
+        return meet(joined(report.area for report in self.reports.values()), self.subscribed)
 
 
 @dataclass(slots=True)

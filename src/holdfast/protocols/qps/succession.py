@@ -46,7 +46,8 @@ class Held:
 class Giving:
     """A role that is to go: once its tables are sent, what would change them waits."""
 
-    sent: bool = False
+    to: At | None = None
+    """Who was sent them."""
     waiting: list[Message] = field(default_factory=list)
 
 
@@ -74,8 +75,10 @@ class Succession:
 
     def to_broker(self, given: Input) -> None: ...
     def carry_out(self, effects: list[Effect]) -> None: ...
-    def direct(self, at: Point, message: Message | Word, tries: int = 0) -> None: ...
-    def seek(self, role: Role, message: Any, left: At | None = None) -> None: ...
+    def direct(
+        self, at: Point, message: Message | Word, tries: int = 0, left: tuple[At, ...] = ()
+    ) -> None: ...
+    def seek(self, role: Role, message: Any, left: tuple[At, ...] = ()) -> None: ...
     def suits(self, role: Role) -> float:
         raise NotImplementedError
 
@@ -93,6 +96,7 @@ class Succession:
         self.begins(role, logical)
         moved = self.machine.broker.forwarding.moved_here(self.state.broker, logical, self.now)
         self.carry_out(list(moved))
+        self._copies(role, self.state.held[role], logical)  # it may fail before it looks
 
     def _beat(self, role: Role, logical: Logical) -> None:
         self.seek(role, Here(*role, self.at, logical.turn))
@@ -103,7 +107,8 @@ class Succession:
         if role in self.state.held:
             self.yielded(role, given.at, given.turn)
         elif given.at != self.at and (known is None or (known.turn, known.at) <= (given.turn, given.at)):
-            self.state.known[role] = Known(given.at, given.turn, self.now)
+            heard = self.now if known is None else max(self.now, known.heard)
+            self.state.known[role] = Known(given.at, given.turn, heard)
             copy = next(iter(self.state.copies.get(role, {}).values()), None)
             if copy is not None and copy.turn < given.turn:
                 del self.state.copies[role]
@@ -136,7 +141,7 @@ class Succession:
                 continue
             if role not in state.giving and self.mapping.compare(held.original, self.suits(role)):
                 state.giving[role] = Giving()
-                self.seek(role, Vacant(*role, self.at), left=self.at)
+                self.seek(role, Vacant(*role, self.at), left=(self.at,))
                 self.effects.append(SetTimer(_giving(role), self.now + self.mapping.patience))
             self._beat(role, logical)  # also while nobody takes it: it is here still
             self._copies(role, held, logical)
@@ -152,9 +157,9 @@ class Succession:
         """Role transfer: a successor is found, and gets the tables."""
         role = (offer.topic, offer.to)
         giving = self.state.giving.get(role)
-        if giving is None or giving.sent:
+        if giving is None or giving.to is not None:
             return
-        giving.sent = True
+        giving.to = offer.at
         logical = self.state.broker.logical[role]
         for part in self._handed(role, logical, tuple(tables.rows(logical))):
             self.direct(offer.at, part)
@@ -163,10 +168,13 @@ class Succession:
         """Parallel subscribe and unsubscribe: who sends to the broker hears that it is here now, of one word
         that takes the place of the old."""
         role, state = (given.topic, given.to), self.state
-        if role not in state.held:
-            logical = self._whole(state.coming, given)
-            if logical is None:
-                return
+        logical = self._whole(state.coming, given)
+        if logical is None:
+            return
+        if role in state.held:  # it began with nothing meanwhile
+            for message in tables.said(logical):
+                self.direct(self.at, message)
+        else:
             logical.turn = max(self.now, given.turn + 1)
             self._resumes(role, logical)
         self.direct(given.at, Taken(*role, self.at, state.broker.logical[role].turn))
@@ -188,10 +196,8 @@ class Succession:
         logical = state.broker.logical.get(role)
         if role not in state.held or logical is None or (turn, at) <= (logical.turn, self.at):
             return
-        giving = state.giving.pop(role, None)
-        missed: Iterable[Message] = tables.said(logical)
-        if giving is not None and giving.sent:
-            missed = giving.waiting
+        giving = state.giving.pop(role, Giving())
+        missed = giving.waiting if giving.to == at else [*tables.said(logical), *giving.waiting]
         del state.held[role], state.broker.logical[role]
         state.known[role] = Known(at, turn, self.now + 3 * self.mapping.check)
         for message in missed:
@@ -220,11 +226,11 @@ class Succession:
             self.state.copies[role] = _with_part(self.state.copies.get(role, {}), given)
             self.heard_of(Here(given.topic, given.to, given.at, given.turn))
 
-    def adopted(self, role: Role, at: At) -> None:
+    def adopted(self, role: Role, left: tuple[At, ...]) -> None:
         """Take the role of a node that failed, if one has its tables."""
         some = self.state.copies.get(role, {})
         last = next(iter(some.values()), None)
-        if last is None or last.at != at or len(some) < last.parts:
+        if last is None or last.at not in left or len(some) < last.parts:
             return
         del self.state.copies[role]
         rows = (row for number in sorted(some) for row in some[number].rows)

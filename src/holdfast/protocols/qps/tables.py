@@ -31,6 +31,8 @@ def rows(role: Logical) -> Iterator[Message]:
         yield Advertise(topic, Source(at), scope, advert.area, advert.version)
     for at, advert in role.covering.items():
         yield Coverage(topic, Source(at), scope, advert.area, True, advert.version)
+    for below, report in role.reports.items():
+        yield Coverage(topic, Source(_NOWHERE, below), scope, report.area, False, report.version)
     for asked in role.asked:
         own = Source(_NOWHERE, scope)
         yield Subscribe(topic, own, scope, asked.area, asked.epsilon, asked.fulfil, asked.version)
@@ -71,6 +73,8 @@ def logical(
                 role.covering[row.source.at] = Advert(row.area, row.version, now)
             case Coverage(source=Source(scope=own)) if own == scope:
                 role.missing = row.area
+            case Coverage(source=Source(scope=Scope() as below)) if below.level > scope.level:
+                role.reports[below] = Advert(row.area, row.version, now)
             case Coverage():
                 _wishes(role, row).unfulfilled = row.area
     return role

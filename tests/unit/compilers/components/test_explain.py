@@ -28,7 +28,7 @@ def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
         "  ends      A.value > 5.0",
         "  scopes    one for each location",
         "  evaluated at every time of an event that it looks at; when one leaves A; "
-        "when a predicate has held for long enough; every 10 s",
+        "when a predicate has held for long enough; every 10 s, at most 10,000 times after a reading",
         "  delivery  ordered: 5 s behind the latest event; a later one goes to the late output",
         "  drops     events without location",
         "  keeps     of A the last 30 s; of B what is nearest in time; the last event of each scope",
@@ -55,4 +55,5 @@ def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
         "  drops     events without source",
         "  keeps     the latest of each place and status; the last event of each scope",
         "  plan      columns: value, many instants at once",
+        "  same as   [start; end] per source, which is told at once and judged where readings are born",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.machines.detector import component
 from holdfast.model.instant import BEGINNING, NEVER
 from support.fused import SECOND, machine, marks, reading, told
 
@@ -35,6 +36,33 @@ def test_a_tick_evaluates_at_its_multiples_as_long_as_something_is_known():
     assert [at for _, at in marks(fading, [reading(0.5, "T", 1, 1.0), reading(9.5, "T", 1, 1.0)])] == [
         0.5, 1, 2, 9.5,
     ]  # fmt: skip
+
+
+YEARS = 30 * 365 * 24 * 3600
+
+
+@pytest.mark.parametrize("query", ["T", "max T over 5 s", "T each location", "count T over [-9 s, -5 s]"])
+def test_over_thirty_years_of_silence_it_looks_once_and_then_when_something_comes(query, monkeypatch):
+    looked, evaluate = [], component._evaluate
+    monkeypatch.setattr(component, "_evaluate", lambda *given: looked.append(given[-1]) or evaluate(*given))
+    text = T + f"state S A = {query} enter A.value > 5 exit A.value < 2 tick 1 s"
+    at = [reading(0.5, "T", 1, 9.0), reading(YEARS, "T", 1, 1.0), reading(YEARS + 60, "T", 1, 1.0)]
+    assert marks(text.replace("count T", "max T"), at)[0][0] == "ingress"
+    assert 3 < len(looked) < 40
+
+
+def test_what_looks_at_the_time_or_tells_at_every_tick_does_so_ten_thousand_times_after_a_reading():
+    ends = 10_000 - 1
+    for text, last in (
+        ("enter A.value > 1 exit true", ("atomic", ends)),
+        ("enter A.value > 1 exit A.value > 1", ("ingress", ends)),
+        ("enter A.time < now - 9999 s exit A.value < 1", ("ingress", ends)),
+        ("enter A.time < now - 2 h exit A.time >= now - 2 h", ("ingress", 7200)),
+    ):
+        text = T + f"state S A = T {text} tick 1 s"
+        readings = [reading(-1, "T", 1, 5.0), reading(YEARS, "T", 1, 5.0)]
+        told = [mark for mark in marks(text, readings) if mark[1] < YEARS]
+        assert told[-1] == last
 
 
 def test_events_that_it_does_not_look_at_do_not_evaluate_it():

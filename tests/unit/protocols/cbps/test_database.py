@@ -176,16 +176,18 @@ class AgainstBruteForce(RuleBasedStateMachine):
         target=stored,
         filter_=naive.numeric_filters | naive.filters(),
         group=st.sampled_from([(), (), "g", None]),
+        pinned=st.sampled_from([frozenset(), frozenset(), frozenset("A"), frozenset("AB")]),
     )
-    def insert(self, filter_, group):
+    def insert(self, filter_, group, pinned):
         key = len(self.items) + 1000 * len(self.table)
         while key in self.items:
             key += 1
         before = set(keys(self.table.active()))
-        self.items[key] = item = Item(key, filter_, group=group)
+        self.items[key] = item = Item(key, filter_, group=group, pinned=pinned)
         inserted = self.table.insert(item)
         if inserted.covered_by is not None:
             assert covers(self.kind, inserted.covered_by.filter, filter_)
+            assert inserted.covered_by.pinned <= pinned
             assert set(keys(self.table.active())) == before
         else:
             assert set(keys(self.table.active())) == before - set(keys(inserted.covered)) | {key}
@@ -218,7 +220,9 @@ class AgainstBruteForce(RuleBasedStateMachine):
             coverers = [
                 other
                 for other in active
-                if item.group == other.group is not None and covers(self.kind, other.filter, item.filter)
+                if item.group == other.group is not None
+                and other.pinned <= item.pinned
+                and covers(self.kind, other.filter, item.filter)
             ]
             assert (
                 coverers == [item]

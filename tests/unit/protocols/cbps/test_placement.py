@@ -431,3 +431,38 @@ def test_a_publisher_that_filters_begins_anew_when_its_connection_comes_back():
     floor.read("s1", 24, 26, 27, 21, 20)
     assert [status for status, _, _ in floor.told()] == ["ingress", "unknown", "ingress", "egress"]
     assert sent == [26.0, 26.0, 21.0]
+
+
+def test_an_advertisement_that_pins_more_does_not_cover_one_that_says_less():
+    """Who says nothing of places reaches all of them; that somebody beside it promises the north alone
+    says nothing of its events in the south."""
+    floor = Floor()
+    for name, home, pinned in (("a", "east", {}), ("n", "east", {"place": "north"}), ("c", "office", {})):
+        floor.overlay.client(name, home)
+        floor.overlay.ask(name, advertise("it", advertised(TOPIC, **pinned)))
+    floor.watch(ROOMS)
+    for name, value in (("c", 26.0), ("a", 21.0), ("c", 20.0)):
+        content = {"topic": "Temperature", "time": 1, "source": name, "sequence": 1, "value": value}
+        floor.overlay.ask(name, publish({**content, "place": "south"}))
+        floor.overlay.settle()
+    assert floor.told() == [("ingress", "south", 26.0), ("egress", "south", 21.0)]
+
+
+def test_redundant_sensors_of_a_region_are_one_at_the_broker_where_they_meet():
+    """Nobody names a region: of two sensors in the north the second has nothing new to say.  [S6]"""
+    floor = Floor()
+    for name, home, y in (("n1", "east", 12.0), ("n2", "east", 18.0), ("s", "west", 5.0)):
+        floor.overlay.client(name, home)
+        floor.overlay.ask(name, advertise("it", advertised(TOPIC, source=name, x=5.0, y=y)))
+    floor.watch(ROOMS.replace("scope north, south", "scope regions"))
+    for value in (24.0, 26.0, 27.0, 21.0, 20.0):
+        for name, y in (("n1", 12.0), ("n2", 18.0), ("s", 5.0)):
+            content = {"topic": "Temperature", "time": 1, "source": name, "sequence": 1, "value": value}
+            floor.overlay.ask(name, publish({**content, "x": 5.0, "y": y}))
+            floor.overlay.settle()
+    assert floor.told() == [
+        (status, scope, value)
+        for status, value in (("ingress", 26.0), ("egress", 21.0))
+        for scope in ("north", "south")
+    ]
+    assert floor.carried("east", "hub") == floor.carried("west", "hub") == 2

@@ -67,6 +67,24 @@ def test_a_publisher_beside_its_subscriber_still_uses_a_broker():
     assert event.way
 
 
+def test_publishers_of_one_name_on_two_nodes_are_two_also_at_the_same_time_and_place():
+    net = network(keeps_latest=True)
+    for node in (0, 9):
+        net.ask(node, Advertise("sensor", "Heat", WHOLE))
+    net.ask(63, Want("s", "Heat", WHOLE))
+    net.settle()
+    for node in (0, 9):
+        net.hosts[node].state.latest = net.now  # as many words from each
+        net.ask(node, Publish("sensor", "Heat", (3.0, 5.0), {"from": node}))
+    net.settle()
+    found = [event for _, event in told(net)]
+    assert len({(event.publisher, event.time, event.location) for event in found}) == 1
+    assert sorted(event.values["from"] for event in found) == [0, 9]
+    net.ask(63, Want("late", "Heat", WHOLE))
+    net.settle()
+    assert sorted(event.values["from"] for _, event in told(net)) == [0, 9]
+
+
 def test_who_advertises_after_the_subscription_is_heard_too():
     net = network()
     net.ask(63, Want("s", "Heat", WHOLE))
@@ -196,6 +214,20 @@ def test_coverage_is_reported_again_after_it_was_there_again():
     assert told(net, FailedCoverage) == [(40, FailedCoverage("s", "Heat", box((0, 0), (8, 8))))]
 
 
+def test_what_was_missing_is_forgotten_with_the_subscription():
+    net = network(4)
+    net.ask(63, Want("s", "Heat", CORNER, guaranteed=True))
+    net.run(30 * SECOND)
+    assert len(told(net, FailedCoverage)) == 1
+    net.ask(63, Unsubscribe("s", "Heat", CORNER))
+    net.run(10 * SECOND)
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(63, Want("s", "Heat", CORNER, guaranteed=True))
+    net.ask(40, Want("t", "Heat", CORNER, 1.0, guaranteed=True))
+    net.run(30 * SECOND)
+    assert told(net, FailedCoverage) == []
+
+
 def test_a_tighter_subscriber_renews_the_way_that_it_shares_only_if_that_is_guaranteed():
     for compliance, again in (("best-effort", False), ("guaranteed", True)):
         net = network(4, compliance=compliance)
@@ -212,7 +244,9 @@ def test_messages_go_over_a_wire():
     wire = msgspec.msgpack.Decoder(Message)
     for message in (
         Subscribe("Heat", Source((1.5, 2.0), Scope(2, 0, 1)), Scope(3, 0, 2), area, 1.5, True, 17),
-        Publication("Heat", Source((1.5, 2.0)), None, (3.0, 4.0), "p", 5, {"value": 1.0, "place": "x"}),
+        Publication(
+            "Heat", Source((1.5, 2.0)), None, (3.0, 4.0), (1.5, 2.0), "p", 5, {"value": 1.0, "place": "x"}
+        ),
     ):
         assert wire.decode(msgspec.msgpack.encode(message)) == message
         assert 10 < bytes_of(message) < 50

@@ -7,13 +7,13 @@ from holdfast.errors import UsageError
 from holdfast.model.instant import SECOND
 from holdfast.model.protocol import Fired, Received
 from holdfast.model.space import Rectangle
-from holdfast.protocols.qps import tables
+from holdfast.protocols.qps import message, tables
 from holdfast.protocols.qps.deployment import Deployment
-from holdfast.protocols.qps.envelope import Envelope, Offer, Seek, Tables, To, bytes_of
+from holdfast.protocols.qps.envelope import Envelope, Here, Offer, Seek, Tables, To, Vacant, bytes_of
 from holdfast.protocols.qps.mapping import Mapping, Resources, by_resources, fallen
 from holdfast.protocols.qps.physical import Physical
 from holdfast.protocols.qps.request import Advertise, FailedCoverage, Notify, Present, Publish, Subscribe
-from holdfast.protocols.qps.succession import Giving
+from holdfast.protocols.qps.succession import Giving, Known
 from holdfast.protocols.qps.tree import ROOT, Scope, Tree
 from holdfast.runtimes.sensornet.field import FieldNetwork
 from holdfast.sim.field import Field
@@ -151,6 +151,79 @@ def test_who_looks_for_a_successor_still_says_that_it_is_the_broker():
     assert net.messages["here"] - said == 4 * len(before)
 
 
+def acting(net):
+    """The node that acts for the root; one that does not know, and that node 7 takes for it; the role."""
+    role, host = ("Heat", ROOT), net.hosts[roles(net)[ROOT]]
+    other = next(other for other in net.hosts.values() if not other.state.held)
+    other.state.known.pop(role, None)
+    net.hosts[7].state.known[role] = Known(other.machine.broker.at, net.now, net.now)
+    return host, other, role
+
+
+def test_who_hears_that_a_role_is_vacant_knows_still_who_acts_and_does_not_begin_it_anew():
+    net = network(mapping=TIRING)
+    connected(net)
+    host, other, role = acting(net)
+    at = host.machine.broker.at
+    other.state.known[role] = Known(at, 0, net.now)
+    other.tell(Received, "", Seek(Vacant(*role, at), left=(at,)))
+    net.ask(7, Subscribe("t", "Heat", WHOLE, 5.0))
+    net.run(SECOND)
+    assert role in host.state.held
+    assert role not in other.state.held
+    assert comes(net) == 2
+
+
+def test_tables_for_a_successor_that_has_begun_without_them_are_not_lost():
+    net = network(mapping=TIRING)
+    connected(net)
+    host, other, role = acting(net)
+    net.ask(7, Subscribe("t", "Heat", WHOLE, 5.0))
+    while role not in other.state.held:
+        net.run(SECOND // 1000)
+    host.state.giving[role] = Giving()
+    host.tell(Received, "", To(host.machine.broker.at, Offer(*role, other.machine.broker.at)))
+    net.run(SECOND)
+    assert role in other.state.held
+    assert role not in host.state.held
+    assert comes(net) == 2
+
+
+def test_who_has_sent_its_tables_to_one_and_hears_of_another_says_to_it_what_they_had():
+    net = network(mapping=TIRING)
+    connected(net)
+    host, other, role = acting(net)
+    host.state.giving[role] = Giving()
+    host.tell(Received, "", To(host.machine.broker.at, Offer(*role, (1.0, 63.0))))  # nobody stands there
+    net.ask(7, Subscribe("t", "Heat", WHOLE, 5.0))
+    net.run(SECOND)
+    assert role in other.state.held
+    assert role not in host.state.held
+    assert comes(net) == 2
+
+
+def test_an_event_makes_nobody_a_broker():
+    net = network(mapping=TIRING)
+    connected(net)
+    host, other, role = acting(net)
+    at = other.machine.broker.at
+    event = message.Publication("Heat", message.Source(at), ROOT, (1.0, 1.0), at, "p", net.now, {})
+    other.tell(Received, "", To(at, event))
+    net.run(SECOND)
+    assert role in host.state.held
+    assert role not in other.state.held
+
+
+def test_who_had_a_role_remembers_its_successor_longer_than_others_believe_that_it_has_it():
+    net = network(mapping=TIRING)
+    connected(net)
+    host, other, role = acting(net)
+    successor, turn = other.machine.broker.at, net.now + 1
+    for _ in range(2):  # it gives the role up, and hears a heartbeat
+        host.tell(Received, "", To(host.machine.broker.at, Here(*role, successor, turn)))
+        assert host.state.known[role] == Known(successor, turn, net.now + 3 * TIRING.check)
+
+
 # --- failures ---
 
 
@@ -172,6 +245,33 @@ def test_without_copies_what_is_said_again_builds_a_broker_anew():
     assert comes(net) == 0
     net.run(60 * SECOND)
     assert comes(net) == 1
+
+
+def test_a_message_does_not_go_to_and_fro_between_those_who_know_of_two_nodes_that_failed():
+    net = network(mapping=TIRING)
+    connected(net)
+    role, first = ("Heat", ROOT), roles(net)[ROOT]
+    then = next(node for node in range(20, 60) if node not in roles(net).values())
+    beside = net.field.near(first).keys()
+    for node, host in net.hosts.items():  # each near the one believes in the other
+        known = net.field.places[then if node in beside else first]
+        host.state.known[role] = Known(known, net.now, net.now)
+        host.state.copies.clear()
+    net.kill(first)
+    net.kill(then)
+    net.ask(7, Subscribe("t", "Heat", WHOLE, 5.0))
+    net.run(5 * SECOND)
+    assert roles(net)[ROOT] not in (first, then)
+    assert comes(net) == 1  # the other subscriber has not said again what it wants
+
+
+def test_who_takes_a_role_has_its_tables_copied_at_once():
+    net = network(mapping=TIRING)
+    connected(net)
+    net.run(15 * SECOND)
+    for _ in range(3):  # also who has just taken it may fail
+        net.kill(roles(net)[ROOT])
+        assert comes(net, 2) == 2
 
 
 def test_events_wait_for_a_subscribers_node_and_at_last_it_is_said_to_be_gone():
@@ -220,7 +320,7 @@ def test_what_nodes_say_goes_over_a_wire():
     rows = tuple(tables.rows(role))
     wire = msgspec.msgpack.Decoder(Envelope)
     for given in (
-        Seek(rows[0], (1.0, 2.0), 0.5, None),
+        Seek(rows[0], (1.0, 2.0), 0.5, ((3.0, 4.0),)),
         To((1.0, 2.0), Tables("Heat", ROOT, (1.0, 2.0), 3, 4, 0, 1, rows)),
     ):
         assert wire.decode(msgspec.msgpack.encode(given)) == given

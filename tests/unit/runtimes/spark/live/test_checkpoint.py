@@ -145,6 +145,17 @@ def test_a_condition_that_has_changed_is_named_with_what_it_was():
     )
 
 
+def test_an_attribute_that_nobody_uses_may_come_and_one_that_is_used_may_not_change():
+    query = planned(None, WARM)
+    wider, other = (
+        check(parse(topic + WARM))
+        for topic in (TOPIC.replace(")", ", battery float)"), TOPIC.replace("float", "int"))
+    )
+    assert checkpoint.planned(query, wider, READING, None).seats == query.seats
+    with pytest.raises(UsageError, match="'Warm' has changed"):
+        checkpoint.planned(query, other, READING, None)
+
+
 def test_a_name_that_was_given_up_may_mean_something_else():
     query = planned(None, WARM, HOT)
     query = planned(query, WARM)

@@ -1,0 +1,91 @@
+"""Where components stand: what the network chooses, what a run tells, and how it is judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.model.instant import SECOND
+from holdfast_lab.experiments.registry import load
+from holdfast_lab.experiments.sps import placement, world
+from holdfast_lab.experiments.sps.world import CONGESTION, FIRE, Layout, application, by_hand, by_network
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "sps-placement.md"
+
+
+@pytest.fixture(scope="module")
+def layout():
+    return Layout(0)
+
+
+def test_what_is_kept_apart_by_place_is_cut_along_the_sensors_each_part_on_its_own_node(layout):
+    parts, hosts = by_network(application(CONGESTION, "TrafficCongestion"), layout)
+    assert {name.split()[0] for name in parts.smcs} == {"High", "Slow", "TrafficCongestion"}
+    assert len(hosts) == 3 * len(layout.sensors)
+    assert {host for host, alone in hosts.values() if alone} == set(layout.sensors)
+    assert all(alone for _, alone in hosts.values())
+
+
+def test_what_has_to_be_counted_stays_whole_nearer_to_the_sensors_than_the_user(layout):
+    _, hosts = by_network(application(FIRE, "Fire"), layout)
+    ((host, alone),) = hosts.values()
+    assert host != layout.user
+    assert not alone
+
+
+def test_who_places_by_hand_takes_no_sensor_of_its_own(layout):
+    _, hosts = by_hand(application(FIRE, "Fire"), layout)
+    assert not {host for host, _ in hosts.values()} & {layout.user, *layout.sensors}
+
+
+def test_a_fire_is_told_of_and_the_next_one_by_a_replica_after_its_host_has_failed(layout):
+    app, hosts = by_hand(application(FIRE, "Fire"), layout)
+    hot = [
+        (30 + world.EVERY * step) * SECOND
+        for step in range(world.MINUTES * 60 // world.EVERY)
+        if all(value > 50 for _, _, value in world._readings(app.measured, layout.sensors, 0, step))
+    ]
+    failed = 30 * SECOND + world.MINUTES * 30 * SECOND
+    whole = world.run(app, hosts, layout, 0)
+    assert [(status, time) for status, time, _ in whole.told] == [("ingress", hot[0])]
+    anew = next(time for time in hot if time > failed)
+    broken = world.run(app, hosts, layout, 0, [hosts["Fire"][0]])
+    assert [(status, time) for status, time, _ in broken.told] == [("ingress", hot[0]), ("ingress", anew)]
+    assert whole.repeated == broken.repeated == 0
+
+
+def rows(network=1, delay=1.0, same=True):
+    """Both applications, central and by hand at 10 and 5 messages."""
+    return [
+        {
+            "application": app,
+            "placed": way,
+            "messages": {"centrally": 10, "by hand": 5}.get(way, network),
+            "delay s": {"by the network": delay}.get(way, 1.0),
+            "same": same,
+        }
+        for app in placement.APPS
+        for way in placement.WAYS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("found", "lost", "broken"),
+    [
+        (rows(), 0.05, set()),
+        (rows(network=6), 0.05, {"fewer-messages"}),
+        (rows(delay=4.5), 0.05, {"delay"}),
+        (rows(same=False), 0.05, {"same"}),
+        (rows(), 0.2, {"recovery"}),
+    ],
+)
+def test_each_claim_is_judged_by_its_rule(found, lost, broken):
+    verdicts = placement._verdicts(found, [lost], 0)
+    held = dict(zip(placement.RULES, (each.holds for each in verdicts), strict=True))
+    assert {name for name, holds in held.items() if not holds} == broken
+
+
+def test_the_page_lists_every_claim_and_the_experiment_is_registered():
+    assert load(placement.NAME).name == placement.NAME
+    assert all(f"`{each}`" in PAGE.read_text("utf-8") for each in placement.RULES)

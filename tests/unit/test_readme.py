@@ -1,0 +1,34 @@
+"""The README inside a distribution leads nowhere that is not there."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+outside = runpy.run_path(str(ROOT / "setup.py"))["outside"]
+
+
+def links(text):
+    return re.findall(r"\]\(([^)]*)\)", text)
+
+
+@pytest.mark.parametrize("home", ["", "https://example.org/holdfast", "https://example.org/holdfast/"])
+def test_every_link_of_a_distribution_s_readme_is_absolute(home):
+    assert any(not link.startswith("http") for link in links(README))
+    found = outside(README, home)
+    assert all(link.startswith(("https://", "http://", "#")) for link in links(found))
+    assert bool(home) is ("https://example.org/holdfast/docs/tutorial.md" in found)
+    assert "Tutorial" in found
+
+
+def test_a_picture_that_is_a_link_keeps_both():
+    text = "[![a chart](docs/a.png)](docs/a.md) and [b](https://b.org) and [c](#c)"
+    home = "https://h.org"
+    rest = " and [b](https://b.org) and [c](#c)"
+    assert outside(text, home) == "[![a chart](https://h.org/docs/a.png)](https://h.org/docs/a.md)" + rest
+    assert outside(text, "") == "a chart" + rest

@@ -17,7 +17,7 @@ from support.runtimes import RUNTIMES, Runtime
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
 few = settings(max_examples=max(1, EXAMPLES // 2))
-fewer = settings(max_examples=max(1, EXAMPLES // 10))
+fewer = settings(max_examples=max(1, EXAMPLES // 20))
 
 
 @pytest.fixture(params=RUNTIMES)

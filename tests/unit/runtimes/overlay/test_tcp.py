@@ -405,7 +405,9 @@ def test_no_more_connections_are_taken_than_allowed():
             b.call(hub.address)
             await hub.heard.of(Joined, 2)
             third = await Raw.to(hub.address)
-            assert await third.hears() == []
+            third.greet("third")
+            said = await third.hears()
+            assert said[-1] == Bye("no more than 2 connections are taken here (--peers)")
             await third.close()
             assert set(hub.links) == {"a", "b"}
 

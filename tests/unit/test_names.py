@@ -1,0 +1,20 @@
+"""What ``import holdfast`` offers: names that are imported when they are asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+import holdfast
+
+
+def test_every_name_is_what_it_says() -> None:
+    assert holdfast._HOME.keys() == set(holdfast.__all__)
+    for name in holdfast.__all__:
+        found = getattr(holdfast, name)
+        assert found.__module__.startswith("holdfast.")
+        assert name in dir(holdfast)
+
+
+def test_another_is_named() -> None:
+    with pytest.raises(AttributeError, match="'holdfast' has no attribute 'Engin'"):
+        holdfast.Engin  # noqa: B018

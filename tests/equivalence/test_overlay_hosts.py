@@ -138,8 +138,10 @@ class World:
 
 
 def visible(subscriber, subscription, notification):
+    """What a subscriber is told; NaN is missing, and travels as nothing."""
     n = notification
-    return subscriber, subscription, n.id, n.scope, n.status, n.since, n.event.order, n.event.attributes
+    attributes = {name: value if value == value else None for name, value in n.event.attributes.items()}
+    return subscriber, subscription, n.id, n.scope, n.status, n.since, n.event.order, attributes
 
 
 @st.composite

@@ -22,6 +22,9 @@ BORDER = "tests/unit/protocols/cbps/test_border.py"
 BOUNDS = "tests/unit/protocols/cbps/test_bounds.py"
 
 PROMISES = {
+    "Sensors that watch one region say the same twice": (
+        (PLACES, "test_redundant_sensors_of_a_region_are_one_at_the_broker_where_they_meet"),
+    ),
     "`subscribe --only NAME` takes some": (
         (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),
         (COMMANDS, "test_a_subscriber_prints_when_a_condition_starts_and_ends"),

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import parse
+from holdfast import Event, parse
+from holdfast.model.instant import SECOND
 from support.overlays import each_alone, told
 from support.runtimes import RUNTIMES, engine, in_order
 from support.whole import cut, definitions, histories, visible
@@ -27,6 +28,27 @@ def test_in_this_process(name, text, events):
 
 
 # --- on an overlay -----------------------------------------------------------------------------------
+
+
+TOPIC = "topic T (value float)\n"
+ONCE_LOST = [
+    (TOPIC + "state S on T [value > 1 for 1 s; value < 1] forget after 2 s", [(0, 2), (2.5, 2), (4, 0)]),
+    (TOPIC + "state S on T [value > 1 for 1 s; value < 1] initially on", [(0, 0), (1, 2), (3, 0), (4, 0)]),
+    (TOPIC + "state S on T [value > 1 for 1 s; value < 1] initially off quietly", [(0, 2), (1.5, 0)]),
+]
+"""A start after what was forgotten, and ends of what was never said to have started."""
+
+
+@pytest.mark.parametrize(("text", "readings"), ONCE_LOST)
+def test_what_may_hold_unsaid_is_followed_on_an_overlay(text, readings):
+    app = parse(text)
+    events = [
+        Event("T", round(at * SECOND), "s", {"value": float(value)}, i)
+        for i, (at, value) in enumerate(readings)
+    ]
+    said = visible(each_alone(app, events))
+    assert said
+    assert visible(told(app, events)) == said
 
 
 @few

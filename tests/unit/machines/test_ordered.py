@@ -4,6 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from holdfast.compilers import families
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
 from holdfast.machines.machine import may_be_late, transitions
 from holdfast.machines.ordered import Ordered
 from holdfast.model.batch import from_events, stood_for
@@ -256,3 +259,26 @@ def test_a_dictionary_may_follow_single_events():
     told.react(event(3, 26.0))
     told.step_batch(dictionary_encoded(from_events(TOPIC, [event(4, 21.0)]), "source"), 0)
     assert told.step([], 9) == [("ingress", 3), ("egress", 4)]
+
+
+def test_how_far_time_has_come_is_not_lost_with_what_was_reduced_away():
+    """A reading in no scope can be dropped; that it came at 9 still ends what a guard waits for."""
+    text = (
+        "topic T (v float, k text)\nstate Warm on T [v > 25 for 2 us; v < 22] per k ordered 1 us late apply"
+    )
+    (operator,) = families.operators(check(parse(text)))
+    it = operator.machine
+    topic = it.topics["T"]
+    parts = [
+        ([Event("T", 0, "s", {"v": 0.0, "k": "x"}, 0)], 0),
+        ([Event("T", 9, "s", {"v": 30.0, "k": None}, 1)], 9),
+        ([Event("T", 7, "s", {"v": 30.0, "k": "x"}, 2)], 9),
+    ]
+    for reduce in (dict, it.reduce):
+        state = it.initial()
+        for events, until in parts:
+            state, _ = it.step(state, reduce({"T": from_events(topic, events)}), until)
+        _, told = it.step(state, {}, NEVER)
+        assert [(t.status, t.event.time, t.since) for t in transitions(it.topics, told)] == [
+            ("ingress", 9, 7)
+        ]

@@ -68,13 +68,17 @@ def _put(values: Any, route: Route, value: Any) -> Any:
 
 def load(path: Path) -> Document:
     """Read a file."""
+    return parse(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """What stands in a file."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
-    return parse(text, str(path))
 
 
 def parse(text: str, file: str = "scenario") -> Document:

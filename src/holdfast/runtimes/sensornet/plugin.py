@@ -15,8 +15,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ...errors import InputError, did_you_mean
+from ...errors import did_you_mean
 from ...sim.routing.datagram import RoutingMachine
+from .document import text_of
 from .fault import Fault
 
 WANTED = ("initial", "handle", "held", "refuses")
@@ -28,13 +29,7 @@ def code_of(machine: str, folder: Path) -> str:
     file, colon, name = machine.rpartition(":")
     if not (colon and name.isidentifier() and file.endswith(".py")):
         raise Fault(f"expected a file and a class in it, such as 'gossip.py:Gossip'; got '{machine}'")
-    path = folder / file
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+    return text_of(folder / file)
 
 
 def made(machine: str, code: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> RoutingMachine:

@@ -77,8 +77,8 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 def __getattr__(name: str) -> Any:
     """A name is imported when it is asked for: a command starts with what it needs, and Spark is heavy."""
-    if name == "spark":
-        return import_module(".spark", __name__)
+    if name in ("plot", "spark"):
+        return import_module(f".{name}", __name__)
     if name not in _HOME:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     found = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)

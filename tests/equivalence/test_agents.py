@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from itertools import groupby
 
+import msgspec
 import pytest
 
 from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import RELATIONSHIP, active
+from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, address
+from holdfast.protocols.agents.ring import Moved
+from holdfast.protocols.agents.talk import Reading
 from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Heard, Submit, Withdraw, advertise, publish
+from holdfast.protocols.cbps.client import Heard, Refused, Replace, Submit, Withdraw, advertise, publish
+from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.protocols.cbps.message import Bundle, Key, Notification, RoutingSlip, Subscription
 from holdfast.runtimes.overlay.conditions import condition
 from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support.agents import oracle, related, walks
@@ -18,6 +23,9 @@ from support.agents import oracle, related, walks
 MEET = related("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob")
   when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
+NEAR = related("""topic User ()
+relate Meet (a User, b User) pairs ("ann", "bob")
+  when distance(a, b) <= 60 m until distance(a, b) >= 80 m""")
 TEAM = related("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Together all of Team within 15 m until 25 m""")
@@ -140,12 +148,108 @@ def test_a_lost_connection_is_told_and_what_is_certain_is_found_again():
     assert [row[2] for row in told(overlay)] == ["ingress"]
     overlay.cut("b3", "b1")
     overlay.settle()
-    lost = [what.content["status"] for what in overlay.take("subscriber") if isinstance(what, Heard)]
-    assert lost == ["unknown"]
+    lost = {what.content["status"] for what in overlay.take("subscriber") if isinstance(what, Heard)}
+    assert lost == {"unknown"}
     overlay.connect("b3", "b1")
     overlay.settle()
     say(overlay, "bob", 2, 6.0)
     assert [row[2] for row in told(overlay)] == ["ingress"]
+
+
+def test_nobody_speaks_in_the_name_of_an_agent():
+    """Neither a client that knows the address of an agent, nor one that lays a way to it, nor the agents of
+    another subscription of the same name change what is reported."""
+    overlay = network()
+    publishers(overlay, MEET, ("ann", "bob"))
+    watch(overlay, MEET, "range_ring")
+    say(overlay, "ann", 0, 0.0)
+    say(overlay, "bob", 1, 100.0)
+    (hosted,) = overlay.nodes["b5"].state.agents.values()
+    ann, bob = address(hosted.place[0], hosted.part.name), next(iter(hosted.partners))
+    before = repr(hosted.made.agent)
+    overlay.client("mallory", "b7")
+    lie = Moved(9, 9, Reading(5, 5, (1.0, 0.0)), hosted.made.agent.mine, 0.0, 9, 1)
+    forged = Notification({ADDRESS: ann, "sender": bob})
+    payload = msgspec.msgpack.encode(lie).hex()
+    way = Subscription(Filter((Constraint(ADDRESS, "text", "=", bob),)))
+    slip = RoutingSlip("subscription", hosted.strategy.slip)
+    overlay.ask("mallory", Submit(Bundle(Key("", 0), notifications=(forged,), payloads=(payload,))))
+    overlay.ask("mallory", Submit(Bundle(Key("", 0), slips=(slip,), subscriptions=(way,)), "way"))
+    overlay.ask("mallory", Submit(active("Mine", NEAR.relation, "range_ring"), "mine"))
+    overlay.settle()
+    assert repr(hosted.made.agent) == before
+    assert len(hosted.reached) == 1
+    assert told(overlay) == []
+    say(overlay, "ann", 2, 1.0)
+    say(overlay, "bob", 3, 50.0)  # near for mallory, and for nobody else
+    assert statuses(overlay, "mallory") == ["ingress"]
+    assert statuses(overlay, "subscriber") == []
+
+
+def test_a_subscriber_may_have_so_many_agents_and_hears_of_it():
+    overlay = Overlay()
+    overlay.broker("b1", machine=Hosting(Broker(condition), most_each=1))
+    overlay.client("subscriber", "b1")
+    HOMES.update(ann=1, bob=1)
+    try:
+        publishers(overlay, MEET, ("ann", "bob"))
+    finally:
+        HOMES.update(ann=5, bob=7)
+    watch(overlay, MEET, "range_ring")
+    (refused,) = [what for what in overlay.take("subscriber") if isinstance(what, Refused)]
+    assert "may have 1 agents" in refused.why
+    assert agents(overlay) == {}
+
+
+def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
+    """The same agents go on by other bounds; disabled they end, and begin with a doubt."""
+    overlay = network()
+    publishers(overlay, MEET, ("ann", "bob"))
+    watch(overlay, MEET, "range_ring")
+    say(overlay, "ann", 0, 0.0)
+    say(overlay, "bob", 1, 50.0)
+    assert told(overlay) == []
+    (before,) = overlay.nodes["b5"].state.agents.values()
+    overlay.ask("subscriber", Replace("relation", active("Meet", NEAR.relation, "range_ring")))
+    overlay.settle()
+    (after,) = overlay.nodes["b5"].state.agents.values()
+    assert after is before
+    assert [row[2] for row in told(overlay)] == ["ingress"]
+    overlay.ask("subscriber", Replace("relation", active("Meet", MEET.relation, "range_ring")))
+    overlay.settle()
+    assert [row[2] for row in told(overlay)] == ["egress"]
+    paused = active("Meet", MEET.relation, "range_ring", disabled=True)
+    overlay.ask("subscriber", Replace("relation", paused))
+    overlay.settle()
+    assert agents(overlay) == {}
+    overlay.ask("subscriber", Replace("relation", active("Meet", MEET.relation, "range_ring")))
+    overlay.settle()
+    say(overlay, "ann", 2, 0.0)
+    say(overlay, "bob", 3, 5.0)
+    assert [row[2] for row in told(overlay)] == ["ingress"]
+
+
+def test_an_agent_that_fails_is_the_only_one_that_ends_and_its_subscriber_hears_why(monkeypatch):
+    overlay = network()
+    publishers(overlay, MEET, ("ann", "bob"))
+    watch(overlay, MEET, "range_ring")
+    overlay.client("other", "b1")
+    overlay.ask("other", Submit(active("Other", MEET.relation, "parallel_line"), "other"))
+    overlay.settle()
+    agent = next(iter(overlay.nodes["b5"].state.agents.values())).made.agent
+    monkeypatch.setattr(agent, "read", lambda reading: 1 / 0)
+    say(overlay, "ann", 0, 0.0)
+    (refused,) = [what for what in overlay.take("subscriber") if isinstance(what, Refused)]
+    assert "ZeroDivisionError" in refused.why
+    assert agents(overlay) == {"b5": ["Other/ann,bob/ann"], "b7": ["Other/ann,bob/bob"]}
+    say(overlay, "bob", 1, 5.0)
+    assert [what.content["status"] for what in overlay.take("other") if isinstance(what, Heard)] == [
+        "ingress"
+    ]
+
+
+def statuses(overlay, name):
+    return [what.content["status"] for what in overlay.take(name) if isinstance(what, Heard)]
 
 
 def say(overlay, name, number, x):

@@ -20,7 +20,7 @@ source = pytest.importorskip("holdfast.runtimes.spark.history.reader")
 shard = pytest.importorskip("holdfast.runtimes.spark.history.shard")
 plan = pytest.importorskip("holdfast.runtimes.spark.plan")
 replay = pytest.importorskip("holdfast.runtimes.spark.history.replay")
-notice = pytest.importorskip("holdfast.runtimes.spark.table")
+notice = pytest.importorskip("holdfast.runtimes.table")
 lives = pytest.importorskip("support.live")
 
 few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 50) // 10)

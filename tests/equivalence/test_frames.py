@@ -51,7 +51,7 @@ def frame_of(events: Sequence[Event], seed: int = 0, *, numbered: bool = True):
 def notified(app: App, frame, **options):
     """The notifications of a frame, in order."""
     from holdfast.runtimes.spark.frames.replay import replay
-    from holdfast.runtimes.spark.table import from_table
+    from holdfast.runtimes.table import from_table
 
     found = replay(app, frame, **options).toArrow()
     notifications = output(list(from_table(check(app).topics, found)))

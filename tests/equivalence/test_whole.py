@@ -8,23 +8,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Event, parse
+from holdfast import Engine, Event, parse
 from holdfast.model.instant import SECOND
 from support.overlays import each_alone, told
-from support.runtimes import RUNTIMES, engine, in_order
-from support.whole import cut, definitions, histories, visible
+from support.runtimes import RUNTIMES, engine, in_order, output
+from support.whole import WITH_TABLES, cut, definitions, histories, visible
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
+anything = definitions(kinds=WITH_TABLES)
 few = settings(max_examples=max(1, EXAMPLES // 2))
 fewer = settings(max_examples=max(1, EXAMPLES // 6))
 
 
 @pytest.mark.parametrize("name", ["engine in batches", "replay"])
 @few
-@given(text=definitions(), events=histories())
+@given(text=anything, events=histories())
 def test_in_this_process(name, text, events):
     app = parse(text)
     assert visible(RUNTIMES[name](app, events)) == visible(engine(app, events))
+
+
+@few
+@given(text=anything, events=histories(least=1), data=st.data())
+def test_kept_and_taken_up_again_anywhere(text, events, data):
+    running, out = Engine(text), []
+    for part in data.draw(cut(in_order(events))):
+        running = Engine.restore(text, running.snapshot())
+        out += [n for event in part for n in running.push(event)]
+    assert visible(output(out + running.finish())) == visible(engine(parse(text), events))
 
 
 # --- on an overlay -----------------------------------------------------------------------------------
@@ -62,7 +73,7 @@ def test_on_an_overlay(text, events):
 
 
 @few
-@given(text=definitions(), events=histories())
+@given(text=anything, events=histories())
 def test_history_in_shards_and_stages(text, events):
     sharded = pytest.importorskip("support.sharded")
     app = parse(text)
@@ -70,7 +81,7 @@ def test_history_in_shards_and_stages(text, events):
 
 
 @fewer
-@given(text=definitions(), events=histories(least=1), data=st.data())
+@given(text=anything, events=histories(least=1), data=st.data())
 def test_files_as_they_arrive(text, events, data):
     lives = pytest.importorskip("support.live")
 

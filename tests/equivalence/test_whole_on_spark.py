@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import holdfast as hf
 from holdfast import parse
 from support.runtimes import RUNTIMES, engine, in_order, session
-from support.whole import cut, definitions, histories, visible
+from support.whole import WITH_TABLES, cut, definitions, histories, visible
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
 a_few_large = settings(
@@ -22,7 +22,7 @@ a_few_large = settings(
 )
 long = histories(least=20, most=60).filter(lambda events: len({event.source for event in events}) > 1)
 """Of one case alone, hypothesis would try the simplest, in which nothing happens."""
-many = definitions(least=8, most=12)
+many = definitions(least=8, most=12, kinds=WITH_TABLES)
 
 
 @a_few_large

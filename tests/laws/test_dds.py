@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.model.instant import MILLISECOND, SECOND
 from holdfast.protocols.dds import message, request
-from holdfast.protocols.dds.deployment import MODES, Reliable, Rotation
+from holdfast.protocols.dds.deployment import MODES, Discovery, Reliable, Rotation
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL, partial
 from holdfast.protocols.dds.message import Data
 from holdfast.protocols.dds.registry import Registry
@@ -178,6 +178,36 @@ def test_whoever_dies_and_comes_back_samples_find_their_way_again(outages, seed,
         assert came == values
 
 
+@FEWER
+@given(
+    st.sampled_from(["DefTDDS", "EATDDS"]),
+    st.lists(st.tuples(st.sampled_from("qr"), st.integers(20, 100), st.integers(1, 60)), max_size=5),
+    st.integers(0, 2**32),
+    st.sampled_from([0.0, 0.2]),
+)
+def test_with_leases_nothing_is_lost_untold_whoever_forgets_its_readers(mode, outages, seed, loss):
+    """Two readers that live; rendezvous nodes and publishers that die and come back with empty tables."""
+    terms = Rotation(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
+    soft = Discovery(repeats=3, lease=30 * SECOND)
+    made = deployment(FULL, mode=mode, publishers=("p", "q"), rotation=terms, discovery=soft)
+    found = Motes(made, ("p", "q", "r", "s", "t"), Air(seed, loss, 0.1, 100))
+    subscribe(found, "s")
+    subscribe(found, "t")
+    for node, at, seconds in outages:
+        found.at(at * SECOND, lambda n=node: found.kill(n) if n in found.states else None)
+        found.at((at + seconds) * SECOND, lambda n=node: found.start(n) if n not in found.states else None)
+    for second in range(5, 200, 17):
+        for node in found.nodes:
+            joules = found.random.random()
+            found.at(second * SECOND, lambda n=node, j=joules: found.ask(n, request.Residual(j)))
+    until_done(found, publishing(found, range(40), every=5 * SECOND))
+    unread = {what.name for _, what in found.of(request.Unread)}
+    for node in ("s", "t"):
+        lapsed = any(what.subscriber == node for _, what in found.of(request.Lapsed))
+        came = {notice.name for notice in found.notified(node)}
+        assert lapsed or {name for name, _ in taken(found)} - came <= unread
+
+
 @EXAMPLES
 @given(AIRS, st.lists(st.integers(0, 100), min_size=1, max_size=30), st.sampled_from(MODES))
 def test_at_a_hundred_percent_missing_samples_are_asked_for_until_they_are_there(air, readings, mode):
@@ -219,7 +249,7 @@ def test_a_table_of_subscribers_is_the_same_in_whatever_order_wishes_come(wishes
     for order in (said, shuffled):
         registry = Registry(Topic(0, HEAT))
         for wish in order:
-            registry.add(wish) if isinstance(wish, message.Subscribe) else registry.remove(wish)
+            registry.add(wish, 0) if isinstance(wish, message.Subscribe) else registry.remove(wish)
         tables.append(registry.wishes)
     assert tables[0] == tables[1]
 

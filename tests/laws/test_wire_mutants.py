@@ -11,13 +11,15 @@ import pytest
 from holdfast.errors import HoldfastError
 from holdfast.model.host import Host
 from holdfast.model.protocol import Deliver, Drop, Joined, Left, Received, Send, Started
+from holdfast.protocols.agents.codes import digest_of
+from holdfast.protocols.agents.hosting import Hosting
 from holdfast.protocols.cbps.broker import Broker
 from holdfast.protocols.cbps.client import Client
 from holdfast.runtimes.overlay.conditions import condition
 from holdfast.runtimes.overlay.wire.codec import codec
 from holdfast.runtimes.overlay.wire.fault import WireFault
 from holdfast.runtimes.overlay.wire.packed import unpacked
-from support.wire_mutants import frame, message
+from support.wire_mutants import CODE, frame, message
 
 LONG = 50 * int(os.environ.get("HOLDFAST_EXAMPLES") or 2_000)
 """How many are tried in the long form; ``HOLDFAST_EXAMPLES=20000`` makes it a million."""
@@ -30,6 +32,9 @@ PEERS = {"client": "client", "another": "client", "broker": "broker", "second": 
 MACHINES = {
     "broker": Broker(condition, most=50, name="hub", limit=4_096),
     "client": Client("c", condition),
+    "agents": Hosting(
+        Broker(condition, most=50, name="hub", limit=4_096), most=20, allowed=frozenset((digest_of(CODE),))
+    ),
 }
 
 
@@ -80,7 +85,7 @@ class Hosted:
 
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 1_500), *SOAK])
-@pytest.mark.parametrize("kind", ["broker", "client"])
+@pytest.mark.parametrize("kind", MACHINES)
 def test_a_machine_bears_whatever_comes_over_the_wire(kind, seed, count):
     random = Random(seed)
     it, taken = Hosted(MACHINES[kind]), 0
@@ -98,7 +103,7 @@ def test_a_machine_bears_whatever_comes_over_the_wire(kind, seed, count):
 def test_marked_up_text_is_read_or_refused(seed, count):
     random = Random(seed)
     for _ in range(count):
-        it = codec("xml", 1 << 16)
+        it = codec("xml", 1 << 18)
         raw = bytearray(it.encode(message(random)))
         for _ in range(random.choice((0, 1, 3))):
             at = random.randrange(len(raw))

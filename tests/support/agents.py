@@ -57,11 +57,15 @@ def run(one, made, events, *, seed=None):
         room = Room({agent.name: agent for agent in made(one.relation, tie)}, seed=seed)
         mine = [event for event in events if event.source in room.agents]
         for _, some in groupby(mine, key=lambda event: event.time):
-            readings = [(e.source, Reading(e.time, e.sequence, e.location)) for e in some]
+            readings = [
+                (name, Reading(e.time, e.sequence, e.location))
+                for e in some
+                for name in room.agents
+                if name.partition("#")[0] == e.source
+            ]
             for report in room.instant(readings):
-                told.append(
-                    (report.reading.time, tie.scope, report.status, report.by, report.reading.sequence)
-                )
+                scope = tie.scope if report.also is None else report.also
+                told.append((report.reading.time, scope, report.status, report.by, report.reading.sequence))
         for name in counted:
             counted[name] += room.counted[name]
     return sorted(told), counted

@@ -14,6 +14,7 @@ from holdfast.protocols.cbps.message import (
     Answer,
     Ask,
     Bundle,
+    Code,
     Context,
     Echo,
     ExpressSlip,
@@ -35,6 +36,7 @@ from holdfast.protocols.cbps.message import (
     Unadvertise,
     Unsubscribe,
     Use,
+    Wanted,
 )
 
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -100,6 +102,9 @@ bundles = st.builds(
             ActiveSubscription,
             few(st.builds(Strategy, filters, texts, few(st.tuples(texts, texts)))),
             texts,
+            texts,
+            st.booleans(),
+            st.booleans(),
         )
     ),
     payloads=few(payloads),
@@ -135,5 +140,7 @@ others = (
     | st.builds(Interruption, parts, scopes)
     | st.builds(Handover, parts, st.none() | st.binary(max_size=40), st.booleans())
     | st.builds(Said, parts, notifications)
+    | st.builds(Wanted, texts)
+    | st.builds(Code, texts, texts)
 )
 messages = bundles | registrations | others

@@ -45,6 +45,7 @@ def queries(draw, topic, key):
             f" each {rest}" if rest != key else ""
         )
     several = (" any location", " one location", " all locations", ' all locations of ("north", 0)')
+    several += (" closest to 1", ' closest to "north"', " closest to (1, 2)", " closest to here")
     return words + draw(st.sampled_from(places + several)) + (f" each {key}" if key else "")
 
 
@@ -102,7 +103,9 @@ def definitions(draw, keys=KEYS):
     delivery = draw(st.sampled_from(("", "", "  ordered 1 s\n", "  ordered 1 s late apply\n")))
     collide = draw(st.sampled_from(("", "", "", "collide max\n", "collide sum\n", "collide count\n")))
     lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
-    return f"{TOPICS}{collide}state First\n{lines}  enter {enter}{sets}\n  exit {leave}\n{tick}{delivery}"
+    here = "  here (1, 2)\n" if "here" in lines else ""
+    rules = f"  enter {enter}{sets}\n  exit {leave}\n"
+    return f"{TOPICS}{collide}state First\n{lines}{rules}{tick}{delivery}{here}"
 
 
 def mostly(*common, rare):

@@ -26,9 +26,9 @@ def definitions(draw, per: str) -> Checked:
     fewer = draw(st.integers(1, least))
     joined = draw(st.sampled_from(("", "joined")))
     unknown = draw(st.sampled_from(("left", "kept", "spreads")))
-    made = _checked(
-        per, f"at least {least} of S {within} until fewer than {fewer} {joined} unknown {unknown}"
-    )
+    care = draw(st.sampled_from(("", "unknown after 1 h")))  # then it waits for moments to be over
+    count = f"at least {least} of S {within} until fewer than {fewer} {joined} unknown {unknown}"
+    made = _checked(per, care, count)
     if not draw(st.booleans()):
         return made
     (count,) = made.tallied
@@ -43,10 +43,9 @@ def definitions(draw, per: str) -> Checked:
 
 
 @lru_cache(maxsize=64)
-def _checked(per: str, count: str) -> Checked:
-    return check(
-        parse(f"topic T (v float, room text)\nstate S on T [v > 1; v < 0] per {per}\nstate C = {count}\n")
-    )
+def _checked(per: str, care: str, count: str) -> Checked:
+    state = f"state S on T [v > 1; v < 0] per {per} {care}"
+    return check(parse(f"topic T (v float, room text)\n{state}\nstate C = {count}\n"))
 
 
 @st.composite

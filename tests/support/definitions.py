@@ -104,7 +104,9 @@ holds = st.one_of(
     st.just(AT_ONCE),
     st.builds(Hold, durations.filter(bool)),
     st.builds(lambda count: Hold(readings=count), st.integers(1, 9)),
+    st.builds(lambda table, column: Hold(column=f"{table}.{column}"), names, names),
 )
+_tables = names.filter(lambda name: name != "gazetteer")
 lengths = st.none() | durations.filter(bool)
 cares = st.just(PLAIN) | st.builds(
     Care,
@@ -114,7 +116,7 @@ cares = st.just(PLAIN) | st.builds(
     lengths,
     st.sampled_from(INITIALLY),
     st.booleans(),
-    st.none() | st.builds(Roster, st.none() | st.text(max_size=5)),
+    st.none() | st.builds(Roster, st.none() | st.text(max_size=5)) | st.builds(Roster, st.none(), _tables),
 )
 attributes = st.builds(Attribute, names, st.sampled_from(KINDS), units)
 topics = st.builds(Topic, names, st.lists(attributes, max_size=4).map(tuple))

@@ -6,14 +6,17 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import strategies as st
 
 from holdfast.lang import ops
 from holdfast.lang.app import App
 from holdfast.lang.check import check
 from holdfast.lang.rewrite import silences
+from holdfast.machines.guard.machine import LONGEST
 from holdfast.model.event import Event
 from holdfast.model.guard import Care, Hold
+from holdfast.model.table import Column
 from support import histories, naive
 
 # --- definitions ---------------------------------------------------------------------------------------
@@ -33,8 +36,11 @@ _predicates = st.one_of(
     st.builds(ops.Or, _silent, _tests),
     st.builds(ops.And, _tests, st.builds(ops.Or, _silent, _silent)),
 )
+TABLE = ops.DeclareTable("Waits", "waits.csv", (Column("source", "text"), Column("wait", "duration")))
+WAITS = {"s1": 2, "z": 4}
 _holds = st.one_of(
     st.just(Hold()),
+    st.just(Hold(column="Waits.wait")),
     st.builds(Hold, st.integers(1, 5)),
     st.builds(lambda count: Hold(readings=count), st.integers(1, 3)),
 )
@@ -43,9 +49,12 @@ PERS = ((), (("source",),), (("k",),), (("n",),), (("flag", "k"),), (("place",),
 SCOPES = ((), (), (), (("hall",),), (("west", "shed"),))
 
 
+_forgets = st.none() | st.none() | st.integers(3, 9)
+
+
 @st.composite
-def cares(draw):
-    unknown, forget = draw(_lengths), draw(st.none() | st.none() | st.integers(3, 9))
+def cares(draw, forget):
+    unknown = draw(_lengths)
     if unknown is not None and forget is not None:
         unknown, forget = sorted((unknown, forget))
     beginning = draw(st.sampled_from(("off", "off", "on", "unknown")))
@@ -56,18 +65,23 @@ def cares(draw):
 
 @st.composite
 def definitions(draw, deliveries, rosters=True):
-    """One or two guarded states, some with a roster, as they are checked."""
+    """A few guarded states, which may share a machine, some with a roster, as they are checked."""
     delivery, some = draw(deliveries), []
-    for i in range(draw(st.integers(1, 2))):
-        per = draw(st.sampled_from(PERS))
+    per = draw(st.sampled_from(PERS))
+    forget = draw(_forgets)
+    for i in range(draw(st.sampled_from((1, 1, 2, 3)))):
+        per = draw(st.sampled_from((per, per, *PERS)))
         scope = () if per else draw(st.sampled_from(SCOPES))
         exit = draw(st.one_of(_predicates, st.just(ops.Truth(False))))
-        care = draw(cares())
+        care = draw(cares(draw(st.sampled_from((forget, forget, None)))))
         care = replace(care, enter=Hold(2)) if care == Care() else care
         some.append(
             ops.Subscribe(f"c{i}", histories.TOPIC.name, draw(_predicates), exit, per, scope, delivery, care)
         )
-    whole = check(App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, *some)))
+    seconds = pa.table({"source": list(WAITS), "wait": [f"{length} µs" for length in WAITS.values()]})
+    whole = check(
+        App((ops.DeclareTopic(histories.TOPIC), *histories.REGIONS, TABLE, *some)), tables={"Waits": seconds}
+    )
     expected = {(("source",),): (("s1",), ("z",))}  # of which every reading is in a scope
     return replace(
         whole,
@@ -164,16 +178,19 @@ class Twin:
         one = self.condition
         return (one.exit, self.care.exit) if watched.on else (one.enter, self.care.enter)
 
+    def length(self, hold, watched):
+        """How long it must hold, as the row of the last reading says."""
+        if hold.column is None:
+            return hold.length
+        return WAITS.get(watched.reading.source, LONGEST) if watched.reading else 0
+
     def tell(self, label, status, at, since, event):
         source = (event.source, event.sequence) if event else (label or "", -1)
         self.said.append((self.condition.name, label, status, since, (at, *source)))
 
     def turn(self, watched, label, at, event):
-        began = (
-            watched.held[0]
-            if any((self.watching(watched)[1].length, self.watching(watched)[1].readings))
-            else None
-        )
+        _, hold = self.watching(watched)
+        began = watched.held[0] if self.length(hold, watched) or hold.readings else None
         if not watched.unsaid:
             status, since = ("egress", watched.since) if watched.on else ("ingress", began)
             self.tell(label, status, at, since, event)
@@ -202,7 +219,7 @@ class Twin:
                 turned = watched.count >= hold.readings
                 teller = event
             else:
-                turned = now - watched.held[0] >= hold.length
+                turned = now - watched.held[0] >= self.length(hold, watched)
                 teller = watched.held[1]
             known = watched.known
             if turned:
@@ -228,10 +245,10 @@ class Twin:
                 self.interrupt(watched)
             elif watched.held is None:
                 watched.held = (now, watched.reading)
-                if not hold.length and not hold.readings:
+                if not self.length(hold, watched) and not hold.readings:
                     self.turn(watched, label, now, watched.reading)
         _, hold = self.watching(watched)
-        if watched.held and not hold.readings and now - watched.held[0] >= hold.length:
+        if watched.held and not hold.readings and now - watched.held[0] >= self.length(hold, watched):
             self.turn(watched, label, now, watched.held[1])
         if silent == self.care.unknown and watched.known:
             watched.known, watched.unsaid = False, False

@@ -33,7 +33,6 @@ from holdfast.runtimes.spark.live.log import Folder
 from holdfast.runtimes.spark.live.query import _LAST, Live, feed_of, prepared
 from holdfast.runtimes.spark.live.state import ShardProcessor
 from holdfast.runtimes.spark.pack import SCHEMA
-from holdfast.runtimes.spark.plan import Work
 from support.runtimes import in_order, output
 
 CRASHES = ("planned", "read", "sunk", "recorded")
@@ -57,7 +56,7 @@ class Committed(msgspec.Struct):
 
     batch: int = -1
     end: dict[str, int] = msgspec.field(default_factory=lambda: {"files": 0})
-    states: dict[str, bytes] = {}
+    states: dict[str, list[bytes]] = {}
 
 
 @dataclass
@@ -74,7 +73,7 @@ class Stream:
         plan, self._batches = prepared(live, self.checkpoint, lambda *_: None)
         self.ledger = self._batches.ledger
         self.checkpoint.spark.mkdir(exist_ok=True)
-        self._plan, self._work = plan, Work(live.checked, plan.seats)
+        self._plan, self._work = plan, plan.work(live.checked)
         feed = feed_of(live, self.checkpoint, plan, self.readers)
         self._source = FeedReader(feed.to_text())
         self.read: list[list[str]] = []
@@ -118,8 +117,8 @@ class Stream:
         return rows
 
     def _stepped(
-        self, rows: Iterable[SimpleNamespace], states: dict[str, bytes]
-    ) -> tuple[pa.Table, dict[str, bytes]]:
+        self, rows: Iterable[SimpleNamespace], states: dict[str, list[bytes]]
+    ) -> tuple[pa.Table, dict[str, list[bytes]]]:
         after = dict(states)
         stages, shards = self._plan.stages, self._plan.shards
         for stage in range(stages):
@@ -129,16 +128,18 @@ class Stream:
         columns = {field.name: [row[field.name] for row in rows] for field in SCHEMA}
         return pa.table(columns, SCHEMA), after
 
-    def _stage(self, processor: ShardProcessor, stage: int, rows: Iterable, states: dict[str, bytes]) -> list:
+    def _stage(
+        self, processor: ShardProcessor, stage: int, rows: Iterable, states: dict[str, list[bytes]]
+    ) -> list:
         by_shard: dict[int, list] = {}
         for row in rows:
             by_shard.setdefault(row.shard, []).append(row)
         said = []
         for shard, mine in by_shard.items():
-            value = _Value(states.get(f"{stage} {shard}"))
-            processor.init(SimpleNamespace(getValueState=lambda *_, value=value: value))
+            state = KeptState(states.get(f"{stage} {shard}", [b""]))
+            processor.init(state)
             said += processor.handleInputRows((shard,), iter(mine), None)
-            states[f"{stage} {shard}"] = value.raw
+            states[f"{stage} {shard}"] = [state.value, *state.list]
         return said
 
     def _record(self, batch: int, said: pa.Table, crash: str | None) -> None:
@@ -159,17 +160,25 @@ class Stream:
         (self.checkpoint.spark / name).write_bytes(msgspec.msgpack.encode(what))
 
 
-class _Value:
-    """A value state as Spark gives it to a processor."""
+class KeptState:
+    """What Spark keeps of a shard, a value and a list, as it gives them to a processor."""
 
-    def __init__(self, raw: bytes | None) -> None:
-        self.raw = raw
+    def __init__(self, kept: Sequence[bytes] = (b"",)) -> None:
+        self.value, *self.list = kept
 
-    def get(self) -> tuple[bytes] | None:
-        return None if self.raw is None else (self.raw,)
+    def getValueState(self, *_: object) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(get=lambda: (self.value,) if self.value else None, update=self._update)
 
-    def update(self, value: tuple[bytes]) -> None:
-        (self.raw,) = value
+    def getListState(self, *_: object) -> SimpleNamespace:  # noqa: N802
+        def append(value: tuple[bytes]) -> None:
+            self.list.extend(value)
+
+        return SimpleNamespace(
+            get=lambda: ((raw,) for raw in self.list), appendValue=append, clear=self.list.clear
+        )
+
+    def _update(self, value: tuple[bytes]) -> None:
+        (self.value,) = value
 
 
 # --- the place and the files -------------------------------------------------------------------------

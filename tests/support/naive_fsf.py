@@ -103,6 +103,8 @@ FILTERING = {
     "naive": lambda wanted, others: False,
     "operator-placement": covered_by_one,
     "multi-join": covered_by_one,
+    "multi-join-named": covered_by_one,
+    "multi-join-again": covered_by_one,
     "fsf-exact": covered_by_all,
 }
 
@@ -126,7 +128,8 @@ class Traffic:
             if size:
                 self.publications[node, other] = size
         self.delivered = {
-            name: self._wanted(node, None, wanted) for name, (node, wanted) in world.subscriptions.items()
+            name: self._wanted(node, None, name, wanted)
+            for name, (node, wanted) in world.subscriptions.items()
         }
 
     def behind(self, link, node):
@@ -141,7 +144,7 @@ class Traffic:
                 continue
             behind = self.behind(link, node)
             chosen = tuple(one for one in wanted.filters if one.sensor in behind)
-            apart = self.approach == "multi-join" and len(chosen) < len(wanted.filters)
+            apart = self.approach.startswith("multi-join") and len(chosen) < len(wanted.filters)
             for filters in [(one,) for one in chosen] if apart else [chosen] if chosen else []:
                 part = Correlation(filters, wanted.within)
                 sent = self.sent.setdefault((node, link), [])
@@ -156,17 +159,24 @@ class Traffic:
         return own.union(*(self._passed(other, node) for other in self.near[node] if other != origin))
 
     def _passed(self, node, to):
-        return set().union(*(self._wanted(node, to, part) for _, part in self.sent.get((to, node), ())))
+        return set().union(*(self._wanted(node, to, *part) for part in self.sent.get((to, node), ())))
 
     def _size(self, node, to):
         if self.approach in ("naive", "operator-placement"):
-            return sum(len(self._wanted(node, to, part)) for _, part in self.sent[to, node])
+            return sum(len(self._wanted(node, to, *part)) for part in self.sent[to, node])
         return len(self._passed(node, to))
 
-    def _wanted(self, node, origin, wanted):
+    def _wanted(self, node, origin, name, wanted):
         arriving = self._arriving(node, origin)
-        if self.approach != "multi-join":
+        if not self.approach.startswith("multi-join"):
             return participants(wanted, arriving)
+        if self.approach == "multi-join-again" and len(wanted.filters) > 1:
+            return sanctioned(wanted, arriving)
+        if self.approach == "multi-join-named":
+            for link in self.near[node]:
+                if link != origin and (name, wanted) in self.sent.get((node, link), ()):
+                    return self._wanted(link, node, name, wanted)
+            return (sanctioned if len(wanted.filters) > 1 else matching)(wanted, arriving)
         ways = {
             link
             for link in self.near[node]

@@ -66,3 +66,18 @@ def tallied(parts, owners, found):
             if later:
                 out[owner][later[0]] += change
     return out
+
+
+def foremost(parts, owners, order, found):
+    """For each instant of each owner the number of the moment that the first of its parts, in order, has
+    then, if there is something; ``parts`` are lists of (moment, whether there is something)."""
+    base = [sum(map(len, parts[:p])) for p in range(len(parts))]
+
+    def of(owner, at):
+        for p in order:
+            past = [j for j, (moment, _) in enumerate(parts[p]) if moment <= at]
+            if owners[p] == owner and past and parts[p][past[-1]][1]:
+                return base[p] + past[-1]
+        return -1
+
+    return [[of(owner, at) for at in instants] for owner, instants in enumerate(found)]

@@ -48,10 +48,11 @@ PATIENCE = 60
 
 
 class Wire:
-    """A TCP proxy: a connection through it can be cut, or fall silent, and be healed."""
+    """A TCP proxy: a connection through it can be cut, or fall silent, and be healed.  Each piece takes
+    ``wait`` seconds; ``carrying`` says how many are on their way."""
 
-    def __init__(self, target: Address) -> None:
-        self.target = target
+    def __init__(self, target: Address, wait: Callable[[], float] = lambda: 0.0) -> None:
+        self.target, self.wait, self.carrying = target, wait, 0
         self.address = ANYWHERE
         self.is_cut = False
         self._running = asyncio.Event()
@@ -109,11 +110,17 @@ class Wire:
 
     async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         while piece := await source.read(1 << 16):
-            await self._running.wait()
-            if self.is_cut:
-                return
-            sink.write(piece)
-            await sink.drain()
+            self.carrying += 1
+            try:
+                if (seconds := self.wait()) > 0:
+                    await asyncio.sleep(seconds)
+                await self._running.wait()
+                if self.is_cut:
+                    return
+                sink.write(piece)
+                await sink.drain()
+            finally:
+                self.carrying -= 1
         with suppress(OSError):
             sink.write_eof()
 

@@ -325,11 +325,12 @@ def told(app: App, events: Sequence[Event]) -> list[Notification]:
 
 
 def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
-    """What an engine says of each condition that is alone in it, as far as the last event it looks at."""
+    """What an engine says of each condition that is alone in it, as far as the last event it looks at: that
+    tells the time of all its topics, as the clock of an overlay does."""
     found: list[Notification] = []
     for name, text in definitions(app).items():
         engine, inputs = Engine(text), condition(text).inputs
         heard = (e for e in in_order(events) if any(naive_match.satisfied(f, to_content(e)) for f in inputs))
-        said = (n for e in heard for n in engine.push(e))
+        said = (n for e in heard for n in (*engine.push(e), *engine.advance(e.time)))
         found += [n for n in said if n.subscription == name]
     return output(found)

@@ -84,6 +84,10 @@ class Served:
         assert self._running.poll() is None, self._log.read_text()
         return listens(self.port)
 
+    @property
+    def pid(self):
+        return self._running.pid
+
     def kill(self):
         self._running.kill()
         self._running.wait()
@@ -103,16 +107,17 @@ class Served:
 class Mosquitto:
     """Debian's broker on a port of its own, with a session store that outlives it."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *settings: str):
+        """``settings`` are further lines of its configuration, in place of those that let everybody in."""
         self._program = program("mosquitto", "mosquitto")
         folder.mkdir(parents=True, exist_ok=True)
         self.port, self._log = free_port(), folder / "mosquitto.log"
         self.url = f"mqtt://127.0.0.1:{self.port}"
         self._file = folder / "mosquitto.conf"
         self._file.write_text(
-            f"listener {self.port} 127.0.0.1\nallow_anonymous true\npersistence true\n"
-            f"persistence_location {folder}/\n"
+            f"listener {self.port} 127.0.0.1\npersistence true\npersistence_location {folder}/\n"
             "max_queued_messages 0\nmax_inflight_messages 0\nuser root\n"
+            + "".join(f"{line}\n" for line in settings or ["allow_anonymous true"])
         )
 
     def start(self):

@@ -14,7 +14,7 @@ from holdfast.files.reading import Reading
 from holdfast.runtimes.spark.history.reader import Job, run
 from holdfast.runtimes.spark.history.replay import require_success, tasks
 from holdfast.runtimes.spark.history.shard import Work, finished, staged
-from holdfast.runtimes.spark.table import from_table, schema_of
+from holdfast.runtimes.table import from_table, schema_of
 from support.fused import KEYS, TOPICS, predicates, queries
 from support.runtimes import output, written
 

@@ -6,10 +6,14 @@ meet in one moment, come twice, and lack what they are kept apart by.
 
 from __future__ import annotations
 
+import atexit
 import json
 import math
+import tempfile
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 
 from hypothesis import reject
 from hypothesis import strategies as st
@@ -90,6 +94,31 @@ _cared = st.sampled_from(
 def guarded(draw, name, delivery=""):
     scope = draw(st.sampled_from(("", *(f"per {key}" for key in KEYS), "scope hall")))
     return f"state {name} on {draw(_topics)} {draw(_guarded)} {scope} {draw(_cared)} {delivery}\n"
+
+
+# --- tables ------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def limits() -> str:
+    """A table of limits on disk, in which not everybody has a row; it goes when the tests end."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "limits.csv"
+    path.write_text("source,high,low,wait\ns1,1,1,1 s\ns2,2,0.5,2 s\n")
+    return str(path)
+
+
+@st.composite
+def tabled(draw, name, delivery=""):
+    """A state whose limits, and perhaps guards, are in a table."""
+    columns = "(source text, high float, low float, wait duration)"
+    guard = draw(st.sampled_from(("", f" for L{name}.wait", " for 1 s")))
+    turn = f"[value > L{name}.high{guard}; value < L{name}.low]"
+    scope = draw(st.sampled_from(("", "per source", "per road", "per n")))
+    return (
+        f'table L{name} "{limits()}" {columns}\nstate {name} on {draw(_topics)} {turn} {scope} {delivery}\n'
+    )
 
 
 # --- components --------------------------------------------------------------------------------------
@@ -177,8 +206,8 @@ def levels(draw, name, delivery=""):
 
 @st.composite
 def counts(draw, name, delivery=""):
-    """A count over a state or over levels, perhaps with one above it."""
-    below = draw((filters if draw(st.booleans()) else levels)(f"{name}Below", delivery))
+    """A count over a state, with or without guards, or over levels, perhaps with one above it."""
+    below = draw(draw(st.sampled_from((filters, guarded, levels)))(f"{name}Below", delivery))
     least = draw(st.integers(1, 3))
     within = draw(st.sampled_from(("", "within road", "within n", "within road, wet", "scope hall")))
     fewer = draw(st.sampled_from(("", "until fewer than 1")))
@@ -190,8 +219,8 @@ def counts(draw, name, delivery=""):
 @st.composite
 def mutes(draw, name, delivery=""):
     """A state that is muted by the clock, while another one holds, or in a storm."""
-    below = draw((filters if draw(st.booleans()) else counts)(f"{name}", delivery))
-    parent = draw(filters(f"{name}Parent", delivery))
+    below = draw(draw(st.sampled_from((filters, guarded, counts)))(name, delivery))
+    parent = draw(draw(st.sampled_from((filters, guarded)))(f"{name}Parent", delivery))
     causes = (
         f'mute {name} during "00:00 – 24:00"',
         f'mute {name} during "1970-01-01 00:00 – 1970-01-01 00:01"',
@@ -214,6 +243,8 @@ KINDS = {
     "Count": counts,
     "Mute": mutes,
 }
+WITH_TABLES = KINDS | {"Tabled": tabled}
+"""An overlay has no tables: they are files elsewhere."""
 DELIVERIES = ("", "", "ordered 1 s", "ordered 1 s late apply")
 
 

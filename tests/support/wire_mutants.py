@@ -3,12 +3,17 @@ bytes turned, cut and doubled."""
 
 from __future__ import annotations
 
+from copy import deepcopy
 from random import Random
 from typing import Any
 
 import msgspec
 
 from holdfast.model.event import Event, Notification
+from holdfast.model.relation import Interval, Member, Relation, Test, Tie
+from holdfast.protocols.agents.codes import digest_of
+from holdfast.protocols.agents.library import active
+from holdfast.protocols.agents.shipped import STARLARK
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.message import (
     KINDS,
@@ -17,6 +22,7 @@ from holdfast.protocols.cbps.message import (
     Answer,
     Ask,
     Bundle,
+    Code,
     Context,
     ExpressSlip,
     Handover,
@@ -37,6 +43,7 @@ from holdfast.protocols.cbps.message import (
     Unadvertise,
     Unsubscribe,
     Use,
+    Wanted,
 )
 from holdfast.protocols.cbps.message import Notification as Content
 
@@ -47,6 +54,15 @@ DEFINITIONS = (
     "topic T (value float) topic U (value float) correlate Both within 3 s  T.value > 1  U.value > 0",
     "topic T (value float) state Warm on T [value >",
 )
+CODE = "def start(me, others, relation):\n    return {}\n"
+PAIR = tuple(Member("T", source) for source in ("s1", "s2"))
+NEAR = Relation(
+    "distance", Test(Interval(high=10.0)), Test(Interval(low=30.0)), (Tie("s1,s2", PAIR, pair=("s1", "s2")),)
+)
+AGENTS = {
+    using: active("Near", NEAR, using, code=CODE if using == STARLARK else "").active
+    for using in ("range_ring", "parallel_line", STARLARK)
+}
 VALUES: tuple[Any, ...] = (
     *(None, True, 0, -1, 1, 7, 2**31, 2**63 - 1, -(2**63), 2**64 - 1),
     *(0.5, -0.0, 1e308, float("inf"), float("nan")),
@@ -70,8 +86,9 @@ def message(random: Random) -> Message:
     """A message that a broker or a client could have said."""
     key = Key(random.choice(("p", "q", "p@~1.1", "q@hub~1.2", "x@far~9.1")), random.randrange(6))
     part = Part(key, random.randrange(2))
-    content = {"topic": random.choice("TU"), "time": random.randrange(99), "source": "s1", "sequence": 1,
-               "value": random.uniform(0, 50)}  # fmt: skip
+    content = {"topic": random.choice("TU"), "time": random.randrange(99), "sequence": 1,
+               "source": random.choice(("s1", "s2")), "value": random.uniform(0, 50),
+               "x": random.uniform(0, 50), "y": 0.0}  # fmt: skip
     event = Event("T", 1, "s1", {"value": 26.0}, 1)
     state = StateFilter(random.choice(DEFINITIONS)) if random.random() < 0.5 else None
     slip = RoutingSlip(
@@ -90,6 +107,7 @@ def message(random: Random) -> Message:
         Bundle(
             key, incoming=(filters(random),), active=(ActiveSubscription((Strategy(filters(random), "a"),)),)
         ),
+        Bundle(key, active=AGENTS[random.choice([*AGENTS])]),
     ]
     others: list[Message] = [
         Registration(tuple(random.sample(KINDS, random.randrange(8))), random.random() < 0.5),
@@ -100,6 +118,8 @@ def message(random: Random) -> Message:
         Said(part, Notification("Warm", event, random.choice(("ingress", "egress", "atomic")), "s1", 1)),
         Neighbours(node, random.randrange(9), (("hub~1", 1), ("a~1", 2)), 4096),
         Use(node, random.randrange(3), random.randrange(3)),
+        Wanted(random.choice((digest_of(CODE), "12ab", ""))),
+        Code(random.choice((digest_of(CODE), "12ab")), random.choice((CODE, "", "x" * 70_000))),
     ]  # fmt: skip
     return random.choice(bundles if random.random() < 0.6 else others)
 
@@ -135,6 +155,6 @@ def _change(random: Random, said: Any) -> None:
             if random.random() < 0.2:
                 del said[key]
             else:
-                said[key] = random.choice(VALUES)
+                said[key] = deepcopy(random.choice(VALUES))
             return
         said = said[key]

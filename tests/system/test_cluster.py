@@ -40,6 +40,7 @@ def executors(live: LiveProcess) -> list[psutil.Process]:
     return [child for child in live.java() if any("CoarseGrained" in word for word in child.cmdline())]
 
 
+@pytest.mark.soak
 def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
     generate(site / "inbox", files=3, rows=5_000)
     arguments = [
@@ -60,9 +61,12 @@ def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
     assert by_id(told) == expected(site, holdfast)
 
 
-@pytest.mark.soak
-def test_replay_on_a_cluster(site, holdfast):
-    generate(site / "inbox", files=8, rows=500_000, sensors=1_000)
+LARGE = pytest.param(8, 500_000, 1_000, marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("files", "rows", "sensors"), [(2, 5_000, 10), LARGE])
+def test_replay_on_a_cluster(site, holdfast, files, rows, sensors):
+    generate(site / "inbox", files, rows, sensors)
     out = site / "out.parquet"
     command = [
         "replay",

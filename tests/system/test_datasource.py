@@ -29,7 +29,7 @@ def noted(rows: list[dict]) -> list[tuple]:
 
 
 def replayed(folder: Path, path: Path) -> list[tuple]:
-    from holdfast.runtimes.spark.table import to_table
+    from holdfast.runtimes.table import to_table
 
     notifications = list(hf.replay(TIMELY, folder))
     assert len(notifications) > 50

@@ -15,6 +15,8 @@ import pytest
 
 import holdfast as hf
 from support.chaos import generate
+from support.kept import APP as KEPT
+from support.kept import kept
 from support.runtimes import session
 
 WARM = """
@@ -75,6 +77,24 @@ def test_files_of_every_format_give_what_replay_gives(site: Path, run: Any, hold
     assert sorted(by_arrow.column("id").to_pylist()) == sorted(expected.column("id").to_pylist())
     by_duckdb = duckdb.sql("select * from 'out/**/*.parquet'").fetchall()
     assert sorted(by_duckdb) == sorted(duckdb.sql("select * from 'replay.parquet'").fetchall())
+
+
+def test_the_logs_of_two_services_give_the_ids_that_they_told(site: Path, holdfast: Any) -> None:
+    """Two services, one Spark job: it reads what is sealed, then what came later, and tells it once."""
+    Path("kept.hf").write_text(KEPT)
+    north, south = site / "north", site / "south"
+    expected = set(kept(north, 0, 30)) | set(kept(south, 1_000, 30))
+    command = (
+        "run", "kept.hf", "--source", f"log:{north}", "--source", f"log:{south}", "--settle", "0",
+        "--checkpoint", "checkpoint", "--sink", "jsonl:out.jsonl", "--available-now",
+    )  # fmt: skip
+    assert holdfast(*command).status == 0
+    expected |= set(kept(south, 1_030, 20))
+    done = holdfast(*command)
+    assert done.status == 0, done.err
+    told = [json.loads(line)["id"] for line in Path("out.jsonl").read_text().splitlines()]
+    assert len(told) == len(set(told))
+    assert set(told) == expected
 
 
 def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
@@ -148,11 +168,30 @@ def test_subscriptions_come_and_go_and_the_others_keep_their_bits(site: Path, ru
     ]
 
 
+def test_an_edit_keeps_what_holds_and_says_where_that_is_not_known(site: Path, run: Any) -> None:
+    write("1.csv", ("12:00", "attic", 26), ("12:00", "lab", 30))
+    run()
+    Path("warm.hf").write_text(WARM.replace("> 25", "> 28"))
+    write("2.csv", ("12:01", "lab", 29))
+    run()
+    write("3.csv", ("12:02", "attic", 20), ("12:02", "lab", 20))
+    run()
+    assert said()[2:] == [
+        ("Warm", "attic", "unknown", "12:00"),
+        ("Warm", "lab", "unknown", "12:00"),
+        ("Warm", "lab", "known", "12:01"),
+        ("Warm", "attic", "egress", "12:02"),
+        ("Warm", "lab", "egress", "12:02"),
+    ]
+
+
 def test_what_cannot_go_on_is_refused_and_says_what_changed(site: Path, run: Any) -> None:
     write("1.csv", ("12:00", "attic", 26))
     run()
-    Path("warm.hf").write_text(WARM.replace("< 22", "< 21"))
-    assert "'Warm' has changed: its end was 'value < 22.0' and is 'value < 21.0'" in run(status=2).err
+    Path("warm.hf").write_text(WARM.replace("per source", "per source ordered 1 s"))
+    refused = run(status=2).err
+    assert "'Warm' has changed: its delivery was 'timely'" in refused
+    assert "It cannot keep what is known: it is ordered" in refused
     Path("warm.hf").write_text(WARM.replace("value float", "value int"))
     assert "its list of attributes was 'source text, value float'" in run(status=2).err
     Path("warm.hf").write_text(WARM)

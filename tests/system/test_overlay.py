@@ -488,7 +488,8 @@ async def ordeal(folder: Path, rounds: list[list[str]], plan: Plan = EIGHT) -> d
 )
 def test_only_what_had_to_cross_a_failure_is_lost_and_nothing_comes_twice(tmp_path, plan, rounds):
     account = asyncio.run(ordeal(tmp_path, rounds, plan))
-    assert 0 < account["lost"] < account["heard"]
+    assert account["lost"] > 0  # how much depends on how long a failure lasts
+    assert account["heard"] >= account["wanted in good times"] > 0
 
 
 @pytest.mark.soak
@@ -498,7 +499,8 @@ def test_long_chaos(tmp_path, seed):
     rounds = [rng.sample(EIGHT.breakable, rng.choice([1, 1, 2, 3])) for _ in range(25)]
     account = asyncio.run(ordeal(tmp_path, rounds))
     print(account)
-    assert 0 < account["lost"] < account["heard"]
+    assert account["lost"] > 0
+    assert account["heard"] >= account["wanted in good times"] > 0
 
 
 @pytest.mark.soak
@@ -526,3 +528,63 @@ def test_a_million_tiny_messages_do_not_make_a_broker_grow(tmp_path):
             assert await broker.terminate() == 0
 
     assert asyncio.run(story()) < 16 << 20
+
+
+def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_path, holdfast):
+    """Two publishers who stay, a broker that allows the strategy, or who signs it, and three subscribers who
+    hear the same."""
+    from importlib.resources import files
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        PublicFormat,
+    )
+
+    ring = tmp_path / "ring.star"
+    ring.write_text(files("holdfast").joinpath("examples/agents/ring.star").read_text())
+    friends = tmp_path / "friends.hf"
+    friends.write_text(
+        'topic User ()\nrelate Meet (a User, b User) pairs ("ann", "bob")\n'
+        "  when distance(a, b) <= 10 m until distance(a, b) >= 50 m using range_ring\n"
+    )
+    other, key, public = tmp_path / "other.star", tmp_path / "key.pem", tmp_path / "public.pem"
+    other.write_text(ring.read_text() + "# signed\n")
+    mine = Ed25519PrivateKey.generate()
+    key.write_bytes(mine.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    public.write_bytes(mine.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    allowed = ("--allow-code", ring, "--allow-signer", public)
+    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0", *allowed)
+    at = hub.line().removeprefix("listening on ").strip()
+    shipped = ("--ship", other, "--sign", key)
+    hearing = [subscribed(at, friends, *more) for more in ((), ("--ship", ring), shipped)]
+    walkers = {
+        name: Running("publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name)
+        for name in ("ann", "bob")
+    }
+
+    def say(name: str, second: int, x: float) -> None:
+        line = {"time": f"2026-01-01T00:00:{second:02}Z", "x": x, "y": 0.0}
+        walkers[name].say(json.dumps(line))
+
+    second = 0
+    for x in (5.0, 90.0):  # both say where they are until it has been heard
+        told: list[dict] = []
+        for one in hearing:
+            while not one.has_more(patience=0.3):
+                second += 1
+                say("ann", second, 0.0)
+                say("bob", second, x)
+            told.append(json.loads(one.line()))
+        assert {row["status"] for row in told} == {"ingress" if x == 5.0 else "egress"}
+        assert {row["scope"] for row in told} == {"ann,bob"}
+        assert {row["attributes"]["distance"] for row in told} == {x}
+    for code in (friends, other):  # which nobody has signed
+        refused = holdfast("subscribe", friends, "--connect", at, "--ship", code)
+        assert refused.status == 2
+        assert "--allow-code" in refused.err
+    unshipped = holdfast("subscribe", friends, "--connect", at, "--sign", key)
+    assert unshipped.status == 2
+    assert "--sign signs what --ship ships" in unshipped.err

@@ -5,17 +5,22 @@ With ``HOLDFAST_PICTURES=DIR`` it leaves pictures of the way, which the document
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import httpx
 import pyarrow as pa
 import pytest
+from selenium.webdriver import Keys
 
 from holdfast import demo
 from holdfast.model.batch import TIME, times
-from holdfast.model.instant import DAY, HOUR, MINUTE
+from holdfast.model.instant import DAY, HOUR, MINUTE, show_instant
 from support.served import Served, browser, until
 
 APP = """\
@@ -101,6 +106,11 @@ class Page:
         from selenium.webdriver import ActionChains
 
         ActionChains(self.window).send_keys(*keys).perform()
+
+    def chord(self, held, key):
+        from selenium.webdriver import ActionChains
+
+        ActionChains(self.window).key_down(held).send_keys(key).key_up(held).perform()
 
     def picture(self, name):
         if self._pictures:
@@ -197,7 +207,9 @@ def test_from_nothing_to_an_edited_rule(tmp_path, definition):
         # save, with what happens to what holds
         page.press("Save")
         until(lambda: page.run("return document.querySelector('dialog[open]')"), 30, "the question")
-        assert "begins afresh" in page.run("return document.querySelector('dialog[open]').innerText")
+        asked = page.run("return document.querySelector('dialog[open]').innerText")
+        assert "is kept as far as it follows" in asked
+        assert re.search(r"Warm: becomes unknown in \d places?|No place changes", asked)
         page.picture("save")
         page.press("Save", "dialog[open]")
         until(lambda: "temperature > 23 °C" in definition.read_text(), 60, "the file")
@@ -249,6 +261,90 @@ def test_names_are_text_and_a_phone_has_room_for_all(tmp_path):
         page.sees("readings of 1 source")
         assert "owned" not in page.run("return document.title")
         assert page.run("return document.querySelectorAll('main img').length") == 0
+        assert page.complaints() == []
+
+
+PLAN = """
+[building]
+house = {}
+
+[floors]
+ground = { in = "house" }
+
+[rooms]
+lab = { in = "ground", rectangle = [0, 0, 10, 5] }
+hall = { in = "ground", circle = [20, 5, 4] }
+store = { in = "ground", polygon = [[30, 0], [40, 0], [35, 9]] }
+pantry = { in = "ground" }
+"""
+GROUNDS = """gazetteer "plan.toml"
+topic Climate (temperature float °C)
+state Warm on Climate [temperature > 25 °C; temperature < 24 °C] scope rooms
+"""
+
+
+def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
+    """In Tokyo: local times, dark until told otherwise, a plan by coordinates, words that complete."""
+    (tmp_path / "plan.toml").write_text(PLAN)
+    definition = tmp_path / "grounds.hf"
+    definition.write_text(GROUNDS)
+    at = time.time_ns() // 1_000 // MINUTE * MINUTE - MINUTE
+    lines = [
+        {"topic": "Climate", "source": "a", "x": 20.5, "y": 5.5, "temperature": 26, "time": show_instant(at)},
+        {"topic": "Climate", "source": "b", "place": "pantry", "temperature": 27, "time": show_instant(at)},
+    ]
+    with Served(tmp_path, definition) as service, browser() as window:
+        body = "\n".join(map(json.dumps, lines))
+        answer = httpx.post(f"{service.url}/api/readings", content=body, timeout=60, trust_env=False)
+        assert answer.json() == {"taken": 2, "rejected": []}
+        window.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
+        window.execute_cdp_cmd("Emulation.setLocaleOverride", {"locale": "en-GB"})
+        dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+        window.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": dark})
+        page = Page(window, service.url)
+        page.open("now")
+        page.sees("hall")
+        there = datetime.fromtimestamp(at / 1e6, ZoneInfo("Asia/Tokyo"))
+        page.sees(f"{there:%H:%M:%S}")
+        paper = "return getComputedStyle(document.body).backgroundColor"
+        assert page.run(paper) == "rgb(15, 21, 24)"
+        page.run("document.querySelector('#theme').click()")
+        assert page.run(paper) == "rgb(245, 247, 248)"
+
+        # the plan, by the keyboard alone
+        page.keys("3")
+        until(lambda: page.run("return document.querySelectorAll('.region').length") == 6, 60, "the plan")
+        labels = "return [...document.querySelectorAll('.region')].map(one => one.getAttribute('aria-label'))"
+        held = {one for one in page.run(labels) if "nothing holds" not in one}
+        assert held == {"hall: Warm", "pantry: Warm"}
+        page.run("document.querySelector('.region[aria-label^=hall]').focus()")
+        page.keys(Keys.ENTER)
+        page.sees("hall\n")
+        assert (
+            page.run("return document.querySelector('.region.chosen').getAttribute('aria-label')")
+            == "hall: Warm"
+        )
+        page.picture("plan")
+
+        # words of the language, names and units complete
+        page.keys("4")
+        page.sees("1 subscription")
+        page.run(
+            "const editor = document.querySelector('.CodeMirror').CodeMirror;"
+            "editor.focus(); editor.setCursor(editor.lineCount(), 0)"
+        )
+        page.keys("filter Hot on Clim")
+        hints = "return [...document.querySelectorAll('.CodeMirror-hint')].map(one => one.innerText)"
+        until(lambda: any(one.startswith("Climate") for one in page.run(hints)), 30, "the topic")
+        page.keys(Keys.ENTER, " where temp")
+        until(lambda: any(one.startswith("temperature") for one in page.run(hints)), 30, "the attribute")
+        page.keys(Keys.ENTER, " > 30 °")
+        page.chord(Keys.CONTROL, " ")
+        until(lambda: any(one.startswith("°C") for one in page.run(hints)), 30, "the unit")
+        page.keys(Keys.ENTER)
+        page.sees("2 subscriptions on 1 topics")
+        text = page.run("return document.querySelector('.CodeMirror').CodeMirror.getValue()")
+        assert text.splitlines()[-1] == "filter Hot on Climate where temperature > 30 °C"
         assert page.complaints() == []
 
 

@@ -13,6 +13,8 @@ import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
+from holdfast.errors import UsageError
+from holdfast.lang.parse import parse
 from support.served import Mosquitto, Served, free_port, listens, process, program, until
 
 APP = """\
@@ -168,3 +170,52 @@ def test_an_overlay_is_heard(tmp_path, definition):
 
             assert until(holding, 60, "a condition") == [("Warm", "lab")]
             service.stop()
+
+
+def test_a_domain_of_dds_is_heard_and_told(tmp_path, definition):
+    """Samples of another participant are readings; it hears what starts, and who joins late what was last."""
+    dds = pytest.importorskip("holdfast.service.dds", exc_type=UsageError)
+    from cyclonedds.pub import DataWriter
+    from cyclonedds.sub import DataReader
+    from cyclonedds.topic import Topic as DdsTopic
+
+    member = dds.Membership(domain=7 + free_port() % 200)
+    settings = tmp_path / "serve.toml"
+    settings.write_text(f"[[dds]]\ndomain = {member.domain}\n")
+    (climate,) = parse(APP).check().topics
+    sample, told = dds.sample_of(climate), dds.told_type()
+    participant = member.participant()
+    writer = DataWriter(participant, DdsTopic(participant, "Climate", sample), qos=dds.ALL)
+
+    def reader():
+        return DataReader(participant, DdsTopic(participant, dds.TOLD, told), qos=dds.LAST_WORDS)
+
+    early, heard = reader(), []
+
+    def has_heard(who, number):
+        heard.extend(one for one in who.take(10) if isinstance(one, told))
+        return len(heard) >= number
+
+    with Served(tmp_path, definition, "--config", settings) as service:
+
+        def status():
+            return httpx.get(f"{service.url}/api/status", timeout=60, trust_env=False).json()
+
+        until(lambda: writer.get_matched_subscriptions(), 60, "its reader")
+        writer.write(sample("s1", 0, -1, "lab", 26.5))
+        until(lambda: has_heard(early, 1), 60, "a start")
+        writer.write(sample(" ", 0, -1, "lab", 30.0))
+        writer.write(sample("s1", 0, -1, "lab", None))
+        writer.write(sample("s1", 0, -1, "lab", 20.5))
+        until(lambda: has_heard(early, 2), 60, "its end")
+        assert [(one.subscription, one.scope, one.status) for one in heard] == [
+            ("Warm", "lab", "ingress"),
+            ("Warm", "lab", "egress"),
+        ]
+        assert json.loads(heard[0].line)["attributes"] == {"temperature": 26.5}
+        assert (status()["readings"], status()["rejected"]) == (3, {"dds: it has no source": 1})
+        late, last = reader(), heard[-1]
+        heard.clear()
+        until(lambda: has_heard(late, 1), 60, "the last word")
+        assert heard == [last]
+        service.stop()

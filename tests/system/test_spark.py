@@ -157,3 +157,34 @@ def test_local_times_that_clocks_show_twice_or_never_are_counted(tmp_path: Path)
     local = holdfast.replay(WARM, tmp_path / "local.csv", zone="Europe/Berlin")
     assert list(found) == list(local)
     assert (found.tally.twice, found.tally.never) == (local.tally.twice, local.tally.never) == (2, 1)
+
+
+def test_advice_is_the_same_to_the_last_number(readings: Path) -> None:
+    from holdfast.compilers.advise.question import Question
+    from holdfast.files.find import find
+    from holdfast.files.reading import Reading
+    from holdfast.files.tally import Tally
+    from holdfast.lang.tune import tunable
+    from holdfast.runtimes.local import advise as here
+    from holdfast.runtimes.spark.history import advise as there
+
+    checked = holdfast.check(holdfast.parse(WARM))
+    found, reading = tunable(checked, "Warm"), Reading(checked.topics)
+    labels = {"s1": [(5_000_000, 9_000_000)], "nobody": [(0, 1)]}
+    question = Question(found, guards=[0, 3_000_000], labels=labels, rounds=1)
+    (readings / "one.csv").write_text(
+        "time,source,value\n1970-01-01T00:00:08Z,s1,warm\n1970-01-01T00:00:09Z,s1,20\n"
+    )
+    files, tallies = find([str(readings)]), (Tally(), Tally())
+    histories = (
+        here.history(found, files, reading, tallies[0]),
+        there.history(found, files, reading, tallies[1], spark=session()),
+    )
+    assert tallies[0].rejected == tallies[1].rejected
+    assert tallies[1].rejected.total() == 1
+    assert tallies[0].rows == tallies[1].rows
+    local, spark = (question.ask(history) for history in histories)
+    assert local.variants == spark.variants
+    assert any(one.starts for one in local.variants)
+    as_it_stands = Question(found, guards=[0])
+    assert len({str(as_it_stands.ask(history).variants) for history in histories}) == 1

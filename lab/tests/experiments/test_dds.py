@@ -29,7 +29,7 @@ from holdfast_lab.experiments.dds import (
     state_on_mote,
     tinydds_modes,
 )
-from holdfast_lab.experiments.dds.air import CLEAR, NOISY, TINYOS, disturb, path_loss, radio
+from holdfast_lab.experiments.dds.air import CLEAR, FITTED, NOISY, QUALITY, TINYOS, disturb, path_loss, radio
 from holdfast_lab.experiments.dds.measure import RESTS, Point, energies, measure, nothing
 from holdfast_lab.experiments.dds.outcome import finish
 from holdfast_lab.experiments.dds.report import Effort, run, studied
@@ -76,6 +76,22 @@ def test_noise_destroys_the_share_it_is_told_to_and_spares_the_rest():
 
     assert delivered(0.0) == 1.0
     assert delivered(0.2) == pytest.approx(0.64, abs=0.04)
+
+
+def test_in_the_fitted_air_five_publishers_need_the_retransmissions_of_the_thesis():
+    """L905: two for a message.  One seed of those that it was fitted with; and what the air is made of."""
+    given = radio(setups.SPACING, air=FITTED)
+    run = setups.rtdds_load(
+        5, 5 * SECOND, seed=101, duration=60 * SECOND, reliable=setups.TO_ORIGIN, **given
+    ).run()
+    network = run.network
+    shares = [heard.quality for node in network.nodes for heard in network.heard(node.id)]
+    assert (round(min(shares), 1), round(max(shares), 1)) == QUALITY
+    assert network.setup.delays
+    assert network.setup.mac.congestion == (300, 2_500)
+    found = finish(run)
+    assert found.pdr == 1.0
+    assert 1.3 < found.retx < 2.7
 
 
 # What is measured.

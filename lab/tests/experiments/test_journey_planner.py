@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import date
 from io import StringIO
@@ -15,7 +16,7 @@ from rich.console import Console
 
 from holdfast.compilers.components.machine import smc
 from holdfast.errors import InputError
-from holdfast.machines.detector.knowledge import Knowledge
+from holdfast.machines.detector.knowledge import Knowledge, of_event
 from holdfast.model.instant import MINUTE, SECOND, instant
 from holdfast_lab.experiments.experiment import Result, show
 from holdfast_lab.experiments.journey_planner import network
@@ -30,6 +31,7 @@ from holdfast_lab.experiments.journey_planner.claim import (
     shared,
 )
 from holdfast_lab.experiments.journey_planner.count import LINES, differing, measure
+from holdfast_lab.experiments.journey_planner.count import _told as said_by
 from holdfast_lab.experiments.journey_planner.definition import (
     CONGESTION,
     EVERY,
@@ -41,8 +43,9 @@ from holdfast_lab.experiments.journey_planner.definition import (
     components,
     definition,
 )
-from holdfast_lab.experiments.journey_planner.deployment import in_one_piece, segments
+from holdfast_lab.experiments.journey_planner.deployment import distributed, in_one_piece, segments
 from holdfast_lab.experiments.journey_planner.layout import layout
+from holdfast_lab.experiments.journey_planner.placing import placed
 from holdfast_lab.experiments.journey_planner.roads import (
     FILE,
     METADATA,
@@ -58,7 +61,7 @@ from holdfast_lab.experiments.journey_planner.roads import (
     read_traffic,
 )
 from holdfast_lab.experiments.journey_planner.run import MAIN, World, observed, reproduced
-from holdfast_lab.experiments.journey_planner.scene import Crowd, Scene, scene
+from holdfast_lab.experiments.journey_planner.scene import Crowd, Scene, scene, user_name
 from holdfast_lab.experiments.journey_planner.users import drive, way
 from holdfast_lab.experiments.registry import load
 
@@ -227,6 +230,25 @@ def test_the_jam_is_the_same_in_one_process_and_on_nodes_and_is_counted_as_it_is
     assert counts[f"received {NEAR}"] == 11 + 2
     assert counts["spawned"] == counts["effective"] == 1
     assert judge(counts)["accounting"]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_where_the_network_puts_components_users_are_told_the_same(seed):
+    """Each part of a congestion beside its road's sensors; the thesis has 256 parts, and most say nothing."""
+    staged = drawn(seed)
+    smcs = {name: smc(one) for name, one in components(LIMITS).items()}
+    users = [user_name(user) for user in range(len(staged.users))]
+    hosts = placed(smcs, staged.map, staged.roads, users)
+    by_topic = Counter(host.smc.topic for host in hosts)
+    roads = len(staged.roads)
+    assert by_topic == {HIGH: roads, SLOW: roads, CONGESTION: roads, NEAR: len(users)}
+    found = network.run(hosts, map(of_event, staged.events()), staged.last + 1)
+    names = [staged.map.roads[i].name for i in staged.roads]
+    by_hand = distributed(smcs, names, segments(staged.map, staged.roads), users)
+    theirs = network.run(by_hand, map(of_event, staged.events()), staged.last + 1)
+    assert differing(map(said_by, found.told), computed(staged, LIMITS)) == 0
+    assert found.delivered.total() < theirs.delivered.total()
+    assert found.delivered[HIGH] == 0  # a congestion stands beside the loop
 
 
 def test_the_comparison_sees_a_single_changed_notification():

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import HoldfastError
+from .advise import advise
 from .command import Command, Group
 from .dds import dds
 from .define import check, explain, test
@@ -41,6 +42,7 @@ COMMANDS = (
     explain,
     test,
     replay,
+    advise,
     relate,
     run,
     status,

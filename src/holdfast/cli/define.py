@@ -22,6 +22,13 @@ def check(
         Path | None,
         typer.Option(metavar="OLD.hf", help="What would become of what runs under this definition."),
     ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="With --against: of how many, by the snapshot of an engine or a live query's checkpoint.",
+        ),
+    ] = None,
 ) -> None:
     """Parse and type-check; list topics and subscriptions; warn of what is probably a mistake."""
     from ..compilers.families import conditions, outlook
@@ -31,9 +38,14 @@ def check(
         typer.echo(line)
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
+    if state is not None and against is None:
+        raise UsageError("--state is of what runs: say with --against under which definition")
     if against is not None:
+        from .edit import forecast
+
+        numbers = {} if state is None else forecast(against, definition, state, let)
         for name, prospect in outlook(load(against, let), checked):
-            typer.echo(f"{name}: {prospect}")
+            typer.echo(f"{name}: {prospect}{f'; {numbers[name]}' if name in numbers else ''}")
     warn(checked)
     subscriptions = len(conditions(checked)) - len(checked.muted)
     counts = [counted(checked.topics, "topic"), counted(subscriptions, "subscription")]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ..errors import UsageError
+from .inputs import Inputs, logs, reading_bar
 from .options import (
     Definition,
     Lets,
@@ -29,22 +27,13 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..files.tally import Tally
     from ..lang.condition import Checked
     from ..runtimes.local.replay import Replay
 
 
 def replay(
     definition: Definition,
-    input: Annotated[
-        list[str],
-        typer.Option(
-            "--input",
-            "-i",
-            metavar="[TOPIC=]PATH|log:DIR",
-            help="A file, folder or glob, or where a service keeps its log; may be repeated.",
-        ),
-    ],
+    input: Inputs,
     map: Maps = None,
     topic: OfTopic = None,
     zone: Zone = "UTC",
@@ -93,11 +82,11 @@ def replay(
     checked = load(definition, let)
     warn(checked)
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
-    with _logs(input) as inputs:
+    with logs(input) as inputs:
         files = find(inputs, [t.name for t in checked.topics])
         _require_distinct([file.path for file in files], output, rejects)
         with (
-            _progress(sum(file.size for file in files)) as show,
+            reading_bar(files) as show,
             Rejects(rejects, strict=strict) as put_aside,
         ):
             history: Any
@@ -119,29 +108,6 @@ def replay(
                 for some in gathered(history, 1024):
                     writer.write(some)
     _summarise(history)
-
-
-@contextmanager
-def _logs(inputs: list[str]) -> Iterator[list[str]]:
-    """The inputs with the files of a service's log in place of ``log:DIR``, also what it has not sealed."""
-    from contextlib import ExitStack
-
-    from ..service.log.log import is_log
-    from ..service.log.seal import history
-
-    with ExitStack() as stack:
-        found: list[str] = []
-        for text in inputs:
-            kind, _, place = text.partition(":")
-            if kind != "log":
-                found.append(text)
-            elif not is_log(Path(place)):
-                raise UsageError(
-                    f"--input {text}: no service keeps its log there; name the folder of its --data"
-                )
-            else:
-                found += stack.enter_context(history(Path(place)))
-        yield found
 
 
 def _on_spark(checked: Checked, files: Any, reading: Any, rejects: Any, master: str | None) -> Any:
@@ -180,25 +146,6 @@ def _format(output: str) -> str:
             "which with --format"
         )
     return _FORMATS[suffix]
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    """A bar of the bytes read, on a terminal; nothing in a pipe."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda _: None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=total)
-
-        def show(tally: Tally) -> None:
-            bar.update(task, completed=tally.bytes)
-
-        yield show
 
 
 def _summarise(history: Replay) -> None:

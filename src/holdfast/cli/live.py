@@ -80,6 +80,14 @@ def run(
     batch: Annotated[
         int, typer.Option(metavar="MB", min=1, help="How much to read in one batch at most.")
     ] = 256,
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Let event time stay behind the clock by so much at most, though nothing comes.",
+        ),
+    ] = None,
     shards: Annotated[
         int | None,
         typer.Option(min=1, max=10_000, help="How many states to cut the scopes into, for good; 16."),
@@ -95,6 +103,8 @@ def run(
     warn(checked)
     if finish and not available_now:
         raise UsageError("--finish ends the stream: add --available-now")
+    if idle is not None and available_now:
+        raise UsageError("--idle lets time go on by the clock, and --available-now does not wait: choose one")
     require_choice("--bad-files", bad_files, ["stop", "quarantine"])
     settings = live.Live(
         checked,
@@ -111,6 +121,7 @@ def run(
         batch_bytes=batch << 20,
         quarantine=bad_files == "quarantine",
         strict=strict,
+        idle=idle,
     )
     with _stoppable() as stopped, _shown_progress() as show:
         live.run(settings, master=master, progress=show, is_enough=stopped.is_set)

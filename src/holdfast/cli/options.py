@@ -46,10 +46,11 @@ def load(path: Path, lets: list[str] | None = None) -> Checked:
     from ..lang.check import check
     from ..lang.parse import load
 
-    return check(load(path), lets=_parameters(lets or []))
+    return check(load(path), lets=parameters(lets or []))
 
 
-def _parameters(lets: list[str]) -> dict[str, Any]:
+def parameters(lets: list[str]) -> dict[str, Any]:
+    """The parameters that ``--let`` sets, as text."""
     found: dict[str, Any] = {}
     for let in lets:
         name, equals, text = let.partition("=")

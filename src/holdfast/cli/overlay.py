@@ -12,6 +12,7 @@ from ..errors import UsageError, did_you_mean
 from .options import load, require_choice
 
 if TYPE_CHECKING:
+    from ..protocols.agents.following import Following
     from ..runtimes.overlay.client import Connector
     from ..runtimes.overlay.connection.identity import Identity
 
@@ -69,6 +70,22 @@ def broker(
     tls_callers: Annotated[
         bool, typer.Option("--tls-callers", help="Callers, too, must show what --tls-ca signed.")
     ] = False,
+    allow_code: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-code",
+            metavar="DIGEST|FILE",
+            help="A strategy that subscribers may ship to agents here; may be repeated. None.",
+        ),
+    ] = None,
+    allow_signer: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--allow-signer",
+            metavar="FILE",
+            help="The public key of somebody whose strategies they may ship; may be repeated. Nobody's.",
+        ),
+    ] = None,
     ask: Annotated[
         str | None,
         typer.Option("--ask", metavar="HOST:PORT", help="Print what a running broker has done, and end."),
@@ -109,6 +126,8 @@ def broker(
         [parse_address(text, "--connect") for text in connect or []],
         limits=limits,
         backoff=Backoff(most=int(retry * SECOND)),
+        allowed=[_digest(one) for one in allow_code or []],
+        signers=allow_signer or (),
     )
     _run(serve(it, lambda address: typer.echo(f"listening on {address}")))
 
@@ -176,6 +195,16 @@ def subscribe(
             "--where", metavar="EXPRESSION", help="Without a definition: 'topic == \"T\" && value > 40'."
         ),
     ] = None,
+    ship: Annotated[
+        Path | None,
+        typer.Option(
+            "--ship", metavar="FILE", help="Let agents watch relationships by this strategy (Starlark)."
+        ),
+    ] = None,
+    sign: Annotated[
+        Path | None,
+        typer.Option("--sign", metavar="KEY", help="The private key with which to sign what is shipped."),
+    ] = None,
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="End after so many notifications.")
     ] = None,
@@ -194,42 +223,84 @@ def subscribe(
     """
     from ..runtimes.overlay.commands.subscribe import subscribe as hear
 
-    requests = _requests(definition, only or [], where)
+    if sign is not None and ship is None:
+        raise UsageError("--sign signs what --ship ships: give that, too")
+    requests, followed = _requests(definition, only or [], where, ship, sign)
     identity = _identity("subscriber", name, token_file, tls_cert, tls_key, tls_ca, wire)
     client = _client(connect, identity, max_frame, wait)
     _run(
         hear(
             client,
             requests,
+            followed,
             count=count,
             subscribed=lambda at: typer.echo(f"subscribed at '{at}'", err=True),
         )
     )
 
 
-def _requests(definition: Path | None, only: list[str], where: str | None) -> list[Any]:
-    """What is asked of the broker."""
+def _requests(
+    definition: Path | None, only: list[str], where: str | None, ship: Path | None, sign: Path | None
+) -> tuple[list[Any], dict[str, Following]]:
+    """What is asked of the broker, and which of it are relationships that agents watch."""
     from ..protocols.cbps.client import subscribe, watch
     from ..runtimes.overlay.commands.wanted import content_filter
 
     if (definition is None) == (where is None):
         raise UsageError("give a definition (APP.hf), or a filter: --where 'topic == \"T\" && value > 40'")
     if where is not None:
-        if only:
-            raise UsageError("--only chooses from a definition; --where has none")
-        return [subscribe("where", content_filter(where))]
+        if only or ship:
+            raise UsageError(f"--{'only' if only else 'ship'} goes with a definition; --where has none")
+        return [subscribe("where", content_filter(where))], {}
+    from ..lang.check import check
     from ..lang.parse import load as parsed
+    from ..runtimes.overlay.commands.watching import actively
     from ..runtimes.overlay.conditions import definitions
 
     assert definition is not None
-    found = definitions(parsed(definition))
+    app = parsed(definition)
+    found = definitions(app)
     for name in only:
         if name not in found:
             hint = did_you_mean(name, found) or f"There is {', '.join(found) or 'none'}."
             raise UsageError(f"--only {name}: {definition} has no subscription of that name. {hint}")
     if not found:
         raise UsageError(f"{definition} subscribes to nothing: add a filter or a state")
-    return [watch(name, text) for name, text in found.items() if not only or name in only]
+    wanted = {name: text for name, text in found.items() if not only or name in only}
+    active = [one for one in check(app).relations if one.name in wanted and (one.using or ship)]
+    if ship and not active:
+        raise UsageError(f"--ship {ship}: {definition} has no relationship that could be watched by it")
+    code = None if ship is None else _text(ship)
+    submitted, followed = actively(active, code, _signature(code, sign))
+    rest = [watch(name, text) for name, text in wanted.items() if name not in followed]
+    return [*rest, *submitted], followed
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _signature(code: str | None, key: Path | None) -> str:
+    from ..protocols.agents.codes import digest_of
+    from ..runtimes.overlay.shipped.signing import signed
+
+    return "" if code is None or key is None else signed(digest_of(code), key)
+
+
+def _digest(given: str) -> str:
+    """A digest, or that of a file."""
+    import re
+
+    from ..protocols.agents.codes import digest_of
+
+    if re.fullmatch(r"[0-9a-f]{64}", given):
+        return given
+    if not Path(given).is_file():
+        raise UsageError(f"--allow-code {given}: neither a digest (64 characters of 0-9a-f) nor a file")
+    return digest_of(_text(Path(given)))
 
 
 def _topics(definition: Path | None) -> dict[str, Any]:

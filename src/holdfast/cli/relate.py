@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,10 @@ def relate(
     form: Annotated[
         str, typer.Option("--as", metavar="events|intervals", help="What a line is.")
     ] = "intervals",
+    figure: Annotated[
+        Path | None,
+        typer.Option("--figure", metavar="FILE", help="Draw rings of the first two who meet."),
+    ] = None,
     let: Lets = None,
 ) -> None:
     """Relationships over files of readings, and what each strategy would have cost beside full reporting."""
@@ -55,7 +60,12 @@ def relate(
     told = list(Replay(checked, files, reading))
     with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
         writer.write(told)
-    _costs(checked, events_of(files, reading))
+    events = events_of(files, reading)
+    _costs(checked, events)
+    if figure is not None:
+        from .rings import draw
+
+        draw(checked.relations[0], events, figure)
 
 
 def events_of(files: list[InputFile], reading: Reading) -> list[Event]:
@@ -85,6 +95,7 @@ def _lines(one: Related, events: list[Event]) -> Iterator[str]:
     relation = one.relation
     fitting = {
         "distance": ("range_ring", "parallel_line"), "spread": ("centre_of_mass",), "total": ("hierarchy",),
+        "best": ("hierarchy",),
     }.get(relation.kind, ())  # fmt: skip
     if relation.ties is None or relation.enter.hold or relation.exit.hold or not fitting:
         yield "agents cannot watch it; it runs at one broker, to which all readings go"

@@ -99,13 +99,18 @@ class Chain:
         out: list[Transition] = []
         for i, one in enumerate(self.operators):
             if one.heard:
-                states[i], told = self._hears(one, states[i], heard, until)
+                states[i], told = self._hears(one, states[i], heard, self._looks(one, states, until))
             else:
                 states[i], said = first(one, states[i])
                 told = Told({}, said)
             _gather(heard, one.retold(told))
             out = transitions(one.topics, told)
         return states, out
+
+    def _looks(self, one: Operator, states: States, until: Instant) -> Instant:
+        """How far one that hears others looks when time has come so far."""
+        pairs = zip(self.operators, states, strict=True)
+        return one.looks(until, (other.unsaid(own) for other, own in pairs if other.is_awaited(one)))
 
     @staticmethod
     def _hears(one: Operator, state: Any, heard: Batches, until: Instant) -> tuple[Any, Told]:
@@ -116,7 +121,8 @@ class Chain:
     def step(self, state: States, batches: Batches, until: Instant) -> tuple[States, Told]:
         heard, told = dict(batches), Told({})
         for i, one in enumerate(self.operators):
-            state[i], told = self._hears(one, state[i], heard, until)
+            now = self._looks(one, state, until) if one.heard else until
+            state[i], told = self._hears(one, state[i], heard, now)
             _gather(heard, one.retold(told))
         return state, Told({}, transitions(self.operators[-1].topics, told))
 
@@ -135,7 +141,7 @@ class Chain:
 
     def due(self, state: States) -> Instant | None:
         pairs = zip(self.operators, state, strict=True)
-        found = (one.machine.due(own) for one, own in pairs)
+        found = (one.due(own) for one, own in pairs)
         return min((at for at in found if at is not None), default=None)
 
     def holding(self, state: States) -> list[tuple[int, str | None, Instant]]:

@@ -33,10 +33,12 @@ from ..lang.ops import (
     Truth,
 )
 from ..lang.rewrite import COMPARED
+from ..machines.keys import are_distinct
 from ..model.batch import AXES
 from ..model.space import Forest, dimensions, inside
 from ..model.topic import Topic
 from .keys import joined, key_text
+from .once import once
 from .scalar import kind
 
 Mask = NDArray[np.bool_]
@@ -367,21 +369,7 @@ def scoping(condition: Condition | Guarded) -> Scoping:
             found.insert(0, around)
         return tuple(found)
 
-    return _remembering(coded)
-
-
-def _remembering(coded: Scoping) -> Scoping:
-    """A host asks several things of a batch in turn, each of which needs its scopes: find them once."""
-    last: list[tuple[Any, tuple[Coded, ...]]] = [(None, ())]
-
-    def remembered(batch: pa.RecordBatch) -> tuple[Coded, ...]:
-        of, found = last[0]  # both at once: there may be other threads
-        if of is not batch:
-            found = coded(batch)
-            last[0] = (batch, found)
-        return found
-
-    return remembered
+    return once(coded)
 
 
 def keyed(column: Any, size: int) -> Coded:
@@ -395,10 +383,8 @@ def keyed(column: Any, size: int) -> Coded:
         indices = indices.fill_null(-1)
     codes: NDArray[np.int32] = indices.to_numpy(zero_copy_only=False)
     values = column.dictionary
-    if pa.types.is_string(values.type) and not values.null_count:
-        distinct = values.unique()
-        if len(distinct) == len(values):
-            return Coded(codes, values)
+    if pa.types.is_string(values.type) and not values.null_count and are_distinct(values):
+        return Coded(codes, values)
     texts = [key_text(value) for value in values.to_pylist()]
     return _distinct(codes, texts)
 

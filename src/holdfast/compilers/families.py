@@ -23,7 +23,7 @@ from .filters import machine as filters
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
 from .guarded import revise
-from .guarded.revise import Revised
+from .guarded.revise import Revised as Revised
 from .levels import machine as levels
 from .mutes import machine as mutes
 from .operator import Operator, Past
@@ -173,10 +173,13 @@ def linked(operators: Iterable[Operator]) -> list[Operator]:
                 told = {**found[at].followed, name: found[i].topics[f"@{name}"]}
                 hidden = found[at].hidden | ({name} & set(found[i].called.values()))
                 found[at] = replace(found[at], followed=told, hidden=hidden)
+            lower = [found[at] for at in below.values()]
             found[i] = replace(
                 found[i],
-                stage=1 + max((found[at].stage for at in below.values()), default=0),
-                told_time_by=frozenset().union(*(found[at].clock for at in below.values())),
+                stage=1 + max((one.stage for one in lower), default=0),
+                told_time_by=frozenset().union(*(one.clock for one in lower)),
+                behind=max((one.behind for one in lower), default=0),
+                awaits=frozenset().union(below, *(one.awaits for one in lower)),
             )
         waiting = [i for i in waiting if i not in ready]
     return sorted(found, key=lambda one: one.stage)
@@ -204,6 +207,23 @@ def conditions(checked: Checked) -> dict[str, Any]:
 def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
     """Let a condition go on under another definition of its name."""
     return revise.revised(conditions(was)[name], conditions(now)[name], past)
+
+
+def hindrance(name: str, was: Checked, now: Checked) -> str | None:
+    """Why a condition cannot take over what is known of one of its name."""
+    return revise.why_not(conditions(was)[name], conditions(now)[name])
+
+
+def outlives(name: str, was: Checked, now: Checked) -> bool:
+    """Whether what holds of a condition goes on to hold under another definition, whatever the readings."""
+    before, after = conditions(was)[name], conditions(now)[name]
+    return revise.why_not(before, after) is None and revise.prospects(before, after)[0]
+
+
+def going_on(name: str, checked: Checked) -> Operator:
+    """The operator of a condition that takes over what is known of another."""
+    (operator,) = guarded.operators([revise.as_guarded(conditions(checked)[name])])
+    return operator
 
 
 def outlook(was: Checked, now: Checked) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ Whoever schedules operators knows nothing else of conditions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..machines import machine
-from ..machines.machine import Machine, Mask, Told, transitions
-from ..model.batch import AXES, concatenate, from_events, plain
+from ..machines.machine import Batches, Machine, Mask, Told, transitions
+from ..model.batch import AXES, concatenate, from_events, plain, with_progress
 from ..model.event import Event, Notification, Transition
-from ..model.instant import Instant
+from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Attribute, Topic
 
 FIXED = ("time", "source", "sequence", "place", *AXES)
@@ -54,6 +54,14 @@ class Kept(msgspec.Struct, frozen=True):
     key: tuple[str, ...]
     names: tuple[tuple[str, ...], ...]
     meanings: tuple[str, ...]
+
+
+def ended(kept: Kept, gone: Collection[str]) -> Kept:
+    """What is kept of an operator when some of those whom it serves have ended."""
+    names = tuple(tuple(name for name in some if name not in gone) for some in kept.names)
+    pairs = zip(kept.names, names, kept.meanings, strict=True)
+    meanings = tuple("" if before and not after else meaning for before, after, meaning in pairs)
+    return msgspec.structs.replace(kept, names=names, meanings=meanings)
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,12 @@ class Operator:
     """Those whom it serves under another name: what it tells is another condition's."""
     reasons: tuple[tuple[str, str], ...] = ()
     """For subscriptions that have no key, why."""
+    behind: Duration = 0
+    """How far behind time the events may be of which it still speaks."""
+    awaits: frozenset[str] = frozenset()
+    """The conditions below it: it looks at a moment when they have said all of it."""
+    waits: Duration = 0
+    """How much longer than they it waits, where that is declared; else it waits until they have spoken."""
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -139,6 +153,30 @@ class Operator:
         """For each subscription the topics of readings that it hears."""
         pairs = zip(self.names, self.listens, strict=True)
         return {name: topics for names, topics in pairs for name in names}
+
+    # --- how far it looks ---
+
+    def due(self, state: Any) -> Instant | None:
+        """The instant beyond which time must come before it says something by itself."""
+        at = self.machine.due(state)
+        return at if at is None or not self.awaits else at + self.behind
+
+    def is_awaited(self, by: Operator) -> bool:
+        """Whether another waits for what it says."""
+        return any(name in by.awaits for names in self.names for name in names)
+
+    def unsaid(self, state: Any) -> Instant | None:
+        """The earliest moment of which it may still speak though no further reading comes."""
+        due = self.machine.due(state)
+        return None if due is None else due - self.behind
+
+    def looks(self, at: Instant, unsaid: Iterable[Instant | None]) -> Instant:
+        """How far it looks when time has come so far, given what those below have still to say: they may
+        speak of readings that are yet to come, too, as far behind as they wait for them."""
+        if at in (BEGINNING, NEVER):
+            return at
+        known = min((at - self.behind, *(moment for moment in unsaid if moment is not None)))
+        return known if not self.waits else max(min(at, known + self.waits), at - self.behind)
 
     # --- where events are read ---
 
@@ -307,6 +345,20 @@ class Coverage:
 # --- time ------------------------------------------------------------------------------------------
 
 
+def with_time(operator: Operator, batches: Batches, latest: Instant) -> Batches:
+    """The last batches, which say how far time has come: whoever has heard nothing must know it as well."""
+    if latest == BEGINNING or not operator.machine.is_timed:
+        return batches
+    first = next(iter(operator.topics.values()))
+    batch = batches.get(first.name, from_events(first, []))
+    return {**batches, first.name: with_progress(batch, len(batch), latest)}
+
+
 def until(reached: Mapping[str, Instant], topics: Iterable[str], beginning: Instant) -> Instant:
     """How far time has come: as far as the latest reading of any of some topics."""
-    return max((reached[topic] for topic in topics if topic in reached), default=beginning)
+    found = None
+    for topic in topics:
+        at = reached.get(topic)
+        if at is not None and (found is None or at > found):
+            found = at
+    return beginning if found is None else found

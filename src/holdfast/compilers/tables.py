@@ -1,7 +1,7 @@
 """Tables as columns of events: an event has the values of its row, as if it carried them.
 
 The rows of a batch are found by its distinct keys, each looked up once in the kind of dictionary that scopes
-have: a million rows cost some 25 bytes each and their text.
+have: a million rows cost some 30 bytes each and their text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,8 +26,11 @@ from ..model.table import DEFAULT, Table
 from ..model.topic import Topic
 from . import columns, scalar
 from .keys import joined
+from .once import once
 
 Lacking = Sequence[NDArray[np.bool_]]
+
+_RECENT = 1 << 14  # rows that single events find at once
 
 
 def topic_of(conditions: Iterable[Condition | Guarded]) -> Topic:
@@ -50,27 +52,23 @@ def looking_up(
     conditions: Sequence[Condition | Guarded],
 ) -> Callable[[pa.RecordBatch], pa.RecordBatch] | None:
     """A batch with the columns of the tables that conditions name; ``None`` if they name none."""
-    found = {table.name: _looked_up(table) for one in conditions for table in one.tables}
+    found = {table.name: looked_up(table) for one in conditions for table in one.tables}
     if not found:
         return None
-    last: list[Any] = [None, None]
 
     def join(batch: pa.RecordBatch) -> pa.RecordBatch:
-        if last[0] is not batch:  # entrance and exit ask for the same
-            added = [pair for rows in found.values() for pair in rows.of(batch).items()]
-            arrays = [*batch.columns, *(column for _, column in added)]
-            whole = [*batch.schema.names, *(name for name, _ in added)]
-            last[:] = batch, pa.RecordBatch.from_arrays(arrays, names=whole)
-        return last[1]
+        added = [pair for rows in found.values() for pair in rows.of(batch).items()]
+        arrays = [*batch.columns, *(column for _, column in added)]
+        return pa.RecordBatch.from_arrays(arrays, names=[*batch.schema.names, *(name for name, _ in added)])
 
-    return join
+    return once(join)  # entrance and exit ask for the same
 
 
 def lacking(conditions: Sequence[Condition | Guarded]) -> Callable[[pa.RecordBatch], Lacking] | None:
     """For each condition which events have no row in a table that it names; ``None`` if none names any."""
     if not any(one.tables for one in conditions):
         return None
-    found = [[_looked_up(table) for table in one.tables] for one in conditions]
+    found = [[looked_up(table) for table in one.tables] for one in conditions]
 
     def lack(batch: pa.RecordBatch) -> Lacking:
         nowhere = np.zeros(len(batch), np.bool_)
@@ -81,7 +79,7 @@ def lacking(conditions: Sequence[Condition | Guarded]) -> Callable[[pa.RecordBat
 
 def looking_up_one(tables: Iterable[Table]) -> Callable[[Event], Event]:
     """The same for one event."""
-    found = [_looked_up(table) for table in tables]
+    found = [looked_up(table) for table in tables]
 
     def join(event: Event) -> Event:
         own: dict[str, Value] = dict(event.attributes)
@@ -93,7 +91,7 @@ def looking_up_one(tables: Iterable[Table]) -> Callable[[Event], Event]:
 
 
 @lru_cache(maxsize=64)
-def _looked_up(table: Table) -> Rows:
+def looked_up(table: Table) -> Rows:
     """The rows of a table, which all that name it share."""
     return Rows(table)
 
@@ -117,6 +115,7 @@ class Rows:
         place = Condition("", Topic(""), Truth(True), Truth(True), (table.by,), None, TIMELY)
         self._chain, self._scoping = scalar.chain(place), columns.scoping(place)
         self._single: list[list[Value]] | None = None
+        self._recent: dict[str | None, Mapping[str, Value]] = {}
 
     def rows(self, batch: pa.RecordBatch) -> NDArray[np.int64]:
         """The row of each event, -1 where there is none."""
@@ -135,11 +134,20 @@ class Rows:
 
     def of_one(self, event: Event) -> Mapping[str, Value]:
         """What one event has because of its row."""
-        if self._single is None:
-            self._single = [column.to_pylist() for column in self._table.data]
         chain = self._chain(event)
+        key = None if chain is None else chain[-1]
+        found = self._recent.get(key)
+        if found is None:
+            if len(self._recent) >= _RECENT:
+                self._recent.clear()
+            found = self._recent[key] = self._of_key(key)
+        return found
+
+    def _of_key(self, key: str | None) -> Mapping[str, Value]:
         with self._lock:
-            code = self._size if chain is None or chain[-1] is None else self._keys.code(chain[-1])
+            if self._single is None:
+                self._single = [column.to_pylist() for column in self._table.data]
+            code = self._size if key is None else self._keys.code(key)
         row = code if code < self._size else self._default
         return {
             attribute.name: None if row < 0 else column[row]

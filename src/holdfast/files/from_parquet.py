@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..errors import InputError
@@ -39,14 +40,19 @@ def opened(
         raise InputError(_not_parquet(file, error)) from None
 
 
+Encode = Callable[[pa.StringArray], pa.DictionaryArray]
+"""How names become a dictionary, and codes of it."""
+
+
 class Columns(NamedTuple):
-    """The columns that are wanted, which of them is the source, which are left for later, and which rows
-    are read."""
+    """The columns that are wanted, which of them is the source, which are left for later, which rows
+    are read, and how names of sources become a dictionary where the file has none."""
 
     wanted: Sequence[str]
     source: str | None
     later: Sequence[str] = ()
     where: Where | None = None
+    encode: Encode = pc.dictionary_encode
 
 
 def chunks(
@@ -61,16 +67,19 @@ def chunks(
 
     Of those that are left for later only a row that is to be shown is read.
     """
-    wanted, source, later, where = columns
+    wanted, source, later, where, encode = columns
     asked = where.columns if where is not None else ()
     first = [name for name in wanted if name not in later]
     with opened(file) as table:
-        coded = [source] if source and is_text(table.schema_arrow.field(source).type) else []
         footer = table.metadata
+        groups = range(footer.num_row_groups) if row_groups is None else row_groups
+        kind = table.schema_arrow.field(source).type if source else pa.null()
+        spelled = kind == pa.string() and _is_spelled(footer, source, groups)
+        coded = [source] if source and is_text(kind) and not spelled else []
     with opened(file, dictionaries=coded, footer=footer) as table:
         starts = _starts(footer)
         per_row = file.size / max(1, footer.num_rows)
-        for group in range(footer.num_row_groups) if row_groups is None else row_groups:
+        for group in groups:
             at = int(starts[group])
             for batch in _batches(file, table, list(dict.fromkeys((*first, *asked))), group, chunk_rows):
                 tally.bytes += int((at + len(batch)) * per_row) - int(at * per_row)
@@ -79,7 +88,17 @@ def chunks(
                 if where is not None:
                     rows, batch = _only(rows, batch, where)
                 found = {name: batch.column(name) for name in first}
+                if source and spelled:
+                    found[source] = encode(found[source])
                 yield Chunk(rows, found, later=tuple(later), show=_whole(file, rows, wanted, later))
+
+
+def _is_spelled(footer: pq.FileMetaData, name: str | None, groups: Iterable[int]) -> bool:
+    """Whether a column of text has no dictionary, or so many words that its writer gave it up: each value
+    then takes four bytes and its text."""
+    paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
+    chunks = [footer.row_group(group).column(paths.index(name)) for group in groups]
+    return sum(c.total_uncompressed_size for c in chunks) > 4 * sum(c.num_values for c in chunks)
 
 
 def _only(rows: Rows, batch: pa.RecordBatch, where: Where) -> tuple[Rows, pa.RecordBatch]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 import pyarrow as pa
 
 from ..model.batch import times
 from ..model.instant import BEGINNING, Instant
 
+Topic = TypeVar("Topic")
+
 
 def merged(
-    streams: Mapping[str, Iterator[pa.RecordBatch]],
-) -> Iterator[tuple[str, pa.RecordBatch, Instant]]:
+    streams: Mapping[Topic, Iterator[pa.RecordBatch]],
+) -> Iterator[tuple[Topic, pa.RecordBatch, Instant]]:
     """The batches by time, each with its topic and how far time has come with it."""
     first = {topic: next(stream, None) for topic, stream in streams.items()}
     heads = {topic: batch for topic, batch in first.items() if batch is not None}

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..errors import InputError, UsageError
 from ..model.topic import Topic
@@ -45,18 +46,20 @@ def read(
     row_groups: Sequence[int] | None = None,
     chunk_rows: int = CHUNK_ROWS,
     decisive: Decisive | None = None,
+    encode: from_parquet.Encode = pc.dictionary_encode,
 ) -> Iterator[tuple[Topic, pa.RecordBatch]]:
     """The file's events in file order, as batches of one topic each.
 
     Columns are those of ``model.batch.schema``; ``source`` is dictionary-encoded.  ``row_groups``
     restricts a Parquet file.  With ``decisive`` the batches may lack other columns; those of the
-    rows that are kept are then read by ``rest.completed``.
+    rows that are kept are then read by ``rest.completed``.  ``encode`` is for names of sources of which a
+    Parquet file has no dictionary.
     """
     sheet = _sheet(file, reading)
     if sheet is None:
         return
     later = [] if decisive is None else left_for_later(*sheet, decisive)
-    for chunk in _chunks(sheet, tally, _Portion(row_groups, chunk_rows, later=later)):
+    for chunk in _chunks(sheet, tally, _Portion(row_groups, chunk_rows, later=later, encode=encode)):
         yield from _batches(sheet, chunk, tally, rejects)
 
 
@@ -84,12 +87,14 @@ def _sheet(file: InputFile, reading: Reading) -> Sheet | None:
 
 
 class _Portion(NamedTuple):
-    """Which row groups of a file, how many rows or bytes at a time, and which columns not yet."""
+    """Which row groups of a file, how many rows or bytes at a time, which columns not yet, and how names
+    become a dictionary."""
 
     row_groups: Sequence[int] | None
     chunk_rows: int
     block: int | None = None
     later: Sequence[str] = ()
+    encode: from_parquet.Encode = pc.dictionary_encode
 
 
 def _chunks(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]:
@@ -110,7 +115,7 @@ def _stretches(sheet: Sheet, tally: Tally, portion: _Portion) -> Iterator[Chunk]
             return from_table.chunks(file, wanted, tally, chunk_rows=chunk_rows)
         case "parquet":
             source = None if layout.sensors else layout.source
-            columns = from_parquet.Columns(wanted, source, portion.later, reading.where)
+            columns = from_parquet.Columns(wanted, source, portion.later, reading.where, portion.encode)
             return from_parquet.chunks(
                 file, columns, tally, chunk_rows=chunk_rows, row_groups=portion.row_groups
             )

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.batch import DICTIONARY, concatenate, plain
+from ..model.batch import DICTIONARY, compact, concatenate, plain
 from ..model.batch import times as instants
 
 Key = tuple[int, str, int]
@@ -181,16 +181,16 @@ def _ordered(held: list[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
     if _follow_one_another(held):
         while held:
             batch = held.pop(0)
-            yield from (batch.slice(at, rows) for at in range(0, len(batch), rows))
+            yield from (compact(batch.slice(at, rows)) for at in range(0, len(batch), rows))
         return
     whole = concatenate(held)
     held.clear()
     indices = order(whole)
     for at in range(0, len(whole), rows):
         if indices is None:
-            yield whole.slice(at, rows)
+            yield compact(whole.slice(at, rows))
         else:
-            yield whole.take(pa.array(indices[at : at + rows]))
+            yield compact(whole.take(pa.array(indices[at : at + rows])))
 
 
 def _follow_one_another(batches: Sequence[pa.RecordBatch]) -> bool:

@@ -2,6 +2,8 @@
 
 ``slots`` (a power of two long) holds codes, -1 where free; ``hashes[code]`` is the CRC-32 of the
 key and ``data[ends[code - 1]:ends[code]]`` the key itself (``ends[-1]`` of the first is 0).
+``after[code]`` is the key that last followed it, -1 if none has: sensors take turns, so that most keys are
+the expected ones, and need not be hashed.
 """
 
 from __future__ import annotations
@@ -24,15 +26,28 @@ CRC = _crc_table()
 
 
 @kernel
-def look_up(starts, stops, text, crc, slots, hashes, ends, data, count, codes):  # type: ignore[no-untyped-def]
+def look_up(starts, stops, text, crc, slots, hashes, ends, data, after, count, codes):  # type: ignore[no-untyped-def]
     """The code of each key ``text[starts[i]:stops[i]]``; an unknown key gets the next code.
 
     There must be room for every key to be new.  Returns how many keys there are now.
     """
     mask = len(slots) - 1
+    before = -1
     for i in range(len(starts)):
         begin = starts[i]
         size = stops[i] - begin
+        code = after[before] if before >= 0 else -1
+        if code >= 0:
+            base = ends[code - 1] if code > 0 else 0
+            same = ends[code] - base == size
+            j = 0
+            while same and j < size:
+                same = data[base + j] == text[begin + j]
+                j += 1
+            if same:
+                codes[i] = code
+                before = code
+                continue
         h = np.uint32(0xFFFFFFFF)
         for j in range(size):
             h = crc[(h ^ text[begin + j]) & np.uint32(0xFF)] ^ (h >> np.uint32(8))
@@ -47,7 +62,8 @@ def look_up(starts, stops, text, crc, slots, hashes, ends, data, count, codes): 
                 ends[count] = base + size
                 hashes[count] = h
                 slots[at] = count
-                codes[i] = count
+                after[count] = -1
+                code = count
                 count += 1
                 break
             if hashes[code] == h:
@@ -58,9 +74,12 @@ def look_up(starts, stops, text, crc, slots, hashes, ends, data, count, codes): 
                     same = data[base + j] == text[begin + j]
                     j += 1
                 if same:
-                    codes[i] = code
                     break
             at = (at + 1) & mask
+        codes[i] = code
+        if before >= 0:
+            after[before] = code
+        before = code
     return count
 
 
@@ -83,3 +102,23 @@ def rebuild(hashes, count, slots):  # type: ignore[no-untyped-def]
         while slots[at] >= 0:
             at = (at + 1) & mask
         slots[at] = code
+
+
+@kernel
+def differ(hashes, starts, stops, text, slots):  # type: ignore[no-untyped-def]
+    """Whether no two keys are equal; ``slots`` are empty, and more than the keys."""
+    mask = len(slots) - 1
+    for i in range(len(hashes)):
+        at = np.int64(hashes[i]) & mask
+        while slots[at] >= 0:
+            other = slots[at]
+            same = hashes[other] == hashes[i] and stops[other] - starts[other] == stops[i] - starts[i]
+            j = 0
+            while same and j < stops[i] - starts[i]:
+                same = text[starts[other] + j] == text[starts[i] + j]
+                j += 1
+            if same:
+                return False
+            at = (at + 1) & mask
+        slots[at] = i
+    return True

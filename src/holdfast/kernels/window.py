@@ -93,3 +93,39 @@ def tally(moments, ends, owners, found, found_ends, change, total):  # type: ign
             if at == end:
                 break
             total[at] += change[j]
+
+
+@kernel
+def foremost(moments, ends, order, owners, there, found, found_ends, free, chosen):  # type: ignore[no-untyped-def]
+    """For each instant the moment, at or before it, of the first of its owner's parts, in their ``order``,
+    of which there is something then.
+
+    Moments and instants are as in ``tally``; what is so of a part at a moment is so until its next one.
+    ``chosen`` must be -1 everywhere, and ``free`` count from 0 to one further than there are instants: it
+    leads past those that are done.
+    """
+    for i in range(len(order)):
+        p = order[i]
+        at, end = found_ends[owners[p]], found_ends[owners[p] + 1]
+        for j in range(ends[p], ends[p + 1]):
+            if not there[j]:
+                continue
+            low, high = at, end
+            while low < high:
+                middle = (low + high) // 2
+                if found[middle] < moments[j]:
+                    low = middle + 1
+                else:
+                    high = middle
+            at = low
+            while True:
+                root = at
+                while free[root] != root:
+                    root = free[root]
+                while free[at] != root:
+                    free[at], at = root, free[at]
+                at = root
+                if at >= end or (j + 1 < ends[p + 1] and found[at] >= moments[j + 1]):
+                    break
+                chosen[at] = j
+                free[at] = at + 1

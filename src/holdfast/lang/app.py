@@ -8,6 +8,7 @@ app.check()
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -149,8 +150,8 @@ class App:
     ) -> None:
         """``state name on topic [enter; exit] …``; without ``exit`` it ends when ``enter`` fails.
 
-        ``enter_for`` and ``exit_for`` are a duration or a number of readings; ``roster`` is a file, or
-        ``"gazetteer"``.
+        ``enter_for`` and ``exit_for`` are a duration, a number of readings, or the column of a table that has
+        the duration; ``roster`` is a file, the name of a table, or ``"gazetteer"``.
         """
         if initially not in INITIALLY:
             raise UsageError(f"initially is {', '.join(INITIALLY)}, not {initially!r}")
@@ -171,10 +172,17 @@ class App:
                     _duration(forget_after),
                     initially,
                     quietly,
-                    None if roster is None else Roster(None if roster == "gazetteer" else str(roster)),
+                    self._roster(roster),
                 ),
             )
         )
+
+    def _roster(self, roster: str | Path | None) -> Roster | None:
+        if roster is None:
+            return None
+        if any(isinstance(s, DeclareTable) and s.name == roster for s in self._statements):
+            return Roster(table=str(roster))
+        return Roster(None if roster == "gazetteer" else str(roster))
 
     def detect(
         self,
@@ -341,11 +349,16 @@ def _duration(length: str | timedelta | None) -> Duration | None:
     return length // timedelta(microseconds=1)
 
 
+_COLUMN = re.compile(r"[^\W\d]\w*\.[^\W\d]\w*")
+
+
 def _hold(held: str | timedelta | int | None) -> Hold:
     if isinstance(held, int):
         if not 0 < held < 2**31:
             raise UsageError(f"a guard of readings is at least one of them, not {held}")
         return Hold(readings=held)
+    if isinstance(held, str) and _COLUMN.fullmatch(held.strip()):
+        return Hold(column=held.strip())
     return Hold(_duration(held) or 0)
 
 

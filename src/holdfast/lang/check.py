@@ -292,7 +292,7 @@ def _condition(statement: Subscribe, known: _Known) -> Condition | Guarded:
             statement.delivery,
         )
         condition = tables.looking_up(statement, condition, known.tables)
-        return guarded(statement, condition, known.regions, known.folder)
+        return guarded(statement, condition, known.regions, known.folder, known.tables)
     except DefinitionError as error:
         if error.place is not None:
             raise

@@ -130,6 +130,8 @@ class Tallied:
     roster: tuple[tuple[str, tuple[str, ...] | str | None], ...] | None
     unknown: Unknown
     stage: int
+    waits: bool = False
+    """Whether what it counts speaks by time, too, and so not in the order of what happens."""
     delivery: Delivery = TIMELY
 
     @property

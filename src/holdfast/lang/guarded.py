@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import DefinitionError, did_you_mean
 from ..model.guard import PLAIN
 from ..model.space import Gazetteer
+from ..model.table import Table
 from .condition import Condition, Guarded
-from .ops import Subscribe
+from .ops import Subscribe, place_of
 from .rewrite import silences
-
-Row = tuple[str, ...]
+from .tables import Row, expected
 
 MOST_SILENCES = 7
 """How many silences one state may tell apart."""
 
 
-def guarded(statement: Subscribe, checked: Condition, known: Gazetteer, folder: Path) -> Condition | Guarded:
+def guarded(
+    statement: Subscribe, checked: Condition, known: Gazetteer, folder: Path, tables: Mapping[str, Table]
+) -> Condition | Guarded:
     """The condition as it is, or with what it says beside its predicates."""
     lengths = {*silences(checked.enter), *silences(checked.exit)}
     if statement.care == PLAIN and not lengths:
@@ -37,7 +40,7 @@ def guarded(statement: Subscribe, checked: Condition, known: Gazetteer, folder: 
         checked.forest,
         checked.delivery,
         statement.care,
-        _roster(statement, checked, known, folder),
+        _roster(statement, checked, known, folder, tables),
         checked.tables,
     )
 
@@ -68,7 +71,9 @@ def _require_sense(statement: Subscribe, checked: Condition) -> None:
 # --- rosters -----------------------------------------------------------------------------------------
 
 
-def _roster(statement: Subscribe, checked: Condition, known: Gazetteer, folder: Path) -> tuple[Row, ...]:
+def _roster(
+    statement: Subscribe, checked: Condition, known: Gazetteer, folder: Path, tables: Mapping[str, Table]
+) -> tuple[Row, ...]:
     """The values of the keys of the scopes that are expected."""
     roster = statement.care.roster
     if roster is None:
@@ -80,11 +85,12 @@ def _roster(statement: Subscribe, checked: Condition, known: Gazetteer, folder: 
             hint="Add 'per source' to have one for each source.",
         )
     columns = checked.keys[0] if checked.keys else ("place",)
-    rows = (
-        _of_gazetteer(statement, checked, columns, known)
-        if roster.path is None
-        else _of_file(statement, columns, folder / roster.path)
-    )
+    if roster.table is not None:
+        rows = tuple(expected(roster.table, columns, tables, place_of(roster.table, statement.at)))
+    elif roster.path is None:
+        rows = _of_gazetteer(statement, checked, columns, known)
+    else:
+        rows = _of_file(statement, columns, folder / roster.path)
     if checked.forest is not None:
         names = [region.name for region in checked.forest.regions]
         for (name,) in rows:

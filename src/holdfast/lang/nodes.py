@@ -158,12 +158,18 @@ def hold_of(node: Node | None) -> Hold:
         return AT_ONCE
     parts = as_tree(node).children
     if len(parts) == 1:
+        if not is_tree(parts[0]):
+            return Hold(column=as_token(parts[0]))
         return Hold(duration(parts[0], above_zero=True))
     minus, number, _ = (as_token(part) for part in parts)
-    if minus is not None or not number.isdecimal() or not 0 < int(number) < 2**31:
+    try:
+        count = literal.read_number(number)
+    except ValueError as error:
+        raise wrong(error, node) from None
+    if minus is not None or not isinstance(count, int) or not 0 < count < 2**31:
         message = "a guard of readings is a whole number of them, at least one"
         raise DefinitionError(message, place(node), hint="As in: value > 25 for 3 readings")
-    return Hold(readings=int(number))
+    return Hold(readings=count)
 
 
 # --- space -----------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, assert_never
 
 from ..errors import UsageError
-from ..model.guard import Care, Hold
+from ..model.guard import Care, Hold, Roster
 from ..model.instant import show_duration
 from ..model.qos import Delivery
 from ..model.space import Circle, Point, Polygon, Rectangle, Shape
@@ -204,6 +204,8 @@ def show_hold(hold: Hold) -> str:
     """`` for 5 min``, `` for 3 readings``."""
     if hold.readings:
         return f" for {hold.readings} reading{'s' * (hold.readings > 1)}"
+    if hold.column:
+        return f" for {hold.column}"
     return f" for {show_duration(hold.length)}" if hold.length else ""
 
 
@@ -215,7 +217,13 @@ def _care(care: Care) -> Iterator[str]:
     if care.initially != "off" or care.quietly:
         yield f"initially {care.initially}" + " quietly" * care.quietly
     if care.roster is not None:
-        yield f"roster {'gazetteer' if care.roster.path is None else write_text(care.roster.path)}"
+        yield f"roster {_roster(care.roster)}"
+
+
+def _roster(roster: Roster) -> str:
+    if roster.table is not None:
+        return roster.table
+    return "gazetteer" if roster.path is None else write_text(roster.path)
 
 
 def show_levels(levels: Levels) -> str:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..errors import DefinitionError, did_you_mean
-from ..model.table import DURATION, Column, Table, digest_of
+from ..errors import DefinitionError, Place, did_you_mean
+from ..model.table import DEFAULT, DURATION, Column, Table, digest_of
 from ..model.topic import Attribute, Kind
 from ..model.unit import UNITS, nearest
 from .condition import Condition
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Wrong = Callable[..., DefinitionError]
+Row = tuple[str, ...]
 
 
 def tables(declared: Sequence[DeclareTable], folder: Path, given: Mapping[str, Any]) -> dict[str, Table]:
@@ -46,8 +47,11 @@ def members(known: Mapping[str, Table]) -> dict[str, Members]:
 
 
 def looking_up(statement: Subscribe, condition: Condition, known: Mapping[str, Table]) -> Condition:
-    """The condition with the tables that its predicates name."""
-    mentioned = (*names(condition.enter), *names(condition.exit))
+    """The condition with the tables that its predicates and guards name."""
+    columns = [hold.column for hold in (statement.care.enter, statement.care.exit) if hold.column]
+    for column in columns:
+        _require_duration(column, known, place_of(column, statement.at))
+    mentioned = (*names(condition.enter), *names(condition.exit), *columns)
     used = dict.fromkeys(name.partition(".")[0] for name in mentioned if "." in name)
     for table in (known[name] for name in used):
         for name in table.by:
@@ -59,6 +63,35 @@ def looking_up(statement: Subscribe, condition: Condition, known: Mapping[str, T
                     hint=did_you_mean(name, condition.topic.by_name),
                 )
     return replace(condition, tables=tuple(known[name] for name in used)) if used else condition
+
+
+def _require_duration(column: str, known: Mapping[str, Table], at: Place | None) -> None:
+    """Refuse a guard whose length is in no column, or in one of something else."""
+    owner, _, name = column.partition(".")
+    if owner not in known:
+        raise DefinitionError(f"there is no table '{owner}'", at, hint=did_you_mean(owner, known))
+    table = known[owner]
+    if name not in table.durations:
+        has = [one.name for one in table.columns]
+        said = f"'{column}' is not a duration" if name in has else f"table '{owner}' has no column '{name}'"
+        hint = f"Declare it: table {owner} (…, {name} duration)" if name in has else did_you_mean(name, has)
+        raise DefinitionError(said, at, hint=hint)
+
+
+def expected(roster: str, columns: Sequence[str], known: Mapping[str, Table], at: Place | None) -> list[Row]:
+    """The values that some columns of a table have together, each once; the default row stands for nobody."""
+    if roster not in known:
+        raise DefinitionError(f"there is no table '{roster}'", at, hint=did_you_mean(roster, known))
+    table = known[roster]
+    arrays = dict(zip(table.by, table.keys, strict=True))
+    arrays |= {
+        one.name: array for one, array in zip(table.columns, table.data, strict=True) if one.kind == "text"
+    }
+    if missing := [name for name in columns if name not in arrays]:
+        message = f"table '{roster}' has no text column '{missing[0]}'; it has {', '.join(arrays)}"
+        raise DefinitionError(message, at, hint=did_you_mean(missing[0], arrays))
+    rows = zip(*(arrays[name].to_pylist() for name in columns), strict=True)
+    return list(dict.fromkeys(row for row in rows if None not in row and DEFAULT not in row))
 
 
 def _require_sense(statement: DeclareTable) -> None:
@@ -101,9 +134,9 @@ def _table(statement: DeclareTable, folder: Path, data: Any) -> Table:
     columns = tuple(a for a in statement.columns if a.name not in statement.keys)
     made = tuple(_column(read.column(a.name), a, wrong) for a in columns)
     kinds = tuple(map(_attribute, columns))
-    return Table(
-        statement.name, tuple(map(str, statement.keys)), kinds, keys, made, digest_of((*keys, *made))
-    )
+    lengths = frozenset(str(a.name) for a in columns if a.kind == DURATION)
+    by, digest = tuple(map(str, statement.keys)), digest_of((*keys, *made))
+    return Table(statement.name, by, kinds, keys, made, digest, lengths)
 
 
 def _attribute(column: Column) -> Attribute:

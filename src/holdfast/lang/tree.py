@@ -236,10 +236,16 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
         case "initially", [word, quietly]:
             begins = one_of(as_token(word), INITIALLY, "how a scope begins")
             return "initially", (begins, quietly is not None)
-        case "roster", [*path]:
-            return "roster", Roster(text_of(as_token(path[0])) if path else None)
+        case "roster", [*named]:
+            return "roster", _roster(*map(as_token, named))
         case other:
             raise AssertionError(other)
+
+
+def _roster(named: Token | None = None) -> Roster:
+    if named is None or named.type == "STRING":
+        return Roster(None if named is None else text_of(named))
+    return Roster(table=name_of(named))
 
 
 # --- cases -------------------------------------------------------------------------------------

@@ -109,7 +109,7 @@ def typed(op: Expression, scope: Scope) -> Typed:
 
 
 def _silent(op: Silent, scope: Scope) -> Predicate:
-    if scope.topic is None or scope.members:
+    if scope.topic is None:
         raise DefinitionError(
             "'silent' is said of the scopes of a state [enter; exit] alone",
             op.at,

@@ -1,6 +1,7 @@
 """Counts over states: so many scopes of a condition hold at once, within a room, a region, or everywhere.
 
-It hears what the condition has told, never a reading: it costs transitions alone.  A member belongs to the
+It hears what the condition has told, never a reading: it costs transitions alone.  Where that comes by time,
+not in its order, it waits until a moment is over.  A member belongs to the
 scope in which it started, wherever it ends.
 """
 
@@ -22,6 +23,7 @@ from ..model.event import Event, Status, Transition, Value
 from ..model.instant import NEVER, Instant
 from ..model.topic import Topic
 from .machine import Batches, Mask, Survey, Told, mattering
+from .waiting import Waiting
 
 
 class Group(msgspec.Struct):
@@ -40,10 +42,11 @@ class Group(msgspec.Struct):
 
 
 class State(msgspec.Struct):
-    """The scopes in which there is somebody, and where each of them is."""
+    """The scopes in which there is somebody, and where each of them is; and what waits."""
 
     groups: dict[str, Group]
     where: dict[str, str]
+    waiting: Waiting
 
 
 class Said(NamedTuple):
@@ -75,9 +78,10 @@ class Count:
     """The attributes that are not told on."""
     members: Mapping[str, str] | None
     totals: Mapping[str, int]
+    is_timed: bool
+    """Whether what it hears is not said in order of time, and so waits until its moment is over."""
 
     strictest = None
-    is_timed = False
     margin = None
     compacts = True
 
@@ -86,19 +90,37 @@ class Count:
         return {self.topic.name: self.topic}
 
     def initial(self) -> State:
-        return State({}, {})
+        return State({}, {}, Waiting())
 
     # --- what it hears ---
 
     def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
+        if self.is_timed and state.waiting.add(event):
+            return state, []
+        return state, [*self._no_longer_waiting(state), *self._taken(state, event)]
+
+    def _no_longer_waiting(self, state: State) -> list[Transition]:
+        """What waited when that was needed, which an edit has changed."""
+        return self.advance(state, NEVER)[1] if not self.is_timed and state.waiting.held else []
+
+    def _taken(self, state: State, event: Event) -> list[Transition]:
         status, member, since = (event.attributes.get(name) for name in self.says)
         turned = _turned(str(status), since)
         said = self._heard(state, turned, _member(member), event.time, lambda: self.group(event))
-        return state, [self._transition(event, one) for one in said]
+        return [self._transition(event, one) for one in said]
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
-        if (batch := batches.get(self.topic.name)) is None or not len(batch):
-            return state, Told({})
+        batch = batches.get(self.topic.name)
+        if self.is_timed:
+            out: list[Transition] = []
+            for event in () if batch is None else to_events(self.topic, batch):
+                state, told = self.react(state, event)
+                out += told
+            state, told = self.advance(state, until)
+            return state, Told({}, out + told)
+        waited = self._no_longer_waiting(state)
+        if batch is None or not len(batch):
+            return state, Told({}, waited)
         codes, keys = self.grouping(batch)
         statuses, members, since = (values(batch.column(name)) for name in self.says)
         rows: list[int] = []
@@ -110,12 +132,17 @@ class Count:
                 rows.append(i)
                 said.append(one)
         if not rows:
-            return state, Told({})
+            return state, Told({}, waited)
         events = to_events(self.topic, batch.take(pa.array(rows)))
-        return state, Told({}, [self._transition(*pair) for pair in zip(events, said, strict=True)])
+        pairs = zip(events, said, strict=True)
+        return state, Told({}, waited + [self._transition(*pair) for pair in pairs])
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
-        return state, []
+        out: list[Transition] = []
+        while state.waiting.first < until:
+            out += self._taken(state, state.waiting.take())
+        state.waiting.passed(until)
+        return state, out
 
     def _transition(self, event: Event, said: Said) -> Transition:
         kept: dict[str, Value] = {
@@ -160,7 +187,7 @@ class Count:
     def _judged(self, key: str, group: Group, at: Instant, joins: bool) -> Iterator[Said]:
         total = self.totals.get(key, 0)
         is_dead = group.unknown.keys() if self.dead != "kept" else ()
-        sure = sum(1 for member in group.on if member not in is_dead)
+        sure = len(group.on) - sum(1 for member in is_dead if member in group.on)
         if self.dead == "left":
             total -= len(is_dead)
         holding = group.began is not None
@@ -199,7 +226,7 @@ class Count:
     # --- what holds, and keeping it ---
 
     def due(self, state: State) -> Instant | None:
-        return None
+        return None if state.waiting.first == NEVER else state.waiting.first
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         return [
@@ -218,7 +245,7 @@ class Count:
         return state
 
     def is_fresh(self, state: State, condition: int) -> bool:
-        return not state.groups
+        return not state.groups and not state.waiting.held
 
     def to_bytes(self, state: State) -> bytes:
         return msgspec.msgpack.encode(state)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import msgspec
@@ -254,14 +254,18 @@ class Filters:
         self, state: State, batch: pa.RecordBatch, rows: Rows, hits: Words, outermost: Any
     ) -> pa.RecordBatch:
         """The events that passed, with the filter, what it means there, and since when."""
+        if not len(rows):
+            return with_columns(batch.slice(0, 0), _nothing())
         moments = times(batch)[rows]
         picks: list[Rows] = []
         sinces: list[NDArray[np.int64]] = []
         statuses: list[NDArray[np.int8]] = []
-        for f, spec in enumerate(self.filters):
+        anything = int(np.bitwise_or.reduce(hits))
+        told = [f for f in range(len(self.filters)) if anything >> f & 1]
+        for f in told:
             pick = np.flatnonzero(hits & self.word(1 << f))
             began = np.full(len(pick), BEGINNING, np.int64)
-            if spec.momentary:
+            if self.filters[f].momentary:
                 status = np.full(len(pick), STATUSES.index("atomic"), np.int8)
             else:
                 pair(outermost[pick], moments[pick], state.since[f], began, BEGINNING)
@@ -270,7 +274,7 @@ class Filters:
             sinces.append(began)
             statuses.append(status)
         which = np.concatenate(picks)
-        own = np.repeat(np.uint64(1) << np.arange(len(picks), dtype=np.uint64), [len(p) for p in picks])
+        own = np.repeat(np.uint64(1) << np.array(told, np.uint64), [len(p) for p in picks])
         by_row = np.argsort(which, kind="stable")  # of one event what one filter says after the other
         which, own, since = which[by_row], own[by_row], np.concatenate(sinces)[by_row]
         status = np.concatenate(statuses)[by_row]
@@ -443,6 +447,17 @@ def _thinned(batch: pa.RecordBatch, kept: list[Rows]) -> pa.RecordBatch:
     rows = _concatenated(kept, np.intp)
     thin = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
     return with_progress(thin, stood_for(batch), reached(batch))
+
+
+@cache
+def _nothing() -> dict[str, pa.Array]:
+    """What a batch of no notifications has besides."""
+    return {
+        CONDITIONS: pa.array([], pa.uint64()),
+        STATUS: pa.DictionaryArray.from_arrays(pa.array([], pa.int8()), pa.array(list(STATUSES))),
+        SCOPE: pa.array([], pa.string()),
+        SINCE: pa.array([], TIME),
+    }
 
 
 def _concatenated(parts: list[Any], dtype: Any) -> Any:

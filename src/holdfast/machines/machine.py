@@ -136,7 +136,8 @@ def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
     kinds or concerns several conditions, else as it stands."""
     if not told.rows:
         return list(told.single)
-    rows = [t for name, passed in told.rows.items() for t in _transitions(topics[name], passed)]
+    some = {name: passed for name, passed in told.rows.items() if len(passed)}
+    rows = [t for name, passed in some.items() for t in _transitions(topics[name], passed)]
     if len(told.rows) == 1 and not told.single and len(rows) == sum(map(len, told.rows.values())):
         return rows
     late = [t for t in told.single if t.status == "late"]

@@ -7,7 +7,6 @@ its parent is not told before it.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,6 +22,7 @@ from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.schedule import Schedule
 from ..model.topic import Topic
 from .machine import Batches, Mask, Survey, Told, mattering
+from .waiting import Waiting
 
 Key = Callable[[Event], str | None]
 
@@ -75,15 +75,13 @@ class Scope(msgspec.Struct):
 
 class State(msgspec.Struct):
     """Scopes that hold, are believed to, or have something held back; of each cause the parents that hold, or
-    how many siblings do; what waits for its moment to be over; how far time has come, and has been looked
-    at; and when a schedule ends that holds something back."""
+    how many siblings do; what waits for its moment to be over; how far time has come; and when a schedule
+    ends that holds something back."""
 
     scopes: dict[str, Scope]
     counts: list[dict[str, int]]
-    held: list[tuple[Instant, int, str, int, int, Event]]
-    arrived: int = 0
+    waiting: Waiting
     latest: Instant = BEGINNING
-    until: Instant = BEGINNING
     end: Instant | None = None
 
 
@@ -112,36 +110,31 @@ class Mute:
         return {topic.name: topic for topic in (self.topic, *parents)}
 
     def initial(self) -> State:
-        return State({}, [{} for _ in self.causes], [])
+        return State({}, [{} for _ in self.causes], Waiting())
 
     # --- what it hears waits until its moment is over ---
 
     def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
         state.latest = max(state.latest, event.time)
-        if event.time < state.until:
-            return state, list(self._taken(state, event))
         rank = int(event.topic == self.topic.name)  # what mutes comes before what is muted
-        heapq.heappush(state.held, (event.time, rank, event.source, event.sequence, state.arrived, event))
-        state.arrived += 1
-        return state, []
+        return state, [] if state.waiting.add(event, rank) else list(self._taken(state, event))
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
         if until != NEVER:
             state.latest = max(state.latest, until)
         bound = until if until in (BEGINNING, NEVER) else until - self.wait
         out: list[Transition] = []
+        waiting = state.waiting
         while True:
-            head = state.held[0][0] if state.held else NEVER
-            end = state.end
+            head, end = waiting.first, state.end
             if end is not None and end <= head and (end <= state.latest if until == NEVER else end < bound):
-                state.until = max(state.until, end)
+                waiting.passed(end)
                 out += self._released(state, end, lambda _scope: True)
-            elif state.held and head < bound:
-                out += self._taken(state, heapq.heappop(state.held)[-1])
+            elif head < bound:
+                out += self._taken(state, waiting.take())
             else:
                 break
-        if until != NEVER:
-            state.until = max(state.until, bound)
+        waiting.passed(bound)
         return state, out
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
@@ -186,7 +179,7 @@ class Mute:
 
     def _now(self, state: State, event: Event) -> Instant:
         """When an event is looked at: at its time, or when it comes too late for that."""
-        return max(event.time, state.until)
+        return max(event.time, state.waiting.until)
 
     def _turn(self, state: State, scope: Scope, event: Event, status: str) -> None:
         """Whether a scope holds, and how many siblings do."""
@@ -318,8 +311,8 @@ class Mute:
         return Survey(self.matters(topic, batch), np.zeros(1, np.int64))
 
     def due(self, state: State) -> Instant | None:
-        waiting = [at for at in (state.held[0][0] if state.held else None, state.end) if at is not None]
-        return min(waiting) + self.wait if waiting else None
+        first = min(state.waiting.first, NEVER if state.end is None else state.end)
+        return None if first == NEVER else first + self.wait
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
         return []  # the condition itself says what holds
@@ -334,7 +327,7 @@ class Mute:
         return state
 
     def is_fresh(self, state: State, condition: int) -> bool:
-        return not state.scopes and not state.held and not any(state.counts)
+        return not state.scopes and not state.waiting.held and not any(state.counts)
 
     def to_bytes(self, state: State) -> bytes:
         return msgspec.msgpack.encode(state)

@@ -126,6 +126,22 @@ def trimmed(batch: pa.RecordBatch) -> pa.RecordBatch:
     return _decoded(batch, long)
 
 
+def compact(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch whose dictionaries have no more words than it has rows."""
+    return pa.RecordBatch.from_arrays([in_use(column) for column in batch.columns], schema=batch.schema)
+
+
+def in_use(column: pa.Array) -> pa.Array:
+    """The column; of a dictionary that is longer than itself only the words that it uses."""
+    if not column.type.equals(DICTIONARY) or len(column.dictionary) <= len(column):
+        return column
+    used = np.zeros(len(column.dictionary), np.bool_)
+    used[column.indices.drop_null().to_numpy()] = True
+    places = pa.array(np.cumsum(used, dtype=np.int32) - np.int32(1))
+    words = column.dictionary.take(pa.array(np.flatnonzero(used)))
+    return pa.DictionaryArray.from_arrays(places.take(column.indices), words)
+
+
 def concatenate(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
     """One batch of the rows of all; a column that one of them lacks is missing in its rows."""
     batches = list(batches)

@@ -14,13 +14,16 @@ INITIALLY: tuple[Initially, ...] = get_args(Initially)
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """``for 5 min`` or ``for 3 readings``: how long a predicate must hold; by default it need not."""
+    """``for 5 min``, ``for 3 readings`` or ``for Limits.wait``: how long a predicate must hold; by default it
+    need not."""
 
     length: Duration = 0
     readings: int = 0
+    column: str | None = None
+    """The column of a table that has the length."""
 
     def __bool__(self) -> bool:
-        return bool(self.length or self.readings)
+        return bool(self.length or self.readings or self.column)
 
 
 AT_ONCE = Hold()
@@ -28,10 +31,11 @@ AT_ONCE = Hold()
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Scopes that are expected before they speak: those of a file, or of the gazetteer."""
+    """Scopes that are expected before they speak: those of a file, of a table, or of the gazetteer."""
 
     path: str | None = None
-    """The file; ``None`` for the gazetteer."""
+    """The file; without it and without a table, the gazetteer."""
+    table: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

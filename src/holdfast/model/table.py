@@ -38,6 +38,8 @@ class Table:
     """Arrow arrays of text: the values of the key of each row."""
     data: tuple[Any, ...] = field(repr=False, compare=False)
     digest: str = ""
+    durations: frozenset[str] = frozenset()
+    """The columns that have lengths of time, in microseconds."""
 
     @cached_property
     def attributes(self) -> tuple[Attribute, ...]:

@@ -18,8 +18,8 @@ from ..runtimes.overlay.connection.address import parse_address
 from ..runtimes.overlay.connection.handshake import read_token
 from .api.access import ROLES, User, is_digest
 from .api.guard import Limits
+from .broker import Broker, Will, broker_of
 from .feeds.mapping import Pattern, Payload, Route
-from .feeds.mqtt import Broker, broker_of
 from .service import Settings
 from .sinks.http import require_allowed, require_headers
 
@@ -43,15 +43,16 @@ class MapPart(_Part):
     def route(self) -> Route:
         return Route(
             Pattern(self.pattern), self.topic, self.payload, self.fields, tuple(self.columns), self.items,
-            self.time_unit, self.qos,
+            "ms" if self.payload == "sparkplug" else self.time_unit, self.qos,
         )  # fmt: skip
 
 
 class WillPart(_Part):
-    """``will``: what the broker says when we are gone."""
+    """``will``: where the broker says whether we are there."""
 
     topic: str
-    payload: str = "gone"
+    gone: str = "gone"
+    here: str = "here"
 
 
 class MqttPart(_Part):
@@ -78,7 +79,7 @@ class MqttPart(_Part):
             known.password if self.password_file is None else _secret(folder / self.password_file),
             self.version, _beside(folder, self.ca), _beside(folder, self.certificate),
             _beside(folder, self.key), self.share,
-            None if self.will is None else (self.will.topic, self.will.payload),
+            None if self.will is None else Will(self.will.topic, self.will.gone, self.will.here),
         )  # fmt: skip
 
 
@@ -90,6 +91,13 @@ class OverlayPart(_Part):
 
     def token(self, folder: Path) -> bytes | None:
         return None if self.token_file is None else read_token(folder / self.token_file)
+
+
+class DdsPart(_Part):
+    """``[[dds]]``: a domain of DDS to take part in."""
+
+    domain: int = 0
+    interface: str = "lo"
 
 
 class WebhookPart(_Part):
@@ -157,6 +165,7 @@ class Config(_Part):
     user: list[UserPart] = []
     mqtt: list[MqttPart] = []
     overlay: list[OverlayPart] = []
+    dds: list[DdsPart] = []
     webhook: list[WebhookPart] = []
     alertmanager: list[AlertmanagerPart] = []
     parquet: list[ParquetPart] = []
@@ -282,6 +291,9 @@ def _brokers(config: Config) -> Iterator[tuple[str, Any]]:
         yield f"mqtt[{i}].url", lambda broker=broker: broker_of(broker.url)
         for j, part in enumerate(broker.map):
             yield f"mqtt[{i}].map[{j}].from", lambda part=part: Pattern(part.pattern)
+    for i, member in enumerate(config.dds):
+        yield f"dds[{i}].domain", lambda member=member: _require_domain(member.domain)
+        yield f"dds[{i}].interface", lambda member=member: _require_interface(member.interface)
     for i, overlay in enumerate(config.overlay):
         yield f"overlay[{i}].connect", lambda one=overlay: parse_address(one.connect, "connect")
 
@@ -297,6 +309,16 @@ def _unique_names(config: Config) -> Iterator[tuple[str, Any]]:
 
 def _refuse(message: str) -> None:
     raise UsageError(message)
+
+
+def _require_domain(domain: int) -> None:
+    if not 0 <= domain <= 232:
+        raise UsageError("domains of DDS have numbers from 0 to 232")
+
+
+def _require_interface(interface: str) -> None:
+    if not re.fullmatch(r"[\w.:@-]+", interface):
+        raise UsageError(f"'{interface}' is no name of a network interface, such as lo or eth0")
 
 
 def _require_role(role: str) -> None:

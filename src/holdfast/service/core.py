@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..compilers.families import meanings
+from ..compilers.families import conditions, meanings
+from ..compilers.guarded.revise import why_not
 from ..errors import UsageError
 from ..lang.app import App
 from ..lang.check import check
@@ -41,7 +42,9 @@ class Change(NamedTuple):
     added: list[str]
     removed: list[str]
     changed: list[str]
-    """Those that mean something else than before: they cannot keep what they know."""
+    """Those that mean something else than before."""
+    afresh: list[str]
+    """Of these, those that cannot keep what is known of their scopes."""
     holding: list[Holding]
     """What holds now and would be withdrawn."""
 
@@ -101,39 +104,55 @@ class Core:
         return [told(n, now) for n in sorted(notifications, key=lambda n: n.order)]
 
     def _define(self, definition: Definition, position: int) -> list[Told]:
-        change = self.change(definition.text)
-        withdrawn = [h for h in change.holding if h.subscription in {*change.removed, *definition.restart}]
-        self._begin(self._redefined(definition))
+        held = {one[:2]: one for one in self.engine.holding()}
+        gone = {*self.change(definition.text).removed, *definition.restart}
+        engine, revised = self._redefined(definition)
+        self._begin(engine)
         self.definition = definition.text
-        return [_withdrawn(h, definition.at, position) for h in withdrawn]
+        return [
+            *(_withdrawn(one, definition.at, position) for one in held.values() if one.subscription in gone),
+            *(_revised(n, held.get((n.subscription, n.scope)), definition.at, position) for n in revised),
+        ]
 
-    def _redefined(self, definition: Definition) -> Engine:
+    def _redefined(self, definition: Definition) -> tuple[Engine, list[Notification]]:
+        """An engine that runs another definition, and what is to be said of scopes that change by it."""
         app = parse(definition.text)
-        kept = self.engine.snapshot()
+        engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._base)
+        staying = [s for s in app.statements if not (isinstance(s, Defined) and s.name in definition.restart)]
+        said = engine.revise(App(staying, file=app.file))
         if definition.restart:
-            staying = [
-                s for s in app.statements if not (isinstance(s, Defined) and s.name in definition.restart)
-            ]
-            kept = Engine.restore(App(staying, file=app.file), kept, base=self._base).snapshot()
-        return Engine.restore(app, kept, base=self._base)
+            engine = Engine.restore(app, engine.snapshot(), base=self._base)
+        return engine, said
+
+    def forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
+        """How many scopes of each subscription would start, end or become unknown by another definition."""
+        counts: dict[str, Counter[str]] = {}
+        for one in self._redefined(definition)[1]:
+            word = one.status if one.status != "revised" else "ends" if one.since is None else "starts"
+            counts.setdefault(one.subscription, Counter())[word] += 1
+        return {name: dict(mine) for name, mine in counts.items()}
 
     def change(self, text: str) -> Change:
         """What another definition would do."""
-        now, then = meanings(self.checked), meanings(check(parse(text), self._base))
+        other = check(parse(text), self._base)
+        now, then = meanings(self.checked), meanings(other)
         removed = [name for name in now if name not in then]
         changed = [name for name in now if name in then and now[name] != then[name]]
-        lost = {*removed, *changed}
+        was, will_be = conditions(self.checked), conditions(other)
+        afresh = [name for name in changed if why_not(was[name], will_be[name]) is not None]
+        lost = {*removed, *afresh}
         return Change(
             [name for name in then if name not in now],
             removed,
             changed,
+            afresh,
             [one for one in self.engine.holding() if one.subscription in lost],
         )
 
     def require_change(self, definition: Definition) -> Change:
         """Refuse a definition that cannot take the place of the one that runs, before it is in the log."""
         change = self.change(definition.text)
-        if stuck := [name for name in change.changed if name not in definition.restart]:
+        if stuck := [name for name in change.afresh if name not in definition.restart]:
             names = " and ".join(f"'{name}'" for name in stuck)
             raise UsageError(
                 f"{names} would mean something else than now and cannot keep what is known of it: give it "
@@ -141,6 +160,14 @@ class Core:
             )
         self._redefined(definition)
         return change
+
+
+def _revised(n: Notification, before: Holding | None, at: Instant, position: int) -> Told:
+    """What an edit makes of a scope.  It has an id by its place in the log: the reading may be an old one,
+    of which the same was said before."""
+    id = notification_id(n.subscription, n.scope, n.status, at, n.event.source, position)
+    one = told(n, at, id)
+    return one if n.since is not None or before is None else one._replace(since=before.since)
 
 
 def _withdrawn(holding: Holding, at: Instant, position: int) -> Told:

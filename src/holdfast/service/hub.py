@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 from .store import Store, Told
 
@@ -43,8 +43,8 @@ class Hub:
             return []
         if position < self._from:
             return await asyncio.to_thread(self._store.notifications, position, most)
-        found = [one for one in self._recent if one.position > position]
-        return found[:most]
+        found = list(takewhile(lambda one: one.position > position, reversed(self._recent)))
+        return found[: -most - 1 : -1]
 
     async def stream(self, position: int, most: int = 500) -> AsyncIterator[list[Told]]:
         """Notifications after a position, as they come; an empty list now and then when none do."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ from .sinks.parquet import ParquetSink
 
 log = logging.getLogger("holdfast.service")
 
+_TURN = 0.0005
+"""Seconds that a thread may compute while others wait: a message passes six of them on its way."""
 DEFAULT_ROUTE = "holdfast/readings/{topic}/{source}"
 DEFAULT_EVENTS = "holdfast/events/{subscription}/{scope}"
 DEFAULT_STATE = "holdfast/state/{subscription}/{scope}"
@@ -54,7 +57,7 @@ def address_of(text: str) -> Address:
     '[::1]:8080'
     """
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 65535:
+    if not host or not port.isdecimal() or len(port) > 5 or int(port) > 65535:
         raise UsageError(f"'{text}' is no address; write HOST:PORT, such as 127.0.0.1:8080")
     return Address(host.strip("[]"), int(port))
 
@@ -97,6 +100,11 @@ def feeds_of(plan: Plan, service: Service) -> list[Any]:
     for overlay in plan.config.overlay:
         address = parse_address(overlay.connect, "connect")
         found.append(OverlayFeed(service, address, overlay.token(plan.folder)))
+    for member in plan.config.dds:
+        from .dds import Membership  # it may not be installed
+        from .feeds.dds import DdsFeed
+
+        found.append(DdsFeed(service, Membership(member.domain, member.interface)))
     return found
 
 
@@ -110,6 +118,11 @@ def sinks_of(plan: Plan, service: Service) -> list[Sink]:
             events, state = DEFAULT_EVENTS, DEFAULT_STATE
         if events or state:
             found.append(MqttSink(broker.broker(plan.folder), events, state))
+    for member in config.dds:
+        from .dds import Membership
+        from .sinks.dds import DdsSink
+
+        found.append(DdsSink(Membership(member.domain, member.interface)))
     for hook in config.webhook:
         found.append(Webhook(hook.name, hook.url, hook.headers, secret_of(hook, plan.folder), clock))
     for manager in config.alertmanager:
@@ -156,6 +169,7 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
 
 async def serve(plan: Plan, is_there: Callable[[Address], None]) -> None:
     """Serve until cancelled."""
+    sys.setswitchinterval(_TURN)
     async with serving(plan) as (site, address):
         is_there(address)
         raise await site.service.failed

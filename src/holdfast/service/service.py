@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,10 +26,10 @@ from .core import Change, Core
 from .feeds.submission import NOWHERE, Given, Rejected, runs
 from .hub import Hub
 from .log.frame import ORIGIN, Advance, Definition, Entry, Readings
-from .log.log import Appended, Log, NoRoom
+from .log.log import Appended, Log, NoRoom, joined
 from .log.seal import retain, seal
 from .origins import Origins
-from .store import Store, StoreFull, Told
+from .store import Snapshot, Store, StoreFull, Told
 from .timeline import Timeline
 
 T = TypeVar("T")
@@ -109,7 +109,12 @@ class Service:
         self._room = asyncio.Event()
         self._room.set()
         self._logged: asyncio.Queue[list[Appended]] = asyncio.Queue(_AHEAD)
-        self._logging, self._evaluating = (ThreadPoolExecutor(1, name) for name in ("log", "engine"))
+        self._logging, self._evaluating, self._keeping = (
+            ThreadPoolExecutor(1, name) for name in ("log", "engine", "keep")
+        )
+        self.kept: Future[None] = Future()
+        """Done when no snapshot is being written."""
+        self.kept.set_result(None)
         self._defining = asyncio.Lock()
         self._snapshot_at = time.monotonic()
         self._advanced = 0
@@ -248,11 +253,11 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._evaluating, work, *arguments)
 
     def _evaluate(self, group: list[Appended]) -> list[Told]:
-        told = [one for appended in group for one in self.core.take(appended)]
+        told = [one for appended in joined(group) for one in self.core.take(appended)]
         self._look()
         fresh = self._kept(told) if told else []
         self.counts.told.update(one.subscription for one in fresh)
-        if time.monotonic() - self._snapshot_at > self.settings.snapshot_every:
+        if time.monotonic() - self._snapshot_at > self.settings.snapshot_every and self.kept.done():
             self.keep()
         return fresh
 
@@ -269,10 +274,15 @@ class Service:
             return fresh
 
     def keep(self) -> None:
-        """Take a snapshot, and seal the segments that it makes dispensable; in the engine's thread."""
+        """Take a snapshot, in the engine's thread; it is written in another, and delays no reading."""
+        self._snapshot_at = time.monotonic()
+        self.kept = self._keeping.submit(self._keep, self.core.snapshot(self._origins.to_bytes()))
+
+    def _keep(self, snapshot: Snapshot) -> None:
+        """Keep a snapshot, and seal the segments that it makes dispensable."""
         try:
-            self.store.keep(self.core.snapshot(self._origins.to_bytes()))
-            seal(self.folder, self.core.position)
+            self.store.keep(snapshot)
+            seal(self.folder, snapshot.position)
             retain(self.folder, seconds=self.settings.keep_seconds, size=self.settings.keep_bytes)
             if self.settings.keep_seconds is not None:
                 before = self.clock() - int(self.settings.keep_seconds * SECOND)
@@ -281,7 +291,6 @@ class Service:
             self._in_trouble("snapshot")
         except (StoreFull, OSError) as full:
             self._in_trouble("snapshot", f"no snapshot can be taken: {full}")
-        self._snapshot_at = time.monotonic()
 
     async def _to_timeline(self) -> None:
         await self.timeline.follow(self.hub)
@@ -353,14 +362,17 @@ class Service:
                 self.failed.set_result(error)
 
     def _stop(self) -> None:
+        self.kept.result()
         if not self._is_stuck:
             self.log.rotate(0)
             self.keep()
+            self.kept.result()
 
     def close(self) -> None:
         """Let go of the folder."""
         self._logging.shutdown()
         self._evaluating.shutdown()
+        self._keeping.shutdown()
         self.store.close()
         self.timeline.close()
         self.log.close()

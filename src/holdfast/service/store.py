@@ -6,6 +6,7 @@ log but never lead it.  A notification has a position of its own here, and enter
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -91,9 +92,9 @@ class StoreFull(HoldfastError):
     """The database cannot be written now."""
 
 
-def told(notification: Notification, arrived: Instant) -> Told:
-    """A notification that is not yet in the database."""
-    id = notification.id
+def told(notification: Notification, arrived: Instant, id: str | None = None) -> Told:
+    """A notification that is not yet in the database, under its own id or another."""
+    id = id or notification.id
     n = notification
     return Told(
         0,
@@ -106,6 +107,20 @@ def told(notification: Notification, arrived: Instant) -> Told:
         arrived,
         event_line(n, id).rstrip("\n"),
     )
+
+
+def begins(one: Told) -> bool:
+    """Whether a condition holds from then on that did not before."""
+    return one.status == "ingress" or (one.status == "revised" and _holds(one))
+
+
+def ends(one: Told) -> bool:
+    """Whether a condition holds no longer that did; ``since`` is then when it began."""
+    return one.status in ("egress", "withdrawn") or (one.status == "revised" and not _holds(one))
+
+
+def _holds(revised: Told) -> bool:
+    return json.loads(revised.line)["since"] is not None
 
 
 class Store:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from ..model.instant import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from .hub import Hub
-from .store import Told
+from .store import Told, ends
 
 log = logging.getLogger("holdfast.service")
 
@@ -140,7 +140,7 @@ class Timeline:
     def _take(self, database: sqlite3.Connection, one: Told, changed: dict[Any, Bar]) -> None:
         row = Row(one.subscription, one.scope)
         match one.status:
-            case "egress" | "withdrawn":
+            case _ if ends(one):
                 self._held(database, row, one.time if one.since is None else one.since, one.time, changed)
             case "atomic":
                 self._held(database, row, one.time, one.time, changed)
@@ -148,7 +148,7 @@ class Timeline:
                 unsure = self._series(database, row._replace(kind="unknown"), one.time, one.time)
                 database.execute("INSERT OR IGNORE INTO unsure VALUES (?, ?)", (unsure, one.time))
                 return
-            case "ingress" | "known":
+            case "ingress" | "known" | "revised":
                 pass
             case _:  # a change of something that goes on, such as a level
                 return

@@ -10,21 +10,19 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from ..compilers.advise.judge import FLAP
 from ..errors import UsageError
 from ..files.find import find
 from ..files.interval import Interval, Pairing
 from ..files.reading import Reading
 from ..lang.condition import Checked
-from ..model.instant import MINUTE, SECOND, Instant, show_instant
+from ..model.instant import SECOND, Instant, show_instant
 from ..runtimes.local.replay import Replay
 from .log.seal import history
-from .store import Told
+from .store import Told, begins, ends
 
 MOST = 200_000
 """Notifications that a trial tells at most."""
-ENDS = ("egress", "withdrawn")
-FLAP = 5 * MINUTE
-"""What begins again within this time after it has ended flaps."""
 
 
 def overlaps(path: str, start: Instant, end: Instant) -> bool:
@@ -74,11 +72,11 @@ def intervals(told: Iterable[Told]) -> list[Interval]:
     found = []
     for one in told:
         key = one.subscription, one.scope
-        if one.status == "ingress":
-            begun[key] = one.time
+        if begins(one):
+            begun[key] = one.time if one.since is None else one.since
         elif one.status == "atomic":
             found.append(_interval(key, one.time, one.time))
-        elif one.status in ENDS:
+        elif ends(one):
             start = begun.pop(key, one.since)
             found.append(_interval(key, one.time if start is None else start, one.time))
     return found + [_interval(key, at, None) for key, at in begun.items()]

@@ -25,10 +25,15 @@ if TYPE_CHECKING:
 WHY_MISSED = {OFF: DEAD, SLEEP: ASLEEP, TURN: DEAF, TRANSMIT: DEAF}
 """By the mode of a receiver that does not listen when a signal starts."""
 
-SPOILED = (BUSY, COLLISION, NOISE)
-"""Why a signal cannot be joined later where overlap alone destroys: it was overlapped, or not heard."""
+SPOILED = (BUSY, COLLISION)
+"""Why a signal cannot be joined later where overlap alone destroys: it was overlapped."""
 
 CAPTURE = milliwatts(CAPTURE_DB)
+
+
+def _over(radio: Radio) -> float:
+    """How many times the others' power a frame needs."""
+    return 0.0 if radio.co_channel_db is None else milliwatts(radio.co_channel_db)
 
 
 class Medium:
@@ -54,6 +59,7 @@ class Medium:
         self._noise = noise_mw
         self._table = table  # bit errors by SINR; without it overlap destroys, unless one is much stronger
         self._least = milliwatts(radio.synchronise_db)
+        self._over = _over(radio) if table is not None else CAPTURE
         self._trace = trace
 
     def connect(self, sender: NodeId, audience: Audience) -> None:
@@ -109,6 +115,10 @@ class Medium:
         """Let a receiver begin to receive; why not, if it does not."""
         receiver, per_us, disturbed = path.receiver, path.per_us, False
         now = since = self.clock.now
+        if path.power < self._over * interference:
+            return COLLISION
+        if path.quality < 1.0 and receiver.random.random() >= path.quality:
+            return NOISE
         if self._table is not None:
             if interference:
                 sinr = path.power / (self._noise + interference)
@@ -117,10 +127,6 @@ class Medium:
                 per_us, disturbed = self._table.per_us(sinr), True
             if now < transmission.synchronised:
                 since = transmission.synchronised  # what the preamble suffers does not matter
-        elif path.power < CAPTURE * interference:
-            return COLLISION
-        elif path.quality < 1.0 and receiver.random.random() >= path.quality:
-            return NOISE
         receiver.locked, receiver.path, receiver.since = transmission, path, since
         receiver.per_us, receiver.disturbed, receiver.log_right = per_us, disturbed, 0.0
         receiver.mode = RECEIVE
@@ -132,7 +138,7 @@ class Medium:
         if self.clock.now >= transmission.synchronised:
             return False
         why = transmission.missed.get(receiver)
-        if why is None or (self._table is None and why in SPOILED):
+        if why is None or why == NOISE or (self._table is None and why in SPOILED):
             return False
         path = next(path for path in transmission.audience.receivers if path.receiver is receiver)
         why = self.offer(transmission, path, receiver.level() - path.power)
@@ -156,10 +162,12 @@ class Medium:
         receiver.settle(self.clock.now)
         receiver.disturbed = True
         power = receiver.path.power
-        if self._table is not None:
+        if power < self._over * (level - power):
+            receiver.per_us = -inf
+        elif self._table is not None:
             receiver.per_us = self._table.per_us(power / (self._noise + level - power))
         else:
-            receiver.per_us = -inf if power < CAPTURE * (level - power) else receiver.path.per_us
+            receiver.per_us = receiver.path.per_us
 
     def _relieve(self, receiver: Transceiver) -> None:
         """One signal less disturbs what is being received."""

@@ -43,6 +43,8 @@ class Setup:
     """Joules of single nodes that have another supply."""
     drift_ppm: Mapping[NodeId, float] = field(default_factory=dict)
     """Clocks that run fast or slow, by parts per million."""
+    delays: bool = False
+    """Whether the processor's time for a frame (``platform.work``) delays it, and not only costs energy."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -107,6 +109,7 @@ class Network:
         self._boot: Boot = lambda _: None
         self._on_death: Callable[[Node], None] = lambda _: None
         self._broken: set[tuple[NodeId, NodeId]] = set()
+        self._worse = 0.0
         mac = self._mac()
         self.nodes = [self._node(id, position, mac) for id, position in enumerate(setup.positions)]
         for node in self.nodes:
@@ -145,6 +148,7 @@ class Network:
             platform=setup.platform,
             mac=mac,
             ledgers=self.ledgers,
+            delays=setup.delays,
         )
 
     # Running.
@@ -226,6 +230,14 @@ class Network:
         """All links are as they were at the beginning."""
         self._change(sorted(self._broken), self._broken.discard)
 
+    def disturb(self, per_us: float) -> None:
+        """From now on a µs of a signal is right with a chance worse by this logarithm, on all links."""
+        if not per_us <= 0:
+            raise UsageError(f"a chance worse by a logarithm of {per_us}; it is 0 or less")
+        self._worse = per_us
+        for node in self.nodes:
+            self._connect(node.id)
+
     def drift(self, id: NodeId, ppm: float) -> None:
         """From now on a node's clock runs fast (or slow) by parts per million."""
         self._at(id).local.drift(self.now, round(ppm * 1000))
@@ -251,7 +263,7 @@ class Network:
             sender,
             Audience(
                 tuple(
-                    Path(self.nodes[h.node].radio, h.power_mw, h.per_us, h.quality)
+                    Path(self.nodes[h.node].radio, h.power_mw, h.per_us + self._worse, h.quality)
                     for h in heard
                     if h.decodable
                 ),

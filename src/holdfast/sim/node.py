@@ -37,6 +37,8 @@ class Node:
     platform: Platform
     mac: Mac
     ledgers: Ledgers
+    delays: bool = False
+    """Whether the processor's time for a frame delays it."""
     boots: int = field(default=0, init=False)
     """How often it was switched on."""
     alive: bool = field(default=False, init=False)

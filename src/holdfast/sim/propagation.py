@@ -4,7 +4,8 @@
 interference, and no loss is drawn apart from bit errors.  ``UnitDisk`` receives everything within a
 range unless two signals overlap.  ``Measured`` draws for each frame whether it is heard, with the share
 that was measured for the link; that share also stands for the signal's strength, so that of two signals
-that overlap one survives if it is twice as strong (``CAPTURE_DB``).
+that overlap one survives if it is twice as strong (``CAPTURE_DB``).  The first two may have a share for each
+link as well, drawn by the seed (``quality``): what is lost to causes that nobody models.
 """
 
 from __future__ import annotations
@@ -60,8 +61,10 @@ class LogDistance:
     shadowing_db: Decibels = 0.0
     asymmetry_db: Decibels = 0.0
     loss_at_1_m_db: Decibels | None = None
+    quality: Shares = (1.0, 1.0)
 
     def __post_init__(self) -> None:
+        _require_shares(self)
         for name in ("exponent", "shadowing_db", "asymmetry_db"):
             if not 0 <= getattr(self, name) <= 100:
                 raise UsageError(f"LogDistance: {name} is {getattr(self, name)}; it is from 0 to 100")
@@ -74,8 +77,10 @@ class UnitDisk:
     kind: ClassVar = "disk"
     range_m: Metres
     interference_m: Metres | None = None
+    quality: Shares = (1.0, 1.0)
 
     def __post_init__(self) -> None:
+        _require_shares(self)
         if not self.range_m > 0:
             raise UsageError(f"UnitDisk: range_m is {self.range_m}; it must be above 0")
         if self.interference_m is not None and self.interference_m < self.range_m:
@@ -97,6 +102,19 @@ class Measured:
                 raise UsageError(f"Measured: the quality of link {link} is {quality}; it is from 0 to 1")
 
 
+Shares = tuple[float, float]
+"""Between these is the share of frames that come through on a link, each way; the seed draws it."""
+
+
+def _require_shares(model: LogDistance | UnitDisk) -> None:
+    low, high = model.quality
+    if not 0 < low <= high <= 1:
+        raise UsageError(
+            f"{type(model).__name__}: quality is from {low} to {high}; shares are above 0, 1 at most, the "
+            "smaller first"
+        )
+
+
 Propagation = LogDistance | UnitDisk | Measured
 
 
@@ -110,7 +128,7 @@ def hearing(model: Propagation, positions: Sequence[Point], radio: Radio, seed: 
         case LogDistance():
             yield from _log_distance(model, places, radio, seed)
         case UnitDisk():
-            yield from _unit_disk(model, places)
+            yield from _unit_disk(model, places, seed)
         case Measured():
             yield from _measured(model, len(places))
 
@@ -143,19 +161,31 @@ def _log_distance(model: LogDistance, places: Floats, radio: Radio, seed: int) -
         if model.asymmetry_db:
             dbm = dbm + model.asymmetry_db * _normal(key + 1, np.full_like(every, i), every)
         heard = np.flatnonzero((dbm >= radio.noise_dbm - CUT_OFF_DB) & (every != i))
+        shares = _qualities(model.quality, seed, i, len(places))
         found = []
         for j, level in zip(heard.tolist(), dbm[heard].tolist(), strict=True):
             power = milliwatts(level)
-            found.append(Hears(j, power, table.per_us(power / noise), decodable=level >= least))
+            found.append(Hears(j, power, table.per_us(power / noise), shares[j], decodable=level >= least))
         yield found
 
 
-def _unit_disk(model: UnitDisk, places: Floats) -> Iterator[list[Hears]]:
+def _qualities(shares: Shares, seed: int, sender: NodeId, nodes: int) -> list[float]:
+    """For each who may hear a node, the share of its frames that come through."""
+    low, high = shares
+    if low == high:
+        return [low] * nodes
+    every = np.arange(nodes)
+    drawn, _ = _uniform(derived(seed, "quality"), np.full_like(every, sender), every)
+    return (low + (high - low) * drawn).tolist()
+
+
+def _unit_disk(model: UnitDisk, places: Floats, seed: int) -> Iterator[list[Hears]]:
     reach = model.interference_m or model.range_m
     for i, place in enumerate(places):
         metres = np.linalg.norm(places - place, axis=1)
+        shares = _qualities(model.quality, seed, i, len(places))
         yield [
-            Hears(j, 1.0, 0.0, decodable=bool(metres[j] <= model.range_m))
+            Hears(j, 1.0, 0.0, shares[j], decodable=bool(metres[j] <= model.range_m))
             for j in np.flatnonzero(metres <= reach).tolist()
             if j != i
         ]
@@ -183,12 +213,18 @@ def interference_rule(model: Propagation, radio: Radio) -> tuple[float, ErrorTab
 
 def _normal(key: int, a: np.ndarray, b: np.ndarray) -> Floats:
     """A standard normal number for each pair, which depends on key and pair alone."""
+    first, second = _uniform(key, a, b)
+    return np.asarray(np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * pi * second))
+
+
+def _uniform(key: int, a: np.ndarray, b: np.ndarray) -> tuple[Floats, Floats]:
+    """Two numbers between 0 and 1 for each pair, which depend on key and pair alone."""
     with np.errstate(over="ignore"):
         pair = _mixed(_mixed(np.uint64(key % 2**64) + a.astype(np.uint64)) ^ b.astype(np.uint64))
         again = _mixed(pair)
     first = ((pair >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
     second = ((again >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
-    return np.asarray(np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * pi * second))
+    return first, second
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:

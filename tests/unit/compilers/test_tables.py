@@ -151,3 +151,56 @@ def test_the_cover_of_many_rows_is_one_band():
     quiet = [Event("T", i, "a", {"value": value}, i) for i, value in enumerate((20.0, 24.0, 25.0, 21.0))]
     assert list(passing(cover, quiet)) == []
     assert cover.tables == ()
+
+
+def test_a_guarded_state_has_rows_too_and_may_be_silent():
+    text = TEXT.replace("value < Limits.low]", "value < Limits.low || silent 3 s]").replace(
+        "Limits.high;", "Limits.high for 1 µs;"
+    )
+    table = pa.table({"source": ["a", "b"], "high": [25.0, 40.0], "low": [22.0, 30.0]})
+    engine = Engine(text, tables={"Limits": table})
+    assert told(n for e in READINGS for n in engine.push(e)) == [
+        ("a", "ingress", 1), ("a", "egress", 4), ("b", "ingress", 4), ("b", "egress", 6),
+    ]  # fmt: skip
+
+
+WAITS = """topic T (value float °C, room text)
+table Limits "limits.csv" (source text, high float °C, wait duration)
+state Warm on T [value > Limits.high for Limits.wait; value < 22 °C] per source
+"""
+
+
+@pytest.mark.parametrize("in_batches", [False, True])
+def test_a_guard_is_as_long_as_the_row_says_and_without_a_row_it_never_ends(tmp_path, in_batches):
+    (tmp_path / "limits.csv").write_text("source,high,wait\na,25,1 µs\nb,25,5 µs\nc,25,\n")
+    engine, some = Engine(WAITS, base=tmp_path), events(("a", 26), ("b", 26), ("c", 26), ("a", 26), ("d", 26))
+    batch = from_events(check(parse(WAITS), tmp_path).topics[0], some)
+    said = engine.push_batch("T", batch) if in_batches else [n for e in some for n in engine.push(e)]
+    assert told(said) == [("a", "ingress", 1)]
+    assert told(Engine.restore(WAITS, engine.snapshot(), base=tmp_path).advance(100)) == [("b", "ingress", 6)]
+    assert told(engine.advance(100)) == [("b", "ingress", 6)]
+
+
+def test_the_rows_of_a_table_can_be_expected(tmp_path):
+    (tmp_path / "limits.csv").write_text("source,high,wait\na,25,1 s\nb,25,1 s\n*,25,1 s\n")
+    text = WAITS + "state Missing on T [silent 5 µs; !silent 5 µs] per source roster Limits\n"
+    engine = Engine(text, base=tmp_path)
+    engine.push(events(("a", 20))[0])
+    assert told(engine.advance(9)) == [("a", "ingress", 5), ("b", "ingress", 5)]
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "message"),
+    [
+        ("for Limits.wait", "for Limits.high", "'Limits.high' is not a duration"),
+        ("for Limits.wait", "for Limits.wiat", "has no column 'wiat'"),
+        ("for Limits.wait", "for Limit.wait", "there is no table 'Limit'"),
+        ("per source", "per source roster Limit", "there is no table 'Limit'"),
+        ("per source", "per room roster Limits", "has no text column 'room'"),
+    ],
+)
+def test_a_length_or_roster_that_no_table_has_is_an_error_at_its_place(tmp_path, was, now, message):
+    (tmp_path / "limits.csv").write_text("source,high,wait\na,25,1 s\n")
+    with pytest.raises(DefinitionError, match=message) as caught:
+        check(parse(WAITS.replace(was, now)), tmp_path)
+    assert "^" in str(caught.value)

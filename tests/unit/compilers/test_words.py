@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.compilers import columns, scalar
+from holdfast.compilers import columns, scalar, written
 from holdfast.lang import ops
 from holdfast.machines.filter import word_of
 from holdfast.model.event import Event
@@ -30,6 +30,16 @@ predicates = st.recursive(
     lambda inner: st.builds(ops.And, inner, inner) | st.builds(ops.Or, inner, inner),
     max_leaves=4,
 )
+numbers = st.recursive(
+    names | constants.map(ops.Number),
+    lambda inner: (
+        st.builds(ops.Negative, inner)
+        | st.builds(ops.Absolute, inner)
+        | st.builds(ops.Arithmetic, st.sampled_from("+-*/"), inner, inner)
+    ),
+    max_leaves=3,
+)
+computed = st.builds(ops.Compare, signs, numbers, numbers)
 
 
 @given(st.lists(predicates, min_size=1, max_size=20), st.lists(st.tuples(values, values), max_size=8))
@@ -48,6 +58,18 @@ def test_every_bit_is_its_own_predicate(tests, rows):
     for i, (a, b) in enumerate(rows):
         event = Event("T", 0, "s", {"a": a, "b": b, "n": i})
         assert int(found[i]) == sum(test(event) << f for f, test in enumerate(alone))
+
+
+@given(
+    st.lists(predicates | computed | st.builds(ops.Truth, st.booleans()), min_size=1, max_size=6),
+    st.lists(st.tuples(values, values, st.integers(-(2**62), 2**62) | st.none()), max_size=8),
+)
+def test_a_function_that_is_written_for_predicates_says_what_each_says(tests, rows):
+    found = written.marks([(op, 1 << f) for f, op in enumerate(tests)], TOPIC)
+    alone = [scalar.predicate(op, TOPIC) for op in tests]
+    for a, b, n in rows:
+        event = Event("T", 0, "s", {"a": a, "b": b, "n": n})
+        assert found(event) == sum(test(event) << f for f, test in enumerate(alone))
 
 
 def test_a_column_that_is_not_there_is_missing():

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels.keys import CRC, look_up, rebuild
+from holdfast.kernels.keys import CRC, differ, look_up, rebuild
 from support import naive_kernels as naive
 
 keys = st.binary(max_size=6) | st.sampled_from([b"", b"a", b"b", b"ab", b"\x00", b"\xff" * 40])
@@ -21,6 +21,7 @@ class Table:
         self.hashes = np.zeros(room, np.uint32)
         self.ends = np.zeros(room, np.int64)
         self.data = np.zeros(room * 40 + 1, np.uint8)
+        self.after = np.zeros(room, np.int32)
         self.count = 0
 
     def look_up(self, how, wanted):
@@ -36,6 +37,7 @@ class Table:
             self.hashes,
             self.ends,
             self.data,
+            self.after,
             self.count,
             codes,
         )
@@ -90,6 +92,25 @@ def test_a_hundred_thousand_keys_through_the_normal_call():
     table = Table(len(wanted), 1 << 18)
     assert table.look_up(look_up, wanted) == expected
     assert table.keys() == list(known)
+
+
+@given(st.lists(st.sampled_from([b"a", b"b", b"ab", b"plumless", b"buckeroo"]), min_size=1, max_size=4))
+def test_taking_turns_changes_nothing(turn):
+    """Keys that come in the same order again, and then one of them in another's place."""
+    wanted = [*turn * 3, b"c", *turn, *turn[::-1]]
+    expected, _ = naive.number(wanted, {})
+    for how in (look_up.body, look_up.compiled):
+        assert Table(len(wanted), tight(len(wanted))).look_up(how, wanted) == expected
+
+
+@given(st.lists(keys | st.sampled_from([b"plumless", b"buckeroo"]), max_size=12))
+def test_keys_differ_if_a_set_has_as_many(wanted):
+    bounds = np.cumsum([0, *map(len, wanted)]).astype(np.int32)
+    text = np.frombuffer(b"".join(wanted) + b"junk", np.uint8)
+    hashes = np.array([crc32(key) for key in wanted], np.uint32)
+    for how in (differ.body, differ.compiled):
+        slots = np.full(tight(len(wanted)), -1, np.int32)
+        assert how(hashes, bounds[:-1], bounds[1:], text, slots) == (len(set(wanted)) == len(wanted))
 
 
 @given(st.binary(max_size=300))

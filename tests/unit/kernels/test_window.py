@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels.window import by_key, instants, positions, tally
+from holdfast.kernels.window import by_key, foremost, instants, positions, tally
 from support import naive_windows as naive
 
 times = st.lists(st.integers(0, 12), max_size=6).map(sorted)
@@ -90,3 +90,27 @@ def test_changes_of_parts_are_added_up_at_the_instants_of_their_owner(parts, fou
             total,
         )
         assert total.tolist() == flat(naive.tallied(changes, owners, found)).tolist()
+
+
+@few
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.dictionaries(st.integers(0, 12), st.booleans(), max_size=5)),
+        max_size=6,
+    ),
+    st.lists(times.map(lambda some: sorted(set(some))), min_size=3, max_size=3),
+    st.randoms(use_true_random=False),
+)
+def test_an_instant_finds_the_first_part_of_which_there_is_something(parts, found, chance):
+    parts = sorted(parts, key=lambda part: part[0])
+    owners, shown = [owner for owner, _ in parts], [sorted(some.items()) for _, some in parts]
+    order = chance.sample(range(len(parts)), chance.randint(0, len(parts)))
+    moments, there = ([[row[i] for row in some] for some in shown] for i in (0, 1))
+    for run in ways(foremost):
+        chosen, free = np.full(len(flat(found)), -1), np.arange(len(flat(found)) + 1)
+        numbers = (np.array(some, np.int64) for some in (order, owners))
+        run(
+            flat(moments), starts(moments), *numbers, flat(there).astype(bool), flat(found), starts(found),
+            free, chosen,
+        )  # fmt: skip
+        assert chosen.tolist() == flat(naive.foremost(shown, owners, order, found)).tolist()

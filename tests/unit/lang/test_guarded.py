@@ -16,6 +16,7 @@ TOPIC = "topic T (value float)\n"
         ("state W on T [value > 1 for 0 s; value < 1]", "0 s", "must be above zero"),
         ("state W on T [value > 1 for -3 readings; value < 1]", "-3 readings", "at least one"),
         ("state W on T [value > 1 for 1.5 readings; value < 1]", "1.5 readings", "whole number"),
+        (f"state W on T [value > 1 for {'9' * 5_000} readings; value < 1]", "999", "too large"),
         ("state W on T [silent -5 min; value < 1]", "-5 min", "cannot be negative"),
         ("state W on T [value > 1; value < 1] initially maybe", "maybe", "unknown word 'maybe'"),
         ("state W on T [value > 1; value < 1] forget after 0 s", "0 s", "above zero"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import UsageError
 from holdfast.machines import keys as module
-from holdfast.machines.keys import Keys, grown
+from holdfast.machines.keys import Keys, are_distinct, grown
 from support import naive_kernels as naive
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
@@ -22,8 +22,10 @@ takings = st.lists(
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """Batches of three and more go through the kernel, and only four recent keys are remembered."""
+    """Batches of three and more go through the kernel, five at a time, and only four recent keys are
+    remembered."""
     monkeypatch.setattr(module, "_FEW", 3)
+    monkeypatch.setattr(module, "_AT_ONCE", 5)
     monkeypatch.setattr(module, "_RECENT", 4)
 
 
@@ -67,6 +69,24 @@ def test_a_slice_of_an_array_is_read_from_its_offset(values, data):
     size = data.draw(st.integers(0, len(values) - begin))
     part = pa.array(values, pa.string()).slice(begin, size)
     assert Keys().codes(part).tolist() == naive.number(values[begin : begin + size], {})[0]
+
+
+@pytest.mark.usefixtures("hurried")
+@given(st.lists(st.lists(st.none() | texts, max_size=12), max_size=4))
+def test_names_become_a_dictionary_of_no_more_words_than_they_are(batches):
+    keys = Keys()
+    for names in batches:
+        coded = keys.coded(pa.array(names, pa.string()))
+        assert coded.to_pylist() == names
+        words = coded.dictionary.to_pylist()
+        assert len(set(words)) == len(words) <= max(len(names), len(set(names)))
+
+
+@pytest.mark.usefixtures("hurried")
+@given(st.lists(texts, max_size=12), st.integers(0, 3))
+def test_keys_are_distinct_if_a_set_has_as_many(values, begin):
+    part = pa.array(values, pa.string()).slice(begin)
+    assert are_distinct(part) == (len(set(values[begin:])) == len(values[begin:]))
 
 
 @pytest.mark.parametrize("size", [4_095, 4_096, 4_097, 20_000])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.model.batch import (
     TIME,
+    compact,
     concatenate,
     from_events,
     from_ipc,
@@ -120,6 +121,17 @@ def test_dictionaries_of_different_batches_are_made_one():
 def test_a_dictionary_and_a_plain_column_come_together():
     plain = from_events(TOPIC, [Event("T", 0, "a", {})])
     assert len(concatenate([plain, dictionary_encoded(plain, "source")])) == 2
+
+
+@given(st.lists(st.none() | st.integers(0, 9), max_size=6))
+def test_a_compact_batch_has_no_word_too_many(codes):
+    words = pa.array([f"w{i}" for i in range(10)])
+    column = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), words)
+    batch = pa.RecordBatch.from_arrays([column, pa.array(codes, pa.int64())], names=["source", "n"])
+    lean = compact(batch.replace_schema_metadata({"note": "kept"}))
+    assert lean.to_pylist() == batch.to_pylist()
+    assert len(lean.column("source").dictionary) <= len(codes)
+    assert lean.schema.metadata == {b"note": b"kept"}
 
 
 def test_a_dictionary_is_sorted_by_its_values():

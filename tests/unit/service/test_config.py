@@ -90,6 +90,8 @@ def test_a_whole_file():
         ('Authorization = "Bearer x"', 'Authorization = "a\\r\\nHost: b"', 39, "printable ASCII in one line"),
         ('Authorization = "Bearer x"', '"A b" = "x"', 39, "'A b' cannot be a header"),
         ('Authorization = "Bearer x"', 'Host = "x"', 39, "'Host' cannot be a header"),
+        ("[[alertmanager]]", "[[dds]]\ndomain = 400\n[[alertmanager]]", 42, "numbers from 0 to 232"),
+        ("[[alertmanager]]", '[[dds]]\ninterface = "<x>"\n[[alertmanager]]', 42, "is no name of a network"),
         ('name = "am"', 'name = "hook"', 42, "two sinks are named 'hook'"),
         ("http://localhost:9093", "http://10.0.0.1:9093", 43, "add '10.0.0.1' to allowed_hosts"),
     ],
@@ -115,6 +117,6 @@ def test_what_the_documentation_shows_is_right():
         for text in re.findall(r"^```toml.*?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
         if page.name in ("connect-devices.md", "run-as-a-service.md")
     ]
-    assert len(shown) == 4
+    assert len(shown) == 6
     for name, text in shown:
         parse(text, name)

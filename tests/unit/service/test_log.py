@@ -15,7 +15,7 @@ from holdfast.model.topic import Attribute, Topic
 from holdfast.runtimes.local.replay import replay
 from holdfast.service.feeds.submission import readings
 from holdfast.service.log.frame import Advance, Definition, entries, to_bytes
-from holdfast.service.log.log import Log, NoRoom
+from holdfast.service.log.log import Log, NoRoom, joined
 from holdfast.service.log.seal import history, retain, seal, sealed
 
 TOPIC = Topic("Temperature", (Attribute("value", "float"),))
@@ -45,6 +45,16 @@ def test_what_was_appended_is_there_again(folder):
     assert [one.entry for one in found[1:]] == [Advance(7), Definition(APP, ("Warm",), 5)]
     assert (again.next, again.torn) == (4, 0)
     assert [one.position for one in again.after(2)] == [2, 3]
+
+
+def test_readings_that_follow_one_another_are_one_piece(folder):
+    log = Log(folder)
+    parts = log.append([measured(1.0, 2.0), measured(3.0), Advance(7), measured(4.0)])
+    found = list(joined(parts))
+    assert [(one.position, one.after) for one in found] == [(0, 3), (3, 4), (4, 5)]
+    assert found[0].entry.batch.column("value").to_pylist() == [1.0, 2.0, 3.0]
+    assert found[1:] == parts[2:]
+    log.close()
 
 
 def test_readings_without_a_number_get_their_position(folder):

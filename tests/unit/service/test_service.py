@@ -14,6 +14,7 @@ from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.local.engine import Engine
 from holdfast.service.feeds.submission import Given, Rejected, table
+from holdfast.service.log.frame import Definition
 from holdfast.service.log.log import NoRoom
 from holdfast.service.log.seal import sealed
 from holdfast.service.service import Service, Settings, Submission
@@ -106,6 +107,7 @@ def test_what_is_in_the_log_and_was_not_evaluated_is_told_once(tmp_path, snapsho
                 held = Event_()
                 paused = asyncio.create_task(service.on_engine(held.wait))  # nothing is evaluated meanwhile
                 await service.submit(Submission(given[i : i + size]))
+                service.kept.result()
                 shutil.copytree(tmp_path / "a", tmp_path / f"copy-{i + size}", ignore=_lock)
                 held.set()
                 await paused
@@ -194,7 +196,7 @@ def test_a_definition_changes_while_it_runs(tmp_path):
         async with served(tmp_path / "a") as service:
             await service.submit(Submission([reading(1, 26.0)]))
             await service.settled()
-            other = APP.replace("value > 25", "value > 24")
+            other = APP.replace("per source", "per place")
             with pytest.raises(UsageError, match="'Warm' would mean something else"):
                 await service.define(other)
             more = APP + "filter Cold on Temperature where value < 0\n"
@@ -211,8 +213,39 @@ def test_a_definition_changes_while_it_runs(tmp_path):
             ]
         async with served(tmp_path / "a", other) as service:
             assert [one.id for one in service.store.notifications()] == [one.id for one in told]
-            await service.submit(Submission([reading(2, 24.5)]))
-            assert (await service.settled(), len(await service.holding()))[1] == 1
+            assert await service.holding() == []
+
+    asyncio.run(story())
+
+
+def test_an_edit_keeps_what_is_known_and_says_what_it_changes(tmp_path):
+    """What held goes on where that follows; else it is unknown until a reading decides; each is told once,
+    also after a restart, and also when the same edit is made again."""
+
+    def with_(high):
+        return APP.replace("value > 25", f"value > {high}")
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(1, 26.0)]))
+            await service.settled()
+            change = await service.define(with_(24))
+            assert (change.changed, change.afresh, change.holding) == (["Warm"], [], [])
+            assert [(h.subscription, h.since) for h in await service.holding()] == [("Warm", 1)]
+            assert await service.on_engine(service.core.forecast, Definition(with_(27))) == {
+                "Warm": {"unknown": 1}
+            }
+            for high in (27, 24, 27):
+                await service.define(with_(high))
+            before = [(one.id, one.status) for one in service.store.notifications()]
+            assert [status for _, status in before].count("unknown") >= 1
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
+        async with served(tmp_path / "b", with_(27)) as service:
+            assert [(one.id, one.status) for one in service.store.notifications()] == before
+            await service.submit(Submission([reading(2, 20.0)]))
+            await service.settled()
+            assert await service.holding() == []
+            assert service.store.notifications()[-1].status in ("egress", "known")
 
     asyncio.run(story())
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
-from holdfast.model.instant import HOUR, MINUTE, SECOND
+from holdfast.model.instant import DAY, HOUR, MINUTE, SECOND
 from holdfast.service.store import Told
 from holdfast.service.timeline import WIDTHS, Row, Timeline, View
 
@@ -114,3 +115,32 @@ def test_rows_are_found_by_name_and_come_in_pages(timeline):
     rows, total = timeline.rows(View(0, MINUTE, 60, find="ROOM-29", skip=2, most=3), MINUTE)
     assert (total, [row["scope"] for row in rows]) == (10, ["room-292", "room-293", "room-294"])
     assert timeline.rows(View(0, MINUTE, 60, subscription="Other"), MINUTE) == ([], 0)
+
+
+@pytest.mark.soak
+def test_a_million_stretches(timeline):
+    """Of two hundred scopes over a year: a picture of any part reads as many bars as it has pixels."""
+    scopes, each = 200, 5_000
+    year, position = 365 * DAY, 0
+    for i in range(scopes):
+        chance, found, at = random.Random(i), [], 0
+        for _ in range(each):
+            start = at + int(chance.uniform(0.2, 1.8) * year / each / 2)
+            at = start + int(chance.uniform(0.2, 1.8) * year / each / 2)
+            position += 1
+            found.append(ended(position, start, at, f"s{i}"))
+        timeline.add(found)
+    for name, view in {
+        "a year": View(0, year, 1_200),
+        "a month": View(year // 2, year // 2 + 30 * DAY, 1_200),
+        "a day": View(year // 2, year // 2 + DAY, 1_200),
+        "an hour": View(year // 2, year // 2 + HOUR, 1_200),
+    }.items():
+        begun = time.perf_counter()
+        rows, total = timeline.rows(view, year)
+        seconds = time.perf_counter() - begun
+        print(f"{name}: {sum(len(row['bars']) for row in rows):,} bars of {total} rows in {seconds:.2f} s")
+        assert total == scopes
+        assert all(len(row["bars"]) <= view.width for row in rows)
+    (first, *_), _ = timeline.rows(View(0, 2 * year, 1_200), year)
+    assert sum(count for _, _, count in first["bars"]) == each

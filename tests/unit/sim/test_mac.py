@@ -266,3 +266,49 @@ def test_hidden_shadowed_links_of_log_distance_are_slotted_as_well():
     made.send(0, 0, 1)
     made.network.run(SECOND)
     assert made.network.totals().conserved()
+
+
+def test_a_busy_channel_is_tried_again_after_tinyos_short_back_off():
+    """The first wait is the standard's; after that anything from 0.3 to 2.5 ms, not ever longer."""
+    mac = Csma(min_exponent=0, max_exponent=8, backoffs=50, acknowledged=False, congestion=(300, 2_500))
+    made = air([(0, 0), (5, 0), (0, 5)], propagation=CELL, mac=mac, radio=CC1000)
+    made.send(0, 0, 1, "long", size=200)
+    made.send(5 * MILLISECOND, 2, 1, "next")
+    made.network.run(SECOND)
+    (ended, _, _), (came, _, _) = made.came
+    frame = CC1000.airtime(20 + 11)
+    assert 0 < came - ended <= 2_500 + 2 * CC1000.sensing + CC1000.turnaround + frame
+    with pytest.raises(UsageError, match="0 <= shortest <= longest"):
+        Csma(congestion=(5, 3))
+
+
+@pytest.mark.parametrize("mac", EVERY_MAC, ids=name)
+def test_the_processors_time_delays_if_it_is_to(mac):
+    """Contention begins after 1.5 ms, and the frame is handed up 1.5 ms after it has come."""
+
+    def came(delays: bool) -> list[tuple[int, str]]:
+        made = air([(0, 0), (5, 0)], propagation=CELL, mac=mac, delays=delays, seed=4)
+        made.send(SECOND, 0, 1, "one")
+        made.network.run(3 * SECOND)
+        assert made.network.totals().conserved()
+        return [(at, payload) for at, _, payload in made.came]
+
+    (at_once, _), (later, _) = came(False)[0], came(True)[0]
+    if isinstance(mac, Aloha | Csma | RtsCts):
+        assert later - at_once == 3 * MILLISECOND
+    else:
+        assert later > at_once  # slots and wake-ups are when they are
+
+
+def test_frames_wait_for_a_processor_that_is_busy():
+    mac = Csma(min_exponent=0, max_exponent=0, backoffs=100, acknowledged=False)
+    made = air([(0, 0), (5, 0), (0, 5)], propagation=CELL, mac=mac, delays=True)
+    made.send(0, 1, 0, "first", size=2)
+    made.send(500, 2, 0, "second", size=2)
+    made.network.run(SECOND)
+    first, second = (at for at, node, _ in made.came if node == 0)
+    assert second - first == 1_500, "though it came sooner after the first"
+    made.send(SECOND, 1, 0, "lost")
+    made.network.at(SECOND + 4_000, lambda: made.network.kill(0))
+    made.network.run(2 * SECOND)
+    assert "lost" not in [payload for _, _, payload in made.came], "it was being worked on"

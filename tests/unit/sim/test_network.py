@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log
+
 import pytest
 
 from holdfast.errors import UsageError
@@ -13,6 +15,7 @@ from holdfast.sim.network import Network, Setup
 from holdfast.sim.node import Node
 from holdfast.sim.platforms import TELOSB
 from holdfast.sim.propagation import LogDistance, Measured, UnitDisk
+from holdfast.sim.radio import CC2420
 from holdfast.sim.trace import Trace
 from support.air import Air, air, links, poisson
 
@@ -338,3 +341,21 @@ def test_a_frame_can_be_joined_while_its_preamble_lasts():
     assert made.network.totals().received == 1
     assert made.network.totals().lost == {"asleep": 1}
     assert nodes[1].energy.read(SECOND).radio["receive"] == pytest.approx(51_376 * 59.1e-9, rel=1e-3)
+
+
+def test_noise_that_comes_and_goes_leaves_cut_links_cut():
+    made = air([(0, 0), (5, 0), (0, 5)], propagation=UnitDisk(10.0), mac=Aloha())
+    network, frame = made.network, CC2420.airtime(31)
+    network.cut(0, 1)
+    network.disturb(log(0.5) / frame)
+    network.at(4 * SECOND, lambda: network.mend(0, 1))
+    network.at(8 * SECOND, lambda: network.disturb(0.0))
+    for i in range(1200):
+        made.send(i * 10 * MILLISECOND, 0, BROADCAST, i)
+    network.run(13 * SECOND)
+    came = [(node, i // 400) for _, node, i in made.came]
+    assert came.count((1, 0)) == 0, "it is cut, noise or not"
+    assert all(140 < came.count(each) < 260 for each in ((2, 0), (1, 1), (2, 1))), "half of 400"
+    assert came.count((1, 2)) == came.count((2, 2)) == 400
+    with pytest.raises(UsageError, match="it is 0 or less"):
+        network.disturb(0.1)

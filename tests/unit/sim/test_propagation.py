@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from math import erfc, sqrt
+
 import numpy as np
 import pytest
 
 from holdfast.errors import UsageError
 from holdfast.sim.propagation import CUT_OFF_DB, LogDistance, Measured, UnitDisk, hearing, received_dbm
-from holdfast.sim.radio import CC1000, CC1000_SPS, CC2420, ErrorTable, milliwatts, ncfsk, oqpsk
+from holdfast.sim.radio import (
+    CC1000,
+    CC1000_SPS,
+    CC2420,
+    CC2420_TOSSIM,
+    ErrorTable,
+    milliwatts,
+    ncfsk,
+    oqpsk,
+    tossim,
+)
 
 LINE = [(float(x), 0.0) for x in range(0, 200, 10)]
 
@@ -37,6 +49,20 @@ def test_the_cc1000_has_one_wrong_bit_in_a_thousand_at_its_sensitivity():
     assert float(ncfsk(np.array(milliwatts(-96 - CC1000.noise_dbm)))) == pytest.approx(1e-3, rel=0.05)
 
 
+def test_tossims_curve_keeps_the_sensitivity_and_its_frame_of_23_bytes():
+    sinr = milliwatts(-95 - CC2420_TOSSIM.noise_dbm)
+    assert 1 - (1 - float(tossim(np.array(sinr)))) ** (8 * 20) == pytest.approx(0.01, rel=0.05)
+    wrong = 0.5 * erfc(0.9794 * (5 - 2.3851) / sqrt(2))
+    assert (1 - float(tossim(np.array(milliwatts(5))))) ** (8 * 23) == pytest.approx((1 - wrong) ** 46)
+
+
+@pytest.mark.parametrize("quality", [(0.0, 1.0), (0.9, 0.8), (0.5, 1.1)])
+@pytest.mark.parametrize("model", [LogDistance, lambda **given: UnitDisk(10.0, **given)])
+def test_shares_that_cannot_be(model, quality):
+    with pytest.raises(UsageError, match="shares are above 0, 1 at most, the smaller first"):
+        model(quality=quality)
+
+
 def test_frames_last_as_long_as_their_bits():
     assert CC2420.airtime(31) == (5 + 1 + 31) * 32  # 32 µs a byte
     assert CC2420.synchronisation == 160
@@ -55,7 +81,7 @@ def test_the_table_of_errors_is_the_formula(radio):
     assert table.per_us(0.0) < -0.01
 
 
-@pytest.mark.parametrize("error_rate", [oqpsk, ncfsk])
+@pytest.mark.parametrize("error_rate", [oqpsk, ncfsk, tossim])
 def test_more_signal_never_means_more_errors(error_rate):
     rates = error_rate(10 ** (np.arange(-30, 30, 0.1) / 10))
     assert (np.diff(rates) <= 1e-12).all()

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 from holdfast.errors import UsageError, did_you_mean
 
 BENCHMARKS = {
+    "advise": "a thousand variants of a state over history: beside one replay",
+    "agents": "agents in one broker: bytes for each, readings and messages a second",
     "alarms": "guards and silence: µs per event, a million keys as time goes on, beside a query by hand",
     "broker": "one broker on TCP: messages per second and µs per message, beside Mosquitto",
     "components": "congestion per road: events per second in columns, beside the reference and Polars",

@@ -28,6 +28,7 @@ MODULES = {
     "qps-epsilon": "qps.three:LOOSER",
     "qps-physical": "qps.physical",
     "qps-subscribers": "qps.three:MORE_SUBSCRIBERS",
+    "relate-spark": "relate_spark",
     "rtdds-ipi": "dds.rtdds_ipi",
     "rtdds-partial": "dds.rtdds_partial",
     "rtdds-rate": "dds.rtdds_rate",
@@ -38,6 +39,7 @@ MODULES = {
     "state-on-mote": "dds.state_on_mote",
     "subsumption-study": "subsumption_study.run",
     "tinydds-modes": "dds.tinydds_modes",
+    "traffic": "traffic.run",
 }
 """Name -> the module here whose ``EXPERIMENT`` it is, or what it is called there."""
 

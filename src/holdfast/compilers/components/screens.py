@@ -94,11 +94,8 @@ def _query_reasons(query: Query) -> Iterator[str]:
         yield "chooses by status"
     if span(query) is None:
         yield "looks at times that are neither a window up to now nor the nearest"
-    match query.location:
-        case Closest():
-            yield "looks at the closest location"
-        case Aggregate():
-            yield "aggregates locations"
+    if isinstance(query.location, Aggregate):
+        yield "aggregates locations"
 
 
 def _changes_by_itself(rule: Rule, component: Component) -> bool:

@@ -63,6 +63,7 @@ def _operator(
         looks_at=columns,
         needs=columns,
         joins=True,
+        behind=max(machine.waits),
     )
 
 

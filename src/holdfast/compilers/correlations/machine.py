@@ -60,6 +60,7 @@ def _operator(distinct: Sequence[Sequence[Correlated]]) -> Operator:
         looks_at={t.name: frozenset((*FIXED, *(a.name for a in t.attributes))) for t in run.topics.values()},
         sources=_sources(run.slots),
         key=(FAMILY, digest(names)),
+        behind=run.margin + (run.wait or 0),  # what is told may be older than what completes it
     )
 
 

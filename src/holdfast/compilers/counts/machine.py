@@ -83,6 +83,7 @@ def machine(one: Tallied) -> Count:
         dropped=frozenset((*RETOLD, *own)),
         members=members,
         totals=Counter((members or {}).values()),
+        is_timed=one.waits,
     )
 
 
@@ -128,6 +129,8 @@ def _plan(one: Tallied) -> Iterator[str]:
     yield f"  scopes    {_scope(one)}"
     yield "  looks at  starts and ends alone, no reading"
     yield f"  unknown   {_UNKNOWN[one.unknown]}"
+    if one.waits:
+        yield "  waits     until a moment is over, as what it counts speaks by time"
     yield "  keeps     who holds and since when, of scopes in which somebody does"
     if not one.settled:
         yield "  shuffle   all meet in one place: a member may end elsewhere than it started"

@@ -156,7 +156,7 @@ def _state(condition: Condition, filters: int) -> str:
         return "the names of the scopes it has met; no bit is ever set"
     word = 1 if filters <= 8 else 8
     return (
-        f"for each scope {word} byte{'s' if word > 1 else ''} of status bits, its name (about 25 bytes and "
+        f"for each scope {word} byte{'s' if word > 1 else ''} of status bits, its name (about 30 bytes and "
         f"the text), and {8 * filters} bytes of start times"
     )
 

@@ -60,6 +60,7 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
         looks_at={topic: decisive(conditions)},
         keyed=keyed,
         key=(FAMILY,),
+        behind=conditions[0].delivery.wait or 0,
     )
 
 

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...lang.condition import Guarded
 from ...lang.show import show
 from ...model.guard import Hold
 from ...model.instant import show_duration
 from ..filters import explain as filters
-from .machine import operators
+from .machine import lengths_of, operators
 
 
 def explained(conditions: Iterable[Guarded]) -> Iterator[str]:
     """The plan of every machine that they need."""
-    for names, one in _machines(conditions):
-        yield "\n".join([*_head(names, one), *_tail(one)])
+    for equal, some in _machines(conditions):
+        yield "\n".join([*_head(equal, some), *_tail(some)])
 
 
 def explained_on_spark(conditions: Iterable[Guarded]) -> Iterator[Iterator[str]]:
     """The plan of every machine on Spark, line by line."""
-    for names, one in _machines(conditions):
-        yield iter([*_head(names, one), f"  shuffle   {_shuffled(one)}", *_tail(one)])
+    for equal, some in _machines(conditions):
+        yield iter([*_head(equal, some), f"  shuffle   {_shuffled(some[0])}", *_tail(some)])
 
 
-def _machines(conditions: Iterable[Guarded]) -> Iterator[tuple[tuple[str, ...], Guarded]]:
+def _machines(
+    conditions: Iterable[Guarded],
+) -> Iterator[tuple[tuple[tuple[str, ...], ...], list[Guarded]]]:
+    """The names that each machine serves, and the states that it runs."""
     by_name = {condition.name: condition for condition in conditions}
     for operator in operators(by_name.values()):
-        yield operator.subscriptions, by_name[operator.subscriptions[0]]
+        yield operator.names, [by_name[names[0]] for names in operator.names]
 
 
-def _head(names: tuple[str, ...], one: Guarded) -> Iterator[str]:
+def _head(equal: Iterable[tuple[str, ...]], some: Sequence[Guarded]) -> Iterator[str]:
+    for names, one in zip(equal, some, strict=True):
+        yield from _said(names, one)
+    yield f"  scopes    {filters.scopes(some[0])}"
+
+
+def _said(names: tuple[str, ...], one: Guarded) -> Iterator[str]:
     yield f"guarded state {', '.join(names)} on {one.topic.name}"
     yield f"  starts    {show(one.enter)}{_held(one.care.enter)}"
     yield f"  ends      {show(one.exit)}{_held(one.care.exit)}"
@@ -43,36 +52,38 @@ def _head(names: tuple[str, ...], one: Guarded) -> Iterator[str]:
         yield f"  begins    {one.care.initially}" + ", without a word" * one.care.quietly
     if one.roster:
         yield f"  expects   {len(one.roster)} scope{'s' * (len(one.roster) != 1)} before they speak"
-    yield f"  scopes    {filters.scopes(one)}"
 
 
-def _tail(one: Guarded) -> Iterator[str]:
-    yield f"  delivery  {filters.delivery(one)}"
-    yield f"  wakes     {_wakes(one)}"
-    yield f"  drops     {_dropped(one)}"
+def _tail(some: Sequence[Guarded]) -> Iterator[str]:
+    yield f"  delivery  {filters.delivery(some[0])}"
+    yield f"  wakes     {_wakes(some)}"
+    yield f"  drops     {_dropped(some[0])}"
     yield (
-        "  keeps     for each scope 48 bytes, its name (about 25 bytes and the text), and the reading that "
-        "is told when time alone decides"
+        f"  keeps     for each scope {8 + 40 * len(some)} bytes, its name (about 30 bytes and the text), and "
+        f"the reading{'s' * (len(some) > 1)} that {'are' if len(some) > 1 else 'is'} told when time alone "
+        "decides"
     )
 
 
 def _held(hold: Hold) -> str:
     if hold.readings:
         return f", at {hold.readings} readings in a row" if hold.readings > 1 else ", at one reading"
+    if hold.column:
+        return f", for {hold.column} without interruption"
     return f", for {show_duration(hold.length)} without interruption" if hold.length else ""
 
 
-def _wakes(one: Guarded) -> str:
-    """When time alone makes it speak."""
-    guards = any(hold.length for hold in (one.care.enter, one.care.exit))
-    quiet = "silent" in show(one.enter) + show(one.exit)
+def _wakes(some: Sequence[Guarded]) -> str:
+    """When time alone makes them speak."""
+    guards = any(hold.length or hold.column for one in some for hold in (one.care.enter, one.care.exit))
+    quiet = any(lengths_of(one) for one in some)
     return " and ".join(
         words
         for words, is_so in (
             ("when a guard has lasted", guards),
             ("when a scope has been silent for long enough", quiet),
-            ("when a scope becomes unknown", one.care.unknown is not None),
-            ("when a scope is forgotten", one.care.forget is not None),
+            ("when a scope becomes unknown", any(one.care.unknown is not None for one in some)),
+            ("when a scope is forgotten", any(one.care.forget is not None for one in some)),
         )
         if is_so
     ) or "never: only readings make it speak"  # fmt: skip

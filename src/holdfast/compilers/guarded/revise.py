@@ -8,6 +8,7 @@ where that is known and decides.  Else nobody knows, and it stays as it was unti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from ...kernels.guard import NOBODY, NONE, ON, SEEN, UNDECIDED, UNKNOWN
 from ...lang.condition import Condition, Guarded
 from ...lang.ops import And, Expression
 from ...lang.reason import satisfiable
-from ...lang.rewrite import negated
+from ...lang.rewrite import names, negated
 from ...machines.filter import Filters
 from ...machines.guard.machine import Guard
 from ...model.event import Event, Status, Transition
@@ -75,7 +76,9 @@ def prospects(was: State, now: State) -> tuple[bool, bool]:
 
 
 def _asks_no_more(one: Hold, other: Hold) -> bool:
-    return one.length <= other.length and one.readings <= other.readings
+    return one == other or (
+        not one.column and not other.column and one.length <= other.length and one.readings <= other.readings
+    )
 
 
 def outlook(was: object, now: object) -> str:
@@ -95,6 +98,8 @@ def why_not(was: object, now: object) -> str | None:
         return "only states [enter; exit] can be revised"
     if was.topic.name != now.topic.name or was.keys != now.keys or was.forest != now.forest:
         return "its scopes or its topic are others"
+    if any(_kind(was, name) != _kind(now, name) for one in (was, now) for name in _used(one)):
+        return "an attribute that it looks at has another kind or unit"
     if was.delivery.wait is not None or now.delivery.wait is not None:
         return "it is ordered"
     if (isinstance(was, Condition) and was.momentary) or (isinstance(now, Condition) and now.momentary):
@@ -104,6 +109,15 @@ def why_not(was: object, now: object) -> str | None:
     return None
 
 
+def _used(one: State) -> set[str]:
+    return {*names(one.enter), *names(one.exit), *chain.from_iterable(one.keys)}
+
+
+def _kind(one: State, name: str) -> object:
+    """What an attribute of a topic is, where both have it: tables may bring others."""
+    return one.topic.by_name.get(name)
+
+
 def revised(was: Any, now: Any, past: Past) -> Revised:
     """Let a state take over what another of its name knows."""
     if (why := why_not(was, now)) is not None:
@@ -111,6 +125,7 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     (operator,) = operators([as_guarded(now)])
     machine = operator.machine
     assert isinstance(machine, Guard)
+    (care,) = (rule.care for rule in machine.rules)
     at, names = past.at, past.operator.names
     number = next(i for i, some in enumerate(names) if now.name in some)
     known = dict(_known(past.operator.machine, past.state, number, at))
@@ -122,16 +137,18 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     stays, stays_off = prospects(was, now)
     for key, one in known.items():
         code = after.keys.code(key)
-        after.widen(machine.beginning)
-        words = (0, 0) if one.reading is None else machine.words(one.reading)
+        after.widen()
+        words = (0, 0) if one.reading is None else tuple(machine.words(one.reading))
         follows = one.sure and (stays if one.on else stays_off)
-        holds = one.on if follows else _decided(machine.care, *words)
+        holds = one.on if follows else _decided(care, *words)
         flags = SEEN | (ON if (one.on if holds is None else holds) else 0)
         flags |= 0 if holds is not None else UNKNOWN | UNDECIDED
         since = NONE if not flags & ON else one.since if one.on else one.at
         after.scopes[code] = (one.at, since, NONE, 0, NOBODY, NOBODY, flags, 0, *words)
         if one.reading is not None:
             after.last.put_one(code, one.reading)
+            if after.waits is not None and machine.lengths is not None:
+                after.waits[2 * code : 2 * code + 2] = machine.lengths.of_one(one.reading)
         if holds != (one.on if one.sure else None):
             status: Status = "unknown" if holds is None else "revised"
             event = one.reading or Event(now.topic.name, at, machine.shown(key) or "")
@@ -160,7 +177,7 @@ def _known(machine: Any, state: Any, number: int, at: Instant) -> Iterator[tuple
             for code in np.flatnonzero(since[: len(keys)] != NONE).tolist():
                 yield keys.key(code), Known(True, int(since[code]), at)
         case Guard():
-            there = state.there
+            there = state.there[:, number]
             for code in np.flatnonzero(there["last"] != NONE).tolist():
                 last, since = int(there["last"][code]), int(there["since"][code])
                 spoke = there["flags"][code] & SEEN and not state.last.is_empty

@@ -27,7 +27,7 @@ def _operator(one: Leveled, topics: Sequence[Topic]) -> Operator:
     rungs = [replace(rung, delivery=one.delivery) for rung in one.rungs]
     inside = [
         *filters.operators([rung for rung in rungs if isinstance(rung, Condition)], topics),
-        *guarded.operators([rung for rung in rungs if isinstance(rung, Guarded)], topics),
+        *(one for rung in rungs if isinstance(rung, Guarded) for one in guarded.operators([rung], topics)),
     ]
     numbers = {rung.name: i for i, rung in enumerate(rungs)}
     bits = tuple(tuple(sum(1 << numbers[name] for name in names) for names in each.names) for each in inside)

@@ -37,6 +37,7 @@ def _operator(one: Muted) -> Operator:
         key=(FAMILY, digest(one.name)),
         heard=frozenset(run.topics),
         called={one.name: one.target},
+        waits=one.wait,
     )
 
 

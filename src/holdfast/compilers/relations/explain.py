@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from ...lang.condition import Related
 from ...model.instant import show_duration
-from ...model.relation import Interval
+from ...model.relation import Interval, Relation
 from .machine import operators
 
 _MEASURES = {
@@ -17,8 +18,10 @@ _MEASURES = {
     "total": "a sum of what each source tells",
     "best": "which sum is the least",
 }
-SPEED = 1.4
-"""Metres that somebody walks in a second."""
+SPEEDS = {"walking": 1.4, "cycling": 5.0, "driving": 14.0}
+"""Metres in a second."""
+NAMED = 6
+"""Of more sources than this the rest is counted."""
 
 
 def explained(relations: Iterable[Related]) -> Iterator[str]:
@@ -117,21 +120,54 @@ def _round(bound: float) -> float:
 
 
 def _overlay(one: Related) -> Iterator[str]:
+    """Where agents live, and what they would say."""
     relation = one.relation
-    if relation.kind != "distance" or not relation.names:
+    if relation.ties is None or relation.enter.hold or relation.exit.hold:
+        yield "  agents    none: it runs at one broker, to which all readings go; agents watch named sources,"
+        yield "            and do not wait"
         return
+    yield f"  agents    {_homes(relation)}"
+    match relation.kind:
+        case "distance":
+            yield from _rings(relation, "distance")
+        case "spread":  # who leaves tells, the others are asked and answer, and all are given rings
+            size = len(relation.ties[0].members)
+            yield from _rings(relation, "spread", (3 * size - 1) / 2)
+        case _:
+            yield "  silent    each while what it tells stays in a range that the mediator gives; all ranges"
+            yield "            together are no more than what the sum is from where it matters"
+
+
+def _homes(relation: Relation) -> str:
+    """Beside whose publishers agents are started, and how many."""
+    beside: Counter[str] = Counter()
+    for tie in relation.ties or ():
+        terms = [term.member.source for some in tie.terms for term in some]
+        beside.update(terms or [member.source for member in tie.members])
+    named = [f"{source} ({count})" if count > 1 else source for source, count in beside.most_common(NAMED)]
+    rest = f" and {len(beside) - NAMED} more" if len(beside) > NAMED else ""
+    is_mediated = relation.kind != "distance"
+    mediator = f", and a mediator beside {next(iter(beside))}" if is_mediated else ""
+    return f"{beside.total() + is_mediated}: beside {', '.join(named)}{rest}{mediator}"
+
+
+def _rings(relation: Relation, measure: str, each: float = 1.0) -> Iterator[str]:
+    """How far members may move unsaid, and what it costs; ``each`` is for how many messages one leaves."""
     near, far = relation.enter.within.high, relation.exit.within.low
     if not (math.isfinite(near) and math.isfinite(far)):
         return
-    yield "  overlay   an agent beside each of the two; it speaks when its source leaves a ring of"
-    yield f"            (distance - {near:g} m) / 2, and while it holds of ({far:g} m - distance) / 2"
-    apart = 10 * max(near, 1.0)
-    a, b = messages_an_hour(apart, near), messages_an_hour(near, far)
-    yield f"  cost      walking ({SPEED} m/s), about {a:.0f} messages an hour from {apart:g} m apart,"
-    yield f"            and {b:.0f} while it holds: a wide band buys silence"
+    wide = 10 * max(near, 1.0)
+    costs = [
+        f"{word} {each * messages_an_hour(wide, near, v):.0f} and {each * messages_an_hour(near, far, v):.0f}"
+        for word, v in SPEEDS.items()
+    ]
+    yield f"  silent    each in a ring of ({measure} - {near:g} m) / 2,"
+    yield f"            while it holds of ({far:g} m - {measure}) / 2: a wide band buys silence"
+    yield f"  cost      messages an hour with a {measure} of {wide:g} m, and while it holds:"
+    yield f"            {', '.join(costs)}"
 
 
-def messages_an_hour(distance: float, bound: float, speed: float = SPEED) -> float:
+def messages_an_hour(distance: float, bound: float, speed: float) -> float:
     """How often two who wander at a speed leave rings of half the way to a bound, about: a ring of r metres
     lasts r / speed if they walk straight on."""
     ring = abs(distance - bound) / 2

@@ -52,6 +52,7 @@ def _operator(equal: Sequence[Related]) -> Operator:
         keyed=None if one.relation.ties is None else _keyed(one.relation),
         key=(FAMILY, one.name),
         reasons=((one.name, "all sources may come near one another"),) if one.relation.ties is None else (),
+        behind=run.wait,
     )
 
 

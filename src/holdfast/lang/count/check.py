@@ -85,7 +85,21 @@ def _tallied(statement: Tally, made: dict[str, Countable], known: Gazetteer, fol
         roster(statement, keys, within, forest, folder),
         statement.unknown,
         1 + (over.stage if isinstance(over, Tallied) else 0),
+        _speaks_by_time(over),
     )
+
+
+def _speaks_by_time(over: Countable) -> bool:
+    """Whether a condition says things that no reading of that moment makes it say."""
+    match over:
+        case Condition():
+            return False
+        case Leveled():
+            return any(map(_speaks_by_time, over.rungs))
+        case Tallied():
+            return over.waits
+        case _:
+            return True
 
 
 def _keys(over: Countable) -> tuple[str, ...]:

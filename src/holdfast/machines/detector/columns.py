@@ -147,7 +147,13 @@ def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published]:
         keys.setdefault(key, len(keys))
     seen = {
         name: Series(
-            fused.smc.inputs[name].query, fused.span(name), fused.smc.collide, rows, codes, len(keys)
+            fused.smc.inputs[name].query,
+            fused.span(name),
+            fused.smc.collide,
+            rows,
+            codes,
+            len(keys),
+            fused.here,
         )
         for name, (rows, codes) in coded.items()
     }

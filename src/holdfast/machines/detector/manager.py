@@ -16,7 +16,7 @@ from . import component
 from .dag import levels
 from .knowledge import Knowledge
 from .smc import Smc
-from .stability import Stability, info_time, observed
+from .stability import Stability, info_time, needed, observed
 from .subscriptions import Subscription, Window, subscriptions
 
 TIME, SOURCE, STATUS, SIGNATURE = "~time", "~source", "~status", "~signature"
@@ -77,7 +77,9 @@ class Components:
         if name not in state.states:
             return
         if not event.repeated:
-            state.stability = observed(state.stability, max(now - known.time, 0))
+            level = self._levels[self._smcs[name].topic]
+            wanted = needed(max(now - known.time, 0), max(now - event.time, 0), level)
+            state.stability = observed(state.stability, wanted, now)
         component.take(self._smcs[name], state.states[name], known)
 
     def advance(self, state: Managed, now: Instant) -> Iterable[tuple[str, Point, dict[str, Any]]]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from ...kernels.window import tally
+from ...kernels.window import foremost, tally
 from ...model.instant import Duration, Instant
 from ...model.query import Multiple
-from .plan import Plan, Screen
+from .plan import Column, Plan, Screen
 from .rows import Ints, Mask
 from .series import Series, Shown
 from .smc import Rule, Smc
@@ -61,23 +62,39 @@ class Screened:
 
     @cached_property
     def _shown(self) -> dict[str, Shown]:
-        """What queries show whose parts are simply the keys."""
-        return {
-            name: series.shown(self.found, self._plan.columns[name])
-            for name, series in self._seen.items()
-            if not series.divided
-        }
+        """What queries show that show one value of a key."""
+        found: dict[str, Shown] = {}
+        for name, series in self._seen.items():
+            if not series.divided:
+                found[name] = series.shown(self.found, self._plan.columns[name])
+            elif series.nearest is not None and series.is_steady:
+                found[name] = self._of_nearest(series, series.nearest, self._plan.columns[name])
+        return found
+
+    def _of_nearest(self, series: Series, order: Ints, columns: tuple[Column, ...]) -> Shown:
+        """What a query shows of the closest location of which there is something."""
+        moments = self._moments(series)
+        shown = series.shown(moments, columns)
+        chosen = np.full(len(self.found.at), -1)
+        free = np.arange(len(self.found.at) + 1)
+        foremost(*moments, order, series.owners, shown.there, *self.found, free, chosen)
+        there = chosen >= 0
+        return Shown(
+            there,
+            {name: _taken(column, chosen, there) for name, column in shown.columns.items()},
+            shown.exact,
+        )
 
     def _candidates(self, rule: Rule, screen: Screen) -> Candidates:
         names = rule.mentions or tuple(self._smc.inputs)
         keys = len(self.found.ends) - 1
-        divided = [name for name in names if self._seen[name].divided]
+        divided = [name for name in names if name not in self._shown]
         if not divided:
             mask = screen.test(_table(len(self.found.at), self._shown.values()))
             there = [self._shown[name].there for name in names]
             exact = screen.exact and all(self._shown[name].exact for name in names)
             return Candidates(rule, np.logical_and.reduce([mask, *there]), np.full(keys, exact))
-        if len(names) == 1 and self._seen[names[0]].is_steady:
+        if len(names) == 1 and self._seen[names[0]].is_steady and _shows_several(self._seen[names[0]]):
             return self._counted(rule, screen, names[0])
         mask = np.ones(len(self.found.at), np.bool_)
         if len(names) > 1 and all(_shows_several(self._seen[name]) for name in divided):
@@ -88,14 +105,7 @@ class Screened:
     def _counted(self, rule: Rule, screen: Screen, name: str) -> Candidates:
         """The candidates of a rule over one query that shows several values: by how many satisfy."""
         series = self._seen[name]
-        parts = len(series.owners)
-        since = max(self._first, int(series.times.min(initial=self._until)))
-        moments = every_instant(
-            [(np.full(parts, since), np.arange(parts + 1), 0)]
-            + [(series.times, series.starts, shift) for shift in series.span.shifts],
-            since,
-            self._until,
-        )
+        moments = self._moments(series)
         shown = series.shown(moments, self._plan.columns[name])
         satisfied = shown.there & screen.test(_table(len(moments.at), [shown]))
         count, present = (self._sum(series, moments, part) for part in (satisfied, shown.there))
@@ -108,6 +118,17 @@ class Screened:
         elif location.how == "one" and exact:
             mask = count == 1
         return Candidates(rule, mask, np.full(len(self.found.ends) - 1, exact))
+
+    def _moments(self, series: Series) -> Instants:
+        """When what a part shows may change: at first, and at its own instants."""
+        parts = len(series.owners)
+        since = max(self._first, int(series.times.min(initial=self._until)))
+        return every_instant(
+            [(np.full(parts, since), np.arange(parts + 1), 0)]
+            + [(series.times, series.starts, shift) for shift in series.span.shifts],
+            since,
+            self._until,
+        )
 
     def _sum(self, series: Series, moments: Instants, true: Mask) -> Ints:
         """Of how many parts something is true at each instant of their key."""
@@ -139,6 +160,13 @@ def _shows_several(series: Series) -> bool:
     """Whether it is meant to show values of several locations."""
     location = series.query.location
     return isinstance(location, Multiple) and location.how != "separate"
+
+
+def _taken(column: Any, rows: Ints, there: Mask) -> Any:
+    """What a column has at rows, where there is something."""
+    if isinstance(column, np.ndarray):
+        return np.append(column, np.nan)[rows]
+    return column.take(pa.array(rows, mask=~there))
 
 
 def _table(size: int, shown: Iterable[Shown]) -> pa.RecordBatch:

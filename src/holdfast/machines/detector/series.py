@@ -14,12 +14,12 @@ from ...kernels.aggregate import AGGREGATES
 from ...kernels.window import by_key, positions
 from ...model.batch import TYPES, plain
 from ...model.instant import NEVER, Duration, Instant
-from ...model.query import Aggregate, Function, Pool, Query
+from ...model.query import Aggregate, Closest, Function, Pool, Query
 from ...model.space import Point
 from .aggregate import combined
 from .knowledge import Knowledge, Where, order
 from .plan import Column
-from .query import Table, one_per_cell, select
+from .query import Table, absolute, apart, one_per_cell, select
 from .rows import Ints, Mask, Rows
 from .span import Instants, Span
 
@@ -41,16 +41,24 @@ class Series:
     """Readings in the order of part, time and standing, those of one cell together.
 
     A part is a key or, where the query keeps locations apart, a key and a standing; ``owners`` are
-    the keys of parts, and it is ``divided`` if parts are not simply the keys.  Cell ``c`` holds the
-    rows ``order[bounds[c]:bounds[c + 1]]``; the cells of part ``p`` are those from ``starts[p]`` to
-    before ``starts[p + 1]``.
+    the keys of parts, ``spots`` the standings, and it is ``divided`` if parts are not simply the keys.
+    Cell ``c`` holds the rows ``order[bounds[c]:bounds[c + 1]]``; the cells of part ``p`` are those from
+    ``starts[p]`` to before ``starts[p + 1]``.
     """
 
     def __init__(
-        self, query: Query, span: Span, collide: Function, rows: Rows, keys: Ints, count: int
+        self,
+        query: Query,
+        span: Span,
+        collide: Function,
+        rows: Rows,
+        keys: Ints,
+        count: int,
+        here: Where = None,
     ) -> None:
         self.query, self.span, self.collide, self.rows, self.count = query, span, collide, rows, count
-        parts, self.owners, self.divided = self._parts(keys)
+        self._here = here
+        parts, self.owners, self.spots = self._parts(keys)
         order = _by_time(rows.times)
         starts = np.zeros(len(self.owners) + 1, np.int64)
         grouped = np.empty(len(rows), np.int64)
@@ -62,18 +70,42 @@ class Series:
         self.times = times[self.bounds[:-1]]
         self.starts = np.searchsorted(self.bounds[:-1], starts)
 
-    def _parts(self, keys: Ints) -> tuple[Ints, Ints, bool]:
-        """The part of each row, the keys of the parts, and whether these are not simply the keys."""
+    def _parts(self, keys: Ints) -> tuple[Ints, Ints, Ints | None]:
+        """The part of each row, and the keys and standings of the parts; no standings if parts are simply
+        the keys."""
         every = np.arange(self.count)
         if isinstance(self.query.location, Pool):
-            return keys, every, False
+            return keys, every, None
         spots = self.rows.standings
         spot = np.zeros(self.count, np.int64)
         spot[keys] = spots.codes
-        if (spot[keys] == spots.codes).all():
-            return keys, every, False
-        pairs, parts = np.unique(keys * len(spots.values) + spots.codes, return_inverse=True)
-        return parts, pairs // len(spots.values), True
+        if not isinstance(self.query.location, Closest) and (spot[keys] == spots.codes).all():
+            return keys, every, None
+        size = max(1, len(spots.values))
+        pairs, parts = np.unique(keys * size + spots.codes, return_inverse=True)
+        return parts, pairs // size, pairs % size
+
+    @property
+    def divided(self) -> bool:
+        return self.spots is not None
+
+    @cached_property
+    def nearest(self) -> Ints | None:
+        """If the query shows the closest location, the parts that can be it, those of a key together, the
+        nearer first."""
+        if not isinstance(self.query.location, Closest) or self.spots is None:
+            return None
+        there = absolute(self.query.location.index, self._here)
+        values = self.rows.standings.values
+        far = [
+            apart(text if kind == 1 else point if kind == 0 else None, there) for kind, point, text in values
+        ]
+        ranked = sorted(range(len(values)), key=lambda spot: (far[spot], values[spot]))
+        rank = np.empty(len(values), np.int64)
+        rank[ranked] = np.arange(len(values))
+        parts = np.flatnonzero(np.isfinite(np.array([*far, 0.0]))[self.spots])
+        found: Ints = parts[np.lexsort((rank[self.spots[parts]], self.owners[parts]))]
+        return found
 
     def _with_ties_sorted(self, parts: Ints) -> tuple[Ints, Ints]:
         """Times and standings, those of one part and moment in the order of where they stand."""
@@ -254,6 +286,10 @@ class Series:
         """The rows among which the query selects for a key at an instant."""
         if not self.divided:
             return self._rows(*self._visible(key, now))
+        if self.nearest is not None:
+            first, end = np.searchsorted(self.owners[self.nearest], (key, key + 1)).tolist()
+            some = (self._rows(*self._visible(part, now)) for part in self.nearest[first:end].tolist())
+            return next((rows for rows in some if len(rows)), np.empty(0, np.int64))
         first, end = np.searchsorted(self.owners, (key, key + 1)).tolist()
         found = [self._rows(*self._visible(part, now)) for part in range(first, end)]
         return np.concatenate([np.empty(0, np.int64), *found])

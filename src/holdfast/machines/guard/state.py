@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...kernels.guard import BEGUN, LAST, NEVER, NOBODY, NONE, SEEN
+from ...kernels.guard import BEGUN, EXPECTED, LAST, NEVER, NOBODY, NONE, SEEN
 from ...model.batch import from_ipc, to_ipc
-from ...model.instant import BEGINNING, Instant
+from ...model.instant import BEGINNING, Duration, Instant
 from ...model.topic import Topic
 from ..keys import Keys, grown
 from .readings import Readings
@@ -31,13 +32,12 @@ RECORD = np.dtype(
         ("leave", np.uint8),
     ]
 )
-"""A scope, as ``kernels/guard.py`` wants it."""
+"""A cell, what a state knows of a scope, as ``kernels/guard.py`` wants it."""
 
-_KEY, _ROWS = "@key", ("last_row", "cand_row")
-_PLAIN = [name for name in RECORD.names or () if name not in _ROWS]
+_WARM = 1 << 12  # scopes that single events may have touched before their records are told
 
 
-class Scope:
+class Cell:
     """A record as an object: single events go through the same lines as batches, in Python."""
 
     __slots__ = (  # noqa: RUF023 -- in the order of the record
@@ -57,73 +57,144 @@ class Scope:
         )  # fmt: skip
 
 
+class Hot(NamedTuple):
+    """A scope as single events have it: its cells, when it is due (alone in a list), and how long each state
+    must hold there, if readings say so."""
+
+    cells: list[Cell]
+    due: list[Instant]
+    waits: list[Duration] | None
+
+
 @dataclass(slots=True)
 class State:
-    """Scopes by code.  ``due`` is when time alone does something to each, ``next`` no later than the first of
-    these; ``until`` how far time has come, ``latest`` the latest reading, ``start`` since when scopes are
-    expected."""
+    """Scopes by code, each with a cell of every state.  ``due`` is when time alone does something to each,
+    ``next`` no later than the first of these; ``until`` how far time has come, ``latest`` the latest reading,
+    ``start`` since when scopes are expected.  ``waits`` are those of cells, where readings tell them."""
 
+    beginnings: tuple[int, ...]
+    """What is so of a scope before its first reading, for each state."""
     keys: Keys
     scopes: NDArray[Any]
     due: NDArray[np.int64]
+    waits: NDArray[np.int64] | None
     texts: Keys
     last: Readings
+    """The last reading of each scope."""
     begun: Readings
+    """The reading with which the holding began, of each cell."""
     next: Instant = NEVER
     until: Instant = BEGINNING
     latest: Instant = BEGINNING
     start: Instant | None = None
     taken: bool = False
     """Whether it has had a reading."""
+    hot: dict[int, Hot] = field(default_factory=dict)
+    """What single events have touched, and the records do not yet say."""
+
+    @property
+    def width(self) -> int:
+        """How many states there are."""
+        return len(self.beginnings)
+
+    @property
+    def room(self) -> int:
+        """For how many scopes there are records."""
+        return len(self.due)
 
     @property
     def there(self) -> NDArray[Any]:
-        """The records of all scopes."""
-        return self.scopes[: len(self.keys)]
+        """The records of all scopes, a row for each."""
+        self.settle()
+        return self.scopes[: len(self.keys) * self.width].reshape(-1, self.width)
+
+    @property
+    def alive(self) -> NDArray[np.bool_]:
+        """Which scopes can be told from new ones."""
+        found: NDArray[np.bool_] = (self.there["last"] != NONE).any(axis=1)
+        return found
 
     @property
     def nbytes(self) -> int:
         """Memory, as far as it grows with scopes."""
         kept = (self.keys, self.texts, self.last, self.begun)
-        return sum(one.nbytes for one in kept) + self.scopes.nbytes + self.due.nbytes
+        arrays = (self.scopes, self.due) if self.waits is None else (self.scopes, self.due, self.waits)
+        return sum(one.nbytes for one in (*kept, *arrays))
 
-    def widen(self, beginning: int) -> None:
-        """Have a record for every key."""
-        have, size = len(self.scopes), len(self.keys)
+    def widen(self) -> None:
+        """Have records for every key."""
+        have, size = self.room, len(self.keys)
         if size > have:
-            self.scopes = grown(self.scopes, size)
-            self.scopes[have:] = (NONE, NONE, NONE, 0, NOBODY, BEGUN, beginning, 0, 0, 0)
             self.due = grown(self.due, size, NEVER)
+            self.scopes = grown(self.scopes, self.room * self.width)
+            new = self.scopes[have * self.width :].reshape(-1, self.width)
+            new[:] = [(NONE, NONE, NONE, 0, NOBODY, BEGUN, flags, 0, 0, 0) for flags in self.beginnings]
+            if self.waits is not None:
+                self.waits = grown(self.waits, 2 * len(self.scopes))
+
+    def heated(self, code: int) -> Hot:
+        """A scope, to take a single event."""
+        found = self.hot.get(code)
+        if found is None:
+            if len(self.hot) >= _WARM:
+                self.settle()
+            at, end = code * self.width, (code + 1) * self.width
+            cells = [Cell(record) for record in self.scopes[at:end].tolist()]
+            waits = None if self.waits is None else self.waits[2 * at : 2 * end].tolist()
+            found = self.hot[code] = Hot(cells, [int(self.due[code])], waits)
+        return found
+
+    def settle(self) -> None:
+        """Let the records say what single events have done."""
+        for code, (cells, _, waits) in self.hot.items():
+            at, end = code * self.width, (code + 1) * self.width
+            self.scopes[at:end] = [cell.record() for cell in cells]
+            if self.waits is not None and waits is not None:
+                self.waits[2 * at : 2 * end] = waits
+        self.hot.clear()
+
+    def cells(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """The numbers of all cells of some scopes."""
+        found: NDArray[Any] = (codes[:, None] * self.width + np.arange(self.width)).ravel()
+        return found
 
 
-def new(topic: Topic) -> State:
+def new(topic: Topic, beginnings: tuple[int, ...], each: bool) -> State:
     """The state of nobody."""
     texts = Keys()
     stores = Readings(topic, texts), Readings(topic, texts)
-    return State(Keys(), np.empty(0, RECORD), np.empty(0, np.int64), texts, *stores)
+    waits = np.empty(0, np.int64) if each else None
+    return State(beginnings, Keys(), np.empty(0, RECORD), np.empty(0, np.int64), waits, texts, *stores)
 
 
-def compacted(state: State, topic: Topic, beginning: int) -> State:
+def compacted(state: State, topic: Topic) -> State:
     """The state without scopes that cannot be told from new ones."""
-    alive = np.flatnonzero(state.there["last"] != NONE)
-    less = new(topic)
+    alive = np.flatnonzero(state.alive)
+    less = new(topic, state.beginnings, state.waits is not None)
     less.keys.codes(state.keys.take(alive))
-    less.widen(beginning)
-    less.scopes[: len(alive)], less.due[: len(alive)] = state.scopes[alive], state.due[alive]
-    move(state, less, alive, np.arange(len(alive)))
+    less.widen()
+    cells, size = state.cells(alive), len(alive) * state.width
+    less.scopes[:size], less.due[: len(alive)] = state.scopes[cells], state.due[alive]
+    if state.waits is not None and less.waits is not None:
+        less.waits[: 2 * size] = state.waits.reshape(-1, 2)[cells].ravel()
+    _move(state, less, alive, cells)
     less.next, less.until, less.latest = state.next, state.until, state.latest
     less.start, less.taken = state.start, state.taken
     return less
 
 
-def move(old: State, new: State, codes: NDArray[Any], to: NDArray[Any]) -> None:
-    """Give the readings of some scopes to a state in which they have other codes."""
-    spoke = (old.scopes["flags"][codes] & SEEN) != 0
+def _move(old: State, new: State, codes: NDArray[Any], cells: NDArray[Any]) -> None:
+    """Give the readings of some scopes to a state in which they have the first codes."""
+    spoke = np.flatnonzero((old.there["flags"][codes] & SEEN).any(axis=1))
     if not old.last.is_empty:
-        new.last.put(to[spoke], old.last.take(codes[spoke]))
-    waits = (old.scopes["cand"][codes] != NONE) & (old.scopes["cand_row"][codes] == BEGUN)
+        new.last.put(spoke, old.last.take(codes[spoke]))
+    some = old.scopes[cells]
+    waits = np.flatnonzero((some["cand"] != NONE) & (some["cand_row"] == BEGUN))
     if not old.begun.is_empty:
-        new.begun.put(to[waits], old.begun.take(codes[waits]))
+        new.begun.put(waits, old.begun.take(cells[waits]))
+
+
+# --- as bytes ----------------------------------------------------------------------------------------
 
 
 class _Kept(msgspec.Struct):
@@ -138,42 +209,68 @@ class _Kept(msgspec.Struct):
 
 def to_bytes(state: State) -> bytes:
     """Only scopes that can be told from new ones are kept."""
-    codes = np.flatnonzero(state.there["last"] != NONE)
-    some = state.scopes[codes]
-    columns = {_KEY: state.keys.take(codes), "@begun": pa.array(some["cand_row"] == BEGUN)}
-    columns |= {name: pa.array(np.ascontiguousarray(some[name])) for name in _PLAIN}
-    last, begun = (
-        None if store.is_empty else to_ipc(store.take(codes)) for store in (state.last, state.begun)
-    )
-    whole = _Kept(
-        to_ipc(pa.RecordBatch.from_pydict(columns)),
-        last,
-        begun,
-        state.until,
-        state.latest,
-        state.start,
-        state.taken,
-    )
-    return msgspec.msgpack.encode(whole)
+    codes = np.flatnonzero(state.alive)
+    some, cells = state.there[codes], state.cells(codes)
+    columns = {_KEY: state.keys.take(codes)}
+    for f in range(state.width):
+        columns |= {_of(name, f): pa.array(np.ascontiguousarray(some[name][:, f])) for name in _PLAIN}
+        columns[_of(_BEGUN, f)] = pa.array(some["cand_row"][:, f].astype(np.int8))
+        if state.waits is not None:
+            own = state.waits.reshape(-1, 2 * state.width)[codes]
+            columns |= {_of(name, f): pa.array(own[:, 2 * f + i]) for i, name in enumerate(_WAITS)}
+    last = None if state.last.is_empty else to_ipc(state.last.take(codes))
+    begun = None if state.begun.is_empty else to_ipc(state.begun.take(cells))
+    rest = state.until, state.latest, state.start, state.taken
+    return msgspec.msgpack.encode(_Kept(to_ipc(pa.RecordBatch.from_pydict(columns)), last, begun, *rest))
 
 
-def from_bytes(raw: bytes, state: State, beginning: int) -> NDArray[Any]:
-    """Put into a new state what was kept; the codes of what was there.  When they are due is not kept."""
+def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArray[np.int64]) -> NDArray[Any]:
+    """Put into a new state what was kept; the codes of what was there.  When they are due is not kept.
+    State f had the number ``was[f]``; ``None`` if it begins now.  ``waits`` are those of states, in pairs,
+    which their cells have if readings told no state's when it was kept."""
     kept = msgspec.msgpack.decode(raw, type=_Kept)
     table = from_ipc(kept.scopes)
     codes = state.keys.codes(table.column(_KEY))
-    state.widen(beginning)
-    some = np.zeros(len(codes), RECORD)
-    for name in _PLAIN:
-        some[name] = table.column(name).to_numpy()
-    some["last_row"] = np.where(some["flags"] & SEEN, LAST, NOBODY)
-    some["cand_row"] = np.where(np.asarray(table.column("@begun")), BEGUN, LAST)
-    expected = state.scopes["flags"][codes] & ~np.uint8(beginning)
-    some["flags"] |= expected
-    state.scopes[codes] = some
-    for store, readings in ((state.last, kept.last), (state.begun, kept.begun)):
-        if readings is not None:
-            store.put(codes, from_ipc(readings))
+    state.widen()
+    some = state.there[codes]
+    for f, number in enumerate(was):
+        if number is not None:
+            expected = some["flags"][:, f] & EXPECTED
+            for name in _PLAIN:
+                some[name][:, f] = table.column(_of(name, number)).to_numpy()
+            own = some[:, f]
+            own["last_row"] = np.where(own["flags"] & SEEN, LAST, NOBODY)
+            own["cand_row"] = _begun(table.column(_of(_BEGUN, number)))
+            own["flags"] |= expected
+            if state.waits is not None:
+                names = [_of(name, number) for name in _WAITS]
+                were_told = names[0] in table.schema.names
+                lengths = [table.column(name).to_numpy() for name in names] if were_told else waits[f]
+                state.waits.reshape(-1, state.width, 2)[codes, f] = np.stack(lengths, axis=-1)
+    state.there[codes] = some
+    if kept.last is not None:
+        state.last.put(codes, from_ipc(kept.last))
+    if kept.begun is not None and len(codes):
+        readings, width = from_ipc(kept.begun), sum(name.startswith(_BEGUN) for name in table.schema.names)
+        for f, number in enumerate(was):
+            if number is not None:
+                rows = np.arange(len(codes)) * width + number
+                state.begun.put(codes * state.width + f, readings.take(pa.array(rows)))
     state.until, state.latest = kept.until, kept.latest
     state.start, state.taken = kept.start, kept.taken
     return codes
+
+
+def _begun(kept: pa.Array) -> NDArray[Any]:
+    """Which reading is told; once it was only kept whether it is the one with which the holding began."""
+    found = np.asarray(kept)
+    return np.where(found, BEGUN, LAST) if found.dtype == np.bool_ else found
+
+
+_KEY, _BEGUN, _WAITS, _ROWS = "@key", "@begun", ("@enter", "@exit"), ("last_row", "cand_row")
+_PLAIN = [name for name in RECORD.names or () if name not in _ROWS]
+
+
+def _of(name: str, state: int) -> str:
+    """The column of a state; that of the first has the plain name, as where there is one alone."""
+    return f"{name}{state or ''}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ...model.event import Event
+from ...model.instant import Instant
 from ...model.relation import Member, Relation, Tie
 from .library import STRATEGIES, Made
 from .room import Room
@@ -42,7 +43,7 @@ def account(relation: Relation, using: str, events: Sequence[Event]) -> tuple[Co
         mine = [
             e for m in dict.fromkeys((m.topic, m.source) for m in tie.members) for e in by_source.get(m, ())
         ]
-        for readings in _instants(made, relation.accuracy, sorted(mine, key=lambda event: event.order)):
+        for _, readings in instants(made, relation.accuracy, sorted(mine, key=lambda event: event.order)):
             told += [(tie, report) for report in room.instant(readings)]
         full += len(mine)
         messages += room.counted["messages"]
@@ -51,16 +52,18 @@ def account(relation: Relation, using: str, events: Sequence[Event]) -> tuple[Co
     return Cost(made_of, full, messages, len(told)), told
 
 
-def _instants(
+def instants(
     made: Sequence[Made], accuracy: str | None, events: Iterable[Event]
-) -> Iterator[list[tuple[str, Reading]]]:
-    for _, some in groupby(events, key=lambda event: event.time):
-        yield [
+) -> Iterator[tuple[Instant, list[tuple[str, Reading]]]]:
+    """What each agent reads of events in order of time, instant by instant."""
+    for time, some in groupby(events, key=lambda event: event.time):
+        readings = [
             (one.agent.name, reading)
             for event in some
             for one in made
             if (reading := reading_of(one.beside, accuracy, event)) is not None
         ]
+        yield time, readings
 
 
 def reading_of(member: Member, accuracy: str | None, event: Event) -> Reading | None:

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
 from ...model.relation import Relation, apart, centre, spread
-from .talk import Reading, Report, Say, Wants, gap, latest
+from .talk import Reading, Report, Say, Wants, latest, room, tests
 
 
 class Here(msgspec.Struct, frozen=True, tag=True):
@@ -50,6 +51,7 @@ class Member:
     radius: float = 0.0
     has_told: bool = False
     """Whether it has told where it is, and waits for its ring."""
+    hears: ClassVar[tuple[type, ...]] = (Where, Room)
 
     def read(self, reading: Reading) -> Wants:
         self.mine = reading
@@ -75,7 +77,14 @@ class Member:
         return []
 
     def found(self, _other: str) -> Wants:
+        self.has_told = False
         return self._tell(0) if self.mine is not None else []
+
+    def doubt(self) -> None:
+        """What is reported is the mediator's business."""
+
+    def reset(self, _relation: Relation) -> Wants:
+        return []
 
 
 @dataclass
@@ -89,44 +98,45 @@ class Mediator:
     known: dict[str, Reading] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     round: int = 0
-    bit: int = 0
+    bit: int | None = 0
+    hears: ClassVar[tuple[type, ...]] = (Here,)
 
     def read(self, _reading: Reading) -> Wants:
         return []
 
     def hear(self, sender: str, message: Here) -> Wants:
         self.known[sender] = message.reading
-        if message.round == 0 and not self.printed:
-            others = [name for name in self.members if name != sender and name not in self.asked]
-            if len(self.known) < len(self.members) or self.asked:
-                return self._answered(sender)
-            self.round += 1
-            self.asked = set(others)
-            return [Say(name, Where(self.round)) for name in others]
-        return self._answered(sender)
-
-    def _answered(self, sender: str) -> Wants:
-        self.asked.discard(sender)
-        if self.asked or len(self.known) < len(self.members):
+        if self.asked and not self.printed:
+            if message.round == self.round:
+                self.asked.discard(sender)
+            return [] if self.asked else self._settled()
+        if message.round or len(self.known) < len(self.members):
             return []
-        return self._settled()
+        return self._settled() if self.printed else self._ask(sender)
+
+    def _ask(self, known: str | None = None) -> Wants:
+        """Where is everybody now?  Of one it is known."""
+        self.asked = {name for name in self.members if name != known}
+        self.round += 1
+        asking: Wants = [Say(name, Where(self.round)) for name in self.members if name in self.asked]
+        return asking or self._settled()
 
     def _settled(self) -> Wants:
         """Everybody is known: does it hold, and how far may they move?"""
         points = [self.known[name].at for name in self.members]
         value, wants = spread(points), Wants()
         errors = [self.known[name].error for name in self.members]
-        test = self.relation.exit if self.bit else self.relation.enter
-        if test.within.holds(value, max(errors) + sum(errors) / len(errors)):
-            self.bit = 1 - self.bit
-            by, reading = latest({name: self.known[name] for name in self.members})
-            wants.append(Report("ingress" if self.bit else "egress", by, reading, value))
-            test = self.relation.exit if self.bit else self.relation.enter
+        for bit, test in tests(self.relation, self.bit):
+            if test.within.holds(value, max(errors) + sum(errors) / len(errors)):
+                self.bit = bit
+                by, reading = latest({name: self.known[name] for name in self.members})
+                wants.append(Report("ingress" if self.bit else "egress", by, reading, value))
+                break
         middle = centre(points)
         for name, point in zip(self.members, points, strict=True):
-            radius = gap(value, test.within) / 2
+            radius = room(value, self.relation, self.bit) / 2
             if self.printed:
-                edge = test.within.low if self.bit else test.within.high
+                edge = self.relation.exit.within.low if self.bit else self.relation.enter.within.high
                 radius = abs(apart(point, middle) - edge)
             wants.append(Say(name, Room(self.known[name], radius)))
         return wants
@@ -134,10 +144,18 @@ class Mediator:
     def lost(self, other: str) -> Wants:
         self.known.pop(other, None)
         self.asked.clear()
-        return [Report("unknown", other, None, math.nan)]
+        was, self.bit = self.bit, None
+        return [] if was is None else [Report("unknown", other, None, math.nan)]
 
     def found(self, _other: str) -> Wants:
         return []
+
+    def doubt(self) -> None:
+        self.bit = None
+
+    def reset(self, relation: Relation) -> Wants:
+        self.relation = relation
+        return [] if len(self.known) < len(self.members) else self._ask()
 
 
 def group(relation: Relation, members: tuple[str, ...], *, printed: bool = False) -> list[Member | Mediator]:

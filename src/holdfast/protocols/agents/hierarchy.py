@@ -15,11 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import msgspec
 
 from ...model.relation import Relation, Term
-from .talk import Reading, Report, Say, Wants, gap, latest
+from .talk import Reading, Report, Say, Wants, latest, room, tests
 
 KEPT = 0.25
 """The part of the room that stays in the cache when all is divided anew.  [B66]"""
@@ -63,6 +64,7 @@ class Observer:
     has_told: bool = False
     """Whether it waits for its range."""
     told: Reading | None = None
+    hears: ClassVar[tuple[type, ...]] = (Ask, Reset)
 
     def read(self, reading: Reading) -> Wants:
         self.mine, self.value = reading, self.term.of(reading.at[0])
@@ -89,7 +91,14 @@ class Observer:
         return []
 
     def found(self, _other: str) -> Wants:
+        self.has_told = False
         return self._tell(0)
+
+    def doubt(self) -> None:
+        """What is reported is the mediator's business."""
+
+    def reset(self, _relation: Relation) -> Wants:
+        return []
 
 
 @dataclass
@@ -102,13 +111,16 @@ class Mediator:
     relation: Relation
     volatility: Mapping[str, float] = field(default_factory=dict)
     printed: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Whose reading an observer has, where that is not its name."""
     known: dict[str, Value] = field(default_factory=dict)
     ranges: dict[str, float] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     waiting: set[str] = field(default_factory=set)
     """Those who have told something and wait for their range."""
     round: int = 0
-    bit: int = 0
+    bit: int | None = 0
+    hears: ClassVar[tuple[type, ...]] = (Value,)
 
     def read(self, _reading: Reading) -> Wants:
         return []
@@ -122,25 +134,27 @@ class Mediator:
         return sum
 
     def _room(self) -> float:
-        """How far the sum is from where it matters; none where it is not known."""
-        test = self.relation.exit if self.bit else self.relation.enter
-        total = self.total
-        return gap(total, test.within) if total == total else 0.0
+        return room(self.total, self.relation, self.bit)
 
     def hear(self, sender: str, message: Value) -> Wants:
         self.known[sender] = message
         self.ranges[sender] = 0.0
         self.waiting.add(sender)
-        if len(self.known) < len(self.observers):
-            return []
         if self.asked:
-            self.asked.discard(sender)
+            if message.round == self.round:
+                self.asked.discard(sender)
             return [] if self.asked else self._divide()
+        if message.round or len(self.known) < len(self.observers):
+            return []
         if self.waiting == {sender} and (given := self._from_cache(sender)) is not None:
             self.ranges[sender] = given
             self.waiting.clear()
             return [Say(sender, Reset(message.value, given))]
-        self.asked = {name for name in self.observers if name not in self.waiting}
+        return self._ask(sender)
+
+    def _ask(self, known: str | None = None) -> Wants:
+        """What is everybody's term now?  Of one it is known."""
+        self.asked = {name for name in self.observers if name != known}
         self.round += 1
         asking: Wants = [Say(name, Ask(self.round)) for name in self.observers if name in self.asked]
         return asking or self._divide()
@@ -162,34 +176,66 @@ class Mediator:
 
     def _divide(self) -> Wants:
         """Everything is known: does it hold, and how much may each move?"""
-        wants = Wants()
-        total = self.total
-        test = self.relation.exit if self.bit else self.relation.enter
-        if total == total and test.within.holds(total):
-            self.bit = 1 - self.bit
-            by, reading = latest({name: self.known[name].reading for name in self.observers})
-            wants.append(Report("ingress" if self.bit else "egress", by, reading, total))
-        room = self._room() * (1 - KEPT)
+        wants = self._turned()
         self.waiting.clear()
-        for name in self.observers:
-            self.ranges[name] = room * self._part(name)
-            wants.append(Say(name, Reset(self.known[name].value, self.ranges[name])))
-        return wants
+        self.ranges = self._given()
+        return wants + [
+            Say(name, Reset(self.known[name].value, self.ranges[name])) for name in self.observers
+        ]
+
+    def _turned(self) -> Wants:
+        total = self.total
+        for bit, test in tests(self.relation, self.bit):
+            if total == total and test.within.holds(total):
+                self.bit = bit
+                return [Report("ingress" if self.bit else "egress", *self._latest(), total)]
+        return []
+
+    def _latest(self) -> tuple[str, Reading]:
+        name, reading = latest({name: self.known[name].reading for name in self.observers})
+        return self.sources.get(name, name), reading
+
+    def _given(self) -> dict[str, float]:
+        room = self._room() * (1 - KEPT)
+        return {name: room * self._part(name) for name in self.observers}
 
     def lost(self, other: str) -> Wants:
         self.known.pop(other, None)
         self.asked.clear()
-        return [Report("unknown", other, None, math.nan)]
+        was, self.bit = self.bit, None
+        return [] if was is None else [Report("unknown", other, None, math.nan)]
 
     def found(self, _other: str) -> Wants:
         return []
+
+    def doubt(self) -> None:
+        self.bit = None
+
+    def reset(self, relation: Relation) -> Wants:
+        self.relation = relation
+        return [] if len(self.known) < len(self.observers) else self._ask()
 
 
 def hierarchy(
     relation: Relation, terms: tuple[Term, ...], *, printed: bool = False
 ) -> list[Observer | Mediator]:
-    """One mediator, beside the first source, and an observer beside each."""
-    names = tuple(term.member.source for term in terms)
-    top = f"{names[0]}@"
-    below = [Observer(name, term, top) for name, term in zip(names, terms, strict=True)]
-    return [*below, Mediator(top, names, relation, printed=printed)]
+    """One mediator, beside the first source, and an observer for each term."""
+    below = observers(terms)
+    names = tuple(one.name for one in below)
+    return [*below, Mediator(below[0].mediator, names, relation, printed=printed, sources=sources(below))]
+
+
+def observers(terms: tuple[Term, ...]) -> list[Observer]:
+    """An observer beside the source of each term; a source that has several, has them numbered."""
+    top = f"{terms[0].member.source}@"
+    found: list[Observer] = []
+    for i, term in enumerate(terms):
+        source = term.member.source
+        is_new = all(one.term.member.source != source for one in found)
+        found.append(Observer(source if is_new else f"{source}#{i}", term, top))
+    return found
+
+
+def sources(below: list[Observer]) -> dict[str, str]:
+    """Whose reading each observer has."""
+    return {one.name: one.term.member.source for one in below}

@@ -1,7 +1,8 @@
 """Strategies by name: what an active subscription asks for, and the agents that come of it.  [B31, B34]
 
 A subscriber's bundle has a strategy for each agent: a slip that says beside whose publisher it lives, a name,
-and parameters.  Names of agents are addresses: one for each relationship and member.
+and parameters.  An agent's address is the bundle's name, which no client can forge, and its own: so agents
+of one bundle talk to one another, and nobody else does.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from ...model.relation import Member, Relation, Tie
 from ..cbps.content import Constraint, Filter
 from ..cbps.message import ActiveSubscription, Bundle, Key, Strategy, Subscription
 from . import centre, hierarchy
+from .best import best_of
 from .centre import Here, Room, Where
+from .codes import digest_of
 from .hierarchy import Ask, Reset, Value
 from .ring import Moved, pair
+from .shipped import STARLARK, Note, Shipped
 from .talk import Agent
 
-Message = Moved | Here | Where | Room | Value | Ask | Reset
+Message = Moved | Here | Where | Room | Value | Ask | Reset | Note
 ADDRESS, RELATIONSHIP = "holdfast.agent", "holdfast.relationship"
 """The fields by which conversations and reports are routed."""
 
@@ -36,6 +40,23 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     relation: Relation
     partners: tuple[tuple[str, Filter], ...]
     """Other agents, by name, and the publishers beside which they live."""
+
+    @property
+    def tie(self) -> Tie:
+        (tie,) = self.relation.ties or ()
+        return tie
+
+    @property
+    def scopes(self) -> tuple[str | None, ...]:
+        """Of what is reported."""
+        return scopes_of(self.relation)
+
+
+def scopes_of(relation: Relation) -> tuple[str | None, ...]:
+    """The scopes in which agents of a relationship report: of the best, the alternatives."""
+    if relation.kind == "best":
+        return relation.names
+    return tuple(tie.scope for tie in relation.ties or ())
 
 
 class Made(NamedTuple):
@@ -58,8 +79,10 @@ def _of_group(relation: Relation, tie: Tie) -> list[Made]:
 
 
 def _of_sum(relation: Relation, tie: Tie) -> list[Made]:
-    *observers, mediator = hierarchy.hierarchy(relation, tie.terms[0])
-    return _below(observers, mediator, [term.member for term in tie.terms[0]])
+    of_one = relation.kind != "best"
+    made = hierarchy.hierarchy(relation, tie.terms[0]) if of_one else best_of(relation, tie.terms)
+    *observers, mediator = made
+    return _below(observers, mediator, [term.member for some in tie.terms for term in some])
 
 
 def _below(below: Sequence[Agent], mediator: Agent, members: Sequence[Member]) -> list[Made]:
@@ -67,17 +90,32 @@ def _below(below: Sequence[Agent], mediator: Agent, members: Sequence[Member]) -
     return [*made, Made(mediator, members[0], tuple(agent.name for agent in below))]
 
 
+def _of_code(relation: Relation, tie: Tie) -> list[Made]:
+    names = tuple(member.source for member in tie.members)
+    return [
+        Made(Shipped(name, others, relation, name == names[0]), member, others)
+        for name, member in zip(names, tie.members, strict=True)
+        for others in [tuple(other for other in names if other != name)]
+    ]
+
+
 STRATEGIES: Mapping[str, Callable[[Relation, Tie], list[Made]]] = {
     "range_ring": _of_pair,
     "parallel_line": lambda relation, tie: _of_pair(relation, tie, is_line=True),
     "centre_of_mass": _of_group,
     "hierarchy": _of_sum,
+    STARLARK: _of_code,
 }
 
 
-def address(relationship: str, tie: Tie, agent: str) -> str:
-    """The name by which an agent is found in the whole network."""
+def name_of(relationship: str, tie: Tie, agent: str) -> str:
+    """The name of an agent in its bundle."""
     return f"{relationship}/{tie.scope or ''}/{agent}"
+
+
+def address(bundle: Key, name: str) -> str:
+    """The name by which an agent is found in the whole network."""
+    return f"{bundle.origin} {bundle.sequence}/{name}"
 
 
 def beside(member: Member) -> Filter:
@@ -90,8 +128,14 @@ def beside(member: Member) -> Filter:
     )
 
 
-def active(relationship: str, relation: Relation, using: str) -> Bundle:
-    """What a subscriber submits: strategies, and the subscription that is their way back.  [B32]"""
+def active(
+    relationship: str, relation: Relation, using: str, *, code: str = "", disabled: bool = False
+) -> Bundle:
+    """What a subscriber submits: strategies, and the subscription that is their way back.  [B32]
+
+    Whoever knows the name of a relationship can hear and forge its reports, so a careful subscriber takes one
+    that cannot be guessed.  ``code`` is the text of a strategy that is shipped (`STARLARK`).
+    """
     if using not in STRATEGIES or relation.ties is None:
         raise UsageError("agents watch relationships of named publishers, by a strategy that is known")
     if relation.enter.hold or relation.exit.hold:
@@ -103,7 +147,7 @@ def active(relationship: str, relation: Relation, using: str) -> Bundle:
     return Bundle(
         Key("", 0),
         subscriptions=(Subscription(back),),
-        active=(ActiveSubscription(tuple(strategies)),),
+        active=(ActiveSubscription(tuple(strategies), digest_of(code) if code else "", disabled=disabled),),
     )
 
 
@@ -112,8 +156,8 @@ def _strategies(relationship: str, relation: Relation, using: str, number: int) 
     made = STRATEGIES[using](relation, tie)
     homes = {one.agent.name: beside(one.beside) for one in made}
     for one in made:
-        partners = tuple((address(relationship, tie, name), homes[name]) for name in one.talks_to)
-        own = address(relationship, tie, one.agent.name)
+        partners = tuple((name_of(relationship, tie, name), homes[name]) for name in one.talks_to)
+        own = name_of(relationship, tie, one.agent.name)
         part = Part(relationship, own, replace(relation, ties=(tie,)), partners)
         yield Strategy(beside(one.beside), using, (("part", _encoded(part)),))
 
@@ -122,15 +166,29 @@ def _encoded(part: Part) -> str:
     return msgspec.msgpack.encode(part).hex()
 
 
-def started(strategy: Strategy) -> tuple[Part, Made]:
-    """The agent that a strategy asks for; refused where it is not one of ours."""
+def part_of(strategy: Strategy) -> Part:
+    """The parameters of a strategy; refused where they are none of ours."""
     try:
         part = msgspec.msgpack.decode(bytes.fromhex(dict(strategy.parameters)["part"]), type=Part)
-        (tie,) = part.relation.ties or ()
-        made = STRATEGIES[strategy.implementation](part.relation, tie)
-    except (KeyError, ValueError, TypeError, msgspec.MsgspecError) as error:
+        if len(part.relation.ties or ()) == 1:
+            return part
+    except (KeyError, ValueError, msgspec.MsgspecError):
+        pass
+    raise UsageError(
+        f"no agent can be made of '{strategy.implementation}': it lacks parameters, or has others"
+    )
+
+
+def started(strategy: Strategy) -> tuple[Part, Made]:
+    """The agent that a strategy asks for; refused where it is not one of ours."""
+    part = part_of(strategy)
+    if strategy.implementation not in STRATEGIES:
+        raise UsageError(f"there is no strategy '{strategy.implementation}'")
+    try:
+        made = STRATEGIES[strategy.implementation](part.relation, part.tie)
+    except (ValueError, TypeError, LookupError) as error:
         raise UsageError(f"no agent can be made of '{strategy.implementation}': {error}") from None
     for one in made:
-        if address(part.relationship, tie, one.agent.name) == part.name:
+        if name_of(part.relationship, part.tie, one.agent.name) == part.name:
             return part, one
     raise UsageError(f"'{strategy.implementation}' has no agent '{part.name}'")

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import msgspec
 
-from ...model.relation import Point, Relation, Test, apart
-from .talk import Reading, Report, Say, Wants, gap, latest
+from ...model.relation import Point, Relation, apart
+from .talk import Reading, Report, Say, Wants, latest, room, tests
 
 
 class Moved(msgspec.Struct, frozen=True, tag=True):
@@ -60,6 +61,7 @@ class Ring:
     bit: int | None = 0
     is_apart: bool = False
     """Whether the other cannot be reached."""
+    hears: ClassVar[tuple[type, ...]] = (Moved,)
 
     # --- what it is given ---
 
@@ -101,6 +103,13 @@ class Ring:
         self.is_apart = False
         return self._speak() if self.mine is not None else []
 
+    def doubt(self) -> None:
+        self.bit = None
+
+    def reset(self, relation: Relation) -> Wants:
+        self.relation = relation
+        return [] if self.mine is None or self.is_apart else self._speak()
+
     # --- rings ---
 
     def _is_outside(self) -> bool:
@@ -124,18 +133,12 @@ class Ring:
         """Whether only coming nearer can make a difference."""
         return self.bit == 0 and self.relation.enter.within.low <= 0
 
-    def _tests(self) -> list[tuple[int, Test]]:
-        """What may come next: bits, and the tests that lead there."""
-        tests = {0: (1, self.relation.enter), 1: (0, self.relation.exit)}
-        return list(tests.values()) if self.bit is None else [tests[self.bit]]
-
     def _room(self, share: float | None = None) -> float:
         """How far its publisher may move, from where it was when both last knew."""
         if self.theirs is None or self.centre is None:
             return math.inf
         distance = apart(self.centre.at, self.theirs.at)
-        room = min(gap(distance, test.within) for _, test in self._tests())
-        return room * (self.share if share is None else share)
+        return room(distance, self.relation, self.bit) * (self.share if share is None else share)
 
     def _speak(self) -> Wants:
         assert self.mine is not None
@@ -152,7 +155,7 @@ class Ring:
         """What is reported if the relationship starts or ends with these two readings."""
         a, b = both.values()
         value, error = apart(a.at, b.at), a.error + b.error
-        for bit, test in self._tests():
+        for bit, test in tests(self.relation, self.bit):
             if test.within.holds(value, error):
                 self.bit, self.turns = bit, self.turns + 1
                 return self._reported(both, value)

@@ -73,6 +73,6 @@ class Room:
             if isinstance(want, Say):
                 self.counted["messages"] += 1
                 self._lines.setdefault((name, want.to), deque()).append(want.message)
-            else:
+            elif isinstance(want, Report):
                 self.counted["reports"] += 1
                 self.reports.append(want)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from ...model.instant import Instant
-from ...model.relation import Interval, Point
+from ...model.relation import Interval, Point, Relation, Test
 
 
 class Reading(NamedTuple):
@@ -41,13 +41,22 @@ class Report(NamedTuple):
     """Of the best, which it is."""
 
 
-Wants = list[Say | Report]
+class Run(NamedTuple):
+    """Have shipped code called; what it wants comes later."""
+
+    call: str
+    arguments: tuple[Any, ...] = ()
+
+
+Wants = list[Say | Report | Run]
 
 
 class Agent(Protocol):
     """One end of a strategy; what it is given changes it, so a host must not share it."""
 
     name: str
+    hears: ClassVar[tuple[type, ...]]
+    """What others may say to it."""
 
     def read(self, reading: Reading, /) -> Wants:
         """Its publisher has said something."""
@@ -60,6 +69,23 @@ class Agent(Protocol):
 
     def found(self, other: str, /) -> Wants:
         """Another agent can be reached again: begin anew.  [B69]"""
+
+    def doubt(self) -> None:
+        """There were agents before it: whether the relationship holds is not known."""
+
+    def reset(self, relation: Relation, /) -> Wants:
+        """The relationship is another from now on; what was reported of it holds.  [B64]"""
+
+
+def tests(relation: Relation, bit: int | None) -> list[tuple[int, Test]]:
+    """What may come next: bits, and the tests that lead there; both where nobody knows."""
+    ways = {0: (1, relation.enter), 1: (0, relation.exit)}
+    return list(ways.values()) if bit is None else [ways[bit]]
+
+
+def room(value: float, relation: Relation, bit: int | None) -> float:
+    """How far a measure is from where it matters; none where it is not known."""
+    return min(gap(value, test.within) for _, test in tests(relation, bit)) if value == value else 0.0
 
 
 def gap(value: float, within: Interval) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
 from .content import Contents
@@ -33,7 +32,7 @@ class Stretch(NamedTuple):
 
     def numbers(self) -> Iterator[int]:
         """The items whose entries these are."""
-        return (number for _, number in islice(self.entries, self.begin, max(self.begin, self.end)))
+        return (self.entries[i][1] for i in range(self.begin, self.end))
 
 
 @dataclass(slots=True)

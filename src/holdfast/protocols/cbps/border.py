@@ -7,11 +7,13 @@ means another bundle.  How a bundle came, only brokers say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
 
+from ...model.instant import Instant
 from .message import (
     Answer,
     Ask,
@@ -41,7 +43,27 @@ def mark(node: str, number: int) -> str:
 
 def is_marked(key: Key, node: str) -> bool:
     """Whether a broker was the first that a bundle came to."""
-    return key.origin.rpartition(".")[0].endswith(f"@{node}")
+    origin, _, number = key.origin.rpartition(".")
+    return number.isdigit() and origin.endswith(f"@{node}")
+
+
+_OF_AGENT = re.compile(r"(.*) \d+ \d+", re.DOTALL)
+
+
+def agent_name(address: str, now: Instant, number: int) -> str:
+    """The name of an agent as the maker of bundles: no client's ends like that, for theirs have marks.
+
+    >>> agent_of(Key(agent_name("Meet/ann", 1_000, 3), 7))
+    'Meet/ann'
+    >>> agent_of(Key("Meet/ann 1000 3" + mark("hub~5f", 3), 7))
+    """
+    return f"{address} {now} {number}"
+
+
+def agent_of(key: Key) -> str | None:
+    """The address of the agent that made a bundle, if an agent did."""
+    found = _OF_AGENT.fullmatch(key.origin)
+    return None if found is None else found[1]
 
 
 def inward(message: Message, mark: str) -> Message | None:

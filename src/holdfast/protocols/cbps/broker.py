@@ -46,6 +46,7 @@ from .condition import Conditions
 from .connecting import Connecting, Connections
 from .content import Content
 from .context import begun, content_of, passes, received
+from .crowd import Others
 from .hosting import Hosting
 from .leases import LEASES, Leases
 from .message import (
@@ -230,6 +231,7 @@ class _Turn(Connecting):
             self.state.leases.begin(old, self.now)
             self.forward(sender, passing(bundle))
             return
+        said = len(self.effects)
         if old is not None:
             self.withdraw(sender, [(old, old.bundle)])
         if refusal := self.refusal(sender, kept):
@@ -239,8 +241,20 @@ class _Turn(Connecting):
         self.state.leases.begin(stored, self.now)
         if self.routing.keep(stored):
             self.enforce(stored, lambda: self.forward(sender, bundle, stored))
+            if kept.active:
+                self.replaced(stored, said)
         else:
             self.forward(sender, passing(bundle))
+
+    def replaced(self, stored: Stored, said: int) -> None:
+        """Who is sent a bundle in place of an old one of its name is not told that the old one goes: agents
+        go on."""
+        gone = Unsubscribe(stored.bundle.key), Unadvertise(stored.bundle.key)
+        self.effects[said:] = [
+            effect
+            for effect in self.effects[said:]
+            if not (isinstance(effect, Send) and effect.to in stored.sent and effect.message in gone)
+        ]
 
     def fresh(self, bundle: Bundle) -> Bundle:
         """What of a bundle from another broker did not come before, by another way or from here."""
@@ -280,7 +294,7 @@ class _Turn(Connecting):
         """A peer cannot store what we sent on: tell the one from whom we have it."""
         stored = self.routing.in_force.get(refusal.bundle)
         if stored is not None and sender in stored.sent:
-            del stored.sent[sender]
+            self.routing.returned(stored, sender)
             for watch in self.watching.of(stored):
                 watch.retracted(sender)
             self.say(Send(stored.source, refusal))
@@ -298,8 +312,7 @@ class _Turn(Connecting):
         if self.memoize:
             found = dict.fromkeys(self.routing.express(bundle, seen, sender, hidden), bundle.express)
             self.state.counted["express"] += len(found)
-        rest = self.routing.links.keys() - found.keys() - {sender}
-        found |= self.routing.match(bundle, seen, rest, hidden)
+        found |= self.routing.match(bundle, seen, Others(self.routing.links, {sender, *found}), hidden)
         watched = self.watched(bundle, seen, sender)
         for watch, _, passed in watched:
             if passed:
@@ -312,11 +325,12 @@ class _Turn(Connecting):
 
     def watched(self, bundle: Bundle, seen: Content, sender: Peer) -> list[tuple[Watch, Any, bool]]:
         """The conditions that the events of a bundle concern, and whether each lets them pass."""
-        peers = (self.watching.watches.keys() & self.routing.accepting["notification"]) - {sender}
+        peers, accepting = Others(self.watching.watches, {sender}), self.routing.accepting["notification"]
         return [
             (watch, event, watch.passes(event, sender, self.moment))
             for notification in (bundle.notifications if peers else ())
             for watch, event in self.watching.concerned(notification.content, peers, seen)
+            if watch.peer in accepting
         ]
 
     # --- timers ---

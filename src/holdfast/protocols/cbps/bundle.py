@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from .border import agent_of
 from .context import carried
 from .message import KINDS, Bundle, Kind, Message, RoutingSlip, Said
 
@@ -56,9 +57,10 @@ def is_stored(bundle: Bundle) -> bool:
 
 def is_losable(message: Message) -> bool:
     """Whether a message may be given up for a peer that cannot keep up: it says what happened, and nothing
-    in it is stored."""
+    in it is stored.  What agents say may not: they count on being heard."""
     if isinstance(message, Bundle):
-        return bool(message.notifications) and not is_stored(message)
+        said = bool(message.notifications) and not is_stored(message)
+        return said and agent_of(message.key) is None
     return isinstance(message, Said)
 
 

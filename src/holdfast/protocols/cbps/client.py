@@ -41,6 +41,7 @@ from .message import (
     Answer,
     Ask,
     Bundle,
+    Code,
     Context,
     Echo,
     Interruption,
@@ -58,6 +59,7 @@ from .message import (
     Subscription,
     Unadvertise,
     Unsubscribe,
+    Wanted,
 )
 from .once import Once
 from .parts import pins
@@ -77,10 +79,20 @@ NEW = Key("", 0)
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Send a bundle.  What of it is stored is known by a name until it is withdrawn."""
+    """Send a bundle.  What of it is stored is known by a name until it is withdrawn.  ``code`` is what its
+    active subscriptions name by digest; brokers that need it ask for it."""
 
     bundle: Bundle
     name: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Say something else in place of what was submitted under a name: agents go on by that.  [B64]"""
+
+    name: str
+    bundle: Bundle
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +187,14 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
+class Interrupted:
+    """The connection is lost: nobody knows what the relationships of an active subscription are.  [B69]"""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unsent:
     """Notifications that never left, for want of a connection."""
 
@@ -246,6 +266,8 @@ class ClientState:
     bundles: dict[str, Bundle] = field(default_factory=dict)
     watched: dict[Part, Watched] = field(default_factory=dict)
     followed: dict[Part, Followed] = field(default_factory=dict)
+    code: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """By digest: the code that was submitted, and under which name."""
     once: Once = field(default_factory=Once)
     sourcing: Sourcing = field(default_factory=Sourcing)
 
@@ -312,8 +334,15 @@ class Client:
         state.broker = None
         state.sourcing.forget()
         yield CancelTimer(RENEW)
+        why = why or "the connection to the broker is lost"
         for part in (*state.watched, *state.followed):
-            yield from _lost(state, part, None, why or "the connection to the broker is lost")
+            yield from _lost(state, part, None, why)
+        for name, bundle in state.bundles.items():
+            if bundle.active:
+                state.bundles[name] = replace(
+                    bundle, active=tuple(replace(a, again=True) for a in bundle.active)
+                )
+                yield Deliver(Interrupted(name, why))
 
     def _renew(self, state: ClientState, now: Instant) -> Iterator[Effect]:
         if state.broker is not None and self.lease is not None:
@@ -345,15 +374,19 @@ class Client:
 
     def _asked(self, state: ClientState, request: Any, now: Instant) -> Iterator[Effect]:
         match request:
-            case Submit(bundle, name):
+            case Submit(bundle, name, code):
                 yield from self._submit(state, bundle, name, now)
+                if code:
+                    state.code |= {active.code: (code, name) for active in bundle.active}
+            case Replace(name, bundle):
+                yield from self._replace(state, name, bundle, now)
             case Withdraw(name):
                 yield from self._withdraw(state, name)
             case Leave():
                 for name in list(state.bundles):
                     yield from self._withdraw(state, name)
             case _:
-                raise UsageError(f"a client can submit, withdraw and leave; it cannot {request!r}")
+                raise UsageError(f"a client can submit, replace, withdraw and leave; it cannot {request!r}")
 
     def _submit(self, state: ClientState, bundle: Bundle, name: str, now: Instant) -> Iterator[Effect]:
         if is_empty(bundle):
@@ -398,11 +431,20 @@ class Client:
                     "advertise it first"
                 )
 
+    def _replace(self, state: ClientState, name: str, bundle: Bundle, now: Instant) -> Iterator[Effect]:
+        old = _known(state, name)
+        if not (old.active and bundle.active):
+            raise UsageError(
+                f"only active subscriptions are replaced; withdraw '{name}', and submit the other"
+            )
+        state.bundles[name] = replace(lasting(bundle), key=old.key, lease=self.lease)
+        if state.broker is not None:
+            yield from self._send(state, state.bundles[name], now)
+
     def _withdraw(self, state: ClientState, name: str) -> Iterator[Effect]:
-        bundle = state.bundles.pop(name, None)
-        if bundle is None:
-            hint = did_you_mean(name, state.bundles) or ""
-            raise UsageError(f"nothing was submitted under the name '{name}'. {hint}".rstrip())
+        bundle = _known(state, name)
+        del state.bundles[name]
+        state.code = {digest: code for digest, code in state.code.items() if code[1] != name}
         for i in range(len(bundle.subscriptions)):
             state.followed.pop(part := Part(bundle.key, i), None)
             watched = state.watched.pop(part, None)
@@ -438,6 +480,8 @@ class Client:
                 yield from self._refused(state, key, why)
             case Echo(number):
                 state.sourcing.answered = number
+            case Wanted(digest) if digest in state.code and state.broker is not None:
+                yield Send(state.broker, Code(digest, state.code[digest][0]))
             case Unsubscribe(key):
                 state.sourcing.unsubscribed(key)
             case Placement() | Answer():
@@ -486,6 +530,14 @@ class Client:
         event = watched.condition.event(content)
         if event is not None:
             yield from _told(part, watched, watched.running.take(event, now))
+
+
+def _known(state: ClientState, name: str) -> Bundle:
+    """What was submitted under a name."""
+    if name not in state.bundles:
+        hint = did_you_mean(name, state.bundles) or ""
+        raise UsageError(f"nothing was submitted under the name '{name}'. {hint}".rstrip())
+    return state.bundles[name]
 
 
 def _lost(state: ClientState, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:

@@ -123,8 +123,8 @@ class Connecting(Spreading):
         for watch in self.watching.all():
             if watch.peer != peer:
                 watch.left(peer, self.moment)
-        for stored in self.routing.in_force.values():
-            stored.sent.pop(peer, None)
+        for stored in list(self.routing.sent.get(peer, ())):
+            self.routing.returned(stored, peer)
         kept = list(self.routing.bundles.get(peer, {}).values())
         self.withdraw(peer, [(stored, stored.bundle) for stored in kept])
         for watch in self.watching.all():

@@ -7,8 +7,9 @@ search among all of them is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...model.protocol import Peer
 from .content import MATCHES, Box, Kind
@@ -16,6 +17,30 @@ from .database import Database, Item, Table
 
 MANY = 16
 """From how many connections on they are a crowd."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Others(Set[Peer]):
+    """All connections but some.  They are not copied: a message costs what those cost whom it concerns."""
+
+    all: Collection[Peer]
+    but: Set[Peer]
+
+    def __contains__(self, peer: object) -> bool:
+        return peer in self.all and peer not in self.but
+
+    def __iter__(self) -> Iterator[Peer]:
+        return (peer for peer in self.all if peer not in self.but)
+
+    def __len__(self) -> int:
+        return len(self.all) - sum(peer in self.all for peer in self.but)
+
+    def __sub__(self, other: Set[Any]) -> Set[Peer]:
+        return Others(self.all, {*self.but, *other})
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Peer]) -> set[Peer]:  # type: ignore[override]
+        return set(it)
 
 
 @dataclass(slots=True)
@@ -40,11 +65,10 @@ class Crowd:
                 yield found.bundle
 
 
-def gathered(database: Database, kinds: tuple[Kind, ...]) -> Crowd:
+def gathered(database: Database) -> Crowd:
     """All that a database has in sight."""
     crowd = Crowd()
-    for kind in kinds:
-        for peer in database.peers(kind):
-            for item in database.table(peer, kind).active():
-                crowd.show(peer, kind, item)
+    for peer, kind, table in database.tables():
+        for item in table.active():
+            crowd.show(peer, kind, item)
     return crowd

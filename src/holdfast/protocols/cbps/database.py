@@ -226,40 +226,50 @@ def _shortest(
 
 @dataclass(slots=True)
 class Database:
-    """The tables of a broker, by connection and kind."""
+    """The tables of a broker, by kind and connection."""
 
-    _tables: dict[Peer, dict[Kind, Table]] = field(default_factory=dict)
+    _tables: dict[Kind, dict[Peer, Table]] = field(default_factory=dict)
 
     def table(self, peer: Peer, kind: Kind) -> Table:
         """What a connection has stored of a kind; an empty table if nothing."""
-        return self._tables.get(peer, {}).get(kind) or Table(kind)
+        return self._tables.get(kind, {}).get(peer) or Table(kind)
+
+    def tables(self) -> Iterator[tuple[Peer, Kind, Table]]:
+        """All that there are, each with whose it is and of what."""
+        for kind, of_kind in self._tables.items():
+            yield from ((peer, kind, table) for peer, table in of_kind.items())
 
     def insert(self, peer: Peer, kind: Kind, item: Item) -> Inserted:
         """Store an item of a connection."""
-        return self._tables.setdefault(peer, {}).setdefault(kind, Table(kind)).insert(item)
+        return self._tables.setdefault(kind, {}).setdefault(peer, Table(kind)).insert(item)
 
     def delete(self, peer: Peer, kind: Kind, key: Hashable) -> Deleted | None:
         """Remove an item of a connection."""
-        tables = self._tables.get(peer, {})
-        if kind not in tables:
+        tables = self._tables.get(kind, {})
+        if peer not in tables:
             return None
-        deleted = tables[kind].delete(key)
-        if not tables[kind]:
-            del tables[kind]
-        if not tables:
-            del self._tables[peer]
+        deleted = tables[peer].delete(key)
+        if not tables[peer]:
+            self._drop(peer, kind)
         return deleted
 
     def forget(self, peer: Peer) -> dict[Kind, tuple[Item, ...]]:
         """Drop all items of a connection, and say which they were.  [B21]"""
-        return {kind: tuple(table.items()) for kind, table in self._tables.pop(peer, {}).items()}
+        mine = [kind for kind, tables in self._tables.items() if peer in tables]
+        return {kind: tuple(self._drop(peer, kind).items()) for kind in mine}
+
+    def _drop(self, peer: Peer, kind: Kind) -> Table:
+        dropped = self._tables[kind].pop(peer)
+        if not self._tables[kind]:
+            del self._tables[kind]
+        return dropped
 
     def peers(self, kind: Kind) -> tuple[Peer, ...]:
         """The connections that have stored something of a kind."""
-        return tuple(peer for peer, tables in self._tables.items() if kind in tables)
+        return tuple(self._tables.get(kind, ()))
 
     def __len__(self) -> int:
-        return sum(len(table) for tables in self._tables.values() for table in tables.values())
+        return sum(len(table) for _, _, table in self.tables())
 
     def find_matches(
         self,

@@ -95,10 +95,15 @@ class Strategy(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ActiveSubscription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Strategies and their code.  Brokers route and store it; it does nothing by itself."""
+    """Strategies, and the digest of their code if it is shipped, ``signed`` perhaps.  Brokers route and store
+    it; it does nothing by itself.  Agents that start ``again`` do not know what was told before them;
+    ``disabled``, none do."""
 
     strategies: tuple[Strategy, ...]
     code: str = ""
+    signed: str = ""
+    again: bool = False
+    disabled: bool = False
 
 
 class ExpressSlip(msgspec.Struct, frozen=True):
@@ -258,6 +263,22 @@ class Said(msgspec.Struct, frozen=True, tag="said"):
     notification: model.Notification
 
 
+# Code of strategies: bundles name it by its digest, and who needs it asks the neighbour from whom they came
+
+
+class Wanted(msgspec.Struct, frozen=True, tag="wanted"):
+    """I lack the code of this digest."""
+
+    digest: str
+
+
+class Code(msgspec.Struct, frozen=True, tag="code"):
+    """Here it is.  [B33]"""
+
+    digest: str
+    text: str
+
+
 Message = (
     Bundle
     | Registration
@@ -274,6 +295,8 @@ Message = (
     | Interruption
     | Handover
     | Said
+    | Wanted
+    | Code
 )
 
 About = Placement | Ask | Answer | Interruption | Handover | Said

@@ -41,6 +41,7 @@ class Stored:
     bundle: Bundle
     source: Peer
     sent: dict[Peer, None] = field(default_factory=dict)
+    """Written by `Routing.went` and `Routing.returned` alone."""
     hidden: set[Hashable] = field(default_factory=set)
     expires: Instant | None = None
     size: int = 0
@@ -75,15 +76,20 @@ class Routing:
     """Bytes that each connection has stored."""
     in_force: dict[Key, Stored] = field(default_factory=dict)
     waiting: dict[Key, dict[Peer, Stored]] = field(default_factory=dict)
+    sent: dict[Peer, dict[Stored, None]] = field(default_factory=dict)
+    """What has been sent on to each connection."""
     database: Database = field(default_factory=Database)
     states: Table = field(default_factory=lambda: Table("subscription"))
     twins: Twins = field(default_factory=Twins)
     crowd: Crowd | None = None
+    changed: dict[Key, None] | None = None
+    """Which bundles came in force, or changed, or went, where somebody wants to know."""
 
     def __len__(self) -> int:
         """How much is stored; nothing, when everything is withdrawn."""
         bundles = sum(map(len, self.bundles.values())) + len(self.in_force) + len(self.waiting)
-        return bundles + len(self.database) + len(self.states) + len(self.twins)
+        sent = sum(map(len, self.sent.values()))
+        return bundles + sent + len(self.database) + len(self.states) + len(self.twins)
 
     def link(self, peer: Peer, kinds: Collection[Kind]) -> None:
         """There is a connection, which accepts these kinds."""
@@ -96,6 +102,17 @@ class Routing:
         """There is none any more."""
         for kind in self.links.pop(peer, ()):
             self.accepting[kind].discard(peer)
+
+    def went(self, stored: Stored, peer: Peer) -> None:
+        """A bundle has been sent on, and is stored there."""
+        stored.sent[peer] = None
+        self.sent.setdefault(peer, {})[stored] = None
+
+    def returned(self, stored: Stored, peer: Peer) -> None:
+        """It is not any more."""
+        del stored.sent[peer], self.sent[peer][stored]
+        if not self.sent[peer]:
+            del self.sent[peer]
 
     # --- storing ---
 
@@ -126,6 +143,7 @@ class Routing:
     def enforce(self, stored: Stored) -> Change:
         """Put a bundle in force; covering is looked at among what its connection has stored.  [B12]"""
         self.in_force[stored.bundle.key] = stored
+        self._note(stored)
         change = Change()
         for part, item in state_items(stored.bundle):
             if item.key not in self.states:
@@ -137,10 +155,9 @@ class Routing:
                 stored.hidden.add(item.key)
             for other in inserted.covered:
                 other.bundle.hidden.add(other.key)
+            self._in_crowd(stored.source, kind, () if inserted.covered_by else (item,), inserted.covered)
             if kind in TWIN:
                 self.twins.add(stored.source, TWIN[kind], item)
-                shown = () if inserted.covered_by else (item,)
-                self._in_crowd(stored.source, kind, shown, inserted.covered)
             if kind == "advertisement":
                 change.came.extend([] if inserted.covered_by else [item])
                 change.went.extend(inserted.covered)
@@ -150,6 +167,7 @@ class Routing:
         """Forget a part of a bundle; what that covered is in sight again."""
         in_force = self.in_force.get(stored.bundle.key) is stored
         if in_force:
+            self._note(stored)
             self._retire(stored, part, change)
         rest = without_advertisements(stored.bundle) if part.advertisements else stored.bundle
         stored.bundle = without_interest(rest) if has_interest(part) else rest
@@ -164,6 +182,10 @@ class Routing:
         if not self.bundles[stored.source]:
             del self.bundles[stored.source], self.sizes[stored.source]
 
+    def _note(self, stored: Stored) -> None:
+        if self.changed is not None:
+            self.changed[stored.bundle.key] = None
+
     def _retire(self, stored: Stored, part: Bundle, change: Change) -> None:
         for place, item in state_items(part):
             alike = self.alike(item)
@@ -176,10 +198,9 @@ class Routing:
             stored.hidden.discard(item.key)
             for other in deleted.restored:
                 other.bundle.hidden.discard(other.key)
+            self._in_crowd(stored.source, kind, deleted.restored, (item,) if deleted.active else ())
             if kind in TWIN:
                 self.twins.remove(stored.source, TWIN[kind], item)
-                hidden = (item,) if deleted.active else ()
-                self._in_crowd(stored.source, kind, deleted.restored, hidden)
             if kind == "advertisement":
                 change.went.extend([item] if deleted.active else [])
                 change.came.extend(deleted.restored)
@@ -209,7 +230,7 @@ class Routing:
         if len(self.links) <= MANY:
             self.crowd = None
         elif self.crowd is None:
-            self.crowd = gathered(self.database, tuple(TWIN))
+            self.crowd = gathered(self.database)
         return self.crowd
 
     # --- matching ---
@@ -236,33 +257,38 @@ class Routing:
     def _match(
         self, bundle: Bundle, seen: Content, peers: Set[Peer], hidden: Collection[Hashable]
     ) -> dict[Peer, ExpressSlip | None]:
-        peers = self._among(peers, kinds_of(bundle))
-        found: dict[Peer, ExpressSlip | None] = dict.fromkeys(self._among(peers, flooding(bundle, hidden)))
+        kinds = kinds_of(bundle)
+        floods = set[Peer]().union(*(peers & self.accepting[kind] for kind in flooding(bundle, hidden)))
+        found: dict[Peer, ExpressSlip | None] = dict.fromkeys(floods)
         for address in addresses(bundle, hidden):
-            takes = peers if address.needs is None else peers & self.accepting[address.needs]
-            found |= self._reached(address, seen, takes - found.keys())
+            needs = kinds if address.needs is None else {address.needs}
+            found |= self._reached(address, seen, peers - found.keys(), needs)
         return dict(sorted(found.items()))
 
-    def _among(self, peers: Set[Peer], kinds: Iterable[Kind]) -> Set[Peer]:
-        """Those of some connections that accept any of these kinds."""
-        return peers & set[Peer]().union(*(self.accepting[kind] for kind in kinds))
-
-    def _reached(self, address: Address, seen: Content, peers: Set[Peer]) -> dict[Peer, ExpressSlip | None]:
+    def _reached(
+        self, address: Address, seen: Content, peers: Set[Peer], needs: Set[Kind]
+    ) -> dict[Peer, ExpressSlip | None]:
+        """Those of some connections that an address leads to; each must accept one of the kinds it needs."""
         found: dict[Peer, ExpressSlip | None] = {}
 
+        def accepts(peer: Peer) -> bool:
+            return not self.links.get(peer, NOTHING).isdisjoint(needs)
+
         def take(peer: Peer, item: Item) -> bool:
-            if not passes(item.bundle.bundle.incoming, seen):
+            if not accepts(peer) or not passes(item.bundle.bundle.incoming, seen):
                 return False
             found[peer] = ExpressSlip(TWIN[address.column], item.filter.digest)
             return True
 
         if len(peers) <= MANY or not self._look_around(address, peers, take):
-            self.database.find_matches(address.row, address.box, address.column, peers - found.keys(), take)
+            rest = filter(accepts, peers - found.keys())
+            self.database.find_matches(address.row, address.box, address.column, rest, take)
         if address.row == "notification slip":
             for alike in self.watchers(address.row, address.box):
                 for stored in alike.values():
-                    if stored.source in peers and passes(stored.bundle.incoming, seen):
-                        found.setdefault(stored.source, None)
+                    source = stored.source
+                    if source in peers and accepts(source) and passes(stored.bundle.incoming, seen):
+                        found.setdefault(source, None)
         return found
 
     def _look_around(self, address: Address, peers: Set[Peer], take: Callable[[Peer, Item], bool]) -> bool:
@@ -309,7 +335,7 @@ class Routing:
 
     def _all(self, row: content.Kind, box: Box, column: content.Kind, peer: Peer) -> list[Stored]:
         """The bundles of all connections but one with something that an item matches."""
-        if column in TWIN and (crowd := self._gather()) is not None:
+        if (crowd := self._gather()) is not None:
             return [item.bundle for other, item in crowd.search(row, box, column) if other != peer]
         found: list[Stored] = []
 

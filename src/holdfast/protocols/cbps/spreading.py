@@ -17,6 +17,7 @@ from ...model.protocol import Effect, Peer, Send
 from .bundle import accepted, has_interest, is_source, is_stored, kind_of, onward
 from .condition import Condition, Conditions
 from .context import content_of, leaving
+from .crowd import Others
 from .database import Item
 from .message import Bundle, ExpressSlip, Key, Kind, Part, Unadvertise, Unsubscribe
 from .routing import Change, Routing, Stored
@@ -44,7 +45,7 @@ class Spreading:
         gone = self._outward(bundle, slip, self.routing.links[peer])
         self.say(Send(peer, gone, cause=kind_of(gone)))
         if stored is not None and is_stored(gone):
-            stored.sent[peer] = None
+            self.routing.went(stored, peer)
             for watch in self.watching.of(stored):
                 watch.tell(self.moment)
 
@@ -60,9 +61,9 @@ class Spreading:
             self._made[made] = bundle, gone  # with the bundle, so that its id stays its own
         return self._made[made][1]
 
-    def offer(self, stored: Stored, peers: Iterable[Peer]) -> None:
+    def offer(self, stored: Stored, peers: Collection[Peer]) -> None:
         """Send a stored bundle to those connections that should have it and have not."""
-        lacking = set(peers) - stored.sent.keys() - {stored.source}
+        lacking = Others(peers, {stored.source, *stored.sent})
         for peer, slip in self._wanting(stored, lacking, stored.hidden).items():
             self.send(peer, stored.bundle, slip, stored)
 
@@ -152,7 +153,7 @@ class Spreading:
         if has_interest(part) or (has_interest(stored.bundle) and not rest):
             self.say(Send(peer, Unsubscribe(stored.bundle.key)))
         if not rest:
-            del stored.sent[peer]
+            self.routing.returned(stored, peer)
             for watch in self.watching.of(stored):
                 watch.retracted(peer)
 

@@ -7,8 +7,9 @@
     100 %          NACK: the writer keeps what it sends, the receiver names what is missing
 
 The thesis stops at "NACK".  A receiver cannot miss what it never heard of, so while something is
-unconfirmed the writer says at every timeout what it sent last; the receiver answers with what is missing,
-or that nothing is.
+unconfirmed and nothing else is sent, the writer says at every timeout what it sent last; the receiver answers
+with what is missing, or that nothing is.  While samples flow they show what is missing themselves; then it is
+said only when half of what can be kept is.
 """
 
 from __future__ import annotations
@@ -56,15 +57,20 @@ class Round:
     closed: bool = False
     """Whether the round is over and only late packets count: the assurance interval (ATI).  [D58]"""
 
-    def count(self, psn: int) -> None:
-        """A packet has come; one that comes twice counts once.  [D56]"""
-        if psn in self.missing:
+    def count(self, psn: int, again: bool = False) -> None:
+        """A packet has come; one that comes twice counts once, and one that was sent again as missing.  [D56]
+
+        So in reliable mode PDR is that of first tries: what best effort would give.
+        """
+        if psn in self.missing and not again:
             self.missing.discard(psn)
             self.received += 1
         elif not self.closed and (self.last is None or psn > self.last):
             self.missing.update(range(psn if self.last is None else self.last + 1, psn))
             self.last = psn
-            self.received += 1
+            self.received += not again
+            if again:
+                self.missing.add(psn)
 
     @property
     def pdr(self) -> float | None:
@@ -92,10 +98,8 @@ def thresholds(percent: float, margin: float) -> tuple[float, float]:
     return max(percent - margin, 0.0) / ALL, min(percent + margin, (percent + ALL) / 2) / ALL
 
 
-def switched(pdr: float | None, reliable: bool, lower: float, upper: float) -> bool | None:
+def switched(pdr: float, reliable: bool, lower: float, upper: float) -> bool | None:
     """The mode to order after a round: reliable or not, or nothing in the switch region.  [D59, AT16]"""
-    if pdr is None:
-        return None
     if pdr < lower and not reliable:
         return True
     if pdr > upper and reliable:
@@ -118,17 +122,27 @@ class Agreement:
     rounds: dict[Peer, Round] = field(default_factory=dict)
     reliable: dict[Peer, bool] = field(default_factory=dict)
     """The mode of each originator: the bit of its last packet.  [D57]"""
+    latest: dict[Peer, tuple[Instant, int]] = field(default_factory=dict)
+    """Session and highest PSN of each originator, also between rounds: losses at their ends count as well."""
     measured: list[tuple[Instant, Peer, float, bool]] = field(default_factory=list)
     """When a round ended, of whom, its PDR, and the mode it was counted in."""
 
     def count(self, data: Data) -> None:
         """A sample has come, once more or for the first time."""
-        origin = data.name.origin
+        origin, place = data.name.origin, data.name.place
+        session, psn = place
+        latest = self.latest.get(origin, place)
+        if session < latest[0]:
+            return
+        if session > latest[0]:  # it was restarted, and counts anew
+            self.rounds.pop(origin, None)
         self.reliable[origin] = data.reliable
         if self.phase == "round":
-            self.rounds.setdefault(origin, Round()).count(data.name.sequence)
+            before = latest[1] if origin in self.latest and latest[0] == session else None
+            self.rounds.setdefault(origin, Round(last=before)).count(psn, data.again)
         elif self.phase == "assurance" and origin in self.rounds:
-            self.rounds[origin].count(data.name.sequence)
+            self.rounds[origin].count(psn, data.again)
+        self.latest[origin] = max(place, latest)
 
     def close(self) -> None:
         """The round is over; what is late still counts."""
@@ -138,14 +152,21 @@ class Agreement:
     def orders(self, now: Instant, margin: float) -> Iterator[tuple[Peer, bool]]:
         """After the assurance interval: which originators are to change their mode, and to what."""
         lower, upper = thresholds(self.percent, margin)
-        for origin, each in self.rounds.items():
-            mode = self.reliable.get(origin, False)
-            if each.pdr is not None:
-                self.measured.append((now, origin, each.pdr, mode))
-            order = switched(each.pdr, mode, lower, upper)
+        for origin in self.latest:
+            mode, pdr = self.reliable[origin], self._pdr(origin)
+            self.measured.append((now, origin, pdr, mode))
+            order = switched(pdr, mode, lower, upper)
             if order is not None:
                 yield origin, order
         self.rounds.clear()
+
+    def _pdr(self, origin: Peer) -> float:
+        """Of an originator that was heard before and is silent: none of what it sent, for all that we know.
+
+        If it had nothing to send, reliable mode costs nothing; if everything was lost, nothing else helps.
+        """
+        each = self.rounds.get(origin)
+        return 0.0 if each is None or each.pdr is None else each.pdr
 
 
 # At 100 %: the writer's history, and the receiver's assembly.  [D60]
@@ -164,6 +185,8 @@ class History:
     unanswered: dict[Peer, int] = field(default_factory=dict)
     """How many heartbeats each has left unanswered."""
     beating: bool = False
+    idle: Instant = 0
+    """When a timeout will have passed since the last sample."""
 
     @property
     def timer(self) -> str:
@@ -182,7 +205,8 @@ class History:
     def keep(self, data: Data, now: Instant, terms: Reliable) -> list[Effect]:
         """A sample is sent; from now on the receivers are asked whether they have it."""
         self.sent[data.name.sequence] = data
-        return self._beat(now, terms)
+        self.idle = now + terms.rto
+        return self._beat(self.idle)
 
     def trim(self) -> None:
         """Forget what everybody has."""
@@ -193,6 +217,8 @@ class History:
     def beat(self, now: Instant, last: Name, terms: Reliable, counted: Counter[str]) -> list[Effect]:
         """Say what was sent last to all who lack something; give up who never answers, if so agreed."""
         self.beating = False
+        if now < self.idle and 2 * len(self.sent) < terms.ring:
+            return self._beat(self.idle)
         most = terms.retries
         for peer in [p for p, beats in self.unanswered.items() if most is not None and beats > most]:
             self.leave(peer)
@@ -202,7 +228,7 @@ class History:
         for peer in behind:
             self.unanswered[peer] += 1
         counted["heartbeats"] += len(behind)
-        return [*(self.says(peer, last) for peer in behind), *self._beat(now, terms)]
+        return [*(self.says(peer, last) for peer in behind), *self._beat(now + terms.rto)]
 
     def says(self, peer: Peer, last: Name) -> Send:
         """The heartbeat for a receiver."""
@@ -225,11 +251,11 @@ class History:
         counted["retransmitted"] += len(found)
         return [Send(peer, replace(data, reliable=False, forwarded=True), "data") for data in found]
 
-    def _beat(self, now: Instant, terms: Reliable) -> list[Effect]:
+    def _beat(self, at: Instant) -> list[Effect]:
         if self.beating or not self.sent:
             return []
         self.beating = True
-        return [SetTimer(self.timer, now + terms.rto)]
+        return [SetTimer(self.timer, at)]
 
 
 @dataclass(slots=True)

@@ -1,16 +1,26 @@
-"""A node as rendezvous node: what it does with wishes, samples and ACKs.  [D11–D13, D31, D42]"""
+"""A node as rendezvous node: what it does with wishes, samples and ACKs.  [D11–D13, D31, D42]
+
+Subscriptions are soft state: who gives no sign for a lease is forgotten.  An RN of DefTDDS that starts calls
+for subscriptions, with the moment of its start as a boot number, and acknowledges nothing until they had time
+to come; EATDDS does the same with its terms.
+"""
 
 from __future__ import annotations
 
-from ...model.instant import Instant
-from ...model.protocol import Effect, Peer, Send
+from ...model.instant import SECOND, Instant
+from ...model.protocol import EVERYBODY, Deliver, Effect, Peer, Send, SetTimer
 from . import rendezvous
 from .member import Member
-from .message import Ack, Data, Notification, Role, Subscribe, Unsubscribe, cause_of
+from .message import Ack, Data, Notification, Recognised, Role, Subscribe, Unsubscribe, cause_of
 from .publisher import entered
-from .registry import Registry, digest
+from .registry import Registry, digest, must_recognise
 from .rendezvous import Rendezvous
+from .request import Lapsed
 from .state import State
+from .topic import TopicId
+
+MOST_DOUBLED = 6
+"""What a publisher does not recognise is said after ever longer pauses, up to 64 times the first."""
 
 
 class Broker(Member):
@@ -22,24 +32,33 @@ class Broker(Member):
         """The topics whose hash is this node.  [D10]"""
         if self.mode.rotates:
             return self.rotation.started(state, now)
-        if self.mode.brokered:
-            for topic in self.deployment.topics:
-                if self.deployment.rendezvous(topic.id) == self.me:
-                    state.rendezvous[topic.id] = Rendezvous(Registry(topic))
-        return []
+        effects: list[Effect] = []
+        for topic in self.deployment.topics if self.mode.brokered else ():
+            if self.deployment.rendezvous(topic.id) == self.me:
+                rn = state.rendezvous[topic.id] = Rendezvous(Registry(topic))
+                if self.deployment.discovery.lease is not None:
+                    rn.silent_until = now + self.deployment.rotation.settle
+                    effects += self.call(state, now, topic.id)
+        return effects
 
-    def wished(self, state: State, wish: Subscribe | Unsubscribe) -> list[Effect]:
+    def call(self, state: State, now: Instant, topic: TopicId) -> list[Effect]:
+        """Everybody who does not know that this RN was started is to subscribe again."""
+        if now >= state.rendezvous[topic].silent_until:
+            return []
+        role = Role(topic, state.session, self.me, fresh=True)
+        return [Send(EVERYBODY, role, cause_of(role)), SetTimer(f"call/{topic}", now + SECOND)]
+
+    def wished(self, state: State, now: Instant, wish: Subscribe | Unsubscribe) -> list[Effect]:
         """HyTDDS: a NOTIFICATION for each publisher.  DefTDDS, EATDDS: the table."""
         publishers = self.deployment.publishers_of(wish.topic)
         if not self.mode.brokered:
-            note = Notification(wish)
-            return [Send(publisher, note, cause_of(note)) for publisher in publishers]
+            return self._notified(state, now, wish)
         if (rn := state.rendezvous.get(wish.topic)) is None:
             return self._elsewhere(state, wish, wish.subscriber)
         before = rn.registry.demand()
         effects: list[Effect] = []
         if isinstance(wish, Subscribe):
-            effects += entered(rn.registry, wish)
+            effects += entered(rn.registry, wish, now)
         else:
             rn.registry.remove(wish)
             effects += rendezvous.left(rn, wish.subscriber)
@@ -55,15 +74,68 @@ class Broker(Member):
         """A sample to be forwarded; if its publisher does not know what is wanted of it, it is told."""
         if (rn := state.rendezvous.get(data.name.stream.topic)) is None:
             return self._elsewhere(state, data, data.name.origin)
-        effects = rendezvous.forward(rn, data, now)
+        effects = [*self._lapse(state, rn, now), *rendezvous.forward(rn, data, now, self.deployment.reliable)]
         if data.demand != digest(demand := rn.registry.demand()):
             effects.append(Send(data.name.origin, demand, cause_of(demand)))
         return effects
 
-    def acknowledged(self, state: State, subscriber: Peer, ack: Ack) -> list[Effect]:
+    def acknowledged(self, state: State, now: Instant, subscriber: Peer, ack: Ack) -> list[Effect]:
         """An ACK from a subscriber."""
-        rn = state.rendezvous.get(ack.name.stream.topic)
-        return [] if rn is None else rendezvous.acknowledged(rn, ack.name, subscriber)
+        if (rn := state.rendezvous.get(ack.name.stream.topic)) is None:
+            return []
+        rn.registry.heard(subscriber, now)
+        return rendezvous.acknowledged(rn, ack.name, subscriber)
+
+    def _lapse(self, state: State, rn: Rendezvous, now: Instant) -> list[Effect]:
+        """Nobody waits for readers whose lease is over, or who left too many repetitions unanswered."""
+        if (lease := self.deployment.discovery.lease) is None:
+            return []
+        gone = rn.registry.lapse(now, lease)
+        gone += rn.registry.evict(rendezvous.exhausted(rn, self.deployment.reliable.retries))
+        state.counted["lapsed"] += len(gone)
+        effects: list[Effect] = []
+        for subscriber in gone:
+            effects += [Deliver(Lapsed(rn.registry.topic.name, subscriber)), *rendezvous.left(rn, subscriber)]
+        return effects
+
+    # HyTDDS: the RN only passes subscriptions on.
+
+    def _notified(self, state: State, now: Instant, wish: Subscribe | Unsubscribe) -> list[Effect]:
+        """Publishers are told; of a reliable reader until they have recognised it."""
+        note, publishers = Notification(wish), self.deployment.publishers_of(wish.topic)
+        effects: list[Effect] = [Send(publisher, note, cause_of(note)) for publisher in publishers]
+        if isinstance(wish, Unsubscribe) or not must_recognise(wish):
+            return effects
+        waiting = state.notices.setdefault(wish.topic, {})
+        known = {key: each.version for key, each in waiting.items()} | state.recognised.get(wish.topic, {})
+        keys = [(publisher, wish.subscriber, wish.reader) for publisher in publishers]
+        news = {key: wish for key in keys if known.get(key, 0) < wish.version}
+        if not news:
+            return effects
+        waiting.update(news)
+        state.noticed[wish.topic] = 0
+        return [*effects, self._again(state, now, wish.topic)]
+
+    def _again(self, state: State, now: Instant, topic: TopicId) -> SetTimer:
+        pause = self.deployment.discovery.every << min(state.noticed[topic], MOST_DOUBLED)
+        return SetTimer(f"notify/{topic}", now + pause)
+
+    def notify_again(self, state: State, now: Instant, topic: TopicId) -> list[Effect]:
+        """Somebody has not recognised a subscription."""
+        waiting = state.notices.get(topic)
+        if not waiting:
+            return []
+        state.noticed[topic] += 1
+        notes = [(to, Notification(wish, asks=True)) for (to, _, _), wish in waiting.items()]
+        return [*(Send(to, note, cause_of(note)) for to, note in notes), self._again(state, now, topic)]
+
+    def recognised(self, state: State, publisher: Peer, given: Recognised) -> list[Effect]:
+        """A publisher has it in its table."""
+        waiting, key = state.notices.get(given.topic, {}), (publisher, given.subscriber, given.reader)
+        state.recognised.setdefault(given.topic, {})[key] = given.version
+        if key in waiting and waiting[key].version <= given.version:
+            del waiting[key]
+        return []
 
     def _elsewhere(self, state: State, what: Data | Subscribe | Unsubscribe, asker: Peer) -> list[Effect]:
         """It is for an RN, and this node is none."""

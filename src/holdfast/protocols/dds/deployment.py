@@ -34,7 +34,12 @@ class Reliable:
     rto: Duration = 400 * MILLISECOND
     """The retransmission timeout.  [D21]"""
     retries: int | None = None
-    """After so many repetitions a message is given up; none: never.  [D22]"""
+    """After so many repetitions a message is given up; none: never.  [D22]
+
+    So are readers that did not acknowledge it, until they say again what they want, if there is a lease.
+    """
+    acknowledged: Literal["aggregated", "end-to-end"] = "aggregated"
+    """By whom: the RN when all have it (chapter 6), or straight by the reader (chapter 4 has one).  [D25]"""
 
     def __post_init__(self) -> None:
         if self.ring < 1:
@@ -47,12 +52,24 @@ class Reliable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
-    """How often a subscription is said.  [D14]"""
+    """How often a subscription is said [D14], and for how long it counts."""
 
     repeats: int = 10
     every: Duration = SECOND
+    lease: Duration | None = None
+    """Three times in it readers say that they are there; who has not for so long is forgotten.
+    None: a subscription counts until it is withdrawn, as in the thesis (and in DDS, unless asked for)."""
+
+    @property
+    def renewal(self) -> Duration | None:
+        return None if self.lease is None else self.lease * 3 // 10
 
     def __post_init__(self) -> None:
+        if self.lease is not None and self.lease < 4 * self.every:
+            raise UsageError(
+                f"a lease of {self.lease} µs, with subscriptions {self.every} µs apart; it is four times as "
+                "long at least, or None for no end"
+            )
         if self.repeats < 1 or self.every <= 0:
             raise UsageError(
                 f"a subscription that is said {self.repeats} times, {self.every} µs apart; "
@@ -75,7 +92,8 @@ class Rotation:
     sign: Duration = 70 * SECOND
     """How often an RN shows that it is there; after three that are missing another takes its place."""
     settle: Duration = 5 * SECOND
-    """How long who takes the place of a dead RN acknowledges nothing: first subscribers must find it."""
+    """How long who takes the place of a dead RN, or was restarted, acknowledges nothing: first subscribers
+    must find it."""
 
     def __post_init__(self) -> None:
         if min(self.round, self.reports, self.sign, self.settle) <= 0 or not 0 <= self.slack < 1:

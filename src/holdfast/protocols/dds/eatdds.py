@@ -12,6 +12,7 @@ The thesis has energy reports, rounds and the rule; what it leaves out (spec §7
 * *Death*: an RN shows from time to time that it is there.  If three signs are missing and it does not
   answer either, the main RN takes the role, or the first publisher that is alive; it calls for
   subscriptions and acknowledges nothing until they had time to come.  So does one that was restarted.
+  Signs name the readers to those who may follow: who takes over waits for all of them, up to a lease.
 * *In no table*: signs go to those in the table; a subscriber that hears none for long subscribes again.
 """
 
@@ -93,6 +94,8 @@ class Eatdds:
             return [Send(sender, Role(topic, *known), "role")] if wrong else []
         restarted = role.fresh and told == state.roles.get(topic) == Known(0, sender)
         state.roles[topic] = told
+        if role.readers or (sender == role.node and not role.fresh):
+            state.predecessors[topic] = role.readers
         if role.node == self.me:
             return self._asked(state, now, sender, role, later=told > known)
         effects: list[Effect] = []
@@ -103,7 +106,8 @@ class Eatdds:
         if sender == role.node:
             effects += [*self._watch(state, topic, now), *self.signed(state, topic, now)]
         if restarted:
-            effects.append(Send(sender, Role(topic, *told), "role"))
+            readers = state.predecessors.get(topic, ())
+            effects.append(Send(sender, Role(topic, *told, readers=readers), "role"))
         return effects
 
     def _asked(self, state: State, now: Instant, sender: Peer, role: Role, later: bool) -> list[Effect]:
@@ -181,7 +185,11 @@ class Eatdds:
         term = self.known(state, topic).term + 1
         rn = state.rendezvous.get(topic)
         registry = Registry(self.deployment.topics.by_id[topic]) if rn is None else rn.registry
-        taken = self._take(state, topic, now, term, self._silent(registry, now))
+        following = self._silent(registry, now)
+        if (lease := self.deployment.discovery.lease) is not None:
+            following.expected = set(state.predecessors.get(topic, ()))
+            following.expected_until = now + lease
+        taken = self._take(state, topic, now, term, following)
         return [*taken, *self._call(state, topic, now), *subscribe_again(state, topic, now)]
 
     def _call(self, state: State, topic: TopicId, now: Instant) -> list[Effect]:
@@ -205,8 +213,14 @@ class Eatdds:
 
     def _announce(self, state: State, topic: TopicId, fresh: bool = False) -> list[Effect]:
         role = Role(topic, *self.known(state, topic), fresh)
-        others = dict.fromkeys([*self.deployment.successors(topic), *self._members(state, topic)])
-        return [Send(peer, role, cause_of(role)) for peer in others if peer != self.me]
+        successors = self.deployment.successors(topic)
+        informed = replace(role, readers=tuple(state.rendezvous[topic].registry.subscribers()))
+        others = dict.fromkeys([*successors, *self._members(state, topic)])
+        return [
+            Send(peer, informed if peer in successors else role, cause_of(role))
+            for peer in others
+            if peer != self.me
+        ]
 
     def _tell(self, peer: Peer, topic: TopicId, known: Known) -> list[Effect]:
         role = Role(topic, *known)
@@ -298,7 +312,7 @@ class Eatdds:
         taken = Send(sender, Taken(piece.topic, piece.term, piece.number), "taken")
         rn = state.rendezvous.get(piece.topic)
         if rn is not None and piece.term == known.term:
-            _enter(rn.registry, piece)
+            _enter(rn.registry, piece, now)
             return [taken]
         incoming = state.incoming.get(piece.topic)
         if incoming is None or incoming.term != piece.term:
@@ -308,12 +322,12 @@ class Eatdds:
             return []
         if piece.number == incoming.expected:
             incoming.expected += 1
-            _enter(incoming.registry, piece)
+            _enter(incoming.registry, piece, now)
             if piece.last:
                 state.counted["terms"] += 1
                 del state.incoming[piece.topic]
                 for wish in rn.registry.wishes.values() if rn is not None else ():
-                    incoming.registry.add(wish)
+                    incoming.registry.add(wish, now)
                 begun = self._take(state, piece.topic, now, piece.term, Rendezvous(incoming.registry))
                 return [taken, *begun]
         return [taken]
@@ -331,9 +345,9 @@ class Eatdds:
         return [CancelTimer(f"handover/{taken.topic}"), *given]
 
 
-def _enter(registry: Registry, piece: Handover) -> None:
+def _enter(registry: Registry, piece: Handover, now: Instant) -> None:
     for wish in piece.wishes:
-        registry.add(wish) if isinstance(wish, Subscribe) else registry.remove(wish)
+        registry.add(wish, now) if isinstance(wish, Subscribe) else registry.remove(wish)
 
 
 def subscribe_again(state: State, topic: TopicId, now: Instant) -> list[Effect]:

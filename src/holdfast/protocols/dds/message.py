@@ -74,6 +74,17 @@ class Notification(msgspec.Struct, frozen=True, array_like=True, tag="notificati
     """NOTIFICATION of HyTDDS: the RN tells a publisher of a subscription.  [D42]"""
 
     wish: Subscribe | Unsubscribe
+    asks: bool = False
+    """Whether it is a repetition by the RN, which wants to hear that it came."""
+
+
+class Recognised(msgspec.Struct, frozen=True, array_like=True, tag="recognised"):
+    """A publisher has a reliable reader's subscription in its table; until then the RN repeats it."""
+
+    topic: TopicId
+    subscriber: Peer
+    reader: int
+    version: Instant
 
 
 class Demand(msgspec.Struct, frozen=True, array_like=True, tag="demand"):
@@ -94,6 +105,8 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     values: Mapping[str, Value]
     time: Instant
     """When it was published."""
+    again: bool = False
+    """Whether its writer has sent it before."""
     kept: bool = False
     """ARQoS at 100 %: its writer keeps it and answers NACKs."""
     status: Status = "atomic"
@@ -111,6 +124,8 @@ class Ack(msgspec.Struct, frozen=True, array_like=True, tag="ack"):
     name: Name
     complete: bool = False
     """From the RN, for all: it has arrived with everybody who needs it.  [D31]"""
+    unread: bool = False
+    """From the RN: it knows nobody who wants anything of the topic."""
 
 
 class Energy(msgspec.Struct, frozen=True, array_like=True, tag="energy"):
@@ -130,6 +145,8 @@ class Role(msgspec.Struct, frozen=True, array_like=True, tag="role"):
     node: Peer
     fresh: bool = False
     """Whether it knows no subscribers yet: they must subscribe again."""
+    readers: tuple[Peer, ...] = ()
+    """To who may take its place: the subscribers that it knows."""
 
 
 class Handover(msgspec.Struct, frozen=True, array_like=True, tag="handover"):
@@ -193,6 +210,7 @@ Message = (
     Subscribe
     | Unsubscribe
     | Notification
+    | Recognised
     | Demand
     | Data
     | Ack
@@ -216,10 +234,10 @@ UNIT = 20
 _WISH, _CONSTRAINT, _NAME, _NUMBER = 12, 6, 9, 4
 _PLAIN_SIZES: dict[type, int] = {
     Unsubscribe: 8,
+    Recognised: 8,
     Demand: 7,
     Ack: _NAME,
     Energy: 8,
-    Role: 6,
     Taken: 5,
     LevelRequest: 5,
     Switch: 6,
@@ -241,6 +259,8 @@ def bytes_of(message: Message) -> int:
             return 1 + bytes_of(wish)
         case Handover(wishes=wishes):
             return 6 + sum(bytes_of(wish) for wish in wishes)
+        case Role(readers=readers):
+            return 6 + 2 * len(readers)
         case Nack(missing=missing):
             return 6 + 2 * len(missing)
     return _PLAIN_SIZES[type(message)]

@@ -105,10 +105,12 @@ class Participant(Member):
                 return self._ack(state, now, sender, given)
             case message.Subscribe() | message.Unsubscribe():
                 if self.mode.asks == "everybody":
-                    return self.publisher.registered(state, given)
-                return self.broker.wished(state, given)
-            case message.Notification(wish):
-                return self.publisher.registered(state, wish)
+                    return self.publisher.registered(state, now, given)
+                return self.broker.wished(state, now, given)
+            case message.Notification():
+                return self.publisher.notified(state, now, sender, given)
+            case message.Recognised():
+                return self.broker.recognised(state, sender, given)
             case message.Demand():
                 return self.publisher.demanded(state, given)
         return self._adapts(state, now, sender, given)
@@ -128,6 +130,8 @@ class Participant(Member):
         return self._rotates(state, now, sender, given)
 
     def _rotates(self, state: State, now: Instant, sender: Peer, given: Rotation) -> list[Effect]:
+        if not self.mode.rotates and isinstance(given, message.Role) and given.fresh:
+            return self.receiver.called(state, now, given.topic, given.term)
         if not self.mode.rotates:
             state.counted["not understood"] += 1
             return []
@@ -144,16 +148,17 @@ class Participant(Member):
 
     def _data(self, state: State, now: Instant, sender: Peer, data: Data) -> list[Effect]:
         """To the RN, or to a reader, which delivers it and then acknowledges."""
+        terms = self.deployment.reliable
         if self.mode.brokered and not data.forwarded:
             return self.broker.published(state, now, data)
         if self.receiver.is_bound(state, data):
-            return [*self.receiver.take(state, data), *answer(data, sender)]
-        return [*self.receiver.restate(state, now, data.name.stream.topic), *answer(data, sender)]
+            return [*self.receiver.take(state, data), *answer(data, sender, terms)]
+        return [*self.receiver.restate(state, now, data.name.stream.topic), *answer(data, sender, terms)]
 
     def _ack(self, state: State, now: Instant, sender: Peer, ack: message.Ack) -> list[Effect]:
         """From a subscriber to the RN, from the RN to a publisher, or straight from one to the other."""
         if self.mode.brokered and not ack.complete:
-            return self.broker.acknowledged(state, sender, ack)
+            return self.broker.acknowledged(state, now, sender, ack)
         return self.publisher.acknowledged(state, now, sender, ack)
 
     def _fired(self, state: State, now: Instant, kind: str, about: str) -> list[Effect]:
@@ -163,6 +168,10 @@ class Participant(Member):
                 return self.publisher.timed_out(state, now, Stream(int(topic), condition))
             case "slot":
                 return self.publisher.slot(state, now)
+            case "notify":
+                return self.broker.notify_again(state, now, int(about))
+            case "call":
+                return self.broker.call(state, now, int(about))
             case "subscribe":
                 return self.receiver.say(state, now, int(about))
             case "level":

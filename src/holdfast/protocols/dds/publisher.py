@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from ...errors import UsageError
 from ...model.event import Status, Value
 from ...model.instant import Instant
-from ...model.protocol import Deliver, Effect, Peer, SetTimer
+from ...model.protocol import Deliver, Effect, Peer, Send, SetTimer
 from . import rtdds
 from .level import is_reliable
 from .member import Member
-from .message import PLAIN, Ack, Data, Demand, Name, Stream, Subscribe, Unsubscribe
-from .registry import Registry, digest, usual
-from .request import Accepted, Refused, Registered
+from .message import (
+    PLAIN,
+    Ack,
+    Data,
+    Demand,
+    Name,
+    Notification,
+    Recognised,
+    Stream,
+    Subscribe,
+    Unsubscribe,
+    cause_of,
+)
+from .registry import Registry, digest, must_recognise, usual
+from .request import Accepted, Lapsed, Refused, Registered, Unread
 from .state import State
-from .topic import Topic
+from .topic import Topic, TopicId
 
 
 class Sample(NamedTuple):
@@ -118,11 +130,29 @@ class Publisher(Member):
         writer = state.writers.get(ack.name.stream)
         if writer is None or ack.complete != self.mode.brokered:
             return []
-        return rtdds.acknowledged(writer, ack.name, sender, self._sending(state, now, writer.stream))
+        if not ack.complete:
+            state.subscribers[ack.name.stream.topic].heard(sender, now)
+        released = rtdds.acknowledged(writer, ack.name, sender, self._sending(state, now, writer.stream))
+        if ack.unread and released:
+            state.counted["unread"] += 1
+            return [Deliver(Unread(ack.name)), *released]
+        return released
 
     def timed_out(self, state: State, now: Instant, stream: Stream) -> list[Effect]:
         """The retransmission timeout."""
-        return rtdds.timed_out(state.writers[stream], self._sending(state, now, stream))
+        writer, sending = state.writers[stream], self._sending(state, now, stream)
+        missing = writer.exhausted(sending.terms)
+        lapsed = [] if self.mode.brokered else self._lapse(state, now, stream.topic, missing)
+        return [*lapsed, *rtdds.timed_out(writer, sending)]
+
+    def _lapse(self, state: State, now: Instant, topic: TopicId, missing: Collection[Peer]) -> list[Effect]:
+        """Nobody waits for readers whose lease is over, or with whom a sample was given up."""
+        if (lease := self.deployment.discovery.lease) is None:
+            return []
+        registry = state.subscribers[topic]
+        gone = registry.lapse(now, lease) + registry.evict(missing)
+        state.counted["lapsed"] += len(gone)
+        return [Deliver(Lapsed(registry.topic.name, subscriber)) for subscriber in gone]
 
     def _sending(self, state: State, now: Instant, stream: Stream) -> rtdds.Sending:
         def to_rendezvous(data: Data) -> Mapping[Peer, bool]:
@@ -142,7 +172,18 @@ class Publisher(Member):
         state.demands[demand.topic] = demand
         return []
 
-    def registered(self, state: State, wish: Subscribe | Unsubscribe) -> list[Effect]:
+    def notified(self, state: State, now: Instant, rn: Peer, note: Notification) -> list[Effect]:
+        """HyTDDS: the RN passes a subscription on; of a reliable reader it must know that it came."""
+        wish = note.wish
+        effects = self.registered(state, now, wish)
+        if isinstance(wish, Unsubscribe) or wish.topic not in state.subscribers or not must_recognise(wish):
+            return effects
+        if not effects and not note.asks:
+            return []
+        known = Recognised(wish.topic, wish.subscriber, wish.reader, wish.version)
+        return [*effects, Send(rn, known, cause_of(known))]
+
+    def registered(self, state: State, now: Instant, wish: Subscribe | Unsubscribe) -> list[Effect]:
         """A publisher learns of a subscription and matches on its own: BLTDDS, HyTDDS.  [D40, D43]
 
         One that has unsubscribed is not waited for any more: at its timeout a sample has nobody left.
@@ -151,13 +192,13 @@ class Publisher(Member):
         if registry is None:
             return []
         if isinstance(wish, Subscribe):
-            return entered(registry, wish)
+            return entered(registry, wish, now)
         registry.remove(wish)
         return []
 
 
-def entered(registry: Registry, wish: Subscribe) -> list[Effect]:
+def entered(registry: Registry, wish: Subscribe, now: Instant) -> list[Effect]:
     """A subscription is taken; the host learns of one that is new.  [D44]"""
-    if not registry.add(wish):
+    if not registry.add(wish, now):
         return []
     return [Deliver(Registered(registry.topic.name, wish.subscriber, wish.version))]

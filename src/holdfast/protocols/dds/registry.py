@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from zlib import crc32
 
 import msgspec
 
-from ...model.instant import Instant
+from ...model.instant import Duration, Instant
 from ...model.protocol import Peer
 from .interest import holds
-from .level import is_reliable, strongest
+from .level import BEST_EFFORT, is_reliable, strongest
 from .message import EVERY_READER, PLAIN, Data, Demand, Subscribe, Unsubscribe
 from .topic import Topic
 
@@ -28,13 +28,18 @@ class Registry:
     """The versions up to which subscriptions are over."""
     switched: dict[tuple[Peer, Peer], bool] = field(default_factory=dict)
     """ARQoS: receivers that ordered an origin to reliable mode."""
+    signs: dict[ReaderKey, Instant] = field(default_factory=dict)
+    """When each reader was heard of last."""
 
-    def add(self, wish: Subscribe) -> bool:
-        """Take a subscription; whether it is new.  Repetitions and old ones change nothing."""
+    def add(self, wish: Subscribe, now: Instant) -> bool:
+        """Take a subscription; whether it is new.  Repetitions are signs of life, old ones change nothing."""
         key = (wish.subscriber, wish.reader)
         known = self.wishes.get(key)
         over = max(self.withdrawn.get(key, 0), self.withdrawn.get((wish.subscriber, EVERY_READER), 0))
-        if wish.version < over or (known is not None and known.version >= wish.version):
+        if wish.version < over or (known is not None and known.version > wish.version):
+            return False
+        self.signs[key] = now
+        if known is not None and known.version == wish.version:
             return False
         self.wishes[key] = wish
         return True
@@ -49,11 +54,32 @@ class Registry:
             if known.version < wish.version
             and (key == asked or (wish.reader == EVERY_READER and key[0] == wish.subscriber))
         ]
-        for key in over:
-            del self.wishes[key]
-        if wish.subscriber not in self.subscribers():
-            for pair in [pair for pair in self.switched if pair[0] == wish.subscriber]:
-                del self.switched[pair]
+        self._forget(over)
+
+    def _forget(self, keys: list[ReaderKey]) -> None:
+        for key in keys:
+            del self.wishes[key], self.signs[key]
+        left = {subscriber for subscriber, _ in keys} - set(self.subscribers())
+        for pair in [pair for pair in self.switched if pair[0] in left]:
+            del self.switched[pair]
+
+    def heard(self, subscriber: Peer, now: Instant) -> None:
+        """A subscriber shows that it is there, by an ACK."""
+        for key in self.signs:
+            if key[0] == subscriber:
+                self.signs[key] = now
+
+    def lapse(self, now: Instant, lease: Duration) -> list[Peer]:
+        """Forget readers without a sign of life for a lease; who has none left."""
+        return self._lose([key for key, at in self.signs.items() if now - at > lease])
+
+    def evict(self, subscribers: Collection[Peer]) -> list[Peer]:
+        """Forget all readers of these, until they subscribe again; who had some."""
+        return self._lose([key for key in self.wishes if key[0] in subscribers])
+
+    def _lose(self, keys: list[ReaderKey]) -> list[Peer]:
+        self._forget(keys)
+        return sorted({subscriber for subscriber, _ in keys} - set(self.subscribers()))
 
     def subscribers(self) -> Iterator[Peer]:
         """Everybody who wants something, once."""
@@ -94,3 +120,8 @@ def usual(topic: Topic) -> Demand:
 def digest(demand: Demand) -> int:
     """Two bytes that tell one demand from another; samples carry them, so the RN sees what was heard."""
     return crc32(msgspec.msgpack.encode(demand)) & 0xFFFF
+
+
+def must_recognise(wish: Subscribe) -> bool:
+    """Whether a publisher must know of it, or something is lost that was promised."""
+    return wish.level < BEST_EFFORT or wish.condition != PLAIN

@@ -2,17 +2,20 @@
 
 It keeps subscriptions and no samples.  Of a reliable sample it remembers who has yet to acknowledge it,
 one for each writer, since a writer sends no other before; when all have, it sends one ACK.  A repetition
-from the publisher goes to those who are missing, and to nobody else.
+from the publisher goes to those who are missing, and to nobody else.  If it knows no reader it says so: an
+ACK would claim that somebody has the sample.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
 from ...model.instant import BEGINNING, Instant
 from ...model.protocol import Effect, Peer, Send
+from .deployment import Reliable
 from .message import Ack, Data, Name, Stream, cause_of
 from .registry import Registry
 
@@ -32,16 +35,27 @@ class Rendezvous:
     registry: Registry
     pending: dict[tuple[Peer, Stream], Pending] = field(default_factory=dict)
     silent_until: Instant = BEGINNING
-    """EATDDS: until then its table may be incomplete, and it acknowledges nothing."""
+    """Until then its table may be incomplete, and it acknowledges nothing."""
+    expected: set[Peer] = field(default_factory=set)
+    """EATDDS: readers of the RN before; while one of them is missing it acknowledges nothing either,"""
+    expected_until: Instant = BEGINNING
+    """but no longer than this: then their leases are over."""
+    missed: Counter[Peer] = field(default_factory=Counter)
+    """How many repetitions each subscriber has left without an ACK, since its last."""
 
 
-def forward(rn: Rendezvous, data: Data, now: Instant) -> list[Effect]:
+def forward(rn: Rendezvous, data: Data, now: Instant, terms: Reliable) -> list[Effect]:
     """One copy in, a copy for each subscriber out; the sample is then forgotten.  [D12, D13, AT9]"""
     if not data.reliable:
         return _copies(data, rn.registry.recipients(data))
-    if now < rn.silent_until:
+    rn.expected -= set(rn.registry.subscribers())
+    if now < (rn.expected_until if rn.expected else rn.silent_until):
         return []
     name = data.name
+    if not rn.registry.wishes:
+        return [Send(name.origin, Ack(name, complete=True, unread=True), "ack")]
+    if terms.acknowledged == "end-to-end":
+        return _copies(data, rn.registry.recipients(data))
     known = rn.pending.get((name.origin, name.stream))
     if known is not None and name.place < known.name.place:
         return []
@@ -50,11 +64,18 @@ def forward(rn: Rendezvous, data: Data, now: Instant) -> list[Effect]:
         known = Pending(name, {peer for peer, bit in to.items() if bit})
         rn.pending[name.origin, name.stream] = known
         return [*_copies(data, to), *_complete(known)]
+    rn.missed.update(known.awaited)
     return [*_copies(data, dict.fromkeys(sorted(known.awaited), True)), *_complete(known)]
+
+
+def exhausted(rn: Rendezvous, retries: int | None) -> list[Peer]:
+    """Who has left so many repetitions without an ACK."""
+    return [] if retries is None else [peer for peer, times in rn.missed.items() if times > retries]
 
 
 def acknowledged(rn: Rendezvous, name: Name, subscriber: Peer) -> list[Effect]:
     """An ACK from a subscriber; after the last one the publisher gets its one ACK.  [D31]"""
+    del rn.missed[subscriber]
     known = rn.pending.get((name.origin, name.stream))
     if known is None or known.name != name or subscriber not in known.awaited:
         return []

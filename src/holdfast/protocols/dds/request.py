@@ -118,10 +118,28 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
+class Lapsed:
+    """A subscriber gave no sign for a lease, or did not answer often enough: nobody waits for it any more.
+
+    Its next subscription admits it again.
+    """
+
+    topic: str
+    subscriber: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The RN knew nobody who wanted a sample, and said so."""
+
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Repeated:
     """A sample has come again, and was not delivered again."""
 
     name: Name
 
 
-Told = Notify | Accepted | Refused | GivenUp | Registered | Repeated
+Told = Notify | Accepted | Refused | GivenUp | Registered | Lapsed | Unread | Repeated

@@ -47,6 +47,12 @@ class Writer:
     def timer(self) -> str:
         return f"rto/{self.stream.topic}/{self.stream.condition}"
 
+    def exhausted(self, terms: Reliable) -> set[Peer]:
+        """Who has not acknowledged the head, which has been repeated as often as is agreed."""
+        if not self.wait or terms.retries is None or self.ring[0].tries < terms.retries:
+            return set()
+        return set(self.ring[0].awaited)
+
     def has_room(self, reliable: bool, terms: Reliable) -> bool:
         """Whether a sample is taken; one that comes while the ring is full is dropped.  [D19]"""
         return not (reliable or self.wait) or len(self.ring) < terms.ring
@@ -95,6 +101,7 @@ def timed_out(writer: Writer, sending: Sending) -> list[Effect]:
         return _release(writer, sending)
     head.tries += 1
     sending.counted["retransmitted"] += len(head.awaited)
+    head.data = replace(head.data, again=True)
     again = _copies(head.data, dict.fromkeys(sorted(head.awaited), True), sending)
     return [*again, SetTimer(writer.timer, sending.now + sending.terms.rto)]
 
@@ -141,6 +148,14 @@ def is_new(heard: Heard, name: Name) -> bool:
     return last is None or name.place > last
 
 
-def answer(data: Data, sender: Peer) -> list[Effect]:
-    """R-DR acknowledges what has its bit set, also what it has: else a lost ACK never recovers.  [D25]"""
-    return [Send(sender, Ack(data.name), "ack")] if data.reliable else []
+def answer(data: Data, sender: Peer, terms: Reliable) -> list[Effect]:
+    """R-DR acknowledges what has its bit set, also what it has: else a lost ACK never recovers.  [D25]
+
+    To the RN, which tells the origin when all have; or, end to end, to the origin itself, which takes the
+    first ACK for all, since it does not know who the readers are.
+    """
+    if not data.reliable:
+        return []
+    if data.forwarded and terms.acknowledged == "end-to-end":
+        return [Send(data.name.origin, Ack(data.name, complete=True), "ack")]
+    return [Send(sender, Ack(data.name), "ack")]

@@ -61,17 +61,27 @@ class State:
     readers: dict[int, Reader] = field(default_factory=dict)
     numbered: int = 0
     heard: Heard = field(default_factory=dict)
+    boots: dict[TopicId, int] = field(default_factory=dict)
+    """When the RN of each topic was started, as far as this reader has heard."""
     agreements: dict[TopicId, Agreement] = field(default_factory=dict)
     assemblies: dict[tuple[Peer, Stream], Assembly] = field(default_factory=dict)
 
     # As a rendezvous node.
     rendezvous: dict[TopicId, Rendezvous] = field(default_factory=dict)
+    notices: dict[TopicId, dict[tuple[Peer, Peer, int], Subscribe]] = field(default_factory=dict)
+    """HyTDDS: what publishers have not recognised yet, by publisher, subscriber and reader."""
+    noticed: dict[TopicId, int] = field(default_factory=dict)
+    """How often that was repeated."""
+    recognised: dict[TopicId, dict[tuple[Peer, Peer, int], Instant]] = field(default_factory=dict)
+    """The versions that they have."""
     clusters: dict[TopicId, Cluster] = field(default_factory=dict)
     """EATDDS: the round of each topic whose role this node has."""
     transfers: dict[TopicId, Transfer] = field(default_factory=dict)
     incoming: dict[TopicId, Incoming] = field(default_factory=dict)
     roles: dict[TopicId, Known] = field(default_factory=dict)
     """EATDDS: who has which role, as far as this node has heard."""
+    predecessors: dict[TopicId, tuple[Peer, ...]] = field(default_factory=dict)
+    """EATDDS: the readers that RNs knew, for who takes their place."""
     suspected: dict[TopicId, int] = field(default_factory=dict)
     """EATDDS: how often RNs were asked whether they live."""
     lonely: set[TopicId] = field(default_factory=set)

@@ -8,6 +8,7 @@ from ...errors import UsageError, did_you_mean
 from ...model.instant import Instant
 from ...model.protocol import EVERYBODY, CancelTimer, Deliver, Effect, Send, SetTimer
 from . import request, rtdds
+from .eatdds import subscribe_again
 from .interest import holds
 from .member import Member
 from .message import EVERY_READER, PLAIN, Data, Subscribe, Unsubscribe, cause_of
@@ -46,7 +47,7 @@ class Subscriber(Member):
         return effects
 
     def say(self, state: State, now: Instant, number: int) -> list[Effect]:
-        """SUBSCRIBE, ten times.  [D14]"""
+        """SUBSCRIBE, ten times [D14], and then as often as the lease needs it."""
         reader, terms = state.readers.get(number), self.deployment.discovery
         if reader is None:
             return []
@@ -54,7 +55,17 @@ class Subscriber(Member):
         effects = self._tell(state, reader.wish, reader.said)
         if reader.said < terms.repeats:
             effects.append(SetTimer(f"subscribe/{number}", now + terms.every))
+        elif terms.renewal is not None:
+            effects.append(SetTimer(f"subscribe/{number}", now + terms.renewal))
         return effects
+
+    def called(self, state: State, now: Instant, topic: TopicId, boot: int) -> list[Effect]:
+        """An RN says when it was started.  If that is news, it has forgotten what was said before."""
+        known, state.boots[topic] = state.boots.get(topic), boot
+        repeats = self.deployment.discovery.repeats
+        if boot == known or (known is None and all(r.said < repeats for r in state.of_topic(topic))):
+            return []
+        return subscribe_again(state, topic, now)
 
     def _tell(self, state: State, wish: Subscribe | Unsubscribe, time: int = 1) -> list[Effect]:
         """A wish goes to who keeps it: the RN, or everybody.

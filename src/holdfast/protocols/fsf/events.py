@@ -30,6 +30,8 @@ class Seen:
     """The links that it crossed; each at most once."""
     told: dict[object, NDArray[np.bool_]] | None = None
     """For each group of operators, the rows of those whose result set it is in."""
+    names: frozenset[str] = frozenset()
+    """The subscriptions for which it came, where events say so."""
 
     def first_for(self, group: object, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Those of a group's operators whose result set it is in from now on."""
@@ -72,6 +74,16 @@ class Events:
             _merge(self._by_key.setdefault(key, []), some)
         _merge(self._order, new)
         return new
+
+    def name(self, members: Iterable[tuple[Simple, Iterable[str]]]) -> list[Seen]:
+        """Events have come for subscriptions: those that had not for all of them, in the order of time."""
+        fresh = []
+        for event, names in members:
+            seen = self._seen[event]
+            if not seen.names.issuperset(names):
+                seen.names |= frozenset(names)
+                fresh.append(seen)
+        return sorted(fresh, key=_time)
 
     def between(self, key: Key, after: Instant, before: Instant) -> list[Seen]:
         """The events of a key strictly between two instants."""

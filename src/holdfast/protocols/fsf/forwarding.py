@@ -164,6 +164,12 @@ class Forwarded:
         self._covered[shape] = {}
         return True, [other for other in covered if self._show(other, ask)]
 
+    def was_sent(self, operator: Operator) -> bool:
+        """Whether the neighbour knows it."""
+        return operator in self._holders and operator not in self._covered.get(
+            (operator.keys, operator.wanted), {}
+        )
+
     def _show(self, operator: Operator, ask: Ask | None) -> bool:
         shape = operator.keys, operator.wanted
         shelf = self._shelves.setdefault(shape, Shelf())

@@ -12,7 +12,7 @@ from ...model.instant import Duration, Instant
 from ...model.protocol import Asked, Deliver, Effect, Input, Joined, Left, Peer, Received, Send, Started
 from .events import Events, Seen
 from .forwarding import Ask, Forwarded, Tally, asking
-from .joining import Join, around
+from .joining import Around, Flags, Join, around
 from .matching import Group, Wants
 from .message import (
     Accepted,
@@ -101,7 +101,7 @@ class FsfNode:
             case Results(members) if self.policy.central:
                 yield from self._relayed(state, members)
             case Results(members):
-                yield from self._came(state, now, link, (event for event, _ in members))
+                yield from self._came(state, now, link, (event for event, _ in members), members)
             case Subscribe(operator):
                 yield from self._asked(state, link, operator)
             case Unsubscribe(operator):
@@ -207,8 +207,10 @@ class FsfNode:
 
     # --- events [J2, J8] ---
 
-    def _came(self, state: FsfState, now: Instant, link: Peer, events: Iterable[Simple]) -> Iterator[Effect]:
-        """Events have come: they and others may be wanted from now on."""
+    def _came(
+        self, state: FsfState, now: Instant, link: Peer, events: Iterable[Simple], members: Members = ()
+    ) -> Iterator[Effect]:
+        """Events have come, as members of result sets or not: they and others may be wanted from now on."""
         if self.policy.central:
             link = HERE  # the central node matches all events, for every link
         state.events.forget(now - (2 * state.longest if self.validity is None else self.validity))
@@ -216,6 +218,8 @@ class FsfNode:
         measured = dict.fromkeys((event.attribute, event.sensor) for event in events)
         asked = {asker: groups for asker, wants in state.wants.items() if (groups := wants.of(measured))}
         new = state.events.add(events, link) if asked else []
+        if asked and self.policy.named and members:
+            new = state.events.name(members)
         if new:
             for asker, groups in asked.items():
                 if asker == HERE or asker != link:
@@ -223,13 +227,15 @@ class FsfNode:
 
     def _passed(self, state: FsfState, link: Peer, groups: list[Group], new: list[Seen]) -> Iterator[Effect]:
         """Pass on what a link wants and has not got."""
-        once = link != HERE and not self.policy.result_sets
+        once = link != HERE and not self.policy.result_sets and not self.policy.named
         found: dict[Seen, list[str]] = {}
         for group in groups:
             here = around(group, state.events, new, link)
             if once and all(link in seen.passed for seen in here.seen):
                 continue
             wanted = self._join(state, link, group)(group, here)
+            if self.policy.named and wanted.size:
+                _keep_named(wanted, here, _relayed(state, link, group))
             for at in np.flatnonzero(wanted.any(axis=1)).tolist():
                 seen = here.seen[at]
                 if once and link not in seen.passed:
@@ -262,6 +268,24 @@ class FsfNode:
             )
             if theirs:
                 yield Deliver(Found(theirs)) if link == HERE else Send(link, Results(theirs))
+
+
+def _relayed(state: FsfState, link: Peer, group: Group) -> dict[str, int]:
+    """The operators of a group that went on as they are, by name: what they join was joined further up."""
+    return {
+        operator.name: row
+        for operator, row in group.rows.items()
+        if (parts := state.parts[link, operator])
+        and all(part == operator and state.peers[peer].was_sent(part) for peer, part in parts)
+    }
+
+
+def _keep_named(wanted: Flags, here: Around, relayed: dict[str, int]) -> None:
+    """For operators that went on as they are, want what came for them."""
+    came = [at for at, seen in enumerate(here.seen) if seen.origin != HERE]
+    wanted[np.ix_(came, list(relayed.values()))] = False
+    for at in came:
+        wanted[at, [relayed[name] for name in here.seen[at].names if name in relayed]] = True
 
 
 def _answered(state: FsfState, name: str, missing: tuple[Filter, ...]) -> Effect:

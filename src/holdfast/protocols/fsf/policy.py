@@ -14,7 +14,10 @@ it is the ring of binary joins of each filter, the main one, with the next, the 
 goes on if it satisfies the main filter and some event that satisfies the filtering one lies within δt
 and δl of it, whether or not the other filters are satisfied.  From there to the user an event goes on
 whenever it satisfies a filter: nothing is compared again, so false positives arrive, those of other
-subscriptions on the same way included.
+subscriptions on the same way included.  The document does not say what happens there ("events follow
+matching subscriptions and corresponding binary joins"), so there are two more: ``multi-join-named``, in
+which an event goes on for the subscriptions that joined it only, and ``multi-join-again``, in which every
+node on the way compares as the first did.
 """
 
 from __future__ import annotations
@@ -41,6 +44,8 @@ class Policy:
     """Whether an event crosses a link once for each subscription, or once."""
     central: bool = False
     """Whether everything goes to one node; nothing is then split."""
+    named: bool = False
+    """Whether an event says for which subscriptions it crosses a link, and goes on for those alone."""
 
 
 def of_all(operator: Operator, *_: object) -> Join:
@@ -53,11 +58,18 @@ def of_two(operator: Operator, origin: Peer, sources: Sources) -> Join:
     return alone if len(operator.filters) == 1 or together(sources.ways(operator, origin)) else ring
 
 
+def of_two_again(operator: Operator, *_: object) -> Join:
+    """Binary joins at every node that an operator has come to whole."""
+    return ring if len(operator.filters) > 1 else alone
+
+
 POLICIES: dict[str, Policy] = {
     "centralized": Policy(None, projected, of_all, result_sets=True, central=True),
     "naive": Policy(None, projected, of_all, result_sets=True),
     "operator-placement": Policy(Pairwise(), projected, of_all, result_sets=True),
     "multi-join": Policy(Pairwise(), filter_by_filter, of_two, result_sets=False),
+    "multi-join-named": Policy(Pairwise(), filter_by_filter, of_two_again, result_sets=False, named=True),
+    "multi-join-again": Policy(Pairwise(), filter_by_filter, of_two_again, result_sets=False),
     "fsf": Policy(Probabilistic(), projected, of_all, result_sets=False),
     "fsf-exact": Policy(Exact(), projected, of_all, result_sets=False),
 }

@@ -48,6 +48,11 @@ class PhysicalState:
     stored: list[Stored] = field(default_factory=list)
     """Events for nodes that did not answer."""
 
+    @property
+    def latest(self) -> Instant:
+        """The time of the latest event of this node."""
+        return self.broker.latest
+
 
 @dataclass(frozen=True)
 class Physical:

@@ -158,11 +158,13 @@ class Node:
                 effects.append(effect)
 
     def _at_home(self, state: State, said: request.Publish, now: Instant, effects: list[Effect]) -> None:
-        """A publisher of this node has an event: components that hear this node alone hear it at once."""
+        """A publisher of this node has an event: components that hear this node alone hear it at once, as of
+        the time by which the broker tells others of it."""
+        time = state.broker.latest
         for name in state.local:
             if any(n.topic == said.topic and contains(n.region, said.location) for n in state.hosted[name]):
                 event = request.Notify(
-                    f"sps/{name}", said.topic, said.location, said.client, now, said.values
+                    f"sps/{name}", said.topic, said.location, said.client, time, said.values
                 )
                 self.manager.take(state.manager, event, now)
                 self._wait(state, now, effects)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...compilers.families import builds_on, linked, meanings, revised, without
-from ...compilers.operator import Kept, Past, until
+from ...compilers.operator import Kept, Past, ended, until
 from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
@@ -37,14 +37,13 @@ from ...model.instant import (
     BEGINNING,
     EARLIEST,
     LATEST,
-    NEVER,
     YEAR_2000,
     Instant,
     counted_in,
     show_instant,
 )
 from ...model.topic import Attribute, Topic
-from .running import Heard, Running, gathered, passed_on
+from .running import Heard, Running, acquainted, finished, gathered, passed_on
 
 Callback = Callable[[Notification], Any]
 
@@ -191,10 +190,10 @@ class Engine:
                     running.operator = operator.serving(served)
                     return
 
-    def _go_on(self, checked: Checked, ended: Iterable[str] = (), more: Sequence[Running] = ()) -> None:
+    def _go_on(self, checked: Checked, gone: Collection[str] = (), more: Sequence[Running] = ()) -> None:
         """Run a changed definition: what ran already goes on, but for what was ended."""
         before = self._running
-        kept = [_without(one.operator.kept, set(ended)) for one in before]
+        kept = [ended(one.operator.kept, gone) for one in before]
 
         def state_of(one: Resumed) -> Any:
             if one.before is None:
@@ -246,6 +245,7 @@ class Engine:
             one = at[id(operator.machine)]
             one.operator = operator
             self._running.append(one)
+        acquainted(self._running)
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }
@@ -324,6 +324,8 @@ class Engine:
 
     def _passed_on(self, heard: Heard) -> list[Notification]:
         """What those say who hear other conditions."""
+        if not self._hearing:
+            return []
         return list(passed_on(self._hearing, heard, lambda one: one.now(self._reached)))
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
@@ -363,26 +365,23 @@ class Engine:
         if until < _EARLY:
             self._suspect(until)
         self._reached = {name: max(self._reached.get(name, BEGINNING), until) for name in self._topics}
-        return self._deliver(self._advanced(lambda one: one.now(self._reached)))
-
-    def finish(self) -> list[Notification]:
-        """Nothing more will come: process what is still held back, and let time come as far as the last
-        event."""
-        return self._deliver(self._advanced(lambda _one: NEVER))
-
-    def _advanced(self, now: Callable[[Running], Instant]) -> list[Notification]:
         out: list[Notification] = []
         heard: Heard = {}
         for one in self._running:
             if one.operator.machine.is_timed and not one.operator.heard:
-                out += self._addressed(one, one.advance(now(one)), heard)
-        return out + list(passed_on(self._hearing, heard, now))
+                out += self._addressed(one, one.advance(one.now(self._reached)), heard)
+        return self._deliver(out + self._passed_on(heard))
+
+    def finish(self) -> list[Notification]:
+        """Nothing more will come: process what is still held back, and let time come as far as the last
+        event."""
+        return self._deliver(list(finished(self._running, self._reached)))
 
     @property
     def due(self) -> Instant | None:
         """The instant beyond which time must come before the engine says something by itself: whoever has
         a clock calls ``advance`` then.  ``None`` if only events can make it speak."""
-        wanted = (one.operator.machine.due(one.state) for one in self._running)
+        wanted = (one.operator.due(one.state) for one in self._running)
         return min((at for at in wanted if at is not None), default=None)
 
     def _suspect(self, at: Instant) -> None:
@@ -554,16 +553,6 @@ def _require_callback(callback: Any) -> None:
             raise UsageError(f"a callback is called with one notification: {error}") from None
 
 
-def _without(kept: Kept, ended: set[str]) -> Kept:
-    """What is kept of an operator when some of those whom it serves alone have ended."""
-    gone = [bool(names) and ended.issuperset(names) for names in kept.names]
-    return msgspec.structs.replace(
-        kept,
-        names=tuple(() if end else names for names, end in zip(kept.names, gone, strict=True)),
-        meanings=tuple("" if end else meaning for meaning, end in zip(kept.meanings, gone, strict=True)),
-    )
-
-
 def _last_rows(batch: pa.RecordBatch) -> list[int]:
     """The last row of each source."""
     codes = plain(batch.column("source")).dictionary_encode().indices
@@ -616,10 +605,12 @@ _ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool
 def admitted(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Value]:
     """The attributes in their declared kinds, in the declared order; missing ones are ``None``."""
     declared = topic.attributes
-    if len(attributes) == len(declared) and all(
-        type(attributes.get(a.name)) is _ADMITTED_AS_IT_IS[a.kind] for a in declared
-    ):
-        return attributes
+    if len(attributes) == len(declared):
+        for a in declared:
+            if type(attributes.get(a.name)) is not _ADMITTED_AS_IT_IS[a.kind]:
+                break
+        else:
+            return attributes
     for name in attributes:
         if name not in topic.by_name:
             has = ", ".join(a.name for a in declared)

@@ -10,7 +10,8 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,8 @@ from ...files.read import read
 from ...files.reading import Reading
 from ...files.rest import Decisive, completed
 from ...files.tally import Rejects, Tally
-from ...model.batch import concatenate, times, trimmed
+from ...machines.keys import Keys
+from ...model.batch import compact, concatenate, times
 from ...model.instant import Instant
 
 BYTES = 128
@@ -67,6 +69,10 @@ class Share:
     extents: list[tuple[int, Extent]] = field(default_factory=list)
     reached: dict[str, Instant] = field(default_factory=dict)
 
+    def counted(self) -> Share:
+        """What was counted alone."""
+        return replace(self, events={}, extents=[])
+
 
 class Reduction:
     """The shares of parts of the input, in their order, read ahead on all cores."""
@@ -83,6 +89,7 @@ class Reduction:
         rows = max(1, memory // BYTES)
         self._units = [_units(part, rows) for part in parts]
         every = (unit for units in self._units for unit in units or ())
+        self._own = _Own()
         self._found = in_threads(self._taken, every, _cores())
 
     @staticmethod
@@ -103,6 +110,10 @@ class Reduction:
                 raise Unsorted
             yield share
 
+    def splits(self, number: int) -> bool:
+        """Whether a part has several shares, so that one of them may be found not to follow another."""
+        return len(self._units[number] or ()) > 1
+
     def close(self) -> None:
         """Read no further."""
         self._found.close()
@@ -114,7 +125,8 @@ class Reduction:
         for piece in unit.pieces:
             batches = read(
                 piece.file, self._reading, share.tally, share.aside,
-                row_groups=piece.row_groups, chunk_rows=_WHOLE, decisive=self._decisive,
+                row_groups=piece.row_groups, chunk_rows=_WHOLE,
+                decisive=self._decisive, encode=self._own.sources.coded,
             )  # fmt: skip
             for topic, batch in batches:
                 if len(batch) and topic.name in self._listening:
@@ -137,10 +149,17 @@ class Reduction:
         share.kept += int(np.count_nonzero(matters))
         share.reached[topic] = int(times(batch).max())
         left = [one.machine.survey(topic, batch, closed=True).matters for one in listening]
-        return trimmed(batch.take(pa.array(np.flatnonzero(np.logical_or.reduce(left)))))
+        return compact(batch.take(pa.array(np.flatnonzero(np.logical_or.reduce(left)))))
 
 
 _WHOLE = 1 << 30
+
+
+class _Own(local):
+    """What each thread has for itself: the names of sources that it has read."""
+
+    def __init__(self) -> None:
+        self.sources = Keys()
 
 
 def _distinct(listening: Listening) -> list[Operator]:

@@ -2,22 +2,26 @@
 
 The whole input is processed by (time, source, sequence); nothing is late.  Files are read part by
 part (a part shares no moment with another).  Where the rows of each scope are in order already, all that
-can start or end nothing is dropped as it is read, on all cores (``reduction``); else what satisfies no
-predicate.  The rest is sorted, on disk where it is more than memory should hold.
+can start or end nothing is dropped as it is read, on all cores (``reduction``), and where time by itself
+means nothing, operators step through the rest as it comes and only what they say is sorted; else what
+satisfies no predicate is dropped, and the rest sorted.  It is sorted on disk where it is more than memory
+should hold.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...compilers.families import on_history, operators
 from ...compilers.operator import Coverage, Operator
@@ -31,20 +35,24 @@ from ...files.read import inspect, read
 from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.sort import Sorter
 from ...files.tally import Rejects, Tally
-from ...files.write import Form, to_arrow
+from ...files.write import Form, gathered, to_arrow
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.parse import as_app
-from ...machines.machine import Batches
-from ...model.batch import from_events, times, with_progress
+from ...machines.machine import Batches, Told
+from ...model.batch import times
 from ...model.event import Notification
 from ...model.instant import BEGINNING, NEVER, Instant
+from .. import table
 from .reduction import Reduction, Share, Unsorted
-from .running import Heard, Running, gathered, passed_on
+from .running import Running, acquainted, finished, passed_on
 
 MEMORY = 128 << 20
 """How many bytes of events may wait in memory to be sorted."""
+_TOGETHER = 1 << 14
+MOST_WAITING = 1 << 20
+"""So many transitions that are told one by one may wait until a part has been read."""
 
 
 class Replay:
@@ -68,7 +76,7 @@ class Replay:
         """How many notifications each subscription had."""
         self.coverage = Coverage()
         """How many events lay in scopes."""
-        self._reading = reading
+        self.files, self.reading = files, reading
         self._rejects = rejects if rejects is not None else Rejects()
         self._memory, self._scratch, self._progress = memory, scratch, progress
         for file in files:
@@ -76,7 +84,7 @@ class Replay:
         self.parts = closed_parts(files, reading)
         self._published = checked.published
         self._operators = operators(on_history(checked))
-        self._running = [Running(one, one.machine.initial()) for one in self._operators]
+        self._running = acquainted([Running(one, one.machine.initial()) for one in self._operators])
         self._listening: dict[str, list[Operator]] = {
             topic.name: mine
             for topic in checked.topics
@@ -86,33 +94,51 @@ class Replay:
         if Reduction.serves(one for one in self._operators if not one.heard):
             strict = self._rejects.strict
             self._reduction = Reduction(self.parts, self._listening, reading, memory=memory, strict=strict)
+        self._apart = not any(one.heard or one.machine.is_timed for one in self._operators)
+        """Whether of all events only the order inside a scope matters."""
         self._reached: dict[str, Instant] = {}
         self._waiting: list[Notification] = []
 
     def __iter__(self) -> Iterator[Notification]:
         for number, part in enumerate(self.parts):
             with ExitStack() as stack:
-                share = self._memory // max(len(self._listening), 1)
-                sorters = {
-                    topic: stack.enter_context(Sorter(share, self._scratch)) for topic in self._listening
-                }
-                if not self._reduced(number, sorters):
-                    self._load(part, sorters)
-                for topic, batch, until in merged({t: sorter.drain() for t, sorter in sorters.items()}):
-                    self._step({topic: batch}, until)
-                    yield from self._settled(until)
+                told = self._as_it_comes(number, stack)
+                yield from self._in_order(number, part, stack) if told is None else self._settling(told)
         self._finish()
         yield from self._settled(NEVER)
-        if self.tally.rejected and not self.tally.used:
-            raise InputError(
-                f"not one row can be used ({self.tally.rows:,} read).  The first:\n  {self._rejects.first}\n"
-                "  Map columns with --map; say how times are written with --time-format, --time-unit, --zone."
-            )
+        self._require_use()
 
     def to_arrow(self, form: Form = "events") -> pa.Table:
         """The notifications as an Arrow table, a row for each event or for each interval, in the columns
         of ``holdfast replay -o x.parquet``; instead of iterating."""
-        return to_arrow(self, form, self._published)
+        if form != "events":
+            return to_arrow(self, form, self._published)
+        tables = [table.schema_of(self._published).empty_table(), *self._tables()]
+        return table.to_columns(self._published, table.identified(pa.concat_tables(tables)))
+
+    def _tables(self) -> Iterator[pa.Table]:
+        """The notifications in order, by columns where they were told so."""
+        for number, part in enumerate(self.parts):
+            with ExitStack() as stack:
+                told = self._as_it_comes(number, stack)
+                if told is None:
+                    for some in gathered(self._in_order(number, part, stack), _TOGETHER):
+                        yield table.to_table(self._published, some)
+                else:
+                    yield table.ordered(pa.concat_tables(self._told_in(told)))
+        self._finish()
+        yield table.to_table(self._published, self._settled(NEVER))
+        self._require_use()
+
+    def _told_in(self, told: Mapping[int, Sorter]) -> Iterator[pa.Table]:
+        """What operators have told of a part, as tables."""
+        yield table.to_table(self._published, self._settled(NEVER))
+        for i, sorter in told.items():
+            for rows in sorter.drain():
+                found = table.table_of(self._published, self._operators[i], _rows(self._operators[i], rows))
+                for count in pc.value_counts(found.column("subscription")).to_pylist():
+                    self.passed[count["values"]] += count["counts"]
+                yield found
 
     def to_pandas(self, form: Form = "events") -> Any:
         """The same as a pandas data frame."""
@@ -124,23 +150,76 @@ class Replay:
         pairing = Pairing()
         return [*pairing.completed(self), *pairing.still_open()]
 
-    def _reduced(self, number: int, sorters: Mapping[str, Sorter]) -> bool:
+    def _settling(self, told: Mapping[int, Sorter]) -> Iterator[Notification]:
+        """What operators have told of a part, one by one."""
+        for i, rows, until in merged({i: sorter.drain() for i, sorter in told.items()}):
+            self._waiting += self._operators[i].notifications(_rows(self._operators[i], rows))
+            yield from self._settled(until)
+
+    def _in_order(self, number: int, part: Part, stack: ExitStack) -> Iterator[Notification]:
+        """Sort a part, step through it, and say what is said of it."""
+        sorters = self._sorters(stack, self._listening)
+        if not self._reduced(number, partial(_sort, sorters)):
+            self._load(part, sorters)
+        for topic, batch, until in merged({t: sorter.drain() for t, sorter in sorters.items()}):
+            self._step({topic: batch}, until)
+            yield from self._settled(until)
+
+    def _require_use(self) -> None:
+        if self.tally.rejected and not self.tally.used:
+            raise InputError(
+                f"not one row can be used ({self.tally.rows:,} read).  The first:\n  {self._rejects.first}\n"
+                "  Map columns with --map; say how times are written with --time-format, --time-unit, --zone."
+            )
+
+    def _sorters(self, stack: ExitStack, names: Collection[Name]) -> dict[Name, Sorter]:
+        share = self._memory // max(len(names), 1)
+        return {name: stack.enter_context(Sorter(share, self._scratch)) for name in names}
+
+    def _as_it_comes(self, number: int, stack: ExitStack) -> dict[int, Sorter] | None:
+        """Step through a part as it is read, and gather what each operator says; nothing, and all is as it
+        was, if the part must be put in order first."""
+        if self._reduction is None or not self._apart:
+            return None
+        told = self._sorters(stack, range(len(self._running)))
+        one_by_one = len(self._waiting)
+        before: list[bytes] = []
+        if self._reduction.splits(number):
+            before = [one.operator.machine.to_bytes(one.state) for one in self._running]
+
+        def take(share: Share) -> None:
+            for i, one in enumerate(self._running):
+                mine = {name: share.events[name] for name in one.operator.topics if name in share.events}
+                rows, single = one.step(mine, NEVER)
+                self._waiting += one.operator.addressed(single)
+                for passed in rows.values():
+                    told[i].add(passed)
+            if len(self._waiting) - one_by_one > MOST_WAITING:
+                raise Unsorted
+
+        if self._reduced(number, take):
+            return told
+        for one, state in zip(self._running, before, strict=False):
+            one.state = one.operator.machine.from_bytes(state)
+        for sorter in told.values():
+            sorter.close()
+        del self._waiting[one_by_one:]
+        return None
+
+    def _reduced(self, number: int, take: Callable[[Share], None]) -> bool:
         """Read a part and keep only what can start or end something, if its rows are in such an order."""
         if self._reduction is None:
             return False
         shares, tally = [], replace(self.tally, rejected=self.tally.rejected.copy())
         try:
             for share in self._reduction.of(number):
-                shares.append(share)
-                for topic, events in share.events.items():
-                    sorters[topic].add(events)
+                take(share)
+                shares.append(share.counted())
                 tally.bytes += share.tally.bytes
                 self._progress(tally)
         except Unsorted:
             self._reduction.close()
             self._reduction = None
-            for sorter in sorters.values():
-                sorter.close()
             return False
         for share in shares:
             self._count(share)
@@ -158,7 +237,7 @@ class Replay:
     def _load(self, part: Part, sorters: Mapping[str, Sorter]) -> None:
         """Read a part, keeping only what can matter.  [law 2]"""
         for piece in part.pieces:
-            batches = read(piece.file, self._reading, self.tally, self._rejects, row_groups=piece.row_groups)
+            batches = read(piece.file, self.reading, self.tally, self._rejects, row_groups=piece.row_groups)
             for topic, batch in batches:
                 if len(batch) and topic.name in sorters:
                     listening = self._listening[topic.name]
@@ -171,25 +250,10 @@ class Replay:
 
     def _step(self, batches: Batches, until: Instant) -> None:
         """Step every operator that listens, and whoever hears it; what they say waits to be put in order."""
-        self._waiting += passed_on(
-            self._running, dict(batches), lambda one: min(until, one.now(self._reached))
-        )
+        self._waiting += passed_on(self._running, dict(batches), lambda one: one.now(self._reached, until))
 
     def _finish(self) -> None:
-        """Time ends with the last reading, whether it mattered or not."""
-        heard: Heard = {}
-        for one in self._running:
-            operator = one.operator
-            mine = {name: batch for name, batch in heard.items() if name in operator.topics}
-            if operator.machine.is_timed:
-                topic = next(iter(operator.topics.values()))
-                ends = [self._reached[name] for name in operator.clock if name in self._reached]
-                batch = mine.get(topic.name, from_events(topic, []))
-                mine[topic.name] = with_progress(batch, len(batch), max(ends, default=None))
-            if mine:
-                told = one.step(mine, NEVER)
-                gathered(heard, operator.retold(told))
-                self._waiting += operator.notifications(told)
+        self._waiting += finished(self._running, self._reached)
 
     def _settled(self, until: Instant) -> list[Notification]:
         """What nothing that is still to be said stands before, once time has come so far."""
@@ -217,6 +281,20 @@ class Replay:
         """The conditions that hold at the end: (subscription, scope, since)."""
         found = [row for one in self._running for row in one.operator.holding(one.state)]
         return sorted(found, key=lambda row: (row[0], row[1] or ""))
+
+
+Name = TypeVar("Name", bound=Hashable)
+
+
+def _sort(sorters: Mapping[str, Sorter], share: Share) -> None:
+    for topic, events in share.events.items():
+        sorters[topic].add(events)
+
+
+def _rows(operator: Operator, rows: pa.RecordBatch) -> Told:
+    """Rows that an operator of one topic has told."""
+    (topic,) = operator.topics
+    return Told({topic: rows})
 
 
 def replay(

@@ -4,16 +4,16 @@ that hear them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from ...compilers.operator import Operator, until
+from ...compilers.operator import Operator, until, with_time
 from ...machines.machine import Batches, Told
 from ...model.batch import concatenate
 from ...model.event import Event, Notification, Transition
-from ...model.instant import BEGINNING, Instant
+from ...model.instant import BEGINNING, NEVER, Instant
 
 
 @dataclass
@@ -22,10 +22,15 @@ class Running:
 
     operator: Operator
     state: Any
+    awaited: list[Running] = field(default_factory=list)
 
-    def now(self, reached: Mapping[str, Instant]) -> Instant:
-        """How far time has come: as far as the latest event of any of the topics that tell it."""
-        return until(reached, self.operator.clock, BEGINNING)
+    def now(self, reached: Mapping[str, Instant], most: Instant = NEVER) -> Instant:
+        """How far it looks: as far as the latest event of any of the topics that tell it the time, unless one
+        whom it hears has still to speak of an earlier moment."""
+        at = min(most, until(reached, self.operator.clock, BEGINNING))
+        if not self.awaited:
+            return at
+        return self.operator.looks(at, (one.operator.unsaid(one.state) for one in self.awaited))
 
     def take(self, event: Event, reached: Mapping[str, Instant]) -> list[Transition]:
         """Take one event, with which the time of each topic has come so far."""
@@ -54,6 +59,13 @@ class Running:
                     yield said._replace(subscription=name)
 
 
+def acquainted(running: list[Running]) -> list[Running]:
+    """The same, each with those for whose words it waits."""
+    for one in running:
+        one.awaited = [other for other in running if other.operator.is_awaited(one.operator)]
+    return running
+
+
 Heard = dict[str, pa.RecordBatch]
 """What can be heard: readings, and what conditions have said of them, by topic."""
 
@@ -68,10 +80,24 @@ def passed_on(
     running: Iterable[Running], heard: Heard, now: Callable[[Running], Instant]
 ) -> Iterator[Notification]:
     """Let operators, those of an earlier stage first, take what can be heard, and hear one another; of these
-    whoever minds time is told how far it has come, though it hears nothing."""
+    whoever waits for time is told how far it has come, though it hears nothing."""
+    for one in running:
+        operator = one.operator
+        mine = {topic: batch for topic, batch in heard.items() if topic in operator.topics}
+        if mine or (operator.heard and operator.due(one.state) is not None):
+            yield from _stepped(one, mine, now(one), heard)
+
+
+def finished(running: Iterable[Running], reached: Mapping[str, Instant]) -> Iterator[Notification]:
+    """Let time end for all of them with the last reading, whether it mattered or not."""
+    heard: Heard = {}
     for one in running:
         mine = {topic: batch for topic, batch in heard.items() if topic in one.operator.topics}
-        if mine or (one.operator.heard and one.operator.machine.is_timed):
-            told = one.step(mine, now(one))
-            gathered(heard, one.operator.retold(told))
-            yield from one.operator.notifications(told)
+        if last := with_time(one.operator, mine, until(reached, one.operator.clock, BEGINNING)):
+            yield from _stepped(one, last, NEVER, heard)
+
+
+def _stepped(one: Running, batches: Batches, now: Instant, heard: Heard) -> Iterator[Notification]:
+    told = one.step(batches, now)
+    gathered(heard, one.operator.retold(told))
+    yield from one.operator.notifications(told)

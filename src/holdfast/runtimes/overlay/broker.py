@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from ...errors import UsageError
 from ...protocols.agents.hosting import Hosting
@@ -15,6 +16,8 @@ from .connection.address import Address
 from .connection.backoff import Backoff
 from .connection.identity import Identity
 from .connection.limits import Limits
+from .shipped.pool import BOUNDS, Bounds, Pool, require_starlark
+from .shipped.signing import vouching
 from .tcp import BACKOFF, DEFAULTS, TcpHost
 
 
@@ -26,11 +29,23 @@ async def listening(
     *,
     limits: Limits = DEFAULTS,
     backoff: Backoff = BACKOFF,
+    allowed: Collection[str] = (),
+    signers: Collection[Path] = (),
+    bounds: Bounds = BOUNDS,
 ) -> AsyncIterator[tuple[TcpHost, Address]]:
-    """A broker that takes calls and calls others, and where it listens."""
+    """A broker that takes calls and calls others, and where it listens.  Of the code that subscribers ship it
+    runs what is allowed, by digest or by the public keys of its signers, within bounds."""
+    if allowed or signers:
+        require_starlark()
+    pool = Pool(lambda worked: node.ask(worked), bounds)
     node = TcpHost(
         identity,
-        Hosting(Broker(condition, name=identity.name, limit=limits.max_frame)),
+        Hosting(
+            Broker(condition, name=identity.name, limit=limits.max_frame),
+            allowed=frozenset(allowed),
+            vouches=vouching(signers),
+        ),
+        deliver=pool.take,
         limits=limits,
         backoff=backoff,
         losable=is_losable,
@@ -46,6 +61,7 @@ async def listening(
         yield node, address
     finally:
         await node.stop()
+        await pool.stop()
 
 
 async def _listen(node: TcpHost, address: Address) -> Address:

@@ -112,12 +112,13 @@ def condition(definition: str) -> Condition:
     found = [name for name in conditions(checked) if not builds_on(checked, name)]
     if len(found) != 1:
         raise UsageError(f"a subscription has one condition, not {len(found)}; send one for each")
-    meant = conditions(checked)[found[0]]
-    if isinstance(meant, CheckedFilter):
+    known = conditions(checked)
+    if isinstance(meant := known[found[0]], CheckedFilter):
         return _replicated(meant)
     made = operators(checked)
     (serving,) = (one for one in made if any(found[0] in names for names in one.names))
-    return _hosted(meant, alone(made, serving.called.get(found[0], found[0])))
+    name = serving.called.get(found[0], found[0])
+    return _hosted(meant, known[name], alone(made, name))
 
 
 def _require_movable(statements: Iterable[Statement]) -> None:
@@ -141,10 +142,10 @@ def _require_movable(statements: Iterable[Statement]) -> None:
 # --- conditions that one broker runs -----------------------------------------------------------------
 
 
-def _hosted(meant: Any, operator: Operator) -> Hosted:
-    """A condition, given the operator that runs it for one subscription."""
+def _hosted(meant: Any, told_of: Any, operator: Operator) -> Hosted:
+    """A condition, that of which it tells, and the operator that runs it for one subscription."""
 
-    name = operator.called.get(meant.name, meant.name)
+    name = told_of.name
 
     def told(said: Iterable[Transition]) -> list[Notification]:
         return [one for one in operator.addressed(said) if one.subscription == name]
@@ -154,7 +155,7 @@ def _hosted(meant: Any, operator: Operator) -> Hosted:
         inputs=tuple(_inputs(operator)),
         event=partial(_event, operator.topics),
         matters=_matters(meant, operator),
-        unsaid=isinstance(meant, Guarded) and (meant.care.quietly or meant.care.initially == "on"),
+        unsaid=isinstance(told_of, Guarded) and (told_of.care.quietly or told_of.care.initially == "on"),
         machine=operator.machine,
         told=told,
     )

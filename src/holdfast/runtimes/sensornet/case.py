@@ -16,7 +16,7 @@ from ...sim.frame import NodeId
 from ...sim.mac.station import DATA_OVERHEAD
 from ...sim.network import Network, Setup
 from ...sim.platforms import Platform, platform
-from ...sim.radio import CC1000, CC2420, Radio
+from ...sim.radio import RADIOS, Radio
 from ...sim.routing.datagram import Destination
 from ...sim.topology import Topology
 from .account import Wish
@@ -155,6 +155,7 @@ def _setup(case: Case, placed: Topology, seed: int) -> Setup:
         rest=energy.rest,
         battery_j=energy.battery,
         batteries=dict.fromkeys(mains),
+        delays=energy.delays,
         seed=seed,
     )
 
@@ -175,8 +176,12 @@ def _propagation(scenario: Scenario, placed: Topology) -> propagation.Propagatio
 
 
 def _radio(scenario: Scenario) -> Radio:
-    chip, power = {"cc2420": CC2420, "cc1000": CC1000}[scenario.radio.chip], scenario.radio.power
-    return chip if power is None else replace(chip, power_dbm=power)
+    chip, said = RADIOS[scenario.radio.chip], scenario.radio
+    return replace(
+        chip,
+        power_dbm=chip.power_dbm if said.power is None else said.power,
+        co_channel_db=chip.co_channel_db if said.co_channel is None else said.co_channel,
+    )
 
 
 def _sources(case: Case, placed: Topology, listening: Sequence[NodeId], seed: int) -> list[Source]:

@@ -84,7 +84,7 @@ def keys(part: type) -> dict[str, tuple[str, Any]]:
 
     >>> from holdfast.sim.propagation import UnitDisk
     >>> [(key, name) for key, (name, _) in keys(UnitDisk).items()]
-    [('range', 'range_m'), ('interference', 'interference_m')]
+    [('range', 'range_m'), ('interference', 'interference_m'), ('quality', 'quality')]
     """
     types = get_type_hints(part, include_extras=True)
     return {_written(f.name, types[f.name]): (f.name, types[f.name]) for f in fields(part)}

@@ -55,6 +55,7 @@ from .sink import Sinks
 
 OVERFLOWED, GIVEN_UP = "overflowed", "given up"
 LOST_WITH_ITS_NODE = "lost with its node"
+NOBODY = "its rendezvous node knew nobody"
 UNKNOWN = "its publisher did not know"
 """Nobody had told the publisher that it was wanted."""
 
@@ -161,6 +162,7 @@ class Motes:
         self.accepted: dict[Sample, Name] = {}
         self._refused: set[Sample] = set()
         self._given_up: set[Name] = set()
+        self._unread: set[Name] = set()
         self._buried: tuple[set[Name], set[Sample]] = (set(), set())
         """What was in the ring, or waited for a slot, at nodes that died."""
         self._subscribed: dict[tuple[NodeId, str], Instant] = {}
@@ -261,6 +263,8 @@ class Motes:
                 self._repeated += 1
             case request.GivenUp(name):
                 self._given_up.add(name)
+            case request.Unread(name):
+                self._unread.add(name)
             case request.Registered(topic, subscriber):
                 known = self._registered.setdefault((int(subscriber), topic), {})
                 known.setdefault(node.id, self._scene.network.now)
@@ -290,6 +294,7 @@ class Motes:
         if (name := self.accepted.get(sample)) is not None:
             return (
                 GIVEN_UP if name in self._given_up
+                else NOBODY if name in self._unread
                 else WAITING if name in ringed
                 else ON_THE_WAY if name in self._carried
                 else LOST_WITH_ITS_NODE if name in self._buried[0]

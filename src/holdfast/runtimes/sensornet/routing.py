@@ -74,6 +74,9 @@ class OnDemand(_Routing):
     keep: Duration | None = None
     wait: Duration | None = None
     tries: Some | None = None
+    resends: Count | None = None
+    second: bool | None = None
+    buffers: Some | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

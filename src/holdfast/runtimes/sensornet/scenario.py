@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from ...model.instant import Duration
-from ...model.quantity import Dbm, Joules, Metres
+from ...model.quantity import Dbm, Decibels, Joules, Metres
 from ...sim.energy import Rest
 from ...sim.mac import Csma, Mac
 from ...sim.propagation import LogDistance, UnitDisk
@@ -40,10 +40,12 @@ Links = LogDistance | UnitDisk | AsMeasured
 
 @dataclass(frozen=True, kw_only=True)
 class Radio:
-    """The transceiver, and its output power if it is not the usual one."""
+    """The transceiver, and what of it is not as usual."""
 
-    chip: Literal["cc2420", "cc1000"] = "cc2420"
+    chip: Literal["cc2420", "cc2420-tossim", "cc1000"] = "cc2420"
     power: Dbm | None = None
+    co_channel: Decibels | None = None
+    """What a frame needs over all others that are on the air with it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,8 @@ class Energy:
     """Nodes whose supply does not end."""
     rest: Rest = field(default_factory=Rest)
     """What is drawn when nothing happens; it decides most comparisons."""
+    delays: bool = False
+    """Whether the processor's time for a frame delays it, and not only costs energy."""
     sampling: Duration = 0
     """How long every processor works for each of four samplings in a second.  [D62]"""
 

@@ -12,7 +12,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-from . import reading, table  # noqa: F401
+from .. import table  # noqa: F401
+from . import reading  # noqa: F401
 
 if __name__ == "__main__":
     manager()

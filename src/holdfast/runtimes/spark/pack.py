@@ -12,8 +12,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from ...compilers.operator import Operator
+from ...compilers.operator import Keys, Operator
 from ...compilers.slices import sliced
 from ...machines.keys import checksums
 from ...model.batch import from_ipc, reached, to_ipc, trimmed, with_progress
@@ -35,6 +36,7 @@ REPORT, PROGRESS, TOLD = -1, -2, -3
 notifications."""
 
 _TOPIC, _SLICE = b"holdfast.topic", b"holdfast.slice"
+_NOTHING = pa.RecordBatch.from_pylist([], pa.schema([]))
 
 
 class Mine(NamedTuple):
@@ -50,11 +52,15 @@ def packed(mine: Mine, shards: int, part: int = 0) -> Iterator[pa.RecordBatch]:
     """The events by shard, as bytes; those without a key go to the first."""
     number, operator, topic, batch = mine
     keys = operator.keys(topic, batch)
-    shard_of = (checksums(keys.array) % np.uint32(shards)).astype(np.int32)
-    found = np.append(shard_of, np.int32(0))[keys.codes]
+    found = np.append(_shards(keys, shards), np.int32(0))[keys.codes]
     for shard in np.unique(found):
         events = trimmed(batch.filter(pa.array(found == shard)))
         yield row(number, int(shard), to_ipc(events.replace_schema_metadata({_TOPIC: topic})), part)
+
+
+def _shards(keys: Keys, shards: int) -> NDArray[np.int32]:
+    """The shard of each key."""
+    return (checksums(keys.array) % np.uint32(shards)).astype(np.int32)
 
 
 def spread(mine: Mine, shards: int) -> Iterator[pa.RecordBatch]:
@@ -79,8 +85,17 @@ def passed_on(
 
 def reaching(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
     """For each shard of an operator, that time has come so far."""
-    raw = to_ipc(with_progress(pa.RecordBatch.from_pylist([], pa.schema([])), 0, at))
-    return (row(number, shard, raw) for shard in range(shards if operator.key else 1))
+    return (row(number, shard, _moment(at)) for shard in range(shards if operator.key else 1))
+
+
+def unsaid(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:
+    """Wherever an operator hears others, that one of them has still to speak of a moment."""
+    places = range(shards) if operator.keyed else _shards(operator.keys("", _NOTHING), shards)
+    return (row(number, int(shard), _moment(at)) for shard in places)
+
+
+def _moment(at: Instant) -> bytes:
+    return to_ipc(with_progress(_NOTHING, 0, at))
 
 
 def progress(reached: Mapping[str, Instant], shards: int, part: int = 0) -> Iterator[pa.RecordBatch]:

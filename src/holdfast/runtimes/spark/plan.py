@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ...compilers.families import on_history, operators
 from ...compilers.operator import Kept, Operator
 from ...compilers.resume import resumed
+from ...errors import UsageError
 from ...files.rest import Decisive
 from ...lang.condition import Checked
-from ...machines.machine import Batches
-from ...model.batch import from_events, with_progress
 from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
 
@@ -26,6 +26,38 @@ class Seat(msgspec.Struct, frozen=True):
     kept: Kept
     reached: Instant = BEGINNING
     """How far time had come for it when it was added."""
+    revises: int | None = None
+    """The operator of an earlier edition whose state it takes over under another definition."""
+
+
+class Edition(msgspec.Struct, frozen=True):
+    """A definition as it was, and who served it."""
+
+    definition: bytes
+    seats: tuple[Seat, ...]
+
+    @property
+    def checked(self) -> Checked:
+        """The definition; it was pickled by the owner of the checkpoint."""
+        try:
+            found = pickle.loads(self.definition)
+        except Exception as error:  # whatever classes that no longer are lead to
+            raise UsageError(
+                "the definition that a checkpoint keeps was written by another version of Holdfast, and this "
+                "one cannot read it: run the query once, unchanged, with the version that wrote it, until "
+                f"'known' was told, or start a new checkpoint ({type(error).__name__}: {error})"
+            ) from None
+        assert isinstance(found, Checked)
+        return found
+
+
+class Revision(NamedTuple):
+    """A condition that goes on under another definition: which operator knows what was known of it."""
+
+    name: str
+    before: int
+    operator: Operator
+    was: Checked
 
 
 @dataclass(frozen=True)
@@ -37,6 +69,8 @@ class Work:
     """The operators of a plan; without one they are numbered as they come."""
     whole: bool = False
     """Whether events go on with all their columns, whatever operators need."""
+    editions: tuple[Edition, ...] = ()
+    """What ran before, as far as somebody takes over its states; the latest last."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in fields(self)}
@@ -62,6 +96,21 @@ class Work:
     def reached(self) -> dict[int, Instant]:
         """How far time had come for each operator of a plan when it was added."""
         return {seat.number: seat.reached for seat in self.seats or ()}
+
+    @cached_property
+    def revisions(self) -> dict[int, Revision]:
+        """The operators that take over what others know."""
+        found: dict[int, Revision] = {}
+        seats = self.seats or ()
+        for edition in reversed(self.editions):
+            was = edition.checked
+            before = Work(was, edition.seats).operators
+            for seat in seats:
+                if seat.revises in before and seat.number not in before:
+                    ((name,),) = seat.kept.names
+                    found[seat.number] = Revision(name, seat.revises, before[seat.revises], was)
+            seats = edition.seats
+        return found
 
     @property
     def published(self) -> tuple[Topic, ...]:
@@ -92,8 +141,9 @@ class Work:
 
     @cached_property
     def clocks(self) -> frozenset[str]:
-        """The topics that tell them."""
-        return frozenset().union(*(operator.clock for operator in self.timed.values()))
+        """The topics that tell them; who takes over what others know is to do so wherever they know it."""
+        minding = self.timed.keys() | (self.revisions.keys() & self.operators.keys())
+        return frozenset().union(*(self.operators[number].clock for number in minding))
 
     @property
     def is_heavy(self) -> bool:
@@ -110,12 +160,3 @@ class Work:
     def stages(self) -> int:
         """How many stages follow one another."""
         return 1 + max((operator.stage for operator in self.operators.values()), default=0)
-
-
-def with_time(operator: Operator, batches: Batches, latest: Instant) -> Batches:
-    """The last batches, which say how far time has come: whoever has heard nothing must know it as well."""
-    if latest == BEGINNING or not operator.machine.is_timed:
-        return batches
-    first = next(iter(operator.topics.values()))
-    batch = batches.get(first.name, from_events(first, []))
-    return {**batches, first.name: with_progress(batch, len(batch), latest)}

@@ -17,6 +17,7 @@ from ...files.read import read
 from ...files.reading import Reading
 from ...files.rest import completed
 from ...files.tally import Rejects, Tally
+from ...machines.keys import Keys
 from ...machines.machine import Mask, may_be_late
 from ...model.batch import times
 from ...model.instant import BEGINNING, NEVER, Instant
@@ -97,6 +98,7 @@ class Reader:
     keep_rejects: bool = True
 
     def __post_init__(self) -> None:
+        self._sources = Keys()
         self.forget()
 
     def forget(self) -> None:
@@ -107,7 +109,7 @@ class Reader:
 
     def read(self, file: InputFile, reading: Reading, **how: Any) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The events of a file to which somebody listens, at first with the columns that decide."""
-        how = {"decisive": self.work.looks_at, **how}
+        how = {"decisive": self.work.looks_at, "encode": self._sources.coded, **how}
         for topic, batch in read(file, reading, self.tally, self.rejects, **how):
             if topic.name in self.work.listening and len(batch):
                 yield topic.name, batch

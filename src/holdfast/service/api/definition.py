@@ -13,6 +13,7 @@ from ...lang.parse import keywords
 from ...model.instant import DAY
 from ...model.unit import UNITS
 from ..core import statements
+from ..log.frame import Definition
 from ..trial import bars, differences, summary, trial
 from . import shown
 from .past import really
@@ -45,14 +46,19 @@ async def known_words() -> dict[str, list[str]]:
 
 @router.post("/api/check")
 async def check(site: Asked, request: Request) -> dict[str, Any]:
-    """Whether a definition is right, and what it would change; errors have their place."""
-    text = text_of(await object_of(request))
+    """Whether a definition is right, and what it would change; errors have their place.  With ``count`` also
+    how many scopes would start, end or become unknown."""
+    said = await object_of(request)
+    text = text_of(said)
     try:
         found = await asyncio.to_thread(checked_by, site, text)
     except HoldfastError as error:
         return {"ok": False, "errors": [shown.fault(error)]}
-    change = await site.service.on_engine(site.service.core.change, text)
-    return {"ok": True, "errors": [], **shown.checked(found), "change": shown.change(change)}
+    core, engine = site.service.core, site.service.on_engine
+    change = shown.change(await engine(core.change, text))
+    if said.get("count"):
+        change["scopes"] = await engine(core.forecast, Definition(text, tuple(change["afresh"])))
+    return {"ok": True, "errors": [], **shown.checked(found), "change": change}
 
 
 @router.post("/api/explain")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -77,7 +78,12 @@ async def events(site: Asked, request: Request, after: int | None = None) -> Res
 async def _sse(service: Service, position: int) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n\n"
     async for some in service.hub.stream(position):
-        yield b"".join(f"id: {one.position}\ndata: {one.line}\n\n".encode() for one in some) or b": \n\n"
+        yield b"".join(map(_said_to_pages, some)) or b": \n\n"
+
+
+@lru_cache(1_000)  # a thousand pages are told the same
+def _said_to_pages(one: Told) -> bytes:
+    return f"id: {one.position}\ndata: {one.line}\n\n".encode()
 
 
 # --- what people say of it ---------------------------------------------------------------------------------

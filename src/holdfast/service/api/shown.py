@@ -63,6 +63,7 @@ def change(it: Change) -> dict[str, Any]:
         "added": it.added,
         "removed": it.removed,
         "changed": it.changed,
+        "afresh": it.afresh,
         "holding": [
             {"subscription": one.subscription, "scope": one.scope, "since": show_instant(one.since)}
             for one in it.holding

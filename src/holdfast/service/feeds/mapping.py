@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any, Literal
 
 import msgspec
@@ -22,7 +23,9 @@ from ...model.topic import Attribute, Topic
 from ...runtimes.local.engine import admitted
 from .arrival import arrived
 
-Payload = Literal["json", "number", "csv"]
+Payload = Literal["json", "number", "csv", "sparkplug"]
+Metrics = Sequence[Mapping[str, Any]]
+"""A payload of Sparkplug B, which only who knows its node can read: what each row says, by name."""
 UNITS: Mapping[TimeUnit, float] = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 FIXED = ("time", "source", "place", "sequence", "x", "y", "z")
 
@@ -80,9 +83,9 @@ def _level(level: str) -> str:
 class Route:
     """How messages of a pattern become readings of a topic.
 
-    ``fields`` says where in a JSON payload something is (``"data.temp.0"``); an attribute that it does not
-    name is looked for under its own name.  ``columns`` names those of CSV lines.  ``items`` is where a
-    JSON payload has a list of readings.
+    ``fields`` says where in a JSON payload something is (``"data.temp.0"``), or which metric of Sparkplug
+    says it; an attribute that it does not name is looked for under its own name.  ``columns`` names those
+    of CSV lines.  ``items`` is where a JSON payload has a list of readings.
     """
 
     pattern: Pattern
@@ -141,7 +144,9 @@ def finder(routes: Sequence[Route]) -> Callable[[str], Found | None]:
     return find
 
 
-def read(found: Found, topics: Mapping[str, Topic], payload: bytes, now: Instant) -> list[tuple[Event, bool]]:
+def read(
+    found: Found, topics: Mapping[str, Topic], payload: bytes | Metrics, now: Instant
+) -> list[tuple[Event, bool]]:
     """The events of a payload that arrived now, each with whether its clock was wrong."""
     route, said = found
     name = route.topic or said.get("topic", "")
@@ -157,9 +162,8 @@ def _event(route: Route, topic: Topic, row: Mapping[str, Any], now: Instant) -> 
     source = row.get("source")
     if not isinstance(source, (str, int)) or not str(source).strip():
         raise InputError("it has no source: name it in the pattern, as in sensors/{source}, or in fields")
-    attributes = {a.name: _of_kind(a, row.get(a.name)) for a in topic.attributes}
-    axes = [_of_kind(Attribute(axis, "float"), row.get(axis)) for axis in ("x", "y", "z")]
-    point = axes[: axes.index(None)] if None in axes else axes
+    attributes = {a.name: of_kind(a, row.get(a.name)) for a in topic.attributes}
+    axes = [_coordinate(axis, row.get(axis)) for axis in ("x", "y", "z")]
     place = row.get("place")
     try:
         known = admitted(topic, attributes)
@@ -167,16 +171,26 @@ def _event(route: Route, topic: Topic, row: Mapping[str, Any], now: Instant) -> 
         raise InputError(str(error)) from None
     return Event(
         topic.name,
-        _time(route, row.get("time"), now),
+        time_of(route, row.get("time"), now),
         str(source),
         known,
         _sequence(row.get("sequence")),
-        tuple(float(c) for c in point if c is not None) or None,
+        tuple(takewhile(lambda c: c is not None, axes)) or None,  # type: ignore[arg-type]
         None if place is None else str(place),
     )
 
 
-def _time(route: Route, said: Any, now: Instant) -> Instant:
+def _coordinate(axis: str, said: Any) -> float | None:
+    value = of_kind(Attribute(axis, "float"), said)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < 1e300:
+        raise InputError(f"{axis} {str(said)[:60]!r} is no coordinate")
+    return float(value)
+
+
+def time_of(route: Route, said: Any, now: Instant) -> Instant:
+    """The instant that a payload says, or now."""
     if said is None or said == "":
         return now
     if route.time_unit is not None:
@@ -205,7 +219,7 @@ def _sequence(said: Any) -> int:
 _TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
 
-def _of_kind(attribute: Attribute, value: Any) -> Value:
+def of_kind(attribute: Attribute, value: Any) -> Value:
     """A value as the attribute's kind; text of a channel or a CSV line is read as one."""
     if not isinstance(value, str) or attribute.kind == "text":
         known: Value = value
@@ -237,11 +251,20 @@ def _json_rows(route: Route, topic: Topic, payload: bytes) -> Iterator[dict[str,
         said = at(said, route.items)
         if not isinstance(said, list):
             raise InputError(f"'{route.items}' is no list")
-    paths = {name: route.fields.get(name, name) for name in (*FIXED, *(a.name for a in topic.attributes))}
+    paths = _paths(route, topic)
     for one in said if isinstance(said, list) else [said]:
         if not isinstance(one, dict):
             raise InputError("a reading must be a JSON object")
         yield {name: at(one, path) for name, path in paths.items()}
+
+
+def path_of(route: Route, name: str) -> str:
+    """Where a payload says something."""
+    return route.fields.get(name, name)
+
+
+def _paths(route: Route, topic: Topic) -> dict[str, str]:
+    return {name: path_of(route, name) for name in (*FIXED, *(a.name for a in topic.attributes))}
 
 
 def at(value: Any, path: str) -> Any:
@@ -276,6 +299,14 @@ def _csv_rows(route: Route, _topic: Topic, payload: bytes) -> Iterator[dict[str,
         yield {name: cell for name, cell in zip(route.columns, cells, strict=True) if name}
 
 
+def _metric_rows(route: Route, topic: Topic, metrics: Metrics) -> Iterator[dict[str, Any]]:
+    paths = _paths(route, topic)
+    for row in metrics:
+        known = {name: row[path] for name, path in paths.items() if path in row}
+        if known.keys() - {"time"}:  # others are of no interest here
+            yield known
+
+
 def _text(payload: bytes) -> str:
     try:
         return payload.decode()
@@ -283,8 +314,9 @@ def _text(payload: bytes) -> str:
         raise InputError("it is not UTF-8 text") from None
 
 
-_ROWS: Mapping[Payload, Callable[[Route, Topic, bytes], Iterable[dict[str, Any]]]] = {
+_ROWS: Mapping[Payload, Callable[[Route, Topic, Any], Iterable[dict[str, Any]]]] = {
     "json": _json_rows,
     "number": _number_rows,
     "csv": _csv_rows,
+    "sparkplug": _metric_rows,
 }

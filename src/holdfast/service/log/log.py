@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import HoldfastError, InputError, UsageError
+from ...model.batch import concatenate
 from ...model.event import UNNUMBERED
 from .frame import Entry, Framed, Readings, entries, span, to_bytes
 
@@ -32,6 +34,18 @@ class Appended(NamedTuple):
     @property
     def after(self) -> int:
         return self.position + span(self.entry)
+
+
+def joined(group: Iterable[Appended]) -> Iterator[Appended]:
+    """The same entries, with readings of one topic that follow one another as one: where a history is cut
+    makes no difference, and each piece costs."""
+    for topic, some in groupby(group, key=lambda one: getattr(one.entry, "topic", None)):
+        mine = list(some)
+        if topic is None or len(mine) == 1:
+            yield from mine
+        else:
+            batches = [one.entry.batch for one in mine if isinstance(one.entry, Readings)]
+            yield Appended(mine[0].position, Readings(topic, concatenate(batches)))
 
 
 class Segment(NamedTuple):

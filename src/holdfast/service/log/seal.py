@@ -19,6 +19,7 @@ from .frame import ORIGIN, Framed, Readings
 from .log import Segment, read_segment, segments_of
 
 FOLDER = "readings"
+_PIECES = 1_000
 
 
 def seal(folder: Path, position: int) -> list[Path]:
@@ -38,7 +39,10 @@ def _written(segment: Segment, found: Iterator[Framed], folder: Path) -> list[Pa
     topics: dict[str, list[pa.RecordBatch]] = {}
     for framed in found:
         if isinstance(framed.entry, Readings):
-            topics.setdefault(framed.entry.topic, []).append(framed.entry.batch)
+            mine = topics.setdefault(framed.entry.topic, [])
+            mine.append(framed.entry.batch)
+            if len(mine) == _PIECES:  # a piece of few rows takes a hundred times their room
+                mine[:] = [concatenate(mine)]
     return [
         _table(folder / f"{segment.first:020}-{quote(topic, safe='')}.parquet", topic, batches)
         for topic, batches in topics.items()

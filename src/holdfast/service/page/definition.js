@@ -41,16 +41,16 @@ export default {
 
     // --- checking ---
 
-    async function check() {
+    async function check(count = false) {
       const mine = ++number;
       try {
-        const answer = await send("POST", "/api/check", { text: editor.getValue() });
+        const answer = await send("POST", "/api/check", { text: editor.getValue(), count });
         if (closed || mine !== number) return;
         checked = answer;
         show();
       } catch (error) { say(error.message, "bad"); }
     }
-    const soon = calm(250, check);
+    const soon = calm(250, () => check());
 
     function show() {
       marks.forEach((one) => one.clear());
@@ -79,7 +79,7 @@ export default {
     function complete(cm, quietly = false) {
       const cursor = cm.getCursor(), line = cm.getLine(cursor.line).slice(0, cursor.ch);
       if (/#/.test(line.replace(/"[^"]*"/g, ""))) return;
-      const typed = line.match(/[\p{L}_][\p{L}\p{N}_]*$/u)?.[0] || "";
+      const typed = line.match(/[\p{L}_°µ%][\p{L}\p{N}_]*$/u)?.[0] || "";
       if (quietly && typed.length < 2) return;
       const options = candidates(line, cm.getValue()).filter((one) => one.text.toLowerCase().startsWith(typed.toLowerCase()) && one.text !== typed);
       if (!options.length) return;
@@ -92,7 +92,7 @@ export default {
     function candidates(line, text) {
       const topics = checked?.topics || app.definition.topics, subscriptions = checked?.subscriptions || app.definition.subscriptions;
       const options = [];
-      if (/\d\s+[^\W\d]*$|\d\s*$/.test(line)) options.push(...(words?.units || []).map((unit) => ({ text: unit, about: "unit" })));
+      if (/\d\s*[\p{L}°µ%]*$/u.test(line)) options.push(...(words?.units || []).map((unit) => ({ text: unit, about: "unit" })));
       if (/\bon\s+\w*$/.test(line)) return [...topics, ...subscriptions].map((one) => ({ text: one.name, about: one.attributes ? "topic" : one.kind }));
       const on = [...text.slice(0, editor.indexFromPos(editor.getCursor())).matchAll(/\bon\s+([\p{L}_]\w*)/gu)].pop()?.[1];
       for (const topic of [...topics].sort((a) => (a.name === on ? -1 : 1))) {
@@ -159,7 +159,11 @@ export default {
       const names = (some) => some.map((name, i) => [i ? ", " : "", h("b", {}, name)]);
       const lines = [
         it.added.length && h("li", {}, names(it.added), it.added.length === 1 ? " is new; it begins with the next reading." : " are new; they begin with the next reading."),
-        it.changed.length && h("li", {}, names(it.changed), it.changed.length === 1 ? " means something else than now." : " mean something else than now.", " It begins afresh with the next reading."),
+        it.changed.length && h("li", {}, names(it.changed), it.changed.length === 1 ? " means something else than now." : " mean something else than now.", " What is known of each place is kept as far as it follows."),
+        it.afresh.length && h("li", {}, names(it.afresh), it.afresh.length === 1 ? " cannot keep what is known of it: it begins afresh with the next reading." : " cannot keep what is known of them: they begin afresh with the next reading."),
+        ...Object.entries(it.scopes || {}).map(([name, n]) => h("li", {}, h("b", {}, name), ": ", ["starts", "ends", "unknown"].filter((word) => n[word])
+          .map((word) => `${word === "unknown" ? "becomes unknown" : word} in ${n[word].toLocaleString()} ${n[word] === 1 ? "place" : "places"}`).join(", "), ".")),
+        it.scopes && it.changed.length > it.afresh.length && !Object.keys(it.scopes).length && h("li", {}, "No place changes by it."),
         it.removed.length && h("li", {}, names(it.removed), it.removed.length === 1 ? " ends." : " end."),
         it.holding.length && h("li", {}, `${it.holding.length.toLocaleString()} that hold now would be withdrawn: `,
           it.holding.slice(0, 8).map((one) => `${one.subscription} ${one.scope ?? ""}`).join(", "), it.holding.length > 8 ? " …" : ""),
@@ -168,11 +172,11 @@ export default {
     }
 
     async function keep() {
-      await check();
+      await check(true);
       if (save.disabled) return;
       if (!await ask("Save this definition?", effects(checked.change), "Save")) return;
       try {
-        await send("PUT", "/api/definition", { text: editor.getValue(), restart: checked.change.changed });
+        await send("PUT", "/api/definition", { text: editor.getValue(), restart: checked.change.afresh });
         draft = null;
         await app.learn();
         say("Saved. It runs from the next reading on.");

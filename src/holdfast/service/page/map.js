@@ -37,8 +37,8 @@ export default {
       put(legend, app.names.filter((name) => !which.value || which.value === name).map((name) =>
         h("span", {}, h("i", { class: "dot", style: { "--is": app.colour(name) } }), name)));
       if (!regions.length) {
-        put(place, h("p", { class: "empty" }, "The definition declares no regions. With ", h("code", {}, "region kitchen rectangle (0, 0) (4, 5)"),
-          " or ", h("code", {}, "gazetteer \"plan.geojson\""), " they appear here."));
+        put(place, h("p", { class: "empty" }, "The definition declares no regions. With ", h("code", {}, "region kitchen = rectangle (0, 0) (4, 5)"),
+          " or ", h("code", {}, "gazetteer \"plan.toml\""), " they appear here."));
       } else {
         const box = { width: Math.max(300, place.clientWidth), height: 0 };
         const shapes = regions.some((one) => one.outline) ? drawn(regions, box) : nested(regions, box);
@@ -114,12 +114,10 @@ function under(regions, name, ancestor) {
 
 const childrenOf = (regions, name) => regions.filter((one) => one.parent === name && one.name !== name);
 
-// Regions that have shapes: a plan, north above.
+// Regions that have shapes: a plan, north above. One without is around those in it; where none of them has one, beneath.
 function drawn(regions, box) {
-  const known = regions.filter((one) => one.outline);
-  const points = known.flatMap((one) => one.outline.polygon
-    || [[one.outline.circle[0] - one.outline.circle[2], one.outline.circle[1] - one.outline.circle[2]],
-      [one.outline.circle[0] + one.outline.circle[2], one.outline.circle[1] + one.outline.circle[2]]]);
+  const known = regions.map((one) => ({ ...one, outline: one.outline || around(regions, one) })).filter((one) => one.outline);
+  const points = known.flatMap((one) => corners(one.outline));
   const xs = points.map((p) => p[0]), ys = points.map((p) => p[1]);
   const least = (some) => some.reduce((a, b) => Math.min(a, b)), most = (some) => some.reduce((a, b) => Math.max(a, b));
   const [left, right, low, high] = [least(xs), most(xs), least(ys), most(ys)];
@@ -128,19 +126,34 @@ function drawn(regions, box) {
   const shift = (box.width - (right - left) * scale) / 2;
   const x = (at) => shift + (at - left) * scale, y = (at) => PAD + (high - at) * scale;
   const size = (one) => (one.outline.circle ? Math.PI * one.outline.circle[2] ** 2 : area(one.outline.polygon));
-  return known.sort((a, b) => size(b) - size(a)).map((one) => {
+  const rest = regions.filter((one) => !known.some((other) => other.name === one.name));
+  const shown = known.sort((a, b) => size(b) - size(a)).map((one) => {
     const leaf = !childrenOf(regions, one.name).length;
     if (one.outline.circle) {
       const [cx, cy, r] = one.outline.circle;
       return { name: one.name, leaf, label: { x: x(cx), y: leaf ? y(cy) : y(cy - r) - 8, anchor: "middle" },
         outline: (more) => h("circle", { cx: x(cx), cy: y(cy), r: r * scale, ...more }) };
     }
-    const corners = one.outline.polygon, mine = { x: corners.map((p) => x(p[0])), y: corners.map((p) => y(p[1])) };
+    const turns = one.outline.polygon, mine = { x: turns.map((p) => x(p[0])), y: turns.map((p) => y(p[1])) };
     const label = leaf ? { x: least(mine.x) + 14, y: least(mine.y) + 20 } : { x: least(mine.x) + 8, y: most(mine.y) - 8 };
-    const straight = corners.length === 4;
+    const straight = turns.length === 4;
     return { name: one.name, leaf, label, box: straight && leaf ? { x: least(mine.x), y: least(mine.y), width: most(mine.x) - least(mine.x), height: most(mine.y) - least(mine.y) } : null,
-      outline: (more) => h("polygon", { points: corners.map((p) => `${x(p[0])},${y(p[1])}`).join(" "), ...more }) };
+      outline: (more) => h("polygon", { points: turns.map((p) => `${x(p[0])},${y(p[1])}`).join(" "), ...more }) };
   });
+  return rest.length ? [...shown, ...nested(rest, box)] : shown;
+}
+
+function corners({ polygon, circle }) {
+  return polygon || [[circle[0] - circle[2], circle[1] - circle[2]], [circle[0] + circle[2], circle[1] + circle[2]]];
+}
+
+// A rectangle with some room around all that lies in a region.
+function around(regions, one) {
+  const inside = childrenOf(regions, one.name).map((child) => child.outline || around(regions, child)).filter(Boolean).flatMap(corners);
+  if (!inside.length) return null;
+  const xs = inside.map((p) => p[0]), ys = inside.map((p) => p[1]);
+  const [left, right, low, high] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)], room = (right - left + high - low) / 30;
+  return { polygon: [[left - room, low - room], [right + room, low - room], [right + room, high + room], [left - room, high + room]] };
 }
 
 function area(corners) {
@@ -155,8 +168,9 @@ function nested(regions, box) {
   const shapes = [], roots = regions.filter((one) => !regions.some((other) => other.name === one.parent));
   const weight = (one) => childrenOf(regions, one.name).reduce((sum, child) => sum + weight(child), 0) || 1;
   const leaves = roots.reduce((sum, one) => sum + weight(one), 0);
-  box.height = Math.min(900, Math.max(260, Math.ceil(Math.sqrt(leaves)) * 130 + 60));
-  split(roots, { x: PAD, y: PAD, width: box.width - 2 * PAD, height: box.height - 2 * PAD }, 0);
+  const height = Math.min(900, Math.max(box.height ? 90 : 260, Math.ceil(Math.sqrt(leaves)) * (box.height ? 60 : 130) + (box.height ? 0 : 60)));
+  split(roots, { x: PAD, y: box.height + PAD, width: box.width - 2 * PAD, height: height - 2 * PAD }, 0);
+  box.height += height;
   return shapes;
 
   function split(some, room, depth) {

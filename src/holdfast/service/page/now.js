@@ -141,7 +141,7 @@ export function told(one, app) {
   return h("li", { class: `told ${one.status}` },
     h("i", { class: "dot", style: { "--is": app.colour(one.subscription) } }),
     h("div", {},
-      h("div", {}, h("b", {}, one.subscription), ` ${WORDS[one.status] || one.status}`, one.scope === null ? "" : " in ", one.scope !== null && h("b", {}, one.scope)),
+      h("div", {}, h("b", {}, one.subscription), ` ${one.status === "revised" ? (since === null ? "ends by another definition" : "holds by another definition") : WORDS[one.status] || one.status}`, one.scope === null ? "" : " in ", one.scope !== null && h("b", {}, one.scope)),
       h("small", {}, h("time", { datetime: one.time, title: showFull(at) }, showTime(at, app.now())),
         since !== null && one.status !== "ingress" ? `, after ${showLength(at - since)}` : "", values && ` · ${values}`)));
 }

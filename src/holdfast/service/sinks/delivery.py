@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ...errors import HoldfastError
 from ..service import Service
-from ..store import Mark, StoreFull, Told
+from ..store import Mark, StoreFull, Told, begins
 
 log = logging.getLogger("holdfast.service")
 
@@ -45,7 +45,7 @@ def unmuted(told: Iterable[Told], marks: Iterable[Mark]) -> list[Told]:
     muted = {(mark.subscription, mark.scope) for mark in marks if mark.kind == "mute"}
     return [
         one for one in told
-        if one.status not in ("ingress", "atomic") or (one.subscription, one.scope) not in muted
+        if not (begins(one) or one.status == "atomic") or (one.subscription, one.scope) not in muted
     ]  # fmt: skip
 
 

@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 
 from ...model.instant import Instant, show_instant
 from ...runtimes.local.engine import Holding
-from ..store import Told
+from ..store import Told, begins, ends
 
 EVERYTHING = "all"
 """What stands for the scope of a condition that has none."""
 _UNSAFE = {ord(c): f"%{ord(c):02X}" for c in "%/+#\0"}
 
-_HOLDS = {"ingress": True, "egress": False, "unknown": None, "withdrawn": None, "known": None}
+_HOLDS = {
+    "ingress": True, "egress": False, "unknown": None, "withdrawn": None, "known": None, "revised": None,
+}  # fmt: skip
 """The statuses that say what holds from then on."""
 
 
@@ -54,6 +56,8 @@ def publications(told: Iterable[Told], events: str | None, state: str | None) ->
 def _state(one: Told) -> dict[str, Any]:
     """What holds: true, false, or null when nobody knows any more; ``known`` says since when, if it does."""
     holds = one.since is not None if one.status == "known" else _HOLDS[one.status]
+    if one.status == "revised":
+        holds = begins(one)
     since = show_instant(one.time)
     return {"holds": holds, "since": since, "id": one.id}
 
@@ -88,7 +92,7 @@ def alerts(
     open_now = {(one.subscription, one.scope) for one in held}
     found = [alert(one.subscription, one.scope, one.since, until, labels) for one in held]
     for one in told:
-        ended = one.status in ("egress", "withdrawn") and (one.subscription, one.scope) not in open_now
+        ended = ends(one) and (one.subscription, one.scope) not in open_now
         if ended:
             start = one.time if one.since is None else one.since
             found.append(alert(one.subscription, one.scope, start, one.time, labels))

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from ..feeds.mqtt import Broker, client_of, connect
+import paho.mqtt.client as paho
+
+from ..broker import Broker, client_of, connect
 from ..store import Told
 from .delivery import Unavailable
 from .message import publications
@@ -23,7 +25,7 @@ class MqttSink:
     def __init__(self, broker: Broker, events: str | None, state: str | None) -> None:
         self.name = f"{broker.name} ({broker.client})"
         self._broker, self._events, self._state = broker, events, state
-        self._client = client_of(broker, "-out", manual_ack=False)
+        self._client = client_of(paho.Client, broker, "-out", manual_ack=False)
         self._started = False
 
     async def deliver(self, told: Sequence[Told]) -> None:

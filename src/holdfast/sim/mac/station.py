@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import UsageError
-from ...model.instant import Duration
+from ...model.instant import Duration, Instant
 from ..clock import Clock, Entry, LocalClock
 from ..energy import Account
 from ..frame import (
@@ -83,6 +83,7 @@ class Owner(Protocol):
     radio: Transceiver
     energy: Account
     work: Work
+    delays: bool
     ledgers: Ledgers
 
 
@@ -112,6 +113,8 @@ class Station:
         self._received: Received = _ignore
         self._overheard: Received | None = None
         self._up = True
+        self._free: Instant = 0
+        """When the processor has done what it has begun."""
         self.unit: Duration = self.spec.turnaround + self.spec.sensing
         self.patience: Duration = self.unit + self.spec.turnaround + self.spec.airtime(ACK_BYTES)
         """How long an acknowledgement is waited for (macAckWaitDuration)."""
@@ -179,7 +182,7 @@ class Station:
                 self._data(frame, mine)
             elif self._overheard is not None:
                 self._work(self.node.work.receive, frame.cause)
-                self._overheard(frame)
+                self._worked(self.node.work.receive, self._hand_up, (self._overheard, frame))
         elif mine and frame.kind == ACK and frame.sequence == self._awaits:
             self._conclude(ACKNOWLEDGED)
 
@@ -200,6 +203,10 @@ class Station:
         self._idle = not self._queue
         if self._queue:
             self._current = self._queue.popleft()
+            self._worked(self.node.work.send, self._begin, self._current)
+
+    def _begin(self, packet: Packet) -> None:
+        if self._current is packet:
             self._contend()
 
     def _transmit(self) -> None:
@@ -272,7 +279,12 @@ class Station:
         self.neighbours[frame.source] = frame.sequence
         if mine and frame.packet is not None:
             frame.packet.arrived = True
-        self._received(frame)
+        self._worked(self.node.work.receive, self._hand_up, (self._received, frame))
+
+    def _hand_up(self, given: tuple[Received, Frame]) -> None:
+        taker, frame = given
+        if self._up:
+            taker(frame)
 
     def _acknowledge(self, frame: Frame) -> None:
         self._radiate(Frame(ACK, self.node.id, frame.source, frame.sequence, 0, ACK_BYTES, frame.cause))
@@ -290,6 +302,14 @@ class Station:
 
     def _work(self, length: Duration, cause: str) -> None:
         self.node.energy.mcu.work(self.clock.now, length, cause)
+
+    def _worked(self, length: Duration, action: Callable[[Any], None], argument: Any) -> None:
+        """Go on when the processor has done that much; at once if its time is not to delay anything."""
+        if not self.node.delays:
+            action(argument)
+            return
+        self._free = max(self._free, self.clock.now) + length
+        self.clock.at(self._free, action, argument)
 
 
 def _ignore(frame: Frame) -> None:

@@ -135,6 +135,10 @@ class OnDemand:
     """How long requests by a neighbour that did not acknowledge are ignored: it cannot hear us."""
     limit: int = 32
     """The hops after which a datagram is given up."""
+    second: bool = True
+    """Whether a new route is looked for when one's own datagram could not be sent along the first."""
+    buffers: int | None = None
+    """How many datagrams of others are forwarded at the same time; more are dropped.  None: any number."""
 
     def initial(self, node: NodeId) -> OnDemandState:
         return OnDemandState(node)
@@ -199,6 +203,8 @@ class OnDemand:
         assert isinstance(target, int)
         route = self._usable(state, now, target)
         if route is not None:
+            if datagram.origin != state.node and self._crowded(state):
+                return [Discard(datagram, NO_ROOM)]
             self._refresh(state, now, target)
             return [self._transmission(state, route.by, datagram, HEADER + datagram.size)]
         if datagram.origin != state.node:
@@ -213,6 +219,13 @@ class OnDemand:
             return [Discard(datagram, NO_ROOM)]
         search.waiting.append(datagram)
         return []
+
+    def _crowded(self, state: OnDemandState) -> bool:
+        """Whether as much is being forwarded as there is room for."""
+        if self.buffers is None:
+            return False
+        held = [sent.what for sent in state.sent.values() if isinstance(sent.what, Datagram)]
+        return sum(each.origin != state.node for each in held) >= self.buffers
 
     def _transmission(self, state: OnDemandState, to: NodeId, what: Datagram | Reply, size: int) -> Transmit:
         state.tokens += 1
@@ -232,7 +245,7 @@ class OnDemand:
         effects = self._break(state, now, sent.to) if outcome == NO_ACK else []
         if isinstance(sent.what, Reply):
             return effects
-        if sent.what.origin == state.node and state.again.add(sent.what.key):
+        if self.second and sent.what.origin == state.node and state.again.add(sent.what.key):
             return effects + self._onward(state, now, sent.what)
         return [*effects, Discard(sent.what, outcome)]
 

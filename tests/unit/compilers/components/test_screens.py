@@ -31,7 +31,6 @@ def made(state):
             "state S A = avg T ever enter A.value > 1 exit true",
             "A looks at times that are neither a window up to now nor the nearest",
         ),
-        ("state S A = T closest to 3 enter A.value > 1 exit true", "A looks at the closest location"),
         ("state S A = T max location enter A.value > 1 exit true", "A aggregates locations"),
         (
             "state S A = T each location B = U enter A.value > B.value exit true",

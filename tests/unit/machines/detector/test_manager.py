@@ -13,7 +13,7 @@ from holdfast.errors import UsageError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.manager import STATUS, TIME, Components
-from holdfast.machines.detector.stability import Stability, info_time, observed
+from holdfast.machines.detector.stability import Stability, info_time, needed, observed
 from holdfast.model.instant import NEVER
 from holdfast.model.space import Rectangle
 from support.fused import SECOND, machine, reading
@@ -108,17 +108,40 @@ def test_components_in_a_circle_are_refused():
 # --- stabilization -----------------------------------------------------------------------------
 
 
-def test_the_interval_grows_at_once_and_shrinks_slowly():
+def test_the_interval_grows_at_once_and_shrinks_when_nobody_has_needed_it_for_long():
     first = Stability()
     assert first.interval == 3 * SECOND
-    longer = observed(first, 5 * SECOND)
+    longer = observed(first, 5 * SECOND, 0)
     assert longer.interval == 5 * SECOND
-    shorter = observed(longer, SECOND)
-    assert SECOND < shorter.interval < 5 * SECOND
-    for _ in range(1000):
-        shorter = observed(shorter, SECOND)
-    assert SECOND <= shorter.interval < 1.001 * SECOND
+    for i in range(1, 60):
+        longer = observed(longer, SECOND, i * SECOND)
+        assert longer.interval == 5 * SECOND
+    for i in range(60, 121):
+        longer = observed(longer, SECOND, i * SECOND)
+    assert longer.interval == SECOND
     assert info_time(Stability(2 * SECOND), 10 * SECOND, 3) == 4 * SECOND
+
+
+def test_one_who_is_far_among_many_who_are_near_is_never_late_again():
+    """Of twelve publishers every five seconds, the farthest was late each time, by a mean that followed."""
+    stability = Stability()
+    for step in range(100):
+        for latency in [*range(2, 13), 14]:
+            took, now = latency * SECOND // 20, step * 5 * SECOND + latency * SECOND // 20
+            assert took < stability.interval
+            stability = observed(stability, needed(took, took, 1), now)
+    assert stability.interval < SECOND
+
+
+@pytest.mark.parametrize("level", range(1, 12))
+def test_what_is_old_because_others_waited_makes_nobody_wait_longer_and_longer(level):
+    """Every level waits as long as the one below, on a node like it."""
+    stability, way = Stability(), SECOND // 5
+    for step in range(500):
+        age = (level - 1) * stability.interval + way
+        stability = observed(stability, needed(age, way, level), 30 * step * SECOND)
+        assert age <= level * stability.interval
+    assert stability.interval <= way * (1 + level)
 
 
 delays = st.lists(

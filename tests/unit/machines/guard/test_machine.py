@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
+import pyarrow as pa
 import pytest
 
 from holdfast import Engine, Event, check, parse
 from holdfast.compilers.families import operators
 from holdfast.kernels import jit
+from holdfast.kernels.guard import BEGUN
 from holdfast.machines.machine import transitions
-from holdfast.model.batch import from_events
+from holdfast.model.batch import from_events, from_ipc, to_ipc
 from holdfast.model.instant import MINUTE
 
 TOPIC = "topic T (value float, room text)\n"
@@ -83,6 +86,65 @@ def test_a_scope_that_held_is_not_forgotten_without_a_word():
     assert told(engine.advance(11 * MINUTE)) == [("unknown", "a", 10)]
     assert engine.holding() == []
     assert told(engine.push(reading(20, "a", 26.0))) == [("ingress", "a", 20)]
+
+
+WARM = "state W on T [value > 25 for 5 min; value < 22 || silent 10 min] per source\n"
+DEAD = "state D on T [silent 20 min; !silent 20 min] per source unknown after 15 min\n"
+
+
+def test_states_of_the_same_scopes_share_a_machine():
+    others = (
+        "state R on T [value > 25 for 5 min; value < 22] per room\n",
+        "state F on T [value > 25 for 5 min; value < 22] per source forget after 1 h\n",
+    )
+    made = operators(check(parse(TOPIC + WARM + DEAD + "".join(others))))
+    assert [one.subscriptions for one in made] == [("W", "D"), ("R",), ("F",)]
+
+
+def test_together_they_say_what_each_says_alone():
+    together, alone = Engine(TOPIC + WARM + DEAD), [Engine(TOPIC + WARM), Engine(TOPIC + DEAD)]
+    for i in range(300):
+        event = reading(i * i % 41 + 3 * i, f"s{i % 7}", 18.0 + i * 37 % 13, "lab")
+        said = sorted((n for engine in alone for n in engine.push(event)), key=lambda n: n.order)
+        assert sorted(together.push(event), key=lambda n: n.order) == said
+    assert together.holding() == sorted(h for engine in alone for h in engine.holding())
+    assert together.due == min(engine.due for engine in alone)
+
+
+def test_one_of_several_goes_on_when_the_others_have_ended():
+    engine, alone = Engine(TOPIC + WARM + DEAD), Engine(TOPIC + DEAD)
+    for event in (reading(0, "a", 26.0), reading(4, "a", 26.0), reading(6, "b", 20.0)):
+        assert [n for n in engine.push(event) if n.subscription == "D"] == alone.push(event)
+    again = Engine.restore(TOPIC + DEAD, engine.snapshot())
+    for event in (reading(30, "a", 1.0), reading(31, "b", 1.0)):
+        assert again.push(event) == alone.push(event)
+
+
+def test_one_whose_guard_is_in_a_table_joins_one_that_waits():
+    limits = pa.table({"source": ["a"], "wait": ["1 min"]})
+    text = TOPIC + 'table Limits "" (source text, wait duration)\n' + WARM
+    more = "state V on T [value > 25 for Limits.wait; value < 22] per source\n"
+    before = operators(check(parse(text), tables={"Limits": limits}))
+    after = operators(check(parse(text + more), tables={"Limits": limits}))
+    (old,), (new,) = before, after
+    state, _ = old.machine.react(old.machine.initial(), reading(0, "a", 26.0))
+    again = new.machine.from_bytes(old.machine.to_bytes(state), (0, None))
+    assert new.machine.due(again) == old.machine.due(state) == 5 * MINUTE
+
+
+def test_what_was_kept_of_one_state_alone_in_the_earlier_form_is_read():
+    (operator,) = operators(check(parse(TOPIC + WARM)))
+    machine = operator.machine
+    state, _ = machine.react(machine.initial(), reading(0, "a", 26.0, "lab"))
+    kept = msgspec.msgpack.decode(machine.to_bytes(state))
+    table = from_ipc(kept["scopes"])
+    begun = table.column("@begun").cast("int64").to_numpy() == BEGUN
+    at = table.schema.get_field_index("@begun")
+    kept["scopes"] = to_ipc(table.set_column(at, "@begun", pa.array(begun)))
+    _, said = machine.advance(machine.from_bytes(msgspec.msgpack.encode(kept)), 6 * MINUTE)
+    assert [(t.status, t.scope, t.since, t.event.attributes["room"]) for t in said] == [
+        ("ingress", "a", 0, "lab")
+    ]
 
 
 @pytest.fixture

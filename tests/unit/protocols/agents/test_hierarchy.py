@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
+from holdfast.protocols.agents.best import best_of
 from holdfast.protocols.agents.hierarchy import KEPT, Mediator, Value, hierarchy
 from holdfast.protocols.agents.talk import Reading
 from support.agents import oracle, related, run
@@ -20,6 +21,15 @@ QUICKER = related(
     ROADS
     + "relate Quicker when travel_time(North) + 5 s < travel_time(South) until travel_time(South) + 5 s "
     "< travel_time(North)"
+)
+SHARED = related(
+    """topic Loop (speed float m/s)
+route North on Loop.speed ("a" 100 m, "b" 200 m)
+route South on Loop.speed ("c" 120 m, "b" 200 m)
+relate Quicker when travel_time(North) + 1 s < travel_time(South)"""
+)
+BEST = related(
+    ROADS + 'route East on Loop.speed ("b" 350 m)\nrelate Best best of (North, South, East) by 2 s'
 )
 SLOW = related(ROADS + "relate Jam slow North nominal 30 s")
 
@@ -39,6 +49,8 @@ def drives(names, steps, seed):
 
 
 def made(relation, tie, **how):
+    if relation.kind == "best":
+        return best_of(relation, tie.terms)
     return hierarchy(relation, tie.terms[0], **how)
 
 
@@ -49,13 +61,24 @@ def with_values(events):
     ]
 
 
-@pytest.mark.parametrize("one", [QUICKER, SLOW], ids=["quicker", "slow"])
+@pytest.mark.parametrize("one", [QUICKER, SLOW, SHARED, BEST], ids=["quicker", "slow", "shared", "best"])
 @pytest.mark.parametrize("seed", range(10))
 def test_a_hierarchy_says_what_the_machine_says(one, seed):
     events = drives("abcde", 80, seed)
     told, counted = run(one, made, with_values(events), seed=seed)
     assert told == oracle(one, events)
     assert counted["messages"] < 6 * counted["readings"]
+
+
+def test_ways_that_differ_much_are_left_alone():
+    """With roads on which little changes, the best of several costs few messages."""
+    calm = [
+        Event("Loop", (i // 5 + 1) * SECOND, "abcde"[i % 5], {"speed": 10 + (i * 7 % 5) / 50}, i)
+        for i in range(500)
+    ]
+    told, counted = run(BEST, made, with_values(calm))
+    assert told == oracle(BEST, calm)
+    assert counted["messages"] < 0.1 * counted["readings"]
 
 
 def test_an_observer_takes_minutes_from_miles_an_hour():

@@ -9,6 +9,8 @@ from holdfast.model.instant import SECOND
 from holdfast.model.protocol import Fired, Joined, Left, Received, Send, SetTimer
 from holdfast.protocols.cbps.broker import MOST_HOPS, Broker
 from holdfast.protocols.cbps.content import Constraint, Filter
+from holdfast.protocols.cbps.crowd import Others
+from holdfast.protocols.cbps.database import Table
 from holdfast.protocols.cbps.leases import LEASES
 from holdfast.protocols.cbps.message import (
     KINDS,
@@ -83,6 +85,29 @@ def test_a_lost_connection_takes_all_that_it_stored_with_it():
     assert sent(bench.tell(Left(0, "a")), "b") == [Unadvertise(Key("a", 1))]
     assert sent(bench.tell(Left(0, "b"))) == []
     assert bench.holds() == 0
+
+
+def test_in_a_crowd_a_message_looks_at_those_whom_it_concerns(monkeypatch):
+    crowd = [f"c{i}" for i in range(40)]
+    bench = Bench(*crowd)
+    for i, peer in enumerate(crowd):
+        mine = Filter((Constraint("x", "long", "=", i),))
+        bench.hear(peer, Bundle(Key(peer, 1), subscriptions=(Subscription(mine),)))
+    looked_at = []
+    monkeypatch.setattr(Others, "__iter__", lambda _: looked_at.append("all connections") or iter(()))
+    monkeypatch.setattr(Table, "search", _noting(looked_at, Table.search))
+    told = bench.hear("c3", Bundle(Key("c3", 2), notifications=(Notification({"x": 7}),)))
+    assert [effect.to for effect in told] == ["c7"]
+    assert looked_at == ["c7"]
+
+
+def _noting(looked_at, search):
+    def noting(table, *about):
+        for item in search(table, *about):
+            looked_at.append(item.bundle[0])
+            yield item
+
+    return noting
 
 
 def test_a_subscription_leaves_a_neighbour_that_no_longer_advertises_what_it_wants():

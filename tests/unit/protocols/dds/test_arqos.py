@@ -7,7 +7,7 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.model.instant import SECOND
 from holdfast.protocols.dds import message, request
-from holdfast.protocols.dds.arqos import Round, switched, thresholds
+from holdfast.protocols.dds.arqos import Agreement, Round, switched, thresholds
 from holdfast.protocols.dds.deployment import MODES, Adaptive, Reliable
 from holdfast.protocols.dds.message import Data
 from support.motes import HEAT, Air, Motes, deployment, publishing, subscribe
@@ -158,3 +158,65 @@ def test_with_the_last_reader_the_agreement_ends_and_the_publisher_keeps_nothing
     assert not motes.states["s"].agreements
     assert not motes.states["p"].histories
     assert motes.states["p"].counted["overflowed"] == 0
+
+
+def test_an_originator_of_which_nothing_comes_any_more_is_ordered_to_reliable_mode():
+    """Best effort stays silent for ever: 20 of 300 were delivered, and nobody ordered anything."""
+    motes = Motes(deployment(mode="HyTDDS", adaptive=TERMS), ("p", "r", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 90)))
+    motes.loses = lambda a, b, m: isinstance(m, Data) and not m.again and m.name.sequence > 20
+    motes.run(publishing(motes, range(300), every=SECOND // 2))
+    assert motes.readings("s")[-1] > 150
+    orders = [order.reliable for _, _, _, order in motes.sent(message.Switch)]
+    assert orders
+    assert all(orders), "it stays: first tries do not come through"
+
+
+def test_in_reliable_mode_first_tries_are_counted():
+    """Every second first try is lost; repetitions bring all.  What counts is 0.5, so the mode stays."""
+    round = Round()
+    for psn in range(1, 11):
+        round.count(psn, again=psn % 2 == 0)
+    assert (round.received, len(round.missing), round.pdr) == (5, 5, 0.5)
+    motes = Motes(deployment(mode="HyTDDS", adaptive=TERMS), ("p", "r", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 90)))
+    motes.loses = lambda a, b, m: isinstance(m, Data) and not m.again and m.name.sequence % 2
+    motes.run(publishing(motes, range(300), every=SECOND // 2))
+    assert [order.reliable for _, _, _, order in motes.sent(message.Switch)] == [True], "and no flapping"
+
+
+def test_losses_at_the_ends_of_a_round_count():
+    """The last packets of a round are missing; the next round's first packet shows it."""
+    agreement = Agreement(90.0, 1)
+    for phase, psns in (("round", range(1, 9)), ("pause", ()), ("round", range(13, 17))):
+        agreement.phase = phase
+        for psn in psns:
+            agreement.count(Data(message.Name("p", message.Stream(0), 1, psn), False, {}, 0))
+        if phase == "round":
+            list(agreement.orders(0, 5))
+    assert [pdr for _, _, pdr, _ in agreement.measured] == [1.0, 0.5]
+
+
+def test_a_restarted_originator_is_counted_anew():
+    agreement = Agreement(90.0, 1, phase="round")
+    for session, psn in ((1, 40), (1, 41), (2, 1), (2, 2), (1, 42), (2, 4)):
+        agreement.count(Data(message.Name("p", message.Stream(0), session, psn), False, {}, 0))
+    list(agreement.orders(0, 5))
+    assert [pdr for _, _, pdr, _ in agreement.measured] == [0.75]
+
+
+def test_heartbeats_are_for_silence_and_for_a_history_that_fills():
+    """At 100 % a sample every 210 ms shows itself what is missing; the timeout is 400 ms."""
+    motes = Motes(deployment(), ("p", "r", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 100)))
+    last = publishing(motes, range(100), every=210_000)
+    motes.run(last + 5 * SECOND)
+    beats = [at for at, *_ in motes.sent(message.Heartbeat) if 25 * SECOND < at <= last]
+    assert len(beats) <= 100 / (Reliable().ring / 2), "once for ten samples, not once for two"
+    assert motes.readings("s") == list(range(100))
+    assert not any(history.sent for history in motes.states["p"].histories.values())
+    after = [at for at, *_ in motes.sent(message.Heartbeat) if at > last]
+    assert len(after) == 1, "and once when there is nothing more"

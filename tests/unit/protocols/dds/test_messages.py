@@ -21,6 +21,7 @@ EXAMPLES = (
     WISH,
     GONE,
     message.Notification(WISH),
+    message.Recognised(1, "9", 2, 5),
     message.Demand(1, 30.0, False, ("Warm",)),
     message.Data(
         NAME, True, {"value": 3.5, "room": "FE05", "on": True, "n": None}, 7, status="egress", since=3

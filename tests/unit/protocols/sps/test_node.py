@@ -108,9 +108,9 @@ def test_measured_latency_decides_how_long_is_waited():
     net.ask(20, Insert("Hot"))
     net.run(5 * SECOND)
     before = net.hosts[20].state.manager.stability
-    for _ in range(30):
+    for _ in range(40):
         say(net, 0, 8.0)
-        net.run(SECOND)
+        net.run(2 * SECOND)
     assert net.hosts[20].state.manager.stability.interval < before.interval == Stability().interval
 
 
@@ -154,3 +154,16 @@ def test_a_component_that_hears_its_own_node_alone_needs_no_message():
     assert net.messages["publication"] == before["publication"]
     (instance,) = net.hosts[0].state.manager.states["Hot"].instances.values()
     assert instance.since is not None
+
+
+def test_an_event_has_one_time_wherever_it_is_heard():
+    """Of two events at one moment the second has a time of its own, also for components beside it."""
+    for local in (True, False):
+        net = network()
+        net.ask(0, Insert("Hot", local=local))
+        net.ask(USER, Subscribe("user", "Hot", SPACE, 2.0))
+        net.run(5 * SECOND)
+        events = [say(net, 0, 1.0), say(net, 0, 8.0)]
+        net.run(20 * SECOND)
+        assert events[0].time < events[1].time
+        assert [row[2] for row in told(net)] == [events[1].time]

@@ -69,3 +69,67 @@ def test_what_is_muted_is_evaluated_counted_and_told_afterwards():
     (summary,) = [n for n in out if n.status == "summary"]
     assert summary.event.attributes == {"missed": 1, "scopes": 1, "holding": 1}
     assert {h.subscription for h in engine.holding()} == {"Fire", "Smoky"}
+
+
+# --- a mute waits for those whom it hears ------------------------------------------------------------
+
+TWO = """topic T (v float)
+topic U (v float)
+state M on T [v > 1; v < 1] {m}
+state P on U [v > 1; v < 1{p}] {of}
+mute M while P {mute}
+"""
+
+
+def defined(m="", p="", of="", mute=""):
+    return TWO.format(m=m, p=p, of=of, mute=mute)
+
+
+def pushed(engine, *readings):
+    """What is told of readings, each as (topic, second, value)."""
+    said = []
+    for topic, at, value in readings:
+        said += engine.push(Event(topic, round(at * 1_000_000), "s", {"v": float(value)}))
+    return [(n.subscription, n.status, n.event.time / 1_000_000) for n in said]
+
+
+IN_ORDER = (("U", 0, 2), ("T", 1, 2), ("T", 3, 0))
+"""The parent starts, then what it mutes starts and ends; the parent's topic stands still meanwhile."""
+
+
+def test_a_parent_that_waits_for_its_readings_mutes_what_came_after_them():
+    engine = Engine(defined(m="ordered 1 s", of="ordered 1 s"))
+    assert pushed(engine, *IN_ORDER) == []
+    told = pushed(engine, ("U", 4, 0), ("T", 6, 0), ("U", 7, 0))
+    assert told == [("P", "ingress", 0), ("P", "egress", 4), ("M", "summary", 4)]
+
+
+def test_a_clock_tells_what_a_topic_that_is_silent_does_not():
+    engine = Engine(defined(m="ordered 1 s", of="ordered 1 s"))
+    assert pushed(engine, ("U", 0, 0), ("T", 1, 2), ("T", 5, 2), ("T", 9, 2)) == []
+    assert engine.due == 1_000_000  # of the parent's reading, which waits
+    assert [n.subscription for n in engine.advance(9_000_000)] == ["M"]
+
+
+def test_a_mute_that_says_how_long_it_waits_waits_so_long_for_a_topic_that_is_silent():
+    engine = Engine(defined(of="ordered 1 s", mute="ordered 2 s"))
+    assert pushed(engine, ("U", 0, 0), ("T", 1, 2), ("T", 4, 2)) == []  # 2 s, and the parent's 1 s
+    assert pushed(engine, ("T", 4.5, 2)) == [("M", "ingress", 1)]
+
+
+def test_the_guard_of_a_parent_decides_before_what_comes_after_it_is_told():
+    engine = Engine(defined(p=" for 2 s"))
+    first = (("U", 0, 2), ("T", 1, 2), ("U", 2, 0), ("T", 5, 0), ("T", 6, 0))
+    assert pushed(engine, *first) == [("P", "ingress", 0)]  # whether it ended at 4 s is not known yet
+    told = [("P", "egress", 4), ("M", "ingress", 4), ("M", "egress", 5)]
+    assert pushed(engine, ("U", 8, 0)) == told
+
+
+def test_a_mute_changes_no_evaluation_though_one_topic_is_far_behind_the_other():
+    text = defined(of="ordered 1 s")
+    plain, muted = Engine(text.partition("mute")[0]), Engine(text)
+    behind = (("T", 60, 2), ("U", 1, 2), ("U", 0.5, 0), ("U", 3, 0), ("T", 61, 0), ("U", 5, 0))
+    parent = [("P", "ingress", 1), ("P", "egress", 3)]
+    for engine in (plain, muted):
+        assert [row for row in pushed(engine, *behind) if row[0] == "P"] == parent
+        assert engine.late_counts == {}

@@ -266,12 +266,13 @@ def test_time_in_the_queue_of_a_slow_consumer_is_time_on_the_way():
             slow = Bundle(Key("slow", 1), subscriptions=subscription.subscriptions)
             async with raw(address, Registration(KINDS), slow, name="slow") as (reader, _):
                 await eventually(lambda: len(known(hub)) == 2)
-                link, said = hub.links["slow"], 0
+                link, said, before = hub.links["slow"], 0, hub.counters["received"]
                 link._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
                 while not len(link.outbox):
                     said += 1
                     p.ask(publish({"x": float(said), "k": "a" * 10_000}))
                     await asyncio.sleep(0)
+                await eventually(lambda: hub.counters["received"] == before + said)
                 await asyncio.sleep(wait)
                 listener, bundles = codec("msgpack", 1 << 20), []
                 async with asyncio.timeout(PATIENCE):

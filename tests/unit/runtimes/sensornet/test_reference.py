@@ -44,7 +44,15 @@ def test_every_reason_for_a_loss_is_in_the_reference(cause):
 
 @pytest.mark.parametrize(
     "fate",
-    [account.LOST, dds.OVERFLOWED, dds.GIVEN_UP, dds.LOST_WITH_ITS_NODE, dds.UNKNOWN, cbps.UNSENT],
+    [
+        account.LOST,
+        dds.OVERFLOWED,
+        dds.GIVEN_UP,
+        dds.LOST_WITH_ITS_NODE,
+        dds.NOBODY,
+        dds.UNKNOWN,
+        cbps.UNSENT,
+    ],
 )
 def test_every_fate_of_a_delivery_is_in_the_reference(fate):
     assert f"`{fate}`" in PAGE

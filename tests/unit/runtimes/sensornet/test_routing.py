@@ -34,6 +34,10 @@ def made(said: routing.Routing, airing: int = FAST, ends: tuple = (), placed: To
         (routing.IdGrid(resends=0, distrust=SECOND), IdGrid(2, 3, resends=0, distrust=SECOND)),
         (routing.Static(), Static(2, 3)),
         (routing.OnDemand(tries=1), OnDemand(tries=1, jitter=40 * MILLISECOND)),
+        (
+            routing.OnDemand(keep=30 * SECOND, resends=0, second=False, buffers=1),
+            OnDemand(30 * SECOND, resends=0, second=False, buffers=1, jitter=40 * MILLISECOND),
+        ),
         (routing.OnDemand(jitter=SECOND, wait=3 * SECOND), OnDemand(jitter=SECOND, wait=3 * SECOND)),
         (routing.Flooding(limit=3), Flooding(3, 40 * MILLISECOND)),
     ],

@@ -12,7 +12,7 @@ from holdfast.runtimes.sensornet.dds import Dds
 from holdfast.runtimes.sensornet.failure import Cut, Drift, Heal, Kill, Partition
 from holdfast.runtimes.sensornet.nodes import Drawn, Grid, Uniform
 from holdfast.runtimes.sensornet.readings import Constant, Recorded, Sine, Walk
-from holdfast.runtimes.sensornet.routing import Flooding, IdGrid, Tree
+from holdfast.runtimes.sensornet.routing import Flooding, IdGrid, OnDemand, Tree
 from holdfast.runtimes.sensornet.run import check, run
 from holdfast.runtimes.sensornet.scenario import (
     AsMeasured,
@@ -32,11 +32,11 @@ from support.protocols import watched
 ALL = """\
 name: all of it
 nodes: {kind: grid, rows: 3, columns: 3, spacing: 10 m}
-links: {kind: log-distance, exponent: 2.5, shadowing: 4 dB, loss-at-1-m: 41 dB}
-radio: {chip: cc2420, power: -10 dBm}
+links: {kind: log-distance, exponent: 2.5, shadowing: 4 dB, loss-at-1-m: 41 dB, quality: [0.8, 1]}
+radio: {chip: cc2420-tossim, power: -10 dBm, co-channel: 2 dB}
 mac: {kind: low-power-listening, interval: 50 ms, wake: preamble}
 routing: {kind: id-grid, resends: 1, jitter: 5 ms}
-energy: {platform: telosb, battery: 2 kJ, mains: [0], rest: {radio: sleep}, sampling: 2 ms}
+energy: {platform: telosb, battery: 2 kJ, mains: [0], rest: {radio: sleep}, delays: true, sampling: 2 ms}
 traffic:
   - {from: {any: 2}, to: [0, 1], every: 1.5 s, size: 30, name: noise, start: 1 s, stop: 1 min}
 definition: "topic T (value float, room text)  state Warm on T [value > 25; value < 22] per source"
@@ -63,12 +63,17 @@ until-first-death: true
 IN_PYTHON = Scenario(
     name="all of it",
     nodes=Grid(3, 3, 10.0),
-    links=LogDistance(2.5, shadowing_db=4.0, loss_at_1_m_db=41.0),
-    radio=Radio(chip="cc2420", power=-10.0),
+    links=LogDistance(2.5, shadowing_db=4.0, loss_at_1_m_db=41.0, quality=(0.8, 1.0)),
+    radio=Radio(chip="cc2420-tossim", power=-10.0, co_channel=2.0),
     mac=LowPowerListening(interval=50 * MILLISECOND, wake="preamble"),
     routing=IdGrid(resends=1, jitter=5 * MILLISECOND),
     energy=Energy(
-        platform="telosb", battery=2000.0, mains=(0,), rest=Rest(radio="sleep"), sampling=2 * MILLISECOND
+        platform="telosb",
+        battery=2000.0,
+        mains=(0,),
+        rest=Rest(radio="sleep"),
+        delays=True,
+        sampling=2 * MILLISECOND,
     ),
     traffic=(
         Flow(
@@ -122,7 +127,11 @@ def test_a_file_and_python_make_equal_values_and_equal_runs():
     ("text", "field", "value"),
     [
         ("links: {kind: disk, range: 15 m, interference: 30 m}", "links", UnitDisk(15.0, 30.0)),
+        ("links: {kind: disk, range: 15 m, quality: [0.5, 1]}", "links", UnitDisk(15.0, quality=(0.5, 1))),
         ("mac: {kind: aloha}", "mac", Aloha()),
+        ("mac: {kind: csma, congestion: [300 us, 2.5 ms]}", "mac", Csma(congestion=(300, 2_500))),
+        ("routing: {kind: on-demand, resends: 0, second: false, buffers: 1}", "routing",
+         OnDemand(resends=0, second=False, buffers=1)),
         ("mac: {kind: tdma, slots: [0, 1, 2, 3], slot: 10 ms}", "mac", Tdma(slots=(0, 1, 2, 3), slot=10_000)),
         ("routing: {kind: tree, sinks: [0], metric: hops}", "routing", Tree(sinks=(0,), metric="hops")),
         ("protocol: {kind: cbps, brokers: [0], rto: 2 s}", "protocol", Cbps(brokers=(0,), rto=2 * SECOND)),

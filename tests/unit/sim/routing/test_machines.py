@@ -244,6 +244,38 @@ def test_a_broken_link_is_told_and_gone_round():
     assert next_hops(ether, 2)[0] != first
 
 
+def test_without_repeats_and_a_second_route_what_a_link_loses_is_lost():
+    """TYMO, the DYMO of TinyOS: a frame that is not acknowledged takes the route and the datagram with it."""
+    ring = {0: {1, 3}, 1: {0, 2}, 2: {1, 3}, 3: {0, 2}}
+    ether = Ether(OnDemand(jitter=0, resends=0, second=False), ring)
+    ether.send(0, 0, 2, number=1)
+    ether.run(1 * SECOND)
+    ether.at(2 * SECOND, lambda: ether.cut(0, next_hops(ether, 2)[0]))
+    for number in (2, 3):
+        ether.send(number * 2 * SECOND, 0, 2, number)
+    ether.run(20 * SECOND)
+    assert [d.number for _, d in ether.delivered] == [1, 3]
+    assert [(node, d.number) for node, d, _ in ether.discarded] == [(0, 2)]
+
+
+def test_with_one_forwarding_buffer_a_second_datagram_is_dropped():
+    star = {0: {4}, 1: {4}, 2: {4}, 3: {4}, 4: {0, 1, 2, 3}}
+
+    def sent(buffers: int | None) -> tuple[int, list[tuple[int, str]]]:
+        ether = Ether(OnDemand(jitter=0, buffers=buffers), star)
+        for at in (0, 5 * SECOND):
+            for origin in (0, 1, 2):
+                ether.send(at, origin, 3, number=1 + at)
+        ether.run(20 * SECOND)
+        return len(ether.delivered), [(node, why) for node, _, why in ether.discarded]
+
+    assert sent(None) == (6, [])
+    came, dropped = sent(1)
+    assert came < 6
+    assert set(dropped) == {(4, NO_ROOM)}
+    assert came + len(dropped) == 6
+
+
 def test_a_target_that_nobody_knows_is_given_up_after_some_tries():
     ether = Ether(OnDemand(tries=3, room=2), {0: {1}, 1: {0}, 2: set()})
     for number in range(1, 5):

@@ -19,7 +19,9 @@ def transitions(readings: pd.DataFrame) -> pd.DataFrame:
     """The rows at which one sensor becomes warm, or ceases to be."""
     readings = readings.sort_values("time")
     rows, statuses, _ = walked(readings["value"].tolist(), False)
-    return readings.iloc[rows][["time", "source"]].assign(status=statuses)
+    turns = readings.iloc[rows][["time", "source"]].assign(status=statuses)
+    # Spark takes no text that lies in several pieces, or in none, as pandas' own kind of text may.
+    return turns.astype({"source": object, "status": object})
 
 
 def walked(values: list[float], warm: bool) -> tuple[list[int], list[str], bool]:

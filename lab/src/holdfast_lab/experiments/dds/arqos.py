@@ -145,10 +145,8 @@ def _kept(study: Study) -> Judged:
         f"In the noisy air {reliable:.0%} of the rounds are reliable, and {below:.0%} of all minutes are "
         "below the agreement.",
         {
-            False: "The weakness is in the rule, not in its terms. In reliable mode nearly everything "
-            "arrives, so PDR is above the upper threshold after every round and the receiver orders best "
-            "effort again, although the air is as it was. Where best effort brings less than was agreed on, "
-            "the mode changes with every round, and PDR is about the mean of both modes."
+            False: "A receiver orders reliable mode after a round that was too bad, so what the first round "
+            "of bad air loses stays lost; and in reliable mode samples wait, and rings may fill."
         },
     )
 
@@ -183,9 +181,8 @@ def _calm(study: Study) -> Judged:
         + ", ".join(f"{_times(each):.1f} times as many ({air})" for air, each in counts.items())
         + ".",
         {
-            False: "A margin helps against chance, where PDR is near the agreement: in the quiet air. It "
-            "does not help against the change of modes that the protocol itself makes, because there PDR "
-            "jumps from far below to 100 %."
+            False: "A margin helps against chance, where PDR is near the agreement. Where it is far from it, "
+            "the mode is the same with either."
         },
     )
 
@@ -231,10 +228,10 @@ def _nack(study: Study) -> Judged:
         all(each["PDR"] >= 0.999 and each["frames"] < each["frames, FRQoS"] for each in found.values()),
         f"The delay in the noisy air is {delay['ARQoS 100 %']:.0f} ms, with FRQoS {delay['FRQoS']:.0f} ms.",
         {
-            False: "A receiver cannot miss what it never heard of, so at every timeout (400 ms) the writer "
-            "says what it sent last and the receiver answers: at a sample a second these are as many "
-            "messages as acknowledgements, and NACKs and repairs come on top. NACKs pay where several "
-            "samples fall into one timeout."
+            False: "A receiver cannot miss what it never heard of, so the writer says what it sent last when "
+            "a timeout (400 ms) passes in silence, and the receiver answers: at a sample a second these are "
+            "as many messages as acknowledgements, and NACKs and repairs come on top. NACKs pay where "
+            "several samples fall into one timeout."
         },
     )
 

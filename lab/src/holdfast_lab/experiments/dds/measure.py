@@ -52,8 +52,9 @@ def point(
     key: Mapping[str, Any], set_up: Callable[..., Setup], *given: Any, step: float = SPACING, **more: Any
 ) -> Point:
     """A set-up on a grid of that step, in the air that the key names; else it is clear."""
-    make = partial(set_up, *given, **radio(step) | more)
-    return Point(tuple(key.items()), make, (Moment(0, NOISE[key.get("air", CLEAR)]),))
+    air = key.get("air", CLEAR)
+    make = partial(set_up, *given, **radio(step, air=air) | more)
+    return Point(tuple(key.items()), make, (Moment(0, NOISE[air]),))
 
 
 Extra = Callable[[Run], Measured]

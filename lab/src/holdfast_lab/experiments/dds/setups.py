@@ -74,6 +74,8 @@ class Setup:
     routing: Routing = field(default_factory=lambda: Static(jitter=FLOODING.jitter))
     rest: Rest = ASLEEP
     battery_j: float | None = None
+    delays: bool = False
+    """Whether the processor's time for a frame delays it."""
     sampling: Duration = 0
     until_first_death: bool = False
     seed: int = 1
@@ -86,7 +88,7 @@ class Setup:
             links=self.propagation or UnitDisk(1.5 * self.spacing),
             mac=self.mac,
             routing=self.routing,
-            energy=Energy(rest=self.rest, battery=self.battery_j, sampling=self.sampling),
+            energy=Energy(rest=self.rest, battery=self.battery_j, delays=self.delays, sampling=self.sampling),
             definition=topics + self.definition,
             protocol=self.protocol,
             publishers=tuple(
@@ -157,6 +159,8 @@ ROWS, COLUMNS, SPACING = 5, 10, 100 / 6
 MIDDLE = (2, 4)
 """Where the rendezvous node is: within three hops of 34 others, within five of all."""
 STATION_HOPS = 3
+TO_ORIGIN = Reliable(acknowledged="end-to-end")
+"""The acknowledgement is "sent back to the message origin" (L772); chapter 4 has one subscriber.  [D25]"""
 
 
 def _at(row: int, column: int) -> NodeId:

@@ -8,13 +8,15 @@ from holdfast.runtimes.sensornet.report.style import new_figure
 
 from ..experiment import Drawing, Result
 from .grid import Exhibit, Grid, Quantity, publication_load, recall, subscription_load
-from .setting import CENTRALIZED, EXACT, FSF, MULTI_JOIN, NAIVE, PLACEMENT
+from .setting import AGAIN, CENTRALIZED, EXACT, FSF, MULTI_JOIN, NAIVE, NAMED, PLACEMENT
 
 STYLES = {
     CENTRALIZED: ("tab:gray", "v", "-"),
     NAIVE: ("tab:red", "s", "-"),
     PLACEMENT: ("tab:orange", "^", "-"),
     MULTI_JOIN: ("tab:green", "D", "-"),
+    NAMED: ("tab:green", "<", "--"),
+    AGAIN: ("tab:green", ">", ":"),
     FSF: ("tab:blue", "o", "-"),
     EXACT: ("tab:purple", "x", "--"),
 }

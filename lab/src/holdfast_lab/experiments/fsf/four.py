@@ -17,13 +17,15 @@ MEDIUM = experiment(
     few=(100, 500, 900),
     varied=500,
 )
+FEW_STATIONS = Setting("fsf-large-network", 200, 10, (5, 5), HUNDREDS)
 LARGE_NETWORK = experiment(
     "correlations over 200 nodes, 10 stations  [Filter-Split-Forward, figures 8, 9, 12]",
-    Setting("fsf-large-network", 200, 10, (5, 5), HUNDREDS),
+    FEW_STATIONS,
     few=(100, 500, 900),
 )
 LARGE_SOURCES = experiment(
     "correlations over 200 nodes, 20 stations  [Filter-Split-Forward, figures 10, 11, 12]",
     Setting("fsf-large-sources", 200, 20, (5, 5), HUNDREDS),
     few=(100, 500, 900),
+    beside=FEW_STATIONS,
 )

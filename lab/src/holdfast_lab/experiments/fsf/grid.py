@@ -38,6 +38,8 @@ class Measured(NamedTuple):
     """How often they cover it."""
     undecided: int
     """How often exact filtering reached its bound; the operator is then sent."""
+    missed: int = 0
+    """How often set filtering by points said that they cover it, and they leave a gap."""
 
     @property
     def recall(self) -> float:
@@ -95,6 +97,17 @@ cost: Quantity = attrgetter("cost")
 
 def in_stations(run: Measured) -> float:
     return run.subscription_load - run.between_routers
+
+
+def at_the_receiver(run: Measured) -> float:
+    """Operators over links if not the sender compares, but who receives: what is covered crosses one link
+    more.  [Algorithm 4]"""
+    return run.subscription_load + run.covered
+
+
+def missed(run: Measured) -> float:
+    """Which part of the gaps that others leave in an operator set filtering has not seen."""
+    return run.missed / max(1, run.asked - run.covered + run.missed)
 
 
 def covered(run: Measured) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from holdfast.model.correlation import Simple
-from holdfast.protocols.fsf.covering import Probabilistic
+from holdfast.protocols.fsf.covering import Box, Boxes, Exact, Probabilistic, Verdict
 from holdfast.protocols.fsf.policy import POLICIES, Policy
 from holdfast.runtimes.overlay.memory.fsf import FsfNetwork
 
@@ -17,6 +17,8 @@ from .network import Layout, layout
 from .setting import Setting
 from .stream import Stretch
 from .workload import Subscription, workload
+
+EXACTLY = Exact()
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,16 @@ def draw(setting: Setting, stretch: Stretch, seed: int, count: int) -> Draw:
     """The same for all approaches; fewer subscriptions are the first of more."""
     random = np.random.default_rng((seed, setting.nodes, setting.groups))
     laid = layout(setting, stretch, random)
-    return Draw(laid, *workload(setting, stretch, laid.nodes, count, random))
+    users = laid.routers if setting.at_routers else (*laid.routers, *laid.sensors.values())
+    return Draw(laid, *workload(setting, stretch, users, count, random))
 
 
 def measure(setting: Setting, stretch: Stretch, cell: Cell) -> Measured:
     """What a network with so many subscriptions costs and brings."""
     drawn = draw(setting, stretch, cell.seed, cell.subscriptions)
-    network = FsfNetwork(drawn.layout.links, policy(setting, cell.approach), cell.seed)
+    chosen = policy(setting, cell.approach)
+    audit = Audit(chosen.filtering) if isinstance(chosen.filtering, Probabilistic) else None
+    network = FsfNetwork(drawn.layout.links, replace(chosen, filtering=audit) if audit else chosen, cell.seed)
     for name, attribute in stretch.sensors:
         network.advertise(drawn.layout.sensors[name], name, attribute)
     for subscription in drawn.subscriptions:
@@ -55,7 +60,23 @@ def measure(setting: Setting, stretch: Stretch, cell: Cell) -> Measured:
         network.asked,
         network.covered,
         network.undecided,
+        audit.missed if audit else 0,
     )
+
+
+@dataclass
+class Audit:
+    """Set filtering by points, and how often the exact one finds a gap that it has not found."""
+
+    filtering: Probabilistic
+    missed: int = 0
+
+    def decide(self, box: Box, boxes: Boxes, chance: np.random.Generator) -> Verdict:
+        """What points say."""
+        verdict = self.filtering.decide(box, boxes, chance)
+        if verdict is Verdict.COVERED:
+            self.missed += EXACTLY.decide(box, boxes, chance) is Verdict.NOT_COVERED
+        return verdict
 
 
 def policy(setting: Setting, approach: str) -> Policy:

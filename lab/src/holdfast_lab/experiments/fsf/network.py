@@ -14,9 +14,9 @@ Link = tuple[str, str]
 
 @dataclass(frozen=True)
 class Layout:
-    """Nodes and links, and the node of each sensor."""
+    """Routers and links, and the node of each sensor."""
 
-    nodes: tuple[str, ...]
+    routers: tuple[str, ...]
     links: tuple[Link, ...]
     sensors: dict[str, str]
 
@@ -31,9 +31,8 @@ class Layout:
 def layout(setting: Setting, stretch: Stretch, random: np.random.Generator) -> Layout:
     """A network by chance: each router is connected to an earlier one, and stations are at different ones.
 
-    In a tree five nodes cannot all be neighbours of one another.  Here the first of a station is connected
-    to the station's router, and each other to an earlier one of the station, by chance; in a star all are
-    connected to the router.
+    In a tree five nodes cannot all be neighbours of one another.  In a star all of a station are connected to
+    its router; else the first is, and each other to an earlier one of the station, by chance.
     """
     routers = [f"r{i}" for i in range(setting.nodes - setting.groups * len(ATTRIBUTES))]
     links = [(routers[earlier], routers[i]) for i, earlier in enumerate(_earlier(len(routers), random), 1)]
@@ -49,7 +48,7 @@ def layout(setting: Setting, stretch: Stretch, random: np.random.Generator) -> L
         links.append((routers[at], nodes[0]))
         links += zip([routers[at]] * len(above) if setting.star else above, nodes[1:], strict=True)
         sensors |= dict(zip(names, nodes, strict=True))
-    return Layout((*routers, *sensors.values()), tuple(links), sensors)
+    return Layout(tuple(routers), tuple(links), sensors)
 
 
 def _earlier(count: int, random: np.random.Generator) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -13,11 +13,21 @@ from holdfast.protocols.fsf.policy import POLICIES
 from ..experiment import Result, Row, Table
 from ..series import MINUTE
 from ..stbernard import FILE
-from .claim import OTHERS, savings
-from .grid import Exhibit, Grid, Quantity, cost, covered, publication_load, recall, subscription_load
+from .grid import (
+    Exhibit,
+    Grid,
+    Quantity,
+    at_the_receiver,
+    cost,
+    covered,
+    missed,
+    publication_load,
+    recall,
+    subscription_load,
+)
 from .measure import Draw
-from .setting import EXACT, FSF, MULTI_JOIN, STATIONS, WITHIN, Setting
-from .stream import ATTRIBUTES, Stretch
+from .setting import EXACT, FSF, JOINS, MULTI_JOIN, PLACEMENT, SEEDS, STATIONS, WITHIN, Setting
+from .stream import ATTRIBUTES, Stretch, first
 from .workload import selectivity
 
 QUANTITIES: Sequence[tuple[str, Quantity, int]] = (
@@ -26,11 +36,13 @@ QUANTITIES: Sequence[tuple[str, Quantity, int]] = (
     ("recall", recall, 6),
     ("events per delivery", cost, 4),
     ("covered", covered, 4),
+    ("gaps not seen", missed, 4),
 )
 
 
-def parameters(setting: Setting, stretch: Stretch, draws: Mapping[str, Sequence[Draw]]) -> dict[str, Any]:
+def parameters(setting: Setting, every: Stretch, draws: Mapping[str, Sequence[Draw]]) -> dict[str, Any]:
     """What was chosen, also where the document does not say."""
+    stretch = first(every, setting.groups)
     least, most = setting.attributes
     routers = setting.nodes - len(ATTRIBUTES) * setting.groups
     return {
@@ -42,20 +54,20 @@ def parameters(setting: Setting, stretch: Stretch, draws: Mapping[str, Sequence[
         "complete reports": f"at least {min(stretch.complete.values()):.0%} of those due",
         "left out": "missing readings; the fault code -1 of both temperatures",
         "network": f"{setting.nodes} nodes: {routers} routers, each connected to an earlier one by chance; "
-        f"{setting.groups} stations at different routers, whose five nodes are connected to the router (the "
-        "first) or to an earlier one of the five, by chance",
-        "users": "at any node, with equal chance; stations take turns",
+        f"{setting.groups} stations at different routers, whose five nodes are connected to the router",
+        "users": "at any router, with equal chance; stations take turns",
         "attributes": f"{least} to {most}, by chance" if least < most else least,
-        "ranges": "from the median of the stream, each end off by the distance of the quartile on its side "
-        "times a Pareto variable of skew 1 (1 or more), drawn for each end",
-        "selectivity": {name: _selectivity(some, stretch) for name, some in draws.items()},
+        "ranges": "the centre is off the median of the stream by a Pareto variable of skew 1 (0 or more) "
+        "times the distance of the quartile on its side, below or above with equal chance; the width is even "
+        "between half and twice the distance between the quartiles",
+        "selectivity": {name: _selectivity(some, every) for name, some in draws.items()},
         "drawn again, for want of a match": {
             name: sum(one.redrawn for one in some) for name, some in draws.items()
         },
         "δt": f"{WITHIN / MINUTE:g} min",
         "δl": "none: subscriptions name their sensors, those of one station",
         "set filtering": {name: repr(POLICIES[name].filtering) for name in (FSF, EXACT)},
-        "seeds": f"0 to {len(draws[setting.name]) - 1}; each draws network, users and subscriptions",
+        "seeds": f"{SEEDS[0]} to {SEEDS[-1]}; each draws network, users and subscriptions",
     }
 
 
@@ -109,9 +121,7 @@ def tables(result: Result) -> list[Table]:
             ("Events over links for each delivery", cost, 3),
         )
     ]
-    if exhibit.varied:
-        shown.append(_dependence(exhibit))
-    return shown
+    return [*shown, *_savings(exhibit)]
 
 
 def _mean(grid: Grid, quantity: Quantity, approach: str, count: int, digits: int) -> str:
@@ -119,18 +129,29 @@ def _mean(grid: Grid, quantity: Quantity, approach: str, count: int, digits: int
     return f"{mean:,.{digits}f} ± {spread:,.{digits}f}"
 
 
-def _dependence(exhibit: Exhibit) -> Table:
-    (count,) = {n for grid in exhibit.varied.values() for n in grid.counts}
-    return Table(
-        f"What it depends on: savings of filter-split-forward with {count} subscriptions",
-        ("setting", "operators, than the next", "events, than multi-join", "recall"),
-        [
-            (
-                name,
-                f"{savings(grid, subscription_load, OTHERS)[count]:.1%}",
-                f"{savings(grid, publication_load, (MULTI_JOIN,))[count]:.1%}",
-                f"{grid.mean(recall, FSF, count):.2%}",
-            )
-            for name, grid in (("as above", exhibit.grid), *exhibit.varied.items())
-        ],
+def _savings(exhibit: Exhibit) -> Iterator[Table]:
+    """Savings of filter-split-forward, as described and with other choices."""
+    settings = {"as described": exhibit.grid, **exhibit.varied}
+    for count in sorted({n for grid in settings.values() for n in grid.counts}):
+        rows = [(name, *_saved(grid, count)) for name, grid in settings.items() if count in grid.counts]
+        yield Table(
+            f"What filter-split-forward saves with {count} subscriptions: operators beside operator "
+            "placement and multi-join (compared at the receiver), events beside multi-join by value, named, "
+            "again",
+            ("setting", "operators", "events", "recall", "gaps not seen"),
+            rows,
+        )
+
+
+def _saved(grid: Grid, count: int) -> tuple[str, ...]:
+    def by(quantity: Quantity, *others: str) -> str:
+        there = [other for other in others if other in grid.approaches]
+        return ", ".join(f"{grid.saving(quantity, other, FSF, count):.1%}" for other in there)
+
+    operators = (PLACEMENT, MULTI_JOIN)
+    return (
+        f"{by(subscription_load, *operators)} ({by(at_the_receiver, *operators)})",
+        by(publication_load, *JOINS),
+        f"{grid.mean(recall, FSF, count):.2%}",
+        f"{grid.mean(missed, FSF, count):.2%}",
     )

@@ -17,7 +17,7 @@ from .figure import figure
 from .grid import Cell, Exhibit, Grid, Measured
 from .measure import draw, measure
 from .report import parameters, rows, tables
-from .setting import HOURS, SEEDS, STATIONS, Setting, variants
+from .setting import FSF, HOURS, MULTI_JOIN, PLACEMENT, SEEDS, STATIONS, Setting, variants
 from .stream import Stretch, first, read
 
 CODE = (
@@ -31,14 +31,23 @@ CODE = (
 """The sources on which a run depends."""
 
 
-def experiment(title: str, setting: Setting, few: Sequence[int], varied: int | None = None) -> Experiment:
+def experiment(
+    title: str,
+    setting: Setting,
+    few: Sequence[int],
+    varied: int | None = None,
+    beside: Setting | None = None,
+) -> Experiment:
     """One of the four; the default run measures ``few`` numbers of subscriptions only, the full one also
-    what depends on choices that the document leaves open, at the number that is ``varied``."""
-    short = replace(setting, counts=tuple(few))
-    others = variants(setting, varied) if varied else ()
+    what depends on choices that the document leaves open, at the number that is ``varied``.  Where the
+    document compares it with another, that one runs ``beside`` it, as far as it is compared."""
 
     def chosen(data: Path | None, full: bool, progress: Progress) -> Result:
-        return run(setting, others, data, True, progress) if full else run(short, (), data, False, progress)
+        counts = setting.counts if full else tuple(few)
+        others = variants(setting, varied) if full and varied else ()
+        if beside:
+            others = (*others, replace(beside, counts=counts, approaches=(PLACEMENT, MULTI_JOIN, FSF)))
+        return run(replace(setting, counts=counts), others, data, full, progress)
 
     return Experiment(setting.name, title, chosen, tables, figure)
 
@@ -48,20 +57,21 @@ def run(
 ) -> Result:
     """All approaches with all seeds, as Spark tasks."""
     progress("reading")
-    stretch = first(read(locate(FILE, data), HOURS, STATIONS), setting.groups)
+    every = read(locate(FILE, data), HOURS, STATIONS)
 
     def grid(one: Setting) -> Grid:
+        stretch = first(every, one.groups)
         path = place(setting.name, (one, stretch), CODE) if resume else None
         return Grid(measured(one, stretch, path, lambda what: progress(f"{one.name}, {what}")))
 
     exhibit = Exhibit(grid(setting), {one.name: grid(one) for one in others})
     draws = {
-        one.name: [draw(one, stretch, seed, max(one.counts)) for seed in range(SEEDS)]
+        one.name: [draw(one, first(every, one.groups), seed, max(one.counts)) for seed in SEEDS]
         for one in (setting, *others)
     }
     return Result(
         setting.name,
-        parameters(setting, stretch, draws),
+        parameters(setting, every, draws),
         rows(setting.name, exhibit),
         tuple(claims(setting.name, exhibit)),
         exhibit,
@@ -73,7 +83,7 @@ def measured(
 ) -> dict[Cell, Measured]:
     """Every run, seed by seed; where a file is given they are kept there, and not made again."""
     rounds = {
-        f"seed {seed + 1} of {SEEDS}": {cell: cell for cell in _cells(setting, seed)} for seed in range(SEEDS)
+        f"seed {seed}, to {SEEDS[-1]}": {cell: cell for cell in _cells(setting, seed)} for seed in SEEDS
     }
     kept = Kept(path, Measured._make) if path else None
     return conduct(partial(measure, setting, stretch), rounds, progress, kept, spread)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,6 +16,16 @@ from .stream import ATTRIBUTES, Quartiles, Stretch, quartiles, sensor
 
 Event = tuple[str, int]
 """A simple event by its sensor and time."""
+
+
+Width = Callable[[np.random.Generator], float]
+WIDTHS: Mapping[str, Width | None] = {
+    "even": lambda random: random.uniform(0.5, 2.0),
+    "half": lambda random: random.uniform(0.25, 1.0),
+    "pareto": lambda random: 1 + random.pareto(1.0),
+    "apart": None,
+}
+"""How wide a range is, in distances between the quartiles; or that its ends are drawn apart."""
 
 
 @dataclass(frozen=True)
@@ -58,23 +68,34 @@ def workload(
 def correlation(
     setting: Setting, station: int, spread: dict[str, Quartiles], random: np.random.Generator
 ) -> Correlation:
-    """Ranges about the medians of some of a station's streams.
-
-    Each end lies off the median by a Pareto variable of skew 1, at least by the distance of the quartile on
-    its side times the setting's scale.  The ends are drawn apart: were both off by the same, a box that a
-    set of boxes covers would be covered by one of them, and set filtering could gain nothing.
-    """
+    """Ranges about the medians of some of a station's streams."""
     least, most = setting.attributes
     size = int(random.integers(least, most + 1))
     chosen = sorted(random.choice(len(ATTRIBUTES), size, replace=False))
     filters = []
     for i in chosen:
         name = sensor(station, ATTRIBUTES[i])
-        below, above = setting.scale * (1 + random.pareto(1.0, 2))
-        middle = spread[name]
-        low, high = middle.median - below * middle.below, middle.median + above * middle.above
-        filters.append(Filter(ATTRIBUTES[i], float(low), float(high), name))
+        width, middle = WIDTHS[setting.width], spread[name]
+        low, high = _centred(width, middle, random) if width else _apart(middle, random)
+        filters.append(Filter(ATTRIBUTES[i], low, high, name))
     return Correlation(tuple(filters), setting.within)
+
+
+def _centred(width: Width, middle: Quartiles, random: np.random.Generator) -> tuple[float, float]:
+    """A centre that is off the median by a Pareto variable of skew 1 that begins at 0, below or above it with
+    equal chance, in distances of the quartile on that side."""
+    off = random.pareto(1.0)
+    is_below = random.random() < 0.5
+    centre = middle.median - off * middle.below if is_below else middle.median + off * middle.above
+    half = width(random) * (middle.below + middle.above) / 2
+    return float(centre - half), float(centre + half)
+
+
+def _apart(middle: Quartiles, random: np.random.Generator) -> tuple[float, float]:
+    """Ends that lie off the median by Pareto variables of skew 1, at least by the distance of the quartile on
+    their side."""
+    below, above = 1 + random.pareto(1.0, 2)
+    return float(middle.median - below * middle.below), float(middle.median + above * middle.above)
 
 
 def owing(wanted: Correlation, stretch: Stretch) -> frozenset[Event]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ....errors import UsageError
@@ -13,15 +13,22 @@ from ....files.write import event_line
 from ....model.event import UNNUMBERED, Event, Notification, notification_id
 from ....model.instant import Instant, show_instant
 from ....model.topic import RESERVED
-from ....protocols.cbps.client import Heard, Refused, Submit, Told, Unknown
+from ....protocols.agents.following import Following
+from ....protocols.cbps.client import Heard, Interrupted, Refused, Submit, Told, Unknown
 from ....protocols.cbps.ranges import Value
 from ..client import Connector
 
 
 async def subscribe(
-    connect: Connector, requests: Iterable[Submit], *, count: int | None, subscribed: Callable[[str], None]
+    connect: Connector,
+    requests: Iterable[Submit],
+    followed: Mapping[str, Following],
+    *,
+    count: int | None,
+    subscribed: Callable[[str], None],
 ) -> None:
-    """Print what is heard, until it is enough or somebody stops us; say when the broker knows."""
+    """Print what is heard, until it is enough or somebody stops us; say when the broker knows.  ``followed``
+    are the relationships that agents report."""
     heard: asyncio.Queue[Any] = asyncio.Queue()
     async with connect(deliver=heard.put_nowait) as node:
         for request in requests:
@@ -32,10 +39,21 @@ async def subscribe(
             what = heard.get_nowait() if not heard.empty() else await node.unless_failed(heard.get())
             if isinstance(what, Refused):
                 raise UsageError(f"the broker refuses '{what.name}': {what.why}")
-            if (line := shown(what, node.now)) is not None:
+            for line in lines(what, followed, node.now):
                 sys.stdout.buffer.write(line.encode("utf-8", "replace"))
                 sys.stdout.buffer.flush()
                 printed += 1
+
+
+def lines(what: Any, followed: Mapping[str, Following], now: Instant) -> Iterator[str]:
+    """What was heard, as lines."""
+    match what:
+        case Heard(name) | Interrupted(name) if name in followed:
+            for one in followed[name].hear(what, now):
+                yield event_line(one) if isinstance(one, Notification) else _unknown_line(one, now)
+        case _:
+            if (line := shown(what, now)) is not None:
+                yield line
 
 
 def shown(what: Any, now: Instant) -> str | None:

@@ -34,7 +34,7 @@ def parse_address(text: str, option: str = "the address") -> Address:
     (Address(host='::1', port=80), Address(host='127.0.0.1', port=4653))
     """
     host, colon, port = text.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65_535:
+    if not colon or not port.isdecimal() or len(port) > 5 or int(port) > 65_535:
         raise UsageError(f"{option} {text}: write it as HOST:PORT, such as {DEFAULT}")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

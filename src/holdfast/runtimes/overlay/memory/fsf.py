@@ -20,6 +20,7 @@ from ....protocols.fsf.message import (
     Cancel,
     Event,
     Found,
+    Members,
     Message,
     Readings,
     Refused,
@@ -40,8 +41,9 @@ class FsfNetwork(QueueNetwork):
     """Nodes joined to a tree (or several), all of one policy.
 
     ``subscriptions`` counts the operators that crossed each link, ``publications`` the events, those of
-    result sets once for each set.  ``delivered`` has the events that each subscription was told of,
-    ``answers`` what was last said about it.  Equal seeds give equal runs.
+    result sets once for each set, and those that say for whom they are once, also where that is said later of
+    more.  ``delivered`` has the events that each subscription was told of, ``answers`` what was last said
+    about it.  Equal seeds give equal runs.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class FsfNetwork(QueueNetwork):
         super().__init__(seed=seed if overtaking else None, now=BEGINNING)
         links = list(links)
         neighbours = tree(links)
+        self._crossed: set[tuple[Link, Event]] | None = set() if policy.named else None
         self._mendable = [set(link) for link in links] if policy.central else None
         self.subscriptions: Counter[Link] = Counter()
         self.publications: Counter[Link] = Counter()
@@ -218,6 +221,14 @@ class FsfNetwork(QueueNetwork):
             case Readings(events):
                 self.publications[link] += len(events)
             case Results(members):
-                self.publications[link] += sum(len(names) for _, names in members)
+                self.publications[link] += self._sets(link, members)
             case Subscribe():
                 self.subscriptions[link] += 1
+
+    def _sets(self, link: Link, members: Members) -> int:
+        """How many events cross a link in result sets; where they are named, those that had not yet."""
+        if self._crossed is None:
+            return sum(len(names) for _, names in members)
+        new = {(link, event) for event, _ in members} - self._crossed
+        self._crossed |= new
+        return len(new)

@@ -23,8 +23,9 @@ from ....compilers.operator import Operator
 from ....compilers.sql import literal
 from ....machines.machine import CONDITIONS, SCOPE, SINCE, STATUS, Told, with_columns
 from ....model.batch import TIME
+from ...table import identified, table_of
 from ..plan import Work
-from ..table import identified, spark_schema, table_of
+from ..schema import spark_schema
 from .closed import is_repeatable
 from .rows import batch_of, naming, seen_whole
 from .scan import Unlike

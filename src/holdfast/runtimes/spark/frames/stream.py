@@ -24,7 +24,7 @@ from ..live.state import STORE, stated
 from ..pack import SPARK_SCHEMA, TOLD, packed, progress
 from ..plan import Work
 from ..reading import Reader
-from ..table import spark_schema
+from ..schema import spark_schema
 from .rows import Bad, batches_by_topic, events
 from .zones import returned, zone_of
 

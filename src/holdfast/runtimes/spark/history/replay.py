@@ -16,11 +16,13 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
+from pyspark import __version__ as version
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ....compilers.operator import Coverage
 from ....errors import InputError
@@ -36,13 +38,13 @@ from ....lang.parse import as_app
 from ....model.batch import from_ipc, to_ipc
 from ....model.event import Notification
 from ....model.instant import Instant
-from ..pack import REPORT, SPARK_SCHEMA, passed_on
+from ...table import ORDER, from_table, ordered, schema_of
+from ..pack import REPORT, SCHEMA, SPARK_SCHEMA, passed_on
 from ..plan import Work
 from ..reading import Report, reported
 from ..session import session
-from ..table import from_table, spark_schema
 from .reader import Job, Task, run
-from .shard import finished, staged, step_shard
+from .shard import Step, finished, staged, step_shard
 
 LARGE = 4 << 20
 """An interleaved part of more rows is read by several readers, which then reduce less."""
@@ -55,8 +57,6 @@ FEW = 64 << 20
 
 ROWS = 1 << 16
 """How many notifications become objects at a time."""
-
-_ORDER = ("time", "subscription", "scope", "source", "sequence", "status")
 
 
 class Replay:
@@ -147,11 +147,8 @@ class Replay:
                     raw = row.column("events")[0].as_py()
                     heard.setdefault(row.column("machine")[0].as_py(), []).append(raw)
         if tables:
-            whole = pa.concat_tables(tables)
-            first = pc.fill_null(whole.column("scope"), "")
-            keys = whole.select(_ORDER).set_column(_ORDER.index("scope"), "scope", first)
-            order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in _ORDER])
-            yield from (whole.take(order.slice(at, ROWS)) for at in range(0, len(whole), ROWS))
+            whole = ordered(pa.concat_tables(tables))
+            yield from (whole.slice(at, ROWS) for at in range(0, len(whole), ROWS))
 
     def _from_executors(self) -> Iterator[pa.Table]:
         """The notifications in order, computed there, some at a time."""
@@ -161,9 +158,9 @@ class Replay:
             told = notifications(self._work, self._given, self._job.shards).persist()
         else:
             told = self.dataframe
-        ordered = told.repartitionByRange(parts, *_ORDER).sortWithinPartitions(*_ORDER)
+        sorted_ = told.repartitionByRange(parts, *ORDER).sortWithinPartitions(*ORDER)
         try:
-            for row in ordered.mapInArrow(_blobs, "raw binary").toLocalIterator():
+            for row in sorted_.mapInArrow(_blobs, "raw binary").toLocalIterator():
                 yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
         finally:
             if self._work.is_heavy:
@@ -236,9 +233,10 @@ def replay(
     time_unit: TimeUnit | None = None,
     wide: bool = False,
     lets: Mapping[str, float | int | str | bool] | None = None,
+    tables: Mapping[str, Any] | None = None,
 ) -> Replay:
     """As ``holdfast.replay``, on Spark."""
-    checked = check(as_app(app), lets=lets)
+    checked = check(as_app(app), lets=lets, tables=tables)
     reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     files = find([str(path) for path in inputs], [t.name for t in checked.topics])
     return Replay(checked, files, reading, spark=spark)
@@ -309,10 +307,23 @@ def notifications(
 ) -> DataFrame:
     """The notifications of packed rows: a shuffle for each stage; readers' reports are judged."""
     for stage in range(work.stages - 1):
-        by_shard = rows.groupBy("machine", "shard")
-        rows = by_shard.applyInArrow(staged(work, stage, shards), SPARK_SCHEMA)
-    last = finished(work, judge)
-    return rows.groupBy("machine", "shard").applyInArrow(last, spark_schema(work.published))
+        rows = _by_shard(rows, staged(work, stage, shards), SCHEMA)
+    return _by_shard(rows, finished(work, judge), schema_of(work.published))
+
+
+def _by_shard(rows: DataFrame, step: Step, schema: pa.Schema) -> DataFrame:
+    """What becomes of the packed rows of each operator and shard."""
+    return in_groups(rows, ("machine", "shard"), step, schema)
+
+
+def in_groups(rows: DataFrame, by: Sequence[str], step: Step, schema: pa.Schema) -> DataFrame:
+    """What becomes of the rows of each group."""
+
+    def whole(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        return pa.Table.from_batches(step(key, iter(table.to_batches())), schema)
+
+    takes_batches = tuple(map(int, version.split(".")[:2])) >= (4, 2)  # older Sparks take whole tables
+    return rows.groupBy(*by).applyInArrow(step if takes_batches else whole, from_arrow_schema(schema))
 
 
 def _by_machine(rows: DataFrame) -> dict[int, list[bytes]]:

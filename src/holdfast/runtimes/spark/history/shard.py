@@ -11,16 +11,16 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from ....compilers.operator import Operator
+from ....compilers.operator import Operator, with_time
 from ....compilers.slices import told_of
 from ....files.merge import merged
 from ....files.sort import Sorter, in_order
 from ....machines.machine import Told
 from ....model.batch import concatenate, from_ipc
 from ....model.instant import BEGINNING, NEVER
+from ...table import identified, schema_of, table_of
 from ..pack import REPORT, TOLD, Piece, as_bytes, passed_on, row, unpacked
-from ..plan import Work, with_time
-from ..table import identified, schema_of, table_of
+from ..plan import Work
 
 MEMORY = 512 << 20
 """How many bytes of an operator's events may wait in memory to be sorted."""

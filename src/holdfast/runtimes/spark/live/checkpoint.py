@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pickle
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,14 +25,14 @@ from types import MappingProxyType
 
 import msgspec
 
-from ....compilers.families import in_words
-from ....compilers.operator import until
+from ....compilers.families import going_on, hindrance, in_words
+from ....compilers.operator import ended, until
 from ....compilers.resume import resumed
 from ....errors import UsageError
 from ....files.whole import WholeFile
 from ....lang.condition import Checked
 from ....model.instant import BEGINNING, Instant
-from ..plan import Seat
+from ..plan import Edition, Seat, Work
 
 _FORM = 2
 
@@ -53,6 +54,14 @@ class Plan(msgspec.Struct, frozen=True):
     reading: dict[str, str] = {}
     """Where and how events are read; another way would be another stream."""
     form: int = _FORM
+    definition: bytes = b""
+    """The definition that it runs, pickled: what is known was decided by it."""
+    editions: tuple[Edition, ...] = ()
+    """Earlier ones, of which states are taken over."""
+
+    def work(self, checked: Checked) -> Work:
+        """What is to be computed."""
+        return Work(checked, self.seats, editions=self.editions)
 
 
 @dataclass(frozen=True)
@@ -180,14 +189,21 @@ def planned(
         )
     _require_same_reading(old.reading, reading)
     meanings = in_words(checked)
-    _require_same_meaning(old.meanings, meanings)
-    seats = tuple(_seated(old, checked, reached))
+    revised = _revised(old, checked, meanings)
+    before, editions = old, old.editions
+    if revised:
+        before = _with_revisions(old, checked, revised, reached)
+        editions = (*editions, Edition(old.definition, old.seats))
+    seats = tuple(_seated(before, checked, reached))
+    same = old.definition and meanings == old.meanings
     return msgspec.structs.replace(
         old,
         seats=seats,
         stages=_stages(old, seats),
-        next_number=max([old.next_number, *(seat.number + 1 for seat in seats)]),
+        next_number=max([before.next_number, *(seat.number + 1 for seat in seats)]),
         meanings=meanings,
+        definition=old.definition if same else pickle.dumps(checked),
+        editions=editions if any(seat.revises is not None for seat in seats) else (),
     )
 
 
@@ -202,24 +218,48 @@ def _seated(old: Plan, checked: Checked, reached: Mapping[str, Instant]) -> Iter
             free += 1
 
 
+def _with_revisions(
+    old: Plan, checked: Checked, names: Sequence[str], reached: Mapping[str, Instant]
+) -> Plan:
+    """The plan with seats for conditions that mean something else now, in the place of those they had."""
+    staying = [msgspec.structs.replace(seat, kept=ended(seat.kept, names)) for seat in old.seats]
+    added = []
+    for number, name in enumerate(names, old.next_number):
+        operator = going_on(name, checked)
+        (was,) = (seat.number for seat in old.seats if any(name in some for some in seat.kept.names))
+        at = until(reached, operator.clock, BEGINNING)
+        added.append(Seat(number, operator.kept, at, was))
+    seats = (*(seat for seat in staying if any(seat.kept.names)), *added)
+    return msgspec.structs.replace(old, seats=seats, next_number=old.next_number + len(added))
+
+
 def _stages(old: Plan, seats: Sequence[Seat]) -> int:
     """How many stages a query has; those of an old one are fixed."""
     needed = 1 + max((seat.kept.stage for seat in seats), default=0)
     if old.meanings and needed > old.stages:
         raise UsageError(
             f"the definition now needs {needed} stages, one after the other, and this checkpoint has "
-            f"{old.stages}, for good ('holdfast explain --engine spark' shows them). Start a new checkpoint."
+            f"{old.stages}, for good ('holdfast explain --engine spark' shows them). Go on with what was, "
+            "and run the new condition, with those that it builds on, from a definition and a checkpoint of "
+            "its own beside it; or start a new checkpoint for all, which tells what is in its folders again, "
+            "with the same ids."
         )
     return max(needed, old.stages)
 
 
-def _require_same_meaning(old: dict[str, dict[str, str]], new: dict[str, dict[str, str]]) -> None:
-    """Refuse what changed under its old name."""
-    for name in old.keys() & new.keys():
-        for what in new[name] | old[name]:
-            was, now = old[name].get(what, ""), new[name].get(what, "")
-            if was != now:
-                raise UsageError(f"'{name}' has changed: its {what} was '{was}' and is '{now}'. {_REMEDY}")
+def _revised(old: Plan, checked: Checked, new: dict[str, dict[str, str]]) -> list[str]:
+    """What has changed under its old name; what cannot take over what is known is refused."""
+    changed = [name for name in new if name in old.meanings and old.meanings[name] != new[name]]
+    for name in changed:
+        words, before = new[name], old.meanings[name]
+        what = next(one for one in words | before if words.get(one, "") != before.get(one, ""))
+        said = f"its {what} was '{before.get(what, '')}' and is '{words.get(what, '')}'"
+        why = "this checkpoint was made by an earlier version"
+        if old.definition:
+            why = hindrance(name, Edition(old.definition, old.seats).checked, checked) or ""
+        if why:
+            raise UsageError(f"'{name}' has changed: {said}. It cannot keep what is known: {why}. {_REMEDY}")
+    return changed
 
 
 _REMEDY = (

@@ -29,7 +29,7 @@ from ....files.find import InputFile
 from ....files.plan import latest_in
 from ....files.reading import Reading
 from ....model.batch import concatenate
-from ....model.instant import BEGINNING, NEVER, Instant
+from ....model.instant import BEGINNING, NEVER, SECOND, Instant
 from ..pack import REPORT, SPARK_SCHEMA, Mine, packed, progress, row
 from ..plan import Work
 from ..reading import Reader, Report
@@ -38,7 +38,7 @@ from .log import Entry, FileLog, Folder, Waiting
 
 FORMAT = "holdfast-feed"
 
-_END = "end"
+_END, _CLOCK = "end", "clock"
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class Feed:
     strict: bool = False
     finish: bool = False
     """When all has been read, let time run out: nothing more will come."""
+    idle: float | None = None
+    """How many seconds event time stays behind the clock at most, though nothing comes."""
 
     def to_text(self) -> str:
         return base64.b64encode(pickle.dumps(self)).decode()
@@ -82,15 +84,19 @@ class FeedSource(DataSource):
 
 
 class _Part(InputPartition):
-    """Files that one reader reads, in the order of arrival; or, of a feed that ends, the end."""
+    """Files that one reader reads, in the order of arrival; or how far time has come without any."""
 
-    def __init__(self, number: int, first: int, entries: Sequence[Entry], latest: Instant) -> None:
+    def __init__(
+        self, number: int, first: int, entries: Sequence[Entry], latest: Instant, until: Instant | None = None
+    ) -> None:
         super().__init__(number)
         self.number, self.first, self.entries, self.latest = number, first, tuple(entries), latest
+        self.until = until
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets count the entries of the log: ``{"files": 12}``; the last one says ``"end": 1`` too."""
+    """Offsets count the entries of the log: ``{"files": 12}``; the last one says ``"end": 1`` too, and where
+    a clock helps, how far it has let event time come."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -134,8 +140,20 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         available = len(self._log.entries) if self._target is None else max(self._target, first)
         if first < available:
             most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else NEVER
-            return {"files": first + _admitted(self._log.entries[first:available], most)}
-        return {"files": first, _END: 1} if feed.finish else start
+            first += _admitted(self._log.entries[first:available], most)
+        elif feed.finish:
+            return {**start, _END: 1}
+        return {**start, "files": first, **self._by_the_clock(start)}
+
+    def _by_the_clock(self, start: dict[str, int]) -> dict[str, int]:
+        """How far the clock lets event time come, where that is further than it was; not at every look, as
+        each time is a batch."""
+        feed = self._feed
+        if feed.idle is None or self._target is not None or not feed.work.clocks:
+            return {}
+        step = max(SECOND, round(feed.idle * SECOND / 4))
+        until = round((time.time() - feed.idle) * SECOND) // step * step
+        return {_CLOCK: until} if until > start.get(_CLOCK, BEGINNING) else {}
 
     def _discover(self) -> Waiting:
         feed = self._feed
@@ -154,14 +172,17 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         entries, first, last = self._log.entries, start["files"], end["files"]
         assert last <= len(entries), "the log of files is shorter than what was read of it"
         if _END in end and _END not in start:
-            return [_Part(0, first, (), NEVER)]
+            return [_Part(0, first, (), NEVER, NEVER)]
         known = [entry.latest for entry in entries[:first]]
-        latest = max((NEVER if at is None else at for at in known), default=BEGINNING)
+        latest = max([start.get(_CLOCK, BEGINNING), *(NEVER if at is None else at for at in known)])
         runs = _runs([entry.size for entry in entries[first:last]], self._feed.readers)
-        return [
+        parts = [
             _Part(i, first + run.start, entries[first + run.start : first + run.stop], latest)
             for i, run in enumerate(runs)
         ]
+        if end.get(_CLOCK) != start.get(_CLOCK):
+            parts.append(_Part(len(parts), last, (), latest, end[_CLOCK]))
+        return parts
 
     # --- in an executor ---
 
@@ -223,8 +244,10 @@ def taken(feed: Feed, part: InputPartition, *, closed: bool) -> tuple[Report, li
             continue
         whole.add(reader)
         size += entry.size
+    if part.until not in (None, NEVER):
+        whole.reached = dict.fromkeys(feed.work.clocks, part.until)
     read = len(part.entries) - len(bad)
-    report = whole.report(files=read, bytes=size, bad_files=bad, end=not part.entries)
+    report = whole.report(files=read, bytes=size, bad_files=bad, end=part.until == NEVER)
     return report, [_joined(some, closed=closed) for some in _alike(found)]
 
 
@@ -254,7 +277,7 @@ def _joined(some: Sequence[Mine], *, closed: bool) -> Mine:
 
 def _reached(work: Work, part: _Part, report: Report) -> dict[str, Instant]:
     """How far time has come, where an operator minds; at the end it has run out."""
-    if not part.entries:
+    if part.until == NEVER:
         return dict.fromkeys(work.clocks, NEVER)
     return {topic: at for topic, at in report.reached.items() if topic in work.clocks}
 

@@ -35,11 +35,11 @@ from ....lang.parse import as_app
 from ....model.batch import from_ipc
 from ....model.event import Notification
 from ....model.instant import BEGINNING
+from ...table import schema_of
 from ..pack import REPORT, TOLD
 from ..plan import Work
 from ..reading import Report, reported
 from ..session import said_to, session
-from ..table import schema_of
 from .checkpoint import Checkpoint, Plan, planned
 from .damage import require_whole
 from .feed import FORMAT, Feed, FeedSource
@@ -90,6 +90,9 @@ class Live:
     batch_bytes: int = 256 << 20
     quarantine: bool = False
     strict: bool = False
+    idle: float | None = None
+    """How many seconds event time stays behind the clock at most, though nothing comes; by default only
+    readings tell the time."""
 
 
 def live(
@@ -252,7 +255,7 @@ def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> Fee
     """What the readers of a live query need."""
     return Feed(
         checkpoint,
-        Work(live.checked, plan.seats),
+        plan.work(live.checked),
         plan.shards,
         live.reading,
         live.folders,
@@ -262,6 +265,7 @@ def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> Fee
         quarantine=live.quarantine,
         strict=live.strict,
         finish=live.finish,
+        idle=live.idle,
     )
 
 
@@ -310,7 +314,7 @@ class _Batches:
         self.done = 0
         """How many batches have been written since it began."""
         self._topics = live.checked.published
-        self._sources = _sources(Work(live.checked, plan.seats))
+        self._sources = _sources(plan.work(live.checked))
         ours = ledger.claims()
         self._sink: Sink = (
             open_sink(live.sink, self._topics, plan.id, ours)

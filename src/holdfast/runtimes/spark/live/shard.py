@@ -8,16 +8,19 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from ....compilers.operator import Kept, Operator, until
+from ....compilers.families import Revised, revised
+from ....compilers.operator import Kept, Operator, Past, until, with_time
 from ....errors import UsageError
+from ....machines.machine import Told
 from ....model.batch import concatenate, in_order
 from ....model.instant import BEGINNING, NEVER, Instant
-from ..pack import PROGRESS, unpacked
-from ..plan import Work, with_time
-from ..table import identified, schema_of, table_of
+from ...table import identified, schema_of, table_of
+from ..pack import PROGRESS, Piece, unpacked
+from ..plan import Work
+from .patch import EARLIER
 
 
-class Memory(msgspec.Struct):
+class Memory(msgspec.Struct, forbid_unknown_fields=True):
     """What is remembered of an operator: its state, whom that serves, and when it wants to be woken."""
 
     kept: Kept
@@ -41,10 +44,7 @@ class Shard(msgspec.Struct, forbid_unknown_fields=True):
         try:
             return msgspec.msgpack.decode(raw, type=Shard)
         except msgspec.ValidationError:
-            raise UsageError(
-                "this checkpoint was made by an earlier version of Holdfast: end that query with the version "
-                "that made it, then start a new checkpoint"
-            ) from None
+            raise UsageError(EARLIER) from None
 
 
 class Packet(msgspec.Struct):
@@ -67,10 +67,12 @@ class Post(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a shard says of a batch: notifications, and what conditions of later stages hear."""
+    """What a shard says of a batch: notifications, what conditions of later stages hear, and for those who
+    wait for it the earliest moment of which it has still to speak."""
 
     told: pa.Table
     heard: dict[str, pa.RecordBatch]
+    unsaid: dict[int, Instant]
 
 
 Arranging = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -93,22 +95,36 @@ def stepped(
         arrived.setdefault(packet.machine, []).append(packet.events)
     after = Shard({}, _advanced(shard.reached, arrived.get(PROGRESS, ())))
     tables, heard = [schema_of(work.published).empty_table()], dict[str, pa.RecordBatch]()
+    unsaid: dict[int, Instant] = {}
     for number, operator in work.operators.items():
         if not post.has(operator):
             continue
         memory = shard.operators.get(number)
         was, now = (until(at, operator.clock, BEGINNING) for at in (shard.reached, after.reached))
-        batches = _by_topic(arrived.get(number, ()), in_order if operator.heard else arranged)
-        if batches or (now > was and _is_due(operator, memory, now)):
-            state = _recalled(operator, memory, max(was, work.reached.get(number, BEGINNING)))
+        pieces = list(map(unpacked, arrived.get(number, ())))
+        batches = _by_topic(pieces, in_order if operator.heard else arranged)
+        looked = was
+        if operator.awaits and operator.machine.is_timed:
+            now = operator.looks(now, (piece.reached for piece in pieces if piece.topic is None))
+            looked = BEGINNING  # it knows
+        looked = max(looked, work.reached.get(number, BEGINNING))
+        taken = _taken_over(work, number, shard, looked) if memory is None else None
+        if taken or batches or (now > looked and _is_due(operator, memory, now)):
+            state = taken.state if taken else _recalled(operator, memory, looked)
             last = with_time(operator, batches, was) if now == NEVER else batches
             state, told = operator.machine.step(state, last, now)
+            if taken:
+                told = Told(told.rows, (*taken.said, *told.single))
             memory = _remembered(operator, state)
             tables.append(table_of(work.published, operator, told))
             heard |= operator.retold(told)
         if memory is not None:
             after.operators[number] = memory
-    return after, Said(identified(pa.concat_tables(tables)), heard)
+        waiting = [i for i, other in work.timed.items() if operator.is_awaited(other)]
+        if waiting and (due := _due(operator, memory)) is not None:
+            moment = due - operator.behind
+            unsaid |= {i: min(moment, unsaid.get(i, moment)) for i in waiting}
+    return after, Said(identified(pa.concat_tables(tables)), heard, unsaid)
 
 
 def _advanced(reached: Mapping[str, Instant], told: Iterable[bytes]) -> dict[str, Instant]:
@@ -119,11 +135,11 @@ def _advanced(reached: Mapping[str, Instant], told: Iterable[bytes]) -> dict[str
     return latest
 
 
-def _by_topic(raw: Iterable[bytes], arranged: Arranging) -> dict[str, pa.RecordBatch]:
+def _by_topic(pieces: Iterable[Piece], arranged: Arranging) -> dict[str, pa.RecordBatch]:
     arrived: dict[str, list[pa.RecordBatch]] = {}
-    for topic, _, events in map(unpacked, raw):
-        assert topic is not None
-        arrived.setdefault(topic, []).append(events)
+    for topic, _, events in pieces:
+        if topic is not None:
+            arrived.setdefault(topic, []).append(events)
     return {topic: arranged(concatenate(some)) for topic, some in arrived.items()}
 
 
@@ -132,9 +148,13 @@ def _by_topic(raw: Iterable[bytes], arranged: Arranging) -> dict[str, pa.RecordB
 
 def _is_due(operator: Operator, memory: Memory | None, now: Instant) -> bool:
     """Whether an operator may say something by itself when time has come so far."""
-    machine = operator.machine
-    due = machine.due(machine.initial()) if memory is None else memory.due
+    due = _due(operator, memory)
     return due is not None and now > due
+
+
+def _due(operator: Operator, memory: Memory | None) -> Instant | None:
+    machine = operator.machine
+    return machine.due(machine.initial()) if memory is None else memory.due
 
 
 def _remembered(operator: Operator, state: Any) -> Memory:
@@ -151,6 +171,17 @@ def _recalled(operator: Operator, memory: Memory | None, reached: Instant) -> An
     if machine.is_timed and reached > BEGINNING:
         state, _ = machine.step(state, {}, reached)
     return state
+
+
+def _taken_over(work: Work, number: int, shard: Shard, at: Instant) -> Revised | None:
+    """What an operator takes over that goes on under another definition, from the last one that ran here."""
+    edit = work.revisions.get(number)
+    while edit is not None and edit.before not in shard.operators:
+        edit = work.revisions.get(edit.before)
+    if edit is None:
+        return None
+    state = _recalled(edit.operator, shard.operators[edit.before], at)
+    return revised(edit.name, edit.was, work.checked, Past(edit.operator, state, (), at))
 
 
 def _numbers(kept: Kept, operator: Operator) -> tuple[int | None, ...] | None:

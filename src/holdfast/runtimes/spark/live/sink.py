@@ -25,7 +25,7 @@ from ....errors import UsageError
 from ....files.write import event_line
 from ....model.event import Notification
 from ....model.topic import Topic
-from ..table import from_table, to_columns
+from ...table import from_table, to_columns
 
 _MARK = "_holdfast"  # readers of Parquet skip names that begin so
 

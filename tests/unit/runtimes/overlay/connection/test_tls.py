@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 
 import pytest
 
@@ -12,27 +10,13 @@ from holdfast.errors import UsageError
 from holdfast.model.protocol import Joined
 from holdfast.runtimes.overlay.connection.tls import Certificates
 from holdfast.runtimes.overlay.wire.fault import Refused
+from support.certificates import certified
 from support.relay import PATIENCE, broker, bundle, node
-
-
-def openssl(*arguments):
-    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """An authority, and a certificate for this machine that it signed."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the program openssl to make certificates")
-    folder = tmp_path_factory.mktemp("tls")
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj")
-    openssl("req", "-x509", *key, "/CN=ca", "-keyout", folder / "ca.key", "-out", folder / "ca.pem")
-    openssl("req", *key, "/CN=hub", "-keyout", folder / "key.pem", "-out", folder / "csr.pem")
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1\n")
-    signing = ("-CA", folder / "ca.pem", "-CAkey", folder / "ca.key", "-CAcreateserial")
-    extras = ("-extfile", folder / "san", "-out", folder / "cert.pem")
-    openssl("x509", "-req", "-in", folder / "csr.pem", *signing, *extras)
-    return folder
+    return certified(tmp_path_factory.mktemp("tls"))
 
 
 def run(story):

@@ -21,7 +21,7 @@ from support.runtimes import in_order
 
 replay = pytest.importorskip("holdfast.runtimes.spark.history.replay")
 source = pytest.importorskip("holdfast.runtimes.spark.history.reader")
-notice = pytest.importorskip("holdfast.runtimes.spark.table")
+notice = pytest.importorskip("holdfast.runtimes.table")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
 history = pytest.importorskip("holdfast.runtimes.spark.history.shard")
 plan = pytest.importorskip("holdfast.runtimes.spark.plan")

@@ -11,7 +11,7 @@ from holdfast.lang.parse import parse
 from support.correlated import batches, definitions, expected, heard, histories
 
 shard = pytest.importorskip("holdfast.runtimes.spark.history.shard")
-notice = pytest.importorskip("holdfast.runtimes.spark.table")
+notice = pytest.importorskip("holdfast.runtimes.table")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
 plan = pytest.importorskip("holdfast.runtimes.spark.plan")
 

@@ -137,12 +137,23 @@ def test_another_way_to_read_is_another_stream(reading, message):
 def test_a_condition_that_has_changed_is_named_with_what_it_was():
     query = planned(None, WARM, HOT)
     with pytest.raises(UsageError) as refused:
-        planned(query, WARM, HOT.replace("< 30.5", "< 31.5"))
+        planned(query, WARM, HOT.rstrip() + " ordered 1 s\n")
     assert str(refused.value) == (
-        "'Hot' has changed: its end was 'value < 30.5' and is 'value < 31.5'. What holds now was decided by "
-        "the old definition: give the new condition a name of its own (the old one may be removed), or "
-        "start a new checkpoint."
+        "'Hot' has changed: its delivery was 'timely' and is 'ordered 1000000 µs, late drop'. It cannot keep "
+        "what is known: it is ordered. What holds now was decided by the old definition: give the new "
+        "condition a name of its own (the old one may be removed), or start a new checkpoint."
     )
+
+
+def test_a_state_that_means_something_else_gets_a_seat_of_its_own_and_knows_whose_it_takes():
+    first = planned(None, WARM, HOT, COOL)
+    second = planned(first, WARM, HOT.replace("< 30.5", "< 31.5"), COOL)
+    assert numbers(second) == numbers(first) | {"Hot": first.next_number}
+    (seat,) = [seat for seat in second.seats if seat.revises is not None]
+    assert seat.revises == numbers(first)["Hot"]
+    assert [edition.seats for edition in second.editions] == [first.seats]
+    assert planned(second, WARM, HOT.replace("< 30.5", "< 31.5"), COOL) == second
+    assert planned(second, WARM).editions == ()
 
 
 def test_an_attribute_that_nobody_uses_may_come_and_one_that_is_used_may_not_change():
@@ -201,7 +212,9 @@ def test_a_definition_that_needs_another_stage_needs_another_checkpoint():
         planned(query, MEAN, ANY)
     assert str(refused.value) == (
         "the definition now needs 2 stages, one after the other, and this checkpoint has 1, for good "
-        "('holdfast explain --engine spark' shows them). Start a new checkpoint."
+        "('holdfast explain --engine spark' shows them). Go on with what was, and run the new condition, "
+        "with those that it builds on, from a definition and a checkpoint of its own beside it; or start a "
+        "new checkpoint for all, which tells what is in its folders again, with the same ids."
     )
 
 

@@ -389,3 +389,63 @@ def test_the_query_is_told_what_ended_it_and_goes_on_when_it_is_mended():
         here.put("b.parquet", topic, [door(2, False)])
         live.Stream(here.live(app, sink=heard.append)).run()
         assert [n.status for n in heard] == ["ingress", "egress"]
+
+
+# --- time by the clock -------------------------------------------------------------------------------
+
+SILENT = "topic Door (open bool)\nstate Dead on Door [silent 10 s; !silent 10 s] per source"
+TODAY = 4_000_000_000  # later than any file that a test makes
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """What the clock says, in seconds."""
+    now = [TODAY]
+    monkeypatch.setattr(feeds.time, "time", lambda: float(now[0]))
+    return now
+
+
+def test_a_clock_lets_time_come_so_far_behind_it_and_not_at_every_look(here, clock):
+    put(here, "1.parquet", door(1))
+    source = reader(here, SILENT, idle=40.0)
+    first = batch_of(source)
+    assert first == {"files": 1, "clock": (TODAY - 40) * 1_000_000}
+    clock[0] += 9
+    assert source.latestOffset(first, source.getDefaultReadLimit()) == first
+    clock[0] += 1
+    later = source.latestOffset(first, source.getDefaultReadLimit())
+    assert later == {"files": 1, "clock": (TODAY - 30) * 1_000_000}
+    (part,) = source.partitions(first, later)
+    rows = [row for batch in source.read(part) for row in batch.to_pylist()]
+    told = [msgspec.msgpack.decode(row["events"]) for row in rows if row["machine"] == pack.PROGRESS]
+    assert told == [{"Door": (TODAY - 30) * 1_000_000}] * 4
+    assert not [row for row in rows if row["machine"] >= 0]
+    (after,) = source.partitions(later, {**later, "end": 1})
+    assert after.until == NEVER
+
+
+@pytest.mark.parametrize(("text", "how"), [(TIMELY, {"idle": 40.0}), (SILENT, {})])
+def test_no_clock_is_looked_at_where_nobody_minds_or_nobody_says_so(here, clock, text, how):
+    put(here, "1.parquet", door(1))
+    assert batch_of(reader(here, text, **how)) == {"files": 1}
+
+
+def test_a_source_that_falls_silent_is_found_though_no_further_file_comes(clock):
+    app, heard = parse(SILENT), []
+    with live.site() as here:
+        put(here, "1.parquet", door(TODAY * 1_000_000))
+        stream = live.Stream(here.live(app, sink=heard.append, idle=4.0))
+        clock[0] += 2
+        assert stream.step()
+        clock[0] += 12
+        assert stream.step()
+        assert heard == []  # ten seconds, and no more
+        clock[0] += 2
+        again = live.Stream(here.live(app, sink=heard.append, idle=4.0))
+        assert again.step()
+        assert not again.step()
+        assert [(n.status, n.event.time) for n in heard] == [("ingress", (TODAY + 10) * 1_000_000)]
+        put(here, "2.parquet", door((TODAY + 1) * 1_000_000))
+        assert again.step()
+        assert len(heard) == 1  # an old one revives nobody
+        assert again.record.reached == {"Door": (TODAY + 12) * 1_000_000}

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 
 import msgspec
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Event, UsageError, check, parse
 from holdfast.machines.ordered import Ordered
-from holdfast.model.batch import from_events
+from holdfast.model.batch import from_events, from_ipc
 from holdfast.model.instant import BEGINNING, NEVER
 from support import correlated, fused
 
 stepping = pytest.importorskip("holdfast.runtimes.spark.live.shard")
-notice = pytest.importorskip("holdfast.runtimes.spark.table")
+state = pytest.importorskip("holdfast.runtimes.spark.live.state")
+notice = pytest.importorskip("holdfast.runtimes.table")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
 plan = pytest.importorskip("holdfast.runtimes.spark.plan")
 lives = pytest.importorskip("support.live")
@@ -47,6 +50,158 @@ def test_a_shard_goes_on_from_batch_to_batch(text, events, size):
             shards[shard] = kept.to_bytes()
             told += notice.from_table(work.published, said.told)
     assert correlated.heard(text, events, told) == correlated.expected(text, events)
+
+
+# --- what is kept of a batch is what it changed ------------------------------------------------------
+
+WARM = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\nfilter Hot on T where v > 30\n"
+
+
+class Store:
+    """One shard as a processor keeps it, batch by batch, and the sizes of what was written."""
+
+    def __init__(self, text: str = WARM) -> None:
+        self.kept, self.written = lives.KeptState(), []
+        self.use(text)
+
+    def use(self, text: str) -> None:
+        """Go on with another definition, as after a restart."""
+        self.work = plan.Work(check(parse(text)))
+        self.processor = state.ShardProcessor(self.work, 0, 1)
+
+    def take(self, values: dict[str, float], at: int) -> list[tuple[str, str]]:
+        reached = msgspec.msgpack.encode(dict.fromkeys(self.work.clocks, at))
+        packets = [SimpleNamespace(machine=pack.PROGRESS, part=0, events=reached)]
+        for number, one in self.work.operators.items():
+            events = [Event("T", at, source, {"v": v}, at) for source, v in sorted(values.items())]
+            batch = from_events(one.topics["T"], events)
+            for packed in pack.packed(pack.Mine(number, one, "T", batch), shards=1):
+                packets.append(SimpleNamespace(**packed.to_pylist()[0]))
+        before = [self.kept.value, *self.kept.list]
+        self.processor.init(self.kept)
+        rows = list(self.processor.handleInputRows((0,), iter(packets), None))
+        after = [self.kept.value, *self.kept.list]
+        self.written.append(sum(len(raw) for raw in after if not any(raw is old for old in before)))
+        tables = [from_ipc(bytes(row.events)) for row in rows if row.machine == pack.TOLD]
+        told = [
+            n for one in tables for n in notice.from_table(self.work.published, pa.Table.from_batches([one]))
+        ]
+        return sorted((n.scope or "", n.status) for n in told)
+
+
+def test_a_batch_writes_what_it_changed_and_not_what_is_there():
+    store = Store()
+    store.take({f"s{i:05}": 26.0 for i in range(20_000)}, 0)
+    assert store.take({"s00007": 21.0, "s00009": 24.0}, 1) == [("s00007", "egress")]
+    assert store.take({"s00007": 27.0, "new": 26.0}, 2) == [("new", "ingress"), ("s00007", "ingress")]
+    assert store.take({"s00007": 21.0, "s00008": 26.0}, 3) == [("s00007", "egress")]
+    whole, *changes = store.written
+    assert whole > 500_000
+    assert max(changes) < 3_000
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "state Warm on T [v > 25 for 5 us; v < 22] per source",
+        "state Warm on T [v > 25; v < 22] per source ordered 5 us",
+        "levels Heat on T: low [v > 25; v < 22], high [v > 30; v < 28] per source",
+        "state Warm\n  A = avg T over 1 s each source\n  enter A.v > 25\n  exit A.v < 22",
+    ],
+    ids=["guarded", "ordered", "levels", "component"],
+)
+def test_whatever_the_machine_is(state):
+    store = Store(f"topic T (v float)\n{state}\n")
+    store.take({f"s{i:05}": 26.0 for i in range(5_000)}, 0)
+    for at in range(1, 5):
+        store.take({f"s{i:05}": 20.0 + at for i in range(3)}, at)
+    *whole, third, fourth, fifth = store.written  # what waits for time to pass is evaluated in the second
+    assert max(whole) > 100_000
+    assert max(third, fourth, fifth) < 3_000
+
+
+def test_what_has_been_changed_often_is_written_anew(monkeypatch):
+    monkeypatch.setattr(state, "MOST_PATCHES", 3)
+    store = Store()
+    store.take({f"s{i:05}": 26.0 for i in range(200)}, 0)
+    lengths = []
+    for at in range(1, 10):
+        assert store.take({"a": 26.0 if at % 2 else 21.0}, at) == [("a", "ingress" if at % 2 else "egress")]
+        lengths.append(len(store.kept.list))
+    assert max(lengths) == 3
+    assert lengths.count(0) >= 2
+
+
+def test_patches_are_understood_by_a_definition_with_others():
+    store = Store()
+    store.take({f"s{i:05}": 26.0 for i in range(200)} | {"b": 20.0}, 0)
+    store.take({"b": 31.0}, 1)
+    assert store.kept.list
+    store.use(WARM.replace("filter Hot on T where v > 30\n", ""))
+    assert store.take({"s00007": 21.0, "b": 21.0}, 2) == [("b", "egress"), ("s00007", "egress")]
+
+
+def test_what_an_earlier_version_kept_is_refused():
+    store = Store()
+    store.take({"a": 26.0}, 0)
+    old = msgspec.msgpack.decode(store.kept.value)
+    for memory in old["operators"].values():
+        memory["changes"] = []
+    store.kept.value = msgspec.msgpack.encode(old)
+    with pytest.raises(UsageError, match="earlier version"):
+        store.take({"a": 21.0}, 1)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.dictionaries(st.sampled_from("abc"), st.sampled_from([20.0, 23.0, 26.0, 31.0])), max_size=8)
+)
+def test_batch_by_batch_it_says_what_one_shard_in_memory_says(batches):
+    store, work, shard = Store(), plan.Work(check(parse(WARM))), stepping.Shard()
+    for at, values in enumerate(batches):
+        packets = []
+        for number, one in work.operators.items():
+            events = [Event("T", at, source, {"v": v}, at) for source, v in sorted(values.items())]
+            rows = pack.packed(pack.Mine(number, one, "T", from_events(one.topics["T"], events)), shards=1)
+            packets += [stepping.Packet(number, 0, row.column("events")[0].as_py()) for row in rows]
+        shard, said = stepping.stepped(work, stepping.Post(0, 0), shard, packets)
+        shard = stepping.Shard.from_bytes(shard.to_bytes())
+        wanted = sorted((n.scope or "", n.status) for n in notice.from_table(work.published, said.told))
+        assert store.take(values, at) == wanted
+
+
+@settings(max_examples=20)
+@given(
+    st.lists(
+        st.lists(
+            st.tuples(st.integers(0, 9), st.sampled_from("abcd"), st.integers(0, 3)), min_size=1, max_size=3
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    st.sampled_from(["T", "max T over 2 us", "T at -2 us"]),
+    st.sampled_from(["A.v > 1", "A.time < now - 2 us"]),
+)
+def test_ticks_begin_in_shards_that_had_nothing_as_in_one_machine(batches, query, enter):
+    text = f"topic T (v float) state S A = {query} each source enter {enter} exit true tick 1 us late apply"
+    work = plan.Work(check(parse(text)))
+    ((number, one),) = work.operators.items()
+    shards, told, state, expected, latest = [stepping.Shard()] * 3, [], one.machine.initial(), [], BEGINNING
+    for at, arrived in enumerate(batches):
+        events = [Event("T", t, source, {"v": float(v)}, at) for t, source, v in arrived]
+        latest, batch = max([latest, *(event.time for event in events)]), from_events(one.topics["T"], events)
+        state, said = one.machine.step(state, {"T": batch}, latest)
+        expected.append(notice.table_of(work.published, one, said))
+        reached = stepping.Packet(pack.PROGRESS, 0, msgspec.msgpack.encode({"T": latest}))
+        packets = [[reached] for _ in shards]
+        for row in pack.packed(pack.Mine(number, one, "T", batch), len(shards)):
+            mine = row.to_pylist()[0]
+            packets[mine["shard"]].append(stepping.Packet(number, 0, mine["events"]))
+        for shard, mine in enumerate(packets):
+            shards[shard], spoken = stepping.stepped(work, stepping.Post(0, shard), shards[shard], mine)
+            told.append(spoken.told)
+    in_one = notice.identified(pa.concat_tables(expected))
+    assert sorted(pa.concat_tables(told)["id"].to_pylist()) == sorted(in_one["id"].to_pylist())
 
 
 # --- only those that have events, or are due, are looked at ------------------------------------------

@@ -16,7 +16,7 @@ from holdfast import Event, Notification, check, parse
 from holdfast.errors import UsageError
 
 sinks = pytest.importorskip("holdfast.runtimes.spark.live.sink")
-notice = pytest.importorskip("holdfast.runtimes.spark.table")
+notice = pytest.importorskip("holdfast.runtimes.table")
 stream = pytest.importorskip("holdfast.runtimes.spark.live.query")
 live = pytest.importorskip("support.live")
 

@@ -224,6 +224,11 @@ def _context_filter(element: Element) -> Filter:
 
 def _add_active(root: Element, it: ActiveSubscription) -> None:
     element = SubElement(root, "ActiveSubscription")
+    for flag in ("again", "disabled"):
+        if getattr(it, flag):
+            element.set(flag, "true")
+    if it.signed:
+        put(element, "signed", it.signed)
     for strategy in it.strategies:
         part = SubElement(element, "ImplementationStrategy")
         add_constraints(SubElement(part, "DeploymentSlip", type="subscription"), strategy.slip)
@@ -240,7 +245,11 @@ def _add_active(root: Element, it: ActiveSubscription) -> None:
 def _active(element: Element) -> ActiveSubscription:
     code = element.find("ImplementationCode")
     return ActiveSubscription(
-        tuple(map(_strategy, element.iterfind("ImplementationStrategy"))), "" if code is None else _text(code)
+        tuple(map(_strategy, element.iterfind("ImplementationStrategy"))),
+        "" if code is None else _text(code),
+        signed=got(element, "signed") or "",
+        again=element.get("again") == "true",
+        disabled=element.get("disabled") == "true",
     )
 
 

@@ -1,4 +1,4 @@
-"""Notifications as rows of a table: fixed columns, then one column for each attribute.
+"""Notifications as rows of a table: fixed columns, then one column for each attribute.  Runtimes share it.
 
 Rows get their ids when they leave as rows (``identified``); until then there are none.
 """
@@ -12,16 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
-from ...compilers.operator import Operator
-from ...files.table import EVENT_COLUMNS, ColumnKind, attribute_columns
-from ...files.write import location_text
-from ...machines.machine import CONDITIONS, SCOPE, SINCE, STATUS, Told, concerned
-from ...model.batch import AXES, TIME, TYPES, plain
-from ...model.event import Event, Notification, Value, notification_id
-from ...model.topic import Kind, Topic
+from ..compilers.operator import Operator
+from ..files.table import EVENT_COLUMNS, ColumnKind, attribute_columns
+from ..files.write import location_text
+from ..machines.machine import CONDITIONS, SCOPE, SINCE, STATUS, Told, concerned
+from ..model.batch import AXES, TIME, TYPES, plain
+from ..model.event import Event, Notification, Value, notification_id
+from ..model.topic import Kind, Topic
 
 _FIXED = {
     "id": pa.string(),
@@ -42,10 +40,6 @@ def schema_of(topics: Sequence[Topic]) -> pa.Schema:
     """The columns of notifications of these topics."""
     fields = [pa.field(name, type) for name, type in _FIXED.items()]
     return pa.schema([*fields, *(pa.field(n, TYPES[kind]) for n, kind in _attributes(topics).values())])
-
-
-def spark_schema(topics: Sequence[Topic]) -> StructType:
-    return from_arrow_schema(schema_of(topics))
 
 
 def _attributes(topics: Sequence[Topic]) -> dict[str, tuple[str, ColumnKind]]:
@@ -200,6 +194,17 @@ def to_columns(topics: Sequence[Topic], table: pa.Table) -> pa.Table:
     columns["location"] = _written(table)
     columns |= {column: table.column(column) for column, _ in _attributes(topics).values()}
     return pa.table(columns)
+
+
+ORDER = ("time", "subscription", "scope", "source", "sequence", "status")
+"""By what notifications are ordered in an output: ``Notification.order``."""
+
+
+def ordered(table: pa.Table) -> pa.Table:
+    """The rows in the order of an output."""
+    keys = {name: table.column(name) for name in ORDER}
+    keys["scope"] = keys["scope"].fill_null("")
+    return table.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in ORDER]))
 
 
 def _written(table: pa.Table) -> pa.Array:

@@ -15,7 +15,7 @@ from holdfast.model.instant import BEGINNING, NEVER
 from support.histories import REGIONS, TOPIC, histories, subscriptions
 from support.runtimes import in_order
 
-notice = pytest.importorskip("holdfast.runtimes.spark.table")
+notice = pytest.importorskip("holdfast.runtimes.table")
 
 
 def agree(checked, batches):

@@ -1,0 +1,79 @@
+"""The same components where the network puts them, by what each choice costs, in place of the thesis' hand.
+
+A road's loop and camera stand together, a third of the way along, so that both directions of a street have a
+place of their own.  [F71, F73, F74]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from holdfast.machines.detector.smc import Smc
+from holdfast.model.instant import SECOND
+from holdfast.model.space import Point, Rectangle
+from holdfast.protocols.qps.tree import ROOT, Tree
+from holdfast.protocols.sps.placement import Ground, Part, Publisher, choices
+
+from .definition import CONGESTION, EVERY, HIGH, LOOP, NEAR, SLOW, SPEED, USER
+from .deployment import Host, Subscription
+from .roads import Map
+
+SENSORS = {LOOP: "loop", SPEED: "camera"}
+A_DAY = 86_400 * SECOND / EVERY
+OUTPUT = 0.01
+"""How often a component says something for each reading that comes."""
+DEGREE = 111_000.0
+"""In metres, about."""
+AROUND = 1.0
+"""Metres about a sensor that nobody else speaks of."""
+
+
+def placed(smcs: Mapping[str, Smc], map: Map, roads: Sequence[int], users: Iterable[str]) -> list[Host]:
+    """Every component as the cheapest choice has it; what is relative to a user goes with each user."""
+    ground = _ground(map)
+    publishing = {topic: [_publisher(map, topic, i) for i in roads] for topic in SENSORS}
+    hosts: list[Host] = []
+    for name in (HIGH, SLOW, CONGESTION):
+        inputs = [p for topic in smcs[name].topics for p in publishing[topic]]
+        best = choices(name, inputs, ground)[0]
+        hosts += [_host(smcs[name], part, i) for i, part in enumerate(best.parts)]
+        publishing[name] = [replace(p, topic=name, a_day=p.a_day * OUTPUT) for p in inputs[: len(roads)]]
+    town = Rectangle(*ground.tree.corners(ROOT))
+    moving = [Publisher(user, USER, ground.subscribers[0], town, A_DAY) for user in users]
+    for part in choices(NEAR, moving, ground, relative=True)[0].parts if moving else ():
+        (user,) = part.inputs
+        wanted = (Subscription(CONGESTION), Subscription(USER, frozenset([user.name])))
+        hosts.append(Host(user.name, smcs[NEAR], wanted))
+    return hosts
+
+
+def _ground(map: Map) -> Ground:
+    """A square about the town, users somewhere in it, and hops of a sixteenth of its side."""
+    axes = [[DEGREE * point[axis] for point in map.degrees] for axis in (0, 1)]
+    low = [min(axis) - 2 * AROUND for axis in axes]
+    side = max(max(axis) - least for axis, least in zip(axes, low, strict=True)) + 2 * AROUND
+    middle = (low[0] + side / 2, low[1] + side / 2)
+    tree = Tree((low[0], low[1]), side, 3)
+    return Ground(tree=tree, reach=side / 16, subscribers=(middle,), output=OUTPUT, joined=False)
+
+
+def _publisher(map: Map, topic: str, road: int) -> Publisher:
+    at = _spot(map, road)
+    region = Rectangle(tuple(c - AROUND for c in at), tuple(c + AROUND for c in at))
+    return Publisher(map.roads[road].name, topic, at, region, A_DAY)
+
+
+def _spot(map: Map, road: int) -> Point:
+    start, end = (map.degrees[junction] for junction in (map.roads[road].start, map.roads[road].end))
+    return tuple(DEGREE * (a + (b - a) / 3) for a, b in zip(start, end, strict=True))
+
+
+def _host(smc: Smc, part: Part, number: int) -> Host:
+    """A part on the node of the sensor where it stands, or on one of its own."""
+    among = frozenset(p.name for p in part.inputs)
+    first = part.inputs[0]
+    node = f"{smc.topic}-{number}"
+    if part.at == first.at and len(among) == 1:
+        node = f"{'camera' if first.topic == SPEED else 'loop'}-{first.name}"
+    return Host(node, smc, tuple(Subscription(topic, among) for topic in smc.topics))

@@ -1,0 +1,15 @@
+"""The benchmark of agents, with small numbers: it measures what it says."""
+
+from __future__ import annotations
+
+from holdfast_lab.benchmarks import BENCHMARKS, agents
+
+
+def test_so_many_agents_are_started_and_speak():
+    assert "agents" in BENCHMARKS
+    found = agents.watched(40, 200)
+    assert found["readings"] == 200
+    assert found["messages"] > 0
+    assert found["started"] > 0
+    assert found["ended"] > 0
+    assert found["through"] >= found["rate"] > 0

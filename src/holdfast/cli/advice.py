@@ -1,0 +1,127 @@
+"""How advice is shown: a table of the front, lines of JSON, a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..compilers.advise.question import Answer
+from ..compilers.advise.variants import Variant, standing
+
+MOST = 10
+"""How many points of the front the table shows."""
+COLUMNS = ("enter", "exit", "guard", "starts", "flaps/day", "delay", "excess/day", "in state/day")
+
+
+def ranked(some: Sequence[Variant]) -> list[Variant]:
+    """The front, the quietest first, one point for each outcome."""
+    front = sorted((one for one in some if one.front), key=lambda one: one.cost)
+    return list({one.cost: one for one in reversed(front)}.values())[::-1]
+
+
+def lines(answer: Answer, again: Variant | None) -> Iterator[str]:
+    """Every variant as a line of JSON, and the chosen one over the weeks that were held out."""
+    for one in answer.variants:
+        yield json.dumps(_line(one))
+    if again is not None:
+        yield json.dumps({"held_out": answer.question.held_out, **_line(again)})
+
+
+def _line(one: Variant) -> dict[str, Any]:
+    return {**asdict(one), "messages": one.starts + one.ends}
+
+
+def table(front: Sequence[Variant], chosen: Variant, answer: Answer, again: Variant | None) -> str:
+    """The front beside the state as it stands, and the chosen point over the weeks that were held out."""
+    shown = Table(box=None, pad_edge=False, header_style="")
+    for name in ("", *COLUMNS, ""):
+        shown.add_column(name, justify="right" if name else "left")
+    some = {round(i * (len(front) - 1) / (MOST - 1)) for i in range(MOST)} | {front.index(chosen)}
+    for i in sorted(some):
+        shown.add_row(str(i + 1), *_cells(front[i], answer.days), "chosen" if front[i] is chosen else "")
+    own, weeks = standing_in(answer), answer.question.held_out
+    shown.add_row("", *_cells(own, answer.days), "as it stands")
+    for one, what in ((again, "chosen"), (answer.again(own) if weeks else None, "as it stands")):
+        if one is not None:
+            shown.add_row("", *_cells(one, weeks * 7.0), f"{what}, held-out weeks")
+    console = Console(width=120, color_system=None, force_terminal=False)
+    with console.capture() as captured:
+        console.print(shown)
+    return "\n".join(row.rstrip() for row in captured.get().splitlines()) + f"\n{_of(answer, len(front))}"
+
+
+def standing_in(answer: Answer) -> Variant:
+    """The state as it is written, among its variants."""
+    return next(one for one in answer.variants if one.numbers == standing(answer.question.found))
+
+
+def _of(answer: Answer, front: int) -> str:
+    what = "labels" if answer.question.labels is not None else "stretches as it stands"
+    count = f"{len(answer.variants):,} variants over {answer.days:.1f} days"
+    return f"{count}, {front:,} worth a choice; {answer.known:,} {what}"
+
+
+def _cells(one: Variant, days: float) -> list[str]:
+    return [
+        *("–" if value is None else f"{value:g}" for value in (one.enter, one.exit)),
+        _time(one.guard),
+        f"{one.starts:,}",
+        f"{one.flaps / days:.2f}",
+        "–" if one.delay is None else _time(one.delay),
+        _time(one.excess / days),
+        _time(one.holding / days),
+    ]
+
+
+def _time(seconds: float) -> str:
+    """A length of time as people read it.
+
+    >>> _time(0), _time(45), _time(150), _time(7200), _time(200000)
+    ('0 s', '45 s', '2.5 min', '2 h', '2.31 d')
+    """
+    for size, name in ((86400, "d"), (3600, "h"), (60, "min")):
+        if abs(seconds) >= size:
+            return f"{seconds / size:.3g} {name}"
+    return f"{seconds:.3g} s"
+
+
+def draw(answer: Answer, chosen: Variant, name: str, path: Path) -> None:
+    """Every variant by delay and flaps, the front in colour by what it holds in excess."""
+    from ..runtimes.sensornet.report.style import COLOURS, INK, new_figure, tidy
+
+    figure = new_figure(6.4, 4.2)
+    panel = figure.subplots()
+    rest = [one for one in answer.variants if not one.front]
+    front = [one for one in answer.variants if one.front]
+
+    def at(some: Sequence[Variant]) -> tuple[list[float], list[float]]:
+        return [(one.delay or 0) / 60 for one in some], [one.flaps / answer.days for one in some]
+
+    panel.scatter(*at(rest), s=8, color="#cccccc", label="other variants")
+    excess = [one.excess / answer.days / 60 for one in front]
+    points = panel.scatter(*at(front), s=22, c=excess, cmap="viridis", label="on the front")
+    panel.scatter(
+        *at([standing_in(answer)]),
+        s=70,
+        marker="s",
+        facecolors="none",
+        edgecolors=COLOURS[1],
+        label="as it stands",
+    )
+    panel.scatter(*at([chosen]), s=90, facecolors="none", edgecolors=COLOURS[0], linewidths=2, label="chosen")
+    figure.colorbar(points, label="held in excess (min a day)")
+    panel.set_xscale("symlog", linthresh=1)
+    panel.set_yscale("symlog", linthresh=0.1)
+    panel.set_ylim(bottom=0)
+    panel.set_xlim(left=0)
+    panel.set_xlabel("delay (min)", fontsize=9, color=INK)
+    panel.set_ylabel("flaps a day", fontsize=9, color=INK)
+    tidy(panel, f"{len(answer.variants):,} variants of {name}, {answer.days:.1f} days")
+    panel.legend(frameon=False, fontsize=8)
+    figure.savefig(path, dpi=110, metadata={} if path.suffix != ".svg" else {"Date": None})

@@ -1,0 +1,60 @@
+"""What an edit will do to what is known now: how many scopes stay, start, end or become unknown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from ..errors import UsageError
+from .options import load, parameters
+
+
+def forecast(old: Path, new: Path, state: Path, lets: list[str] | None) -> dict[str, str]:
+    """For each condition that runs, in words; ``state`` is the snapshot of an engine, or the checkpoint of a
+    live query."""
+    return {
+        name: _in_words(numbers)
+        for name, numbers in (_in_checkpoint if state.is_dir() else _in_snapshot)(old, new, state, lets)
+    }
+
+
+Forecast = Iterator[tuple[str, Mapping[str, int]]]
+"""For each condition how many scopes hold and stay so, and how many become something else."""
+
+
+def _in_snapshot(old: Path, new: Path, state: Path, lets: list[str] | None) -> Forecast:
+    from ..lang.parse import load as parsed
+    from ..runtimes.local.engine import Engine
+
+    try:
+        raw = state.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--state {state}: {error.strerror}") from None
+    engine = Engine.restore(parsed(old), raw, lets=parameters(lets or []))
+    becomes = {one[:2]: "stay so" for one in engine.holding()}
+    for said in engine.revise(parsed(new)):
+        if said.status in ("revised", "unknown"):
+            word = "become unknown" if said.status == "unknown" else "end" if said.since is None else "start"
+            becomes[said.subscription, said.scope] = word
+    for name in dict.fromkeys(name for name, _ in becomes):
+        yield name, Counter(word for (one, _), word in becomes.items() if one == name)
+
+
+def _in_checkpoint(old: Path, new: Path, state: Path, lets: list[str] | None) -> Forecast:
+    """A live query remembers no readings: what does not follow is unknown."""
+    from ..compilers.families import in_words, outlives
+    from ..runtimes.spark.live.checkpoint import Checkpoint
+    from ..runtimes.spark.live.ledger import standing
+
+    was, now = load(old, lets), load(new, lets)
+    held = Counter(name for name, _, _ in standing(Checkpoint(state).ledger).holding)
+    before, after = in_words(was), in_words(now)
+    for name in held.keys() & after.keys():
+        stays = before.get(name) == after[name] or outlives(name, was, now)
+        yield name, {"stay so" if stays else "become unknown": held[name]}
+
+
+def _in_words(numbers: Mapping[str, int]) -> str:
+    words = ("stay so", "start", "end", "become unknown")
+    return ", ".join(f"{numbers[word]:,} {word}" for word in words if numbers.get(word))

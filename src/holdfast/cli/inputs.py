@@ -1,0 +1,69 @@
+"""The history that commands read: files, folders and globs, or what a service has kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ..errors import UsageError
+
+if TYPE_CHECKING:
+    from ..files.find import InputFile
+    from ..files.tally import Tally
+
+Inputs = Annotated[
+    list[str],
+    typer.Option(
+        "--input",
+        "-i",
+        metavar="[TOPIC=]PATH|log:DIR",
+        help="A file, folder or glob, or where a service keeps its log; may be repeated.",
+    ),
+]
+
+
+@contextmanager
+def logs(inputs: list[str]) -> Iterator[list[str]]:
+    """The inputs with the files of a service's log in place of ``log:DIR``, also what it has not sealed."""
+    from contextlib import ExitStack
+
+    from ..service.log.log import is_log
+    from ..service.log.seal import history
+
+    with ExitStack() as stack:
+        found: list[str] = []
+        for text in inputs:
+            kind, _, place = text.partition(":")
+            if kind != "log":
+                found.append(text)
+            elif not is_log(Path(place)):
+                raise UsageError(
+                    f"--input {text}: no service keeps its log there; name the folder of its --data"
+                )
+            else:
+                found += stack.enter_context(history(Path(place)))
+        yield found
+
+
+@contextmanager
+def reading_bar(files: Sequence[InputFile]) -> Iterator[Any]:
+    """A bar of the bytes read, on a terminal; nothing in a pipe."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=sum(file.size for file in files))
+
+        def show(tally: Tally) -> None:
+            bar.update(task, completed=tally.bytes)
+
+        yield show

@@ -1,0 +1,80 @@
+"""What has changed between two runs of bytes: what of the new is also in the old, and where.
+
+Blocks of the old are found in the new wherever they stand, by a hash that rolls along (as rsync does); after
+a difference the two go on side by side, if they do.  What is found is compared byte by byte: of two blocks
+that have one hash, one is not found, that is all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .jit import kernel
+
+BLOCK = 32
+"""How many bytes of the old must stand in the new as they are, to be found in another place."""
+LEAST = 16
+"""How many must, to be found where they were before."""
+
+_FACTOR, _SPREAD, _LOW = 0x01000193, 0x4F1BBCDD, 0xFFFFFFFF
+
+
+@kernel
+def common(new, old, slots, copies):  # type: ignore[no-untyped-def]
+    """Fill ``copies`` with (where in the new, where in the old, how many bytes), in order; their number.
+
+    ``slots`` is room for the places of blocks, a power of two, all -1.
+    """
+    size, had, room = len(new), len(old), len(slots) - 1
+    top = 1
+    for _ in range(BLOCK - 1):
+        top = top * _FACTOR & _LOW
+    for start in range(0, had - BLOCK + 1, BLOCK):
+        rolled = np.int64(0)
+        for i in range(start, start + BLOCK):
+            rolled = (rolled * _FACTOR + np.int64(old[i])) & _LOW
+        slot = ((rolled * _SPREAD & _LOW) >> 7) & room
+        if slots[slot] < 0:
+            slots[slot] = start
+    count, at, shift, rolled = 0, 0, np.int64(0), np.int64(-1)
+    while at < size and count < len(copies):
+        found, length = at + shift, 0
+        while 0 <= found + length < had and at + length < size and new[at + length] == old[found + length]:
+            length += 1
+        if length < LEAST and at + BLOCK <= size:
+            if rolled < 0:
+                rolled = np.int64(0)
+                for i in range(at, at + BLOCK):
+                    rolled = (rolled * _FACTOR + np.int64(new[i])) & _LOW
+            found, length = np.int64(slots[((rolled * _SPREAD & _LOW) >> 7) & room]), 0
+            while (
+                found >= 0
+                and found + length < had
+                and at + length < size
+                and new[at + length] == old[found + length]
+            ):
+                length += 1
+        if length >= LEAST:
+            copies[count, 0], copies[count, 1], copies[count, 2] = at, found, length
+            count, at, shift, rolled = count + 1, at + length, found - at, np.int64(-1)
+        else:
+            if rolled >= 0 and at + BLOCK < size:
+                gone = (rolled - np.int64(new[at]) * top) & _LOW
+                rolled = (gone * _FACTOR + np.int64(new[at + BLOCK])) & _LOW
+            else:
+                rolled = np.int64(-1)
+            at += 1
+    return count
+
+
+@kernel
+def rebuilt(copies, old, others, new):  # type: ignore[no-untyped-def]
+    """Fill the new with what it has of the old, and between that with ``others``."""
+    done, used = 0, 0
+    for i in range(len(copies)):
+        at, found, length = copies[i, 0], copies[i, 1], copies[i, 2]
+        new[done:at] = others[used : used + at - done]
+        used += at - done
+        new[at : at + length] = old[found : found + length]
+        done = at + length
+    new[done:] = others[used:]

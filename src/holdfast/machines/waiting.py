@@ -1,0 +1,41 @@
+"""What is heard of conditions waits until its moment is over: they speak of one moment at several times, and
+what they say of it is taken together, in one order whoever spoke first."""
+
+from __future__ import annotations
+
+import heapq
+
+import msgspec
+
+from ..model.event import Event
+from ..model.instant import BEGINNING, NEVER, Instant
+
+
+class Waiting(msgspec.Struct):
+    """What waits, by time and rank, then as readings are ordered; and up to when moments are over."""
+
+    held: list[tuple[Instant, int, str, int, int, Event]] = []
+    arrived: int = 0
+    until: Instant = BEGINNING
+
+    def add(self, event: Event, rank: int = 0) -> bool:
+        """Let an event wait; whether it does, or comes too late for that."""
+        if event.time < self.until:
+            return False
+        heapq.heappush(self.held, (event.time, rank, event.source, event.sequence, self.arrived, event))
+        self.arrived += 1
+        return True
+
+    @property
+    def first(self) -> Instant:
+        """The moment of the first that waits; ``NEVER`` if none does."""
+        return self.held[0][0] if self.held else NEVER
+
+    def take(self) -> Event:
+        """The first, which waits no longer."""
+        return heapq.heappop(self.held)[-1]
+
+    def passed(self, until: Instant) -> None:
+        """Moments before an instant are over."""
+        if until != NEVER:
+            self.until = max(self.until, until)

@@ -1,0 +1,79 @@
+"""Who answers for shipped code: a signature of its digest (Ed25519), which brokers check by public keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ....errors import UsageError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+_MAKE = "openssl genpkey -algorithm ed25519 -out KEY; openssl pkey -in KEY -pubout -out PUBLIC"
+
+
+def signed(digest: str, file: Path) -> str:
+    """Who signs, and the signature, with the private key of a file."""
+    _require()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    key = _key("--sign", file, "private", lambda pem: load_pem_private_key(pem, None), Ed25519PrivateKey)
+    return f"{key.public_key().public_bytes_raw().hex()} {key.sign(_meant(digest)).hex()}"
+
+
+def vouching(files: Iterable[Path]) -> Callable[[str, str], bool]:
+    """Whether one of those whose public keys are in files has signed a digest."""
+    keys = [_public(file) for file in files]
+    by_name = {key.public_bytes_raw().hex(): key for key in keys}
+
+    def vouches(digest: str, signed: str) -> bool:
+        name, _, signature = signed.partition(" ")
+        if name not in by_name:
+            return False
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            by_name[name].verify(bytes.fromhex(signature), _meant(digest))
+        except (InvalidSignature, ValueError):
+            return False
+        return True
+
+    return vouches
+
+
+def _public(file: Path) -> Ed25519PublicKey:
+    _require()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    key: Ed25519PublicKey = _key("--allow-signer", file, "public", load_pem_public_key, Ed25519PublicKey)
+    return key
+
+
+def _key(option: str, file: Path, what: str, load: Callable[[bytes], Any], kind: type) -> Any:
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        key = load(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{option} {file}: {error.strerror}") from error
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, kind):
+        wanted = f"a {what} key of Ed25519 as PEM, without a password"
+        raise UsageError(f"{option} {file}: it is not {wanted}. To make one: {_MAKE}")
+    return key
+
+
+def _meant(digest: str) -> bytes:
+    """What is signed: not the digest alone, so that no other signature means this."""
+    return f"holdfast agent code {digest}".encode()
+
+
+def _require() -> None:
+    if find_spec("cryptography") is None:
+        raise UsageError("signatures need a package that is not here: pip install 'holdfast[agents]'")

@@ -1,0 +1,16 @@
+"""The columns of notifications in Spark's types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from ...model.topic import Topic
+from ..table import schema_of
+
+
+def spark_schema(topics: Sequence[Topic]) -> StructType:
+    """The columns of notifications of these topics."""
+    return from_arrow_schema(schema_of(topics))

@@ -1,0 +1,159 @@
+"""Agents while connections, brokers, publishers and the subscriber go and come back.
+
+The subscriber is told `unknown`, never something wrong; and once all is there again, and has spoken, it is
+told whatever is certain.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from holdfast.model.event import Event
+from holdfast.model.instant import SECOND
+from holdfast.model.relation import apart, spread
+from holdfast.protocols.agents.following import Following
+from holdfast.protocols.agents.hosting import Hosting
+from holdfast.protocols.agents.library import active
+from holdfast.protocols.cbps.broker import Broker
+from holdfast.protocols.cbps.client import Heard, Interrupted, Submit, advertise, publish
+from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.runtimes.overlay.conditions import condition
+from holdfast.runtimes.overlay.memory.brokers import Overlay
+from support.agents import related
+
+PAIRS = related("""topic User ()
+relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "zoe"), ("bob", "eve")
+  when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
+TEAM = related("""topic User ()
+group Team of User ("ann", "bob", "eve")
+relate Together all of Team within 15 m until 25 m""")
+SUM = related("""topic User (mood float)
+relate Merry (a User, b User) pairs ("ann", "bob"), ("eve", "zoe")
+  when a.mood + b.mood > 60 until a.mood + b.mood < 40""")
+LINKS = [("b2", "b1"), ("b3", "b1"), ("b4", "b2"), ("b5", "b3")]
+HOMES = {"ann": "b4", "zoe": "b4", "bob": "b5", "eve": "b1"}
+
+
+class World:
+    """Five brokers in a tree; who is gone, and which links are cut."""
+
+    def __init__(self, one, using, seed):
+        self.one, self.chance = one, random.Random(seed)
+        self.net = Overlay(seed=seed)
+        self.links, self.down, self.cut = [*LINKS, *HOMES.items(), ("subscriber", "b1")], set(), set()
+        for i in range(1, 6):
+            self.begin(f"b{i}")
+        for name in (*HOMES, "subscriber"):
+            self.net.client(name)
+        for a, b in self.links:
+            self.net.connect(a, b)
+        (topic,) = one.listens
+        for name in HOMES:
+            self.net.ask(name, advertise("mine", advertised(topic, source=name)))
+        self.net.ask("subscriber", Submit(active(one.name, one.relation, using), "relation"))
+        self.net.settle()
+        self.following = Following(one.name, one.relation)
+        self.latest, self.bits = {}, {tie.scope: 0 for tie in one.relation.ties}
+        self.time = 0
+
+    def begin(self, name):
+        """A broker that is started again is another, at another time."""
+        self.net._roles[name] = "broker"
+        machine = Hosting(Broker(condition, name=name))
+        self.net.start(name, machine, seed=self.chance.getrandbits(40))
+
+    def say(self, name):
+        """A publisher moves a little, or far."""
+        far = 40.0 if self.chance.random() < 0.2 else 6.0
+        where = self.latest.get(name) or (self.chance.uniform(0, 50), self.chance.uniform(0, 50))
+        self.latest[name] = at = tuple(min(max(x + self.chance.uniform(-far, far), 0.0), 50.0) for x in where)
+        self.time += SECOND
+        self.net.advance(SECOND)
+        event = Event("User", self.time, name, {"mood": at[0]} if self.one is SUM else {}, self.time, at)
+        self.net.ask(name, publish(to_content(event)))
+        for tie in self.one.relation.ties:
+            if (value := self.measured(tie)) is not None:
+                test = self.one.relation.exit if self.bits[tie.scope] else self.one.relation.enter
+                self.bits[tie.scope] ^= test.within.holds(value)
+
+    def measured(self, tie):
+        points = [self.latest.get(member.source) for member in tie.members]
+        if None in points:
+            return None
+        kind = self.one.relation.kind
+        return (
+            apart(*points)
+            if kind == "distance"
+            else spread(points)
+            if kind == "spread"
+            else (sum(point[0] for point in points))
+        )
+
+    def trouble(self):
+        """Something goes, or comes back."""
+        if self.down and self.chance.random() < 0.5:
+            name = self.down.pop()
+            self.begin(name)
+            self.join()
+        elif self.cut and self.chance.random() < 0.6:
+            self.cut.pop()
+            self.join()
+        elif self.chance.random() < 0.4:
+            name = self.chance.choice(["b2", "b3", "b4", "b5"])
+            if name not in self.down:
+                self.net.kill(name)
+                self.down.add(name)
+        else:
+            link = self.chance.choice(self.links)
+            if link[1] in self.net._links.get(link[0], ()):
+                self.net.cut(*link)
+                self.cut.add(link)
+
+    def join(self):
+        """Connect again whom nothing keeps apart."""
+        for a, b in self.links:
+            there = {a, b} <= self.net.nodes.keys()
+            if there and (a, b) not in self.cut and b not in self.net._links[a]:
+                self.net.connect(a, b)
+
+    def heal(self):
+        while self.down:
+            self.begin(self.down.pop())
+        self.cut.clear()
+        self.join()
+
+    def settled(self):
+        self.net.settle()
+        for what in self.net.take("subscriber"):
+            if isinstance(what, Heard | Interrupted):
+                self.following.hear(what, self.time)
+        for scope, bit in self.bits.items():
+            told = self.following.told.get(scope, "egress")
+            assert told == "unknown" or (told == "ingress") == bool(bit), (self.time, scope, told)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("one", "using"),
+    [(PAIRS, "range_ring"), (PAIRS, "parallel_line"), (TEAM, "centre_of_mass"), (SUM, "hierarchy")],
+    ids=["rings", "lines", "centre", "hierarchy"],
+)
+def test_never_told_something_wrong_and_told_what_is_certain_in_the_end(one, using, seed):
+    world = World(one, using, seed)
+    for round in range(3):
+        for _ in range(25):
+            world.say(world.chance.choice(list(HOMES)))
+            if world.chance.random() < 0.3:
+                world.trouble()
+            world.settled()
+        world.heal()
+        world.settled()
+        for name in HOMES:
+            world.say(name)
+            world.settled()
+        for tie in one.relation.ties:
+            value, told = world.measured(tie), world.following.told.get(tie.scope, "egress")
+            is_certain = one.relation.enter.within.holds(value) or one.relation.exit.within.holds(value)
+            assert told != "unknown" or not is_certain, (round, tie.scope)

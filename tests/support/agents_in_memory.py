@@ -1,0 +1,75 @@
+"""Brokers with agents, publishers and a subscriber in memory; workers of shipped code are this process."""
+
+from __future__ import annotations
+
+import json
+from itertools import cycle
+
+from holdfast.protocols.agents.codes import digest_of
+from holdfast.protocols.agents.hosting import Hosting
+from holdfast.protocols.agents.library import RELATIONSHIP, active
+from holdfast.protocols.agents.shipped import Work, Worked
+from holdfast.protocols.cbps.broker import Broker
+from holdfast.protocols.cbps.client import Heard, Submit, advertise, publish
+from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.runtimes.overlay.conditions import condition
+from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.runtimes.overlay.shipped.worker import Program
+
+BROKERS = ("hub", "east", "west")
+
+
+class World:
+    """A hub, two edges with publishers on both, and a subscriber on the hub.  With a seed, messages of
+    different connections overtake one another."""
+
+    def __init__(self, one, names, using, *, code="", allowed=None, seed=None):
+        self.one, self.using, self.sent, self.programs = one, using, [], {}
+        self.net = Overlay(seed=seed, tap=lambda a, b, message: self.sent.append((a, b, message)))
+        allowed = frozenset((digest_of(code),) if allowed is None else allowed)
+        for name in BROKERS:
+            machine = Hosting(Broker(condition, name=name), allowed=allowed)
+            self.net.broker(name, to=() if name == "hub" else ("hub",), machine=machine)
+        self.net.client("subscriber", "hub")
+        (topic,) = one.listens
+        for name, home in zip(names, cycle(("east", "west")), strict=False):
+            self.net.client(name, home)
+            self.net.ask(name, advertise("mine", advertised(topic, source=name)))
+        self.watch("relation", code)
+
+    def watch(self, name, code):
+        bundle = active(name, self.one.relation, self.using, code=code)
+        self.net.ask("subscriber", Submit(bundle, name, code))
+        self.settle()
+
+    def say(self, event):
+        self.net.ask(event.source, publish(to_content(event)))
+        self.settle()
+
+    def settle(self):
+        while True:
+            self.net.settle()
+            works = [(home, work) for home in BROKERS for work in self.net.take(home)]
+            if not works:
+                return
+            for home, work in works:
+                if isinstance(work, Work):
+                    program = self.programs.setdefault((home, work.worker), Program(work.code))
+                    arguments = json.loads(json.dumps(work.arguments))
+                    wants = program.call(work.agent, work.call, arguments)
+                    self.net.ask(home, Worked(work.agent, tuple(wants)))
+
+    def agents(self):
+        return [hosted for home in BROKERS for hosted in self.net.nodes[home].state.agents.values()]
+
+    def heard(self):
+        return self.net.take("subscriber")
+
+    def rows(self):
+        """What was reported, in the words of the oracle."""
+        told = [what.content for what in self.heard() if isinstance(what, Heard)]
+        return sorted(
+            (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])
+            for c in told
+            if RELATIONSHIP in c and c["status"] != "unknown"
+        )

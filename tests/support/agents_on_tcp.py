@@ -1,0 +1,164 @@
+"""Brokers with agents, publishers and a subscriber, over TCP in one loop; messages may take their time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AsyncExitStack
+from itertools import cycle
+from unittest.mock import patch
+
+from holdfast.protocols.agents.following import Following
+from holdfast.protocols.agents.library import RELATIONSHIP, active
+from holdfast.protocols.agents.shipped import Work
+from holdfast.protocols.cbps.client import Heard, Interrupted, Submit, advertise, publish
+from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.runtimes.overlay import broker
+from holdfast.runtimes.overlay.client import connected
+from holdfast.runtimes.overlay.connection.address import Address
+from holdfast.runtimes.overlay.connection.identity import Identity
+from holdfast.runtimes.overlay.shipped.pool import BOUNDS, Bounds, Pool
+from support.overlay_chaos import Wire
+from support.relay import ANYWHERE, PATIENCE, QUICK
+
+
+class World(AsyncExitStack):
+    """A hub, two edge brokers, publishers on both, and a subscriber on the hub.  An edge can be stopped, and
+    begun again where it was.  Between the brokers each piece takes ``wait`` seconds, if that is given."""
+
+    def __init__(
+        self,
+        one,
+        names: Sequence[str] = ("ann", "bob"),
+        using: str = "range_ring",
+        *,
+        code: str = "",
+        allowed: Collection[str] = (),
+        bounds: Bounds = BOUNDS,
+        wait: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__()
+        self.one, self.names, self.using, self.code = one, names, using, code
+        self.allowed, self.bounds, self.wait = allowed, bounds, wait
+        self.nodes, self.heard, self.wires, self.publishers = [], [], [], {}
+        self.at_work = 0
+        """Calls of its own shipped code that have not been answered."""
+
+    async def begin(self):
+        if self.code:
+            self.enter_context(patch.object(broker, "Pool", self.pool))
+        _, self.hub = await self.broker("hub")
+        self.edge = await self.enter_async_context(AsyncExitStack())
+        east = await self.broker("east", (await self.way(),))
+        west = await self.broker("west", (await self.way(),), stack=self.edge)
+        (topic,) = self.one.listens
+        for name, (_, where) in zip(self.names, cycle((east, west)), strict=False):
+            node = await self.enter_async_context(connected(where, Identity(name), deliver=lambda _: None))
+            node.ask(advertise("mine", advertised(topic, source=name)))
+            self.publishers[name] = node
+        subscriber = await self.enter_async_context(
+            connected(self.hub, Identity("subscriber"), deliver=self.heard.append)
+        )
+        bundle = active(self.one.name, self.one.relation, self.using, code=self.code)
+        subscriber.ask(Submit(bundle, "relation", self.code))
+        count = len(bundle.active[0].strategies)
+        await self.until(lambda: len(self.agents()) == count)
+        await self.until(lambda: all(len(a.reached) == len(a.partners) for a in self.agents()))
+
+    async def way(self):
+        """How an edge comes to the hub."""
+        if self.wait is None:
+            return self.hub
+        wire = await self.enter_async_context(Wire(self.hub, self.wait))
+        self.wires.append(wire)
+        return wire.address
+
+    def pool(self, answer, bounds):
+        def answered(worked):
+            self.at_work -= 1
+            answer(worked)
+
+        pool = Pool(answered, bounds)
+        take = pool.take
+
+        def taken(what):
+            self.at_work += isinstance(what, Work)
+            take(what)
+
+        pool.take = taken
+        return pool
+
+    async def broker(self, name, connect=(), *, at=ANYWHERE, stack=None):
+        identity, told = Identity(name, "broker"), {"allowed": self.allowed, "bounds": self.bounds}
+        found = await (stack or self).enter_async_context(
+            broker.listening(identity, at, connect, backoff=QUICK, **told)
+        )
+        self.nodes.append(found[0])
+        return found
+
+    async def restart(self):
+        """The broker in the west ends without a goodbye to its agents, and another takes its place."""
+        west = self.nodes.pop()
+        (server,) = west._servers
+        at = Address(*server.sockets[0].getsockname())
+        for link in list(west.links.values()):
+            link._transport.abort()
+        await self.edge.aclose()
+        await self.broker("west", (self.hub,), at=at, stack=self.edge)
+
+    async def subscriber(self, name):
+        """Another subscriber, and what it hears."""
+        heard = []
+        node = await self.enter_async_context(connected(self.hub, Identity(name), deliver=heard.append))
+        return node, heard
+
+    def agents(self):
+        return [hosted for node in self.nodes for hosted in node._host.state.agents.values()]
+
+    async def until(self, is_so):
+        async with asyncio.timeout(PATIENCE):
+            while not is_so():
+                await asyncio.sleep(0.01)
+
+    async def quiet(self):
+        """Everything here runs in one loop: what is on its way comes with one of the next rounds, or it is
+        known who has it."""
+        seen, rounds = None, 0
+        while rounds < 12:
+            await asyncio.sleep(0.001)
+            now = [sum(node.counters.values()) for node in (*self.nodes, *self.publishers.values())]
+            is_still = now == seen and not self.at_work and not any(wire.carrying for wire in self.wires)
+            seen, rounds = now, rounds + 1 if is_still else 0
+
+    def told(self, since=0):
+        found = [what.content for what in self.heard[since:] if isinstance(what, Heard)]
+        return [c for c in found if RELATIONSHIP in c]
+
+    def rows(self):
+        """What was reported, in the words of the oracle."""
+        return sorted(
+            (c["time"], c.get("scope"), c["status"], c["source"], c["sequence"])
+            for c in self.told()
+            if c["status"] != "unknown"
+        )
+
+    def statuses(self):
+        """What is news to the subscriber."""
+        following = Following(self.one.name, self.one.relation)
+        heard = [what for what in self.heard if isinstance(what, Heard | Interrupted)]
+        return [getattr(one, "status", "unknown") for what in heard for one in following.hear(what, 0)]
+
+    async def say(self, event):
+        self.publishers[event.source].ask(publish(to_content(event)))
+        await self.quiet()
+
+
+def run(world, story, patience=3 * PATIENCE):
+    """Let something happen in a world."""
+
+    async def whole():
+        async with world:
+            await world.begin()
+            await story(world)
+
+    asyncio.run(asyncio.wait_for(whole(), patience))

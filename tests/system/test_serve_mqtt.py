@@ -1,0 +1,171 @@
+"""``holdfast serve`` and brokers: TLS, users, wills, sessions, shared subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+from contextlib import AsyncExitStack, contextmanager
+
+import httpx
+import paho.mqtt.client as paho
+import pytest
+from paho.mqtt.enums import CallbackAPIVersion
+
+from holdfast.service.config import parse
+from holdfast.service.serve import Address, Plan, serving
+from support.certificates import certified
+from support.served import Mosquitto, Served, program, until
+
+APP = """\
+topic Climate (temperature float)
+state Warm on Climate [temperature > 25; temperature < 22] per source
+"""
+
+
+@pytest.fixture
+def definition(tmp_path):
+    path = tmp_path / "app.hf"
+    path.write_text(APP)
+    return path
+
+
+@contextmanager
+def client(port, name, tls=None, user=None):
+    """A client of the broker that remembers the last message of each channel."""
+    mine = paho.Client(CallbackAPIVersion.VERSION2, name)
+    mine.heard = {}
+    mine.on_message = lambda _c, _d, one: mine.heard.update({one.topic: one.payload.decode()})
+    if tls is not None:
+        mine.tls_set(str(tls), cert_reqs=ssl.CERT_REQUIRED)
+    if user is not None:
+        mine.username_pw_set(*user)
+    mine.connect("127.0.0.1", port)
+    mine.loop_start()
+    try:
+        yield mine
+    finally:
+        mine.disconnect()
+        mine.loop_stop()
+
+
+def status(service):
+    return httpx.get(f"{service.url}/api/status", timeout=60, trust_env=False).json()
+
+
+def told(service):
+    found = httpx.get(f"{service.url}/api/notifications", timeout=60, trust_env=False).json()
+    return [one["status"] for one in found["notifications"]]
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_a_broker_with_tls_and_users_knows_whether_we_are_there(tmp_path, definition, version):
+    """The broker lets in who has a password and trusts its certificate; it keeps what is published while we
+    are killed, says so by our will, and quality 2 is taken once."""
+    folder = certified(tmp_path)
+    passwords = tmp_path / "passwords"
+    subprocess.run(
+        [program("mosquitto_passwd", "mosquitto"), "-b", "-c", passwords, "holdfast", "secret"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    (tmp_path / "broker.password").write_text("secret\n")
+    settings = tmp_path / "serve.toml"
+    with Mosquitto(
+        tmp_path / "broker", f"cafile {folder / 'ca.pem'}", f"certfile {folder / 'cert.pem'}",
+        f"keyfile {folder / 'key.pem'}", f"password_file {passwords}", "allow_anonymous false",
+    ) as broker:  # fmt: skip
+        settings.write_text(
+            f"""
+[[mqtt]]
+url = "mqtts://127.0.0.1:{broker.port}"
+version = {version}
+user = "holdfast"
+password_file = "broker.password"
+ca = "ca.pem"
+will = {{topic = "services/holdfast"}}
+[[mqtt.map]]
+from = "site/{{source}}"
+topic = "Climate"
+payload = "number"
+qos = 2
+"""
+        )
+        service = Served(tmp_path, definition, "--config", settings)
+        with client(broker.port, "test", folder / "ca.pem", ("holdfast", "secret")) as mine, service:
+            mine.subscribe("services/#", 1)
+            until(lambda: mine.heard.get("services/holdfast") == "here", 60, "its word")
+            mine.publish("site/a", "26", qos=2)
+            until(lambda: status(service)["readings"] == 1, 60, "a reading")
+            service.kill()
+            until(lambda: mine.heard["services/holdfast"] == "gone", 60, "its will")
+            for value in ("21", "27"):
+                mine.publish("site/a", value, qos=2).wait_for_publish(30)
+            service.start()
+            until(lambda: mine.heard["services/holdfast"] == "here", 60, "its return")
+            until(lambda: told(service) == ["ingress", "egress", "ingress"], 60, "what came meanwhile")
+            service.stop()
+            until(lambda: mine.heard["services/holdfast"] == "gone", 60, "its good-bye")
+
+
+def test_a_broker_that_refuses_us_or_is_gone(tmp_path, definition):
+    """The page says why nothing comes, and the service goes on."""
+
+    async def trouble(site, words):
+        async with asyncio.timeout(60):
+            while words not in (site.feeds[0].status()["trouble"] or ""):
+                await asyncio.sleep(0.01)
+
+    async def story(broker):
+        config = parse(f'[[mqtt]]\nurl = "{broker.url}"\n')
+        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        async with serving(plan) as (site, _):
+            await trouble(site, "refused: Not authorized")
+            broker.stop()
+            await trouble(site, "cannot be reached")
+
+    with Mosquitto(tmp_path / "broker", "allow_anonymous false") as broker:
+        asyncio.run(story(broker))
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_services_of_one_share_divide_the_messages(tmp_path, definition, version):
+    """Every message is taken by one of two services, and each takes some."""
+
+    async def story(broker):
+        async with AsyncExitStack() as stack:
+            sites = []
+            for name in ("north", "south"):
+                config = parse(
+                    f"""
+[[mqtt]]
+url = "{broker.url}"
+version = {version}
+client = "{name}"
+share = "site"
+[[mqtt.map]]
+from = "site/{{source}}"
+topic = "Climate"
+"""
+                )
+                plan = Plan(definition, tmp_path / name, Address("127.0.0.1", 0), config, tmp_path)
+                site, _ = await stack.enter_async_context(serving(plan))
+                sites.append(site)
+            mine = stack.enter_context(client(broker.port, "test"))
+
+            def taken():
+                return [site.service.counts.logged for site in sites]
+
+            number = 0
+            while min(taken()) < 5:  # a subscription is there when its first message comes
+                mine.publish(f"site/s{number % 7}", json.dumps({"temperature": number}), qos=1)
+                number += 1
+                await asyncio.sleep(0.005)
+            async with asyncio.timeout(30):
+                while sum(taken()) < number:
+                    await asyncio.sleep(0.01)
+            await asyncio.sleep(0.2)
+            assert sum(taken()) == number, "none is taken twice"
+
+    with Mosquitto(tmp_path / "broker") as broker:
+        asyncio.run(asyncio.wait_for(story(broker), 120))

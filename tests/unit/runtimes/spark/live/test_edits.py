@@ -1,0 +1,170 @@
+"""Another definition on the checkpoint of a live query: what is known stays, as far as that follows."""
+
+from __future__ import annotations
+
+import base64
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import Engine, Event, UsageError, check, parse
+
+live = pytest.importorskip("support.live")
+few = settings(max_examples=20)
+
+TOPIC = "topic T (v float)\n"
+SECOND = 1_000_000
+
+
+def defined(high, low=22, guard="", more=""):
+    return f"{TOPIC}state Warm on T [v > {high}{guard}; v < {low}] per source\n{more}"
+
+
+MANY = "state Many = at least 2 of Warm until fewer than 1\n"
+OTHERS = "state Cool on T [v < 10; v > 12] per source\n"  # in the machine in which Warm was
+
+
+def reading(at, source, value):
+    return Event("T", at * SECOND, source, {"v": float(value)}, at)
+
+
+def said(notifications):
+    found = [(n.event.time // SECOND, n.subscription, n.scope, n.status, n.since) for n in notifications]
+    return sorted(found, key=str)
+
+
+class Query:
+    """A live query that is started anew for each part of a history, each with its own definition."""
+
+    def __init__(self, here):
+        self.here, self.parts, self.heard = here, 0, []
+
+    def takes(self, text, *events, crash=None):
+        """What it tells."""
+        app = parse(text)
+        self.heard.clear()
+        if events:
+            self.parts += 1
+            self.here.put(f"{self.parts}.parquet", check(app).topics[0], events)
+        stream = live.Stream(self.here.live(app, sink=self.heard.append, shards=3))
+        self.holding = stream.record.holding
+        stream.run(crash)
+        self.holding = stream.record.holding
+        return said(self.heard)
+
+
+def test_what_holds_goes_on_to_hold_where_that_follows_and_is_counted_as_before():
+    with live.site() as here:
+        query = Query(here)
+        text = defined(25, more=MANY + OTHERS)
+        query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5))
+        assert query.holding == 4
+        wider = text.replace("v > 25", "v > 24")
+        assert query.takes(wider, reading(4, "a", 24.5)) == []  # nobody is told what he knows
+        assert query.takes(wider, reading(5, "a", 21), reading(6, "b", 21), reading(7, "c", 11)) == [
+            (5, "Warm", "a", "egress", 1 * SECOND),
+            (6, "Many", None, "egress", 2 * SECOND),
+            (6, "Warm", "b", "egress", 2 * SECOND),
+        ]
+        assert query.takes(wider, reading(8, "c", 13)) == [(8, "Cool", "c", "egress", 3 * SECOND)]
+
+
+def test_where_it_does_not_follow_it_is_unknown_until_a_reading_decides():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 30))
+        assert query.takes(defined(27)) == []  # no batch, no word
+        assert query.takes(defined(27), reading(3, "a", 28)) == [
+            (2, "Warm", "a", "unknown", 1 * SECOND),
+            (2, "Warm", "b", "unknown", 2 * SECOND),
+            (3, "Warm", "a", "known", 1 * SECOND),
+        ]
+        assert query.takes(defined(27), reading(4, "b", 20)) == [(4, "Warm", "b", "egress", 2 * SECOND)]
+        assert query.holding == 1
+
+
+def test_an_edit_that_is_taken_back_before_a_batch_changes_nothing():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25), reading(1, "a", 26))
+        query.takes(defined(28))
+        query.takes(defined(23))
+        assert query.takes(defined(25), reading(2, "a", 24)) == []
+        assert query.takes(defined(25), reading(3, "a", 21)) == [(3, "Warm", "a", "egress", 1 * SECOND)]
+
+
+@pytest.mark.parametrize("crash", live.CRASHES)
+def test_a_query_that_dies_in_the_batch_of_an_edit_tells_it_once(crash):
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25), reading(1, "a", 26))
+        with pytest.raises(live.Crash):
+            query.takes(defined(27), reading(2, "a", 28), crash=crash)
+        told = {n.id: n for n in query.heard}
+        query.takes(defined(27))
+        assert said((told | {n.id: n for n in query.heard}).values()) == [
+            (1, "Warm", "a", "unknown", 1 * SECOND),
+            (2, "Warm", "a", "known", 1 * SECOND),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (f"{TOPIC}state Warm on T [v > 25; v < 22]\n", "its scopes or its topic are others"),
+        (f"{TOPIC}state Warm on T [v > 26; v < 22] per source ordered 1 s\n", "it is ordered"),
+        (f"{TOPIC}filter Warm on T where v > 25\n", "its scopes or its topic are others"),
+    ],
+)
+def test_what_cannot_keep_what_is_known_is_refused_and_all_is_as_it_was(other, why):
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25), reading(1, "a", 26))
+        with pytest.raises(UsageError, match=f"'Warm' has changed.*It cannot keep what is known: {why}"):
+            query.takes(other)
+        assert query.takes(defined(25), reading(2, "a", 21)) == [(2, "Warm", "a", "egress", 1 * SECOND)]
+
+
+_parts = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from((20, 21.5, 23, 24.5, 26, 28))), min_size=1, max_size=6
+)
+_texts = st.builds(
+    defined,
+    st.sampled_from((23, 24, 25, 27)),
+    st.sampled_from((20, 22)),
+    st.sampled_from(("", "", " for 1 s")),
+    st.sampled_from(("", MANY)),
+)
+
+
+@few
+@given(st.lists(st.tuples(_texts, _parts), min_size=2, max_size=3))
+def test_it_says_what_an_engine_says_that_is_revised_between(story):
+    if any(MANY in text for text, _ in story):  # a count cannot come later: its stage would be a further one
+        story = [(text.replace(MANY, "") + MANY, part) for text, part in story]
+    engine, out, at = None, [], 0
+    with live.site() as here:
+        query, told = Query(here), []
+        for text, part in story:
+            events = [reading(at + i, *row) for i, row in enumerate(part)]
+            at += len(events)
+            out += [] if engine is None else engine.revise(text)
+            engine = engine or Engine(text)
+            for event in events:
+                out += engine.push(event)
+            told += query.takes(text, *events)
+    assert sorted(told, key=str) == said(out)
+
+
+def test_a_definition_that_another_version_kept_is_refused_in_words():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25), reading(1, "a", 26))
+        (file,) = here.folder.rglob("query.json")
+        plan = msgspec.json.decode(file.read_bytes())
+        plan["definition"] = base64.b64encode(b"\x80\x04cgone\nClass\n.").decode()
+        file.write_bytes(msgspec.json.encode(plan))
+        with pytest.raises(UsageError, match="written by another version of Holdfast"):
+            query.takes(defined(27), reading(2, "a", 20))

@@ -12,7 +12,8 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from support.chaos import PATIENCE, WARM, LiveProcess, batches_done, generate, wait_for
+from support.chaos import WARM, LiveProcess, batches_done, generate, wait_for
+from support.patience import PATIENCE
 from support.runtimes import session
 
 MASTER = "local-cluster[2,1,1024]"
@@ -56,7 +57,7 @@ def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
         victim, *rest = executors(live)
         assert len(rest) == 1
         victim.kill()
-        assert live.process.wait(200) == 0, (site / "log").read_text()
+        assert live.process.wait(PATIENCE) == 0, (site / "log").read_text()
     told = [row for path in (site / "out").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
     assert by_id(told) == expected(site, holdfast)
 
@@ -121,7 +122,7 @@ def standalone(tmp_path):
     finally:
         for process in started:
             process.kill()
-            process.wait(30)
+            process.wait(PATIENCE)
 
 
 @pytest.mark.soak

@@ -37,7 +37,7 @@ import typer
 import holdfast
 from holdfast import cli
 from holdfast.runtimes.local.cases import run_cases
-from support.chaos import PATIENCE
+from support.patience import PATIENCE
 from support.runtimes import session
 
 ROOT = Path(__file__).resolve().parents[2]

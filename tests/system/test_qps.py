@@ -21,7 +21,7 @@ from holdfast.protocols.qps.physical import Physical
 from holdfast.protocols.qps.tree import Tree
 from holdfast.runtimes.overlay.points import Alive, Points
 from holdfast.runtimes.overlay.udp import UdpHost, Weather, listen
-from support.chaos import PATIENCE
+from support.patience import PATIENCE, free_port
 
 PLACES = {"a": (5.0, 5.0), "b": (60.0, 20.0), "c": (30.0, 70.0), "d": (90.0, 90.0), "e": (50.0, 50.0)}
 WHOLE = Rectangle((0.0, 0.0), (100.0, 100.0))
@@ -77,15 +77,9 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
     assert sorted(came) == list(range(40))
 
 
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_processes_exchange_events_by_place():
     at = {"a": "10,10", "b": "50,50", "c": "90,90"}
-    ports = {name: free_port() for name in at}
+    ports = {name: free_port(socket.SOCK_DGRAM) for name in at}
 
     def start(name: str, *words: object) -> subprocess.Popen[str]:
         peers = [f"--peer={other}@{at[other]}=127.0.0.1:{ports[other]}" for other in at if other != name]

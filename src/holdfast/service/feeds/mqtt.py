@@ -62,6 +62,8 @@ class MqttFeed:
     messages: int = 0
     dropped: int = 0
     connected: bool = False
+    subscribed: bool = False
+    """What is published from now on comes here."""
     trouble: str | None = None
     _inbox: deque[Message] = field(default_factory=deque)
     _connection: int = 0
@@ -108,12 +110,13 @@ class MqttFeed:
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
         if refused := [str(reason) for reason in reasons if reason.is_failure]:
             self._say(f"the broker refuses a subscription: {refused[0]}")
+        self.subscribed = True
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         self._connection += 1
         if self.connected:  # who was refused is told why, not that the connection is gone
             self._say(f"not connected: {reason}")
-        self.connected = False
+        self.connected = self.subscribed = False
 
     def _on_connect_fail(self, _client: Any, _data: Any) -> None:
         self._say("the broker cannot be reached")
@@ -196,7 +199,7 @@ class MqttFeed:
         return {
             "name": self.broker.name,
             "kind": "mqtt",
-            "connected": self.connected,
+            "connected": self.subscribed,
             "trouble": self.trouble,
             "messages": self.messages,
             "waiting": len(self._inbox),

@@ -16,7 +16,8 @@ from holdfast.runtimes.overlay.wire.codec import LANGUAGES, codec
 from holdfast.runtimes.overlay.wire.control import Account, Bye, Hello, Inquiry, Ping, Pong, Welcome
 from holdfast.runtimes.overlay.wire.fault import Refused
 from holdfast.runtimes.overlay.wire.frame import PREAMBLE, framed
-from support.relay import PATIENCE, broker, bundle, eventually, node
+from support.patience import PATIENCE
+from support.relay import broker, bundle, eventually, node
 
 
 def run(story):

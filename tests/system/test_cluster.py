@@ -62,11 +62,12 @@ def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
     assert by_id(told) == expected(site, holdfast)
 
 
-LARGE = pytest.param(8, 500_000, 1_000, marks=pytest.mark.soak)
+SMALL = ("local-cluster[1,1,1024]", 2, 5_000, 10)
+LARGE = pytest.param(MASTER, 8, 500_000, 1_000, marks=pytest.mark.soak)
 
 
-@pytest.mark.parametrize(("files", "rows", "sensors"), [(2, 5_000, 10), LARGE])
-def test_replay_on_a_cluster(site, holdfast, files, rows, sensors):
+@pytest.mark.parametrize(("master", "files", "rows", "sensors"), [SMALL, LARGE])
+def test_replay_on_a_cluster(site, holdfast, master, files, rows, sensors):
     generate(site / "inbox", files, rows, sensors)
     out = site / "out.parquet"
     command = [
@@ -79,7 +80,7 @@ def test_replay_on_a_cluster(site, holdfast, files, rows, sensors):
         "--engine",
         "spark",
         "--master",
-        MASTER,
+        master,
     ]
     subprocess.run(
         [sys.executable, "-m", "holdfast", *map(str, command)], check=True, timeout=PATIENCE, env=os.environ

@@ -62,6 +62,7 @@ class MqttFeed:
     messages: int = 0
     dropped: int = 0
     connected: bool = False
+    """What is published from now on comes here."""
     trouble: str | None = None
     _inbox: deque[Message] = field(default_factory=deque)
     _connection: int = 0
@@ -104,7 +105,6 @@ class MqttFeed:
         return share + route.pattern.filter, qos
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        """Connected is who hears: what is published between the two answers of a broker does not come."""
         refused = [str(reason) for reason in reasons if reason.is_failure]
         self.connected = True
         self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)

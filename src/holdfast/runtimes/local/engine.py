@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ...compilers.edit import changed, standings
 from ...compilers.families import builds_on, linked, meanings, revised, without
 from ...compilers.operator import Kept, Past, ended, until
 from ...compilers.resume import Resumed, resumed
@@ -41,6 +42,7 @@ from ...model.instant import (
 )
 from ...model.topic import Topic
 from .admission import INSTANT, numbered
+from .revision import NOTHING, History, decided, rerun
 from .running import Heard, Running, acquainted, finished, gathered, passed_on
 from .snapshot import Snapshot, opened, seal
 
@@ -204,29 +206,54 @@ class Engine:
 
         self._run(checked, kept, state_of, more)
 
-    def revise(self, app: App | str) -> list[Notification]:
+    def revise(
+        self, app: App | str, history: History | None = None, *, whole: bool = True
+    ) -> list[Notification]:
         """Run another definition: what means the same goes on, what is new begins, and a state that means
         something else keeps what is known of its scopes.
 
         Of each scope that changes by it one notification tells: ``revised``, with ``since`` if it holds now;
         or ``unknown``, where the next reading that decides must be waited for.
+
+        A ``history`` settles that: the events that the engine has had, as they came, one by one or as
+        batches with the names of their topics (``replay(…).readings()`` gives those of files), and the
+        instants to which it was told to advance.  Then whatever is new or changed is as if it had run from
+        the beginning.  If the history is only the latest part and not ``whole``, it settles a scope where
+        what was before cannot matter.
         """
         new = _as_app(app)
         before, after = self._checked(self._app), self._checked(new)
-        meant, means = meanings(before), meanings(after)
-        changed = [name for name in means if name in meant and means[name] != meant[name]]
+        again = NOTHING
+        settled: dict[str, Mapping[str, Any]] = {}
+        if history is not None and whole:
+            again = rerun(self._alike, before, after, history, self._reached)
+        elif history is not None:
+            settled = decided(self._alike, before, after, history, self._reached)
         latest = [event for events in self._latest.values() for event in events.values()]
         going_on = []
-        for name in changed:
+        changes = [name for name in changed(before, after) if name not in again.names]
+        for name in changes:
             one = next(one for one in self._running if name in one.operator.subscriptions)
-            past = Past(one.operator, one.state, latest, one.now(self._reached))
+            past = Past(one.operator, one.state, latest, one.now(self._reached), settled.get(name, {}))
             operator, state, said = revised(name, before, after, past)
             going_on.append((Running(operator, state), said))
+        standing = {key: one for r in self._running for key, one in standings(r.operator, r.state).items()}
         self._app = new
-        self._go_on(without(after, changed), more=[one for one, _ in going_on])
+        more = [*again.running, *(one for one, _ in going_on)]
+        self._go_on(without(after, {*again.names, *changes}), more=more)
         heard: Heard = {}
-        told = [n for one, said in going_on for n in self._addressed(one, said, heard)]
-        return self._deliver(told + self._passed_on(heard))
+        told = list(again.said(standing, self._reached, after, heard))
+        told += [n for one, said in going_on for n in self._addressed(one, said, heard)]
+        redone = {id(one) for one in again.running}
+        hearing = [one for one in self._hearing if id(one) not in redone]
+        told += passed_on(hearing, heard, lambda one: one.now(self._reached))
+        return self._deliver(told)
+
+    def _alike(self, checked: Checked) -> Engine:
+        """An engine that has heard nothing yet."""
+        fresh = Engine(base=self._base)
+        fresh._run(checked, [], lambda _one: None)
+        return fresh
 
     def _run(
         self,
@@ -363,7 +390,12 @@ class Engine:
             raise UsageError(f"time comes to an instant, {INSTANT}, not to {until!r:.60}")
         if until < _EARLY:
             self._suspect(until)
-        self._reached = {name: max(self._reached.get(name, BEGINNING), until) for name in self._topics}
+        return self._reach(dict.fromkeys(self._topics, until))
+
+    def _reach(self, until: Mapping[str, Instant]) -> list[Notification]:
+        """Let time come as far as is said for each topic."""
+        for name in self._topics.keys() & until.keys():
+            self._reached[name] = max(self._reached.get(name, BEGINNING), until[name])
         out: list[Notification] = []
         heard: Heard = {}
         for one in self._running:

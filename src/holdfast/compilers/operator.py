@@ -255,13 +255,14 @@ class Operator:
 
 class Past(NamedTuple):
     """A running operator with its state, the last reading of each source as far as that is remembered, how
-    far time has come, and by their keys the scopes that a part of the history decides."""
+    far time has come, and by their keys the scopes of which the history tells, or its ``whole``."""
 
     operator: Operator
     state: Any
     latest: Iterable[Event]
     at: Instant
     settled: Mapping[str, Any] = MappingProxyType({})
+    whole: bool = False
 
 
 # --- readings that conditions of an earlier stage have become --------------------------------------

@@ -86,7 +86,10 @@ def outlook(was: object, now: object) -> str:
     if (why := why_not(was, now)) is not None:
         return f"cannot take over what is known: {why}"
     assert isinstance(was, State) and isinstance(now, State)
-    last = "is as the last reading says, where that is remembered and decides, else unknown until one does"
+    last = (
+        "is as the history says, where that is heard again, else as the last reading says, where that is "
+        "remembered and decides, else unknown until one does"
+    )
     stays, stays_off = prospects(was, now)
     first, second = ("stays so" if is_sure else last for is_sure in (stays, stays_off))
     return f"what holds {first}; what does not hold {second}"
@@ -143,10 +146,10 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
         follows = one.sure and (stays if one.on else stays_off)
         found = past.settled.get(key)
         if found is not None and found.record is not None and not (follows and found.on != one.on):
-            since = one.since if found.on and one.on else found.since
+            since = one.since if found.on and one.on and not past.whole else found.since
             found.put(after, code, since)
             holds: bool | None = found.on if found.known else None
-            reading: Event | None = found.last or one.reading
+            reading: Event | None = found.told or found.last or one.reading
         else:
             words = (0, 0) if one.reading is None else tuple(machine.words(one.reading))
             holds = one.on if follows else _decided(care, *words)

@@ -1,23 +1,27 @@
 """What a part of the history says of the scopes of a state, whatever was before.
 
 The state hears it twice: as if every scope had held when the part begins, and as if none had.  Where both
-come to the same, what was before does not matter.
+come to the same, what was before does not matter.  The whole of it is heard once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from ...kernels.guard import NONE, ON, SEEN, UNKNOWN
 from ...lang.condition import Guarded
 from ...machines.guard.state import RECORD
+from ...model.batch import reached
 from ...model.event import Event
 from ...model.guard import Initially
-from ...model.instant import Instant
+from ...model.instant import BEGINNING, Instant
 from ..operator import Operator
+from .machine import operators
 
 Ran = tuple[Operator, Any, str]
 """An operator, its state after a history, and the condition of it that is meant."""
@@ -32,6 +36,8 @@ class Settled(NamedTuple):
     waits: tuple[int, ...] = ()
     last: Event | None = None
     begun: Event | None = None
+    told: Event | None = None
+    """The event by which it came to that, where the whole history was heard."""
 
     @property
     def on(self) -> bool:
@@ -73,6 +79,34 @@ _BITS: tuple[Initially, Initially] = ("on", "off")
 def _beginning(guarded: Guarded, bit: Initially) -> Guarded:
     care = replace(guarded.care, initially=bit, quietly=False)
     return replace(guarded, name=f"{guarded.name}@{bit}", care=care)
+
+
+def heard(
+    states: Iterable[Guarded], history: Iterable[tuple[str, pa.RecordBatch]], *, whole: bool
+) -> dict[str, dict[str, Settled]]:
+    """What a history says of the scopes of states, by their names: all of it, or its latest part."""
+    meant = {one.name: (one, one) if whole else from_both(one) for one in states}
+    running = [
+        [one, one.machine.initial()]
+        for one in operators(list({one.name: one for pair in meant.values() for one in pair}.values()))
+    ]
+    told: dict[tuple[str, str | None], Event] = {}
+    latest = BEGINNING
+    for topic, batch in history:
+        latest = max(latest, reached(batch) or BEGINNING)
+        for ran in running:
+            if topic in ran[0].topics:
+                ran[1], said = ran[0].machine.step(ran[1], {topic: batch}, latest)
+                told |= {(n.subscription, n.scope): n.event for n in ran[0].notifications(said)}
+    at = {name: (one, state) for one, state in running for name in one.subscriptions}
+    found = {}
+    for name, pair in meant.items():
+        scopes = settled(*((*at[one.name], one.name) for one in pair))
+        found[name] = {
+            key: one._replace(told=told.get((name, at[pair[0].name][0].machine.shown(key))))
+            for key, one in scopes.items()
+        }
+    return found
 
 
 def settled(on: Ran, off: Ran) -> dict[str, Settled]:

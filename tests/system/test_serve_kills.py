@@ -110,6 +110,7 @@ def killed(tmp_path, holdfast, kills, rate, pause, seed):
             publisher.join()
         number = len(publisher.published)
         until(lambda: _logged(service) >= number, 300, "all readings in the log")
+        until(lambda: _status(service)["behind"] == 0, 300, "all evaluated")
         until(lambda: _status(service)["sinks"][-1]["behind"] == 0, 60, "all told")
         service.stop()
     lines = tmp_path / "published.jsonl"

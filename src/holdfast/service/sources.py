@@ -43,10 +43,10 @@ class Sources:
         np.minimum.at(first, codes, at)
         np.maximum.at(last, codes, at)
         counts = np.bincount(codes, minlength=len(names)).tolist()
-        for name, count, *ends in zip(names, counts, first.tolist(), last.tolist(), strict=True):
+        for name, *now in zip(names, first.tolist(), last.tolist(), counts, strict=True):
             known = self._heard.get((topic, name))
-            if count and (known is not None or len(self._heard) < MOST):
-                self._heard[topic, name] = _widened(known, *ends, count)
+            if now[2] and (known is not None or len(self._heard) < MOST):
+                self._heard[topic, name] = _widened(known, *now)
 
     def quiet(self, now: Instant, find: str = "", most: int = 200) -> dict[str, Any]:
         """Sources with how long they have said nothing; those that are silent first."""

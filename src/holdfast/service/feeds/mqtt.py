@@ -34,8 +34,8 @@ log = logging.getLogger("holdfast.service")
 UNACKNOWLEDGED = 100_000
 """Messages of quality 0 beyond so many that wait are dropped, and counted."""
 _AT_ONCE = 5_000
-_PAUSE, _LONGEST = 0.004, 0.016
-"""Seconds that messages are waited for after others, and altogether: a group costs, however little is in it."""
+_PAUSE, _LONGEST = 0.002, 0.008
+"""Seconds that more messages are waited for, and altogether: a group costs, however little is in it."""
 
 
 class Message(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,20 +50,21 @@ class City:
         return Rectangle((x - APART / 4, y - APART / 4), (x + APART / 4, y + APART / 4))
 
 
-def city(map: Map, roads: Sequence[int], within: Iterable[int] | None = None) -> City:
-    """The nodes of a map, or of those of its streets that are between some junctions."""
+def city(map: Map, roads: Sequence[int], filled: bool = False) -> City:
+    """The nodes of a map: along its streets; or, so that none of its space is empty, on a grid."""
     corners = metres(map)
-    some = set(range(len(corners)) if within is None else within)
-    wanted = [spot(map, road) for road in roads] + [corners[j] for j in sorted(some)]
-    for road in map.roads:
-        if {road.start, road.end} <= some:
-            wanted += _between(corners[road.start], corners[road.end])
+    wanted = [spot(map, road) for road in roads] + corners
     low = [min(p[axis] for p in wanted) - MARGIN for axis in (0, 1)]
+    wide = max(max(p[axis] for p in wanted) - low[axis] for axis in (0, 1))
+    if filled:
+        steps = np.linspace(MARGIN, wide, math.ceil(wide / BETWEEN) + 1).tolist()
+        wanted = wanted[: len(roads)] + [(low[0] + x, low[1] + y) for x in steps for y in steps]
+    else:
+        for road in map.roads:
+            wanted += _between(corners[road.start], corners[road.end])
     places = _apart([(round(x - low[0], 2), round(y - low[1], 2)) for x, y in wanted])
-    side = max(max(axis) for axis in zip(*places, strict=True)) + MARGIN
-    tree = KDTree(places)
-    near = tree.query([(x - low[0], y - low[1]) for x, y in corners])[1].tolist()
-    return City(tuple(places), {road: i for i, road in enumerate(roads)}, tuple(near), side)
+    near = KDTree(places).query([(x - low[0], y - low[1]) for x, y in corners])[1].tolist()
+    return City(tuple(places), {road: i for i, road in enumerate(roads)}, tuple(near), wide + MARGIN)
 
 
 def _between(a: At, b: At) -> list[At]:

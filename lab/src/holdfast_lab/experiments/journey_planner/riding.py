@@ -30,12 +30,12 @@ from holdfast.sim.frame import NodeId
 
 from .central import Said
 from .city import City
-from .count import _told
+from .count import as_said
 from .definition import COMPONENTS, CONGESTION, HIGH, LOOP, NEAR, SLOW, SPEED, USER, Limits, definition
 from .scene import Scene, user_name
 
 EPSILON = 2.0
-BEFORE = 2 * MINUTE
+BEFORE = 5 * MINUTE
 """How long the network has to settle before the first reading."""
 PATIENCE = MINUTE
 """How long a device waits for what may be on its way, before it looks at a moment."""
@@ -143,13 +143,13 @@ class Ride:
             self.ask(node, Arrive(device.traveller.arrives()))
 
     def _looks(self, device: Device, until: Instant) -> None:
-        self.reports += [_told(told) for told in component.advance(self._near, device.state, until)]
+        self.reports += [as_said(told) for told in component.advance(self._near, device.state, until)]
 
-    def again(self) -> None:
-        """All say where they are, again."""
-        for device in self._devices.values():
-            if device.node is not None:
-                self.ask(device.node, Arrive(device.traveller.ticket))
+    def again(self, name: str) -> None:
+        """A user says again where he is."""
+        device = self._devices[name]
+        if device.node is not None:
+            self.ask(device.node, Arrive(device.traveller.ticket))
 
     def told(self, node: NodeId, what: Any, now: Instant) -> None:
         """What a node has for somebody: a device hears it if it is there."""

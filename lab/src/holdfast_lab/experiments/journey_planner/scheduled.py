@@ -17,7 +17,7 @@ from holdfast.protocols.qps.physical import Physical
 from holdfast.protocols.qps.tree import Tree
 from holdfast.protocols.sps import proxy
 from holdfast.protocols.sps.node import Living, Node, Revive
-from holdfast.protocols.sps.proxy import Proxies
+from holdfast.protocols.sps.proxy import Arrive, Proxies
 from holdfast.runtimes.sensornet.account import Row, Wish
 from holdfast.runtimes.sensornet.case import resolved
 from holdfast.runtimes.sensornet.family import Scene as Nodes
@@ -27,6 +27,7 @@ from holdfast.runtimes.sensornet.routing import Geographic
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.runtimes.sensornet.scenario import Energy, Scenario
 from holdfast.sim import node as mote
+from holdfast.sim.chance import stream
 from holdfast.sim.field import Field
 from holdfast.sim.frame import NodeId
 from holdfast.sim.host import NodeHost
@@ -38,12 +39,15 @@ from holdfast.sim.topology import Topology
 from .city import REACH, City
 from .definition import Limits
 from .riding import TOPICS, Ride, manager
-from .scene import Scene
+from .scene import Scene, user_name
 
 LEVELS = 4
 RENEWAL = 2 * MINUTE
 """With radios: how often everything is said again."""
 WAIT = 20 * SECOND
+BEACONS = 10 * SECOND
+WITHIN = MINUTE
+"""With radios: nodes are switched on one after the other in so long, and users are heard at the next node."""
 
 
 def on_field(scene: Scene, city: City, limits: Limits) -> tuple[Ride, FieldNetwork]:
@@ -94,18 +98,32 @@ class Motes:
         self._hosts: dict[NodeId, NodeHost] = {}
         self.ride = Ride(given.scene, given.city, given.limits, self._ask)
         network = nodes.network
-        network.at(WAIT, partial(self.ride.begin, 0))
+        network.at(2 * WITHIN, partial(self.ride.begin, 0))
         for moment in self.ride.moments:
             network.at(moment - self.ride.start, partial(self.ride.moment, moment))
-        network.every(RENEWAL, self.ride.again)
+        for user in range(len(given.scene.users)):
+            first = 3 * WITHIN + self._phase("again", user)
+            for at in range(first, self.ride.length, RENEWAL):
+                network.at(at, partial(self.ride.again, user_name(user)))
+
+    def _phase(self, *of: Any) -> Duration:
+        """When within a minute somebody does what all do: if all did it at once, nobody would be heard."""
+        return stream(self._nodes.seed, *of).randrange(WITHIN)
 
     def _ask(self, node: NodeId, request: Any) -> None:
-        self._hosts[node].ask(request)
+        if isinstance(request, Arrive):
+            after = self._phase("arrive", request.ticket.client)
+            self._nodes.network.at(self._nodes.network.now + after, partial(self._hosts[node].ask, request))
+        else:
+            self._hosts[node].ask(request)
 
     def destinations(self) -> Iterable[Destination]:
         return [(0.0, 0.0)]
 
     def boot(self, node: mote.Node, router: Router) -> None:
+        node.after(self._phase("boot", node.id), partial(self._begins, node), router)
+
+    def _begins(self, node: mote.Node, router: Router) -> None:
         city = self._given.city
         at = city.places[node.id]
         inner = Node(
@@ -153,7 +171,7 @@ def on_air(scene: Scene, city: City, limits: Limits, seed: int) -> tuple[Ride, R
             nodes=Grid(rows=1, columns=len(city.places), spacing=1.0),
             duration=until,
             links=UnitDisk(REACH),
-            routing=Geographic(),
+            routing=Geographic(beacons=BEACONS),
             energy=Energy(platform="micaz"),
         )
     )

@@ -14,7 +14,7 @@ from typing import Literal
 
 from .instant import Duration
 
-Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "hierarchy"]
+Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "counting", "hierarchy"]
 """How an overlay watches a relationship by itself."""
 
 
@@ -73,16 +73,19 @@ class Tie:
     pair: tuple[str, ...] = ()
 
 
-Kind = Literal["distance", "spread", "total", "best"]
-"""How far two are apart; how far the farthest of a group is from their centre; a sum of values; which of
-several sums is least."""
+Kind = Literal["distance", "spread", "radius", "total", "best"]
+"""How far two are apart; how far the farthest of a group is from their centre; how far around one of a group
+so many of it are; a sum of values; which of several sums is least."""
+LENGTHS = ("distance", "spread", "radius")
+"""What is told under its own name, in metres."""
 
 
 @dataclass(frozen=True)
 class Relation:
     """``ties`` are all that are watched; without them each source of the two ``roaming`` topics with each
     other.  ``accuracy`` is the attribute that says how good a fix is.  Of ``best`` another alternative is
-    told when it is ``by`` less than the present one."""
+    told when it is ``by`` less than the present one.  Of a ``radius``, ``quorum`` members must be in it, and
+    it is ``around`` one source, or around whomever it is least."""
 
     kind: Kind
     enter: Test
@@ -93,6 +96,13 @@ class Relation:
     """Of pairs what the two are called; of the best one, the alternatives."""
     accuracy: str | None = None
     by: float = 0.0
+    quorum: int = 0
+    around: str | None = None
+
+    @property
+    def measure(self) -> str:
+        """The attribute under which the measure is told."""
+        return self.kind if self.kind in LENGTHS else "value"
 
 
 Point = tuple[float, ...]
@@ -108,6 +118,16 @@ def spread(points: Sequence[Point]) -> float:
     """How far the farthest is from the centre of all."""
     middle = centre(points)
     return max(apart(point, middle) for point in points)
+
+
+def radius(points: Sequence[Point], quorum: int, around: int | None = None) -> float:
+    """How far around one point so many of all are, itself among them; of any point, the least.
+
+    >>> radius([(0.0,), (3.0,), (4.0,), (9.0,)], 3)
+    3.0
+    """
+    middles = points if around is None else [points[around]]
+    return min(sorted(apart(middle, point) for point in points)[quorum - 1] for middle in middles)
 
 
 def centre(points: Sequence[Point]) -> Point:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...kernels.relate import BEST, DISTANCE, NOT, SPREAD, TOTAL, relate
+from ...kernels.relate import BEST, DISTANCE, NOT, RADIUS, SPREAD, TOTAL, relate
 from ...model.batch import reached, times, to_events
 from ...model.event import Event, Status, Transition, Value
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
@@ -29,7 +29,7 @@ from .rows import Rows, Slot, joined, read, rows_of, says_something, value_of
 from .state import State, kept, resumed
 from .ties import Bits, Ints, Layout, Members
 
-KINDS = {"distance": DISTANCE, "spread": SPREAD, "total": TOTAL, "best": BEST}
+KINDS = {"distance": DISTANCE, "spread": SPREAD, "radius": RADIUS, "total": TOTAL, "best": BEST}
 MANY = 1 << 20
 """How many measurements are made before what they tell is put away."""
 
@@ -83,8 +83,12 @@ class Relations:
                     [(self._number(t.member), t.scale, t.reciprocal, i) for i, terms in parts for t in terms]
                 )
             else:
-                ties.append([(self._number(member), 1.0, False, 0) for member in tie.members])
+                ties.append([(self._number(m), float(self._is_centre(m)), False, 0) for m in tie.members])
         return Layout.of(ties, len(self.listed))
+
+    def _is_centre(self, member: Member) -> bool:
+        """Whether a radius may be around it."""
+        return self.relation.around in (None, member.source)
 
     def _number(self, member: Member) -> int:
         return self.listed[self._slot(member), member.source]
@@ -221,8 +225,8 @@ class Relations:
         with np.errstate(invalid="ignore", over="ignore"):
             count = relate(
                 rows.times, rows.members, rows.sequences, rows.values, KINDS[self.relation.kind],
-                bounds, holds, self.relation.by, layout.starts, layout.entries, layout.scales,
-                layout.reciprocal, layout.choices, layout.touch_starts, layout.touches,
+                bounds, holds, self.relation.by, self.relation.quorum, layout.starts, layout.entries,
+                layout.scales, layout.reciprocal, layout.choices, layout.touch_starts, layout.touches,
                 known.latest, known.points, known.numbers, known.stamps, state.clock,
                 *bits.columns, ties, status, at, who, number, since, value,
             )  # fmt: skip
@@ -295,8 +299,7 @@ class Relations:
         return Transition(event, _SIDES[side], scope, since if side else None, 0)
 
     def _measure(self, value: float) -> dict[str, Value]:
-        word = self.relation.kind if self.relation.kind in ("distance", "spread") else "value"
-        return {word: value}
+        return {self.relation.measure: value}
 
     def _tie(self, state: State, tie: int, choice: int) -> tuple[str | None, dict[str, Value]]:
         """The scope of a tie, and who its members are."""

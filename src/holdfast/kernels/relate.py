@@ -246,3 +246,19 @@ def approach(  # type: ignore[no-untyped-def]
                     other = following[other]
         i = last
     return found, i
+
+
+@kernel
+def together(first, second, above):  # type: ignore[no-untyped-def]
+    """For each node the least with which ties connect it: in ``above``, where each is its own at first."""
+    for i in range(len(first)):
+        a, b = first[i], second[i]
+        while above[a] != a:
+            above[a] = above[above[a]]
+            a = above[a]
+        while above[b] != b:
+            above[b] = above[above[b]]
+            b = above[b]
+        above[max(a, b)] = min(a, b)
+    for i in range(len(above)):
+        above[i] = above[above[i]]  # those below it are done

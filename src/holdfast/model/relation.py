@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
 
 from .instant import Duration
 
@@ -73,6 +73,29 @@ class Tie:
     pair: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Pairs(Sequence[Tie]):
+    """The ties of pairs of sources of two topics: a million of them are two lists of names."""
+
+    topics: tuple[str, str]
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @overload
+    def __getitem__(self, at: int) -> Tie: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Tie, ...]: ...
+    def __getitem__(self, at: int | slice) -> Tie | tuple[Tie, ...]:
+        if isinstance(at, slice):
+            return tuple(self[i] for i in range(*at.indices(len(self))))
+        a, b = self.first[at], self.second[at]
+        (topic, other) = self.topics
+        return Tie(f"{a},{b}", (Member(topic, a), Member(other, b)), pair=(a, b))
+
+
 Kind = Literal["distance", "spread", "radius", "total", "best"]
 """How far two are apart; how far the farthest of a group is from their centre; how far around one of a group
 so many of it are; a sum of values; which of several sums is least."""
@@ -90,7 +113,7 @@ class Relation:
     kind: Kind
     enter: Test
     exit: Test
-    ties: tuple[Tie, ...] | None = None
+    ties: tuple[Tie, ...] | Pairs | None = None
     roaming: tuple[str, str] | None = None
     names: tuple[str, ...] = ()
     """Of pairs what the two are called; of the best one, the alternatives."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import DefinitionError, Place, did_you_mean
 from ...model.instant import SECOND
-from ...model.relation import LENGTHS, Interval, Relation, Term, Test, Tie
+from ...model.relation import LENGTHS, Interval, Pairs, Relation, Term, Test, Tie
 from ...model.relation import Member as Watched
 from ...model.topic import RESERVED, Attribute, Topic
 from ...model.unit import UNITS
@@ -246,11 +246,9 @@ def _tied(
         accuracy = _accuracy(one, listens)
         names = tuple(roles)
         if one.pairs is not None:
-            named = pairs(one, roles, known.folder)
+            named = list(pairs(one, roles, known.folder))
             first, second = (topic.name for topic in roles.values())
-            ties = tuple(
-                Tie(f"{a},{b}", (Watched(first, a), Watched(second, b)), pair=(a, b)) for a, b in named
-            )
+            ties = Pairs((first, second), tuple(a for a, _ in named), tuple(b for _, b in named))
             return Relation("distance", enter, exit, ties, names=names, accuracy=accuracy), listens
         if not math.isfinite(enter.within.high):
             raise DefinitionError(

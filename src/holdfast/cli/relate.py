@@ -79,8 +79,8 @@ def _lines(one: Related, events: list[Event]) -> Iterator[str]:
 
     relation = one.relation
     fitting = {
-        "distance": ("range_ring", "parallel_line"), "spread": ("centre_of_mass",), "total": ("hierarchy",),
-        "best": ("hierarchy",),
+        "distance": ("range_ring", "parallel_line"), "spread": ("centre_of_mass",), "radius": ("counting",),
+        "total": ("hierarchy",), "best": ("hierarchy",),
     }.get(relation.kind, ())  # fmt: skip
     if relation.ties is None or relation.enter.hold or relation.exit.hold or not fitting:
         yield "agents cannot watch it; it runs at one broker, to which all readings go"

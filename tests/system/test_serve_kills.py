@@ -112,8 +112,7 @@ def killed(tmp_path, holdfast, kills, rate, pause, seed):
             publisher.join()
         number = len(publisher.published)
         until(lambda: _logged(service) >= number, "all readings in the log")
-        until(lambda: _status(service)["behind"] == 0, "all evaluated")
-        until(lambda: _status(service)["sinks"][-1]["behind"] == 0, "all told")
+        until(lambda: _is_done(_status(service)), "all told")
         service.stop()
     lines = tmp_path / "published.jsonl"
     lines.write_text(

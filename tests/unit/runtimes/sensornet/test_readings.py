@@ -131,9 +131,7 @@ def test_a_file_without_readings_is_told(tmp_path):
 def test_a_history_is_played_by_nodes_of_its_sources_names_or_by_one_after_the_other():
     recording = taped([Event("CO2", 0, "a", {"value": 1.0}), Event("CO2", 0, "b", {"value": 2.0})], "c")
     assert [recording.source(i, name, "ab") for i, name in enumerate("ab")] == ["a", "b"]
-    assert recording.source(0, "x", "xb") is None, (
-        "where some are called as sources are, others play none"
-    )
+    assert recording.source(0, "x", "xb") is None, "where some are called as sources are, others play none"
     assert [recording.source(i, name, "vwxyz") for i, name in enumerate("vwxyz")] == [
         "a",
         "b",

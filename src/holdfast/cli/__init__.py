@@ -13,6 +13,7 @@ import typer
 from ..errors import HoldfastError
 from .advise import advise
 from .command import Command, Group
+from .compare import compare
 from .dds import dds
 from .define import check, explain, test
 from .demo import demo
@@ -44,6 +45,7 @@ COMMANDS = (
     test,
     replay,
     advise,
+    compare,
     relate,
     run,
     status,

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
@@ -116,27 +118,41 @@ def _parser() -> Lark:
     units = "|".join(re.escape(name).replace("/", r"\/") for name in sorted(UNITS, key=len, reverse=True))
     grammar = files(__package__).joinpath("holdfast.lark").read_text(encoding="utf-8")
     grammar = grammar.replace("<UNITS>", units)
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=["file", "expression", "levels", "duration", "select", "match", "coordinate"],
-        propagate_positions=True,
-        maybe_placeholders=True,
-        cache=_tables(grammar),
-    )
+
+    def with_tables(kept: Path | None) -> Lark:
+        return Lark(
+            grammar,
+            parser="lalr",
+            lexer="contextual",
+            start=["file", "expression", "levels", "duration", "select", "match", "coordinate"],
+            propagate_positions=True,
+            maybe_placeholders=True,
+            cache=False if kept is None else str(kept),
+        )
+
+    kept = _tables(grammar)
+    if kept is None or kept.exists():
+        return with_tables(kept)
+    part = kept.with_name(f"{kept.name}-{os.getpid()}.part")
+    parser = with_tables(part)
+    with suppress(OSError):  # no room, no rights
+        part.replace(kept)
+    return parser
 
 
-def _tables(grammar: str) -> str | bool:
+def _tables(grammar: str) -> Path | None:
     """Where the parser's tables are kept, which take longer to make than most definitions to read; nowhere,
-    where there is no such place.  Lark makes them anew if they are of another Lark or Python, or damaged."""
+    where there is no such place.  Lark makes damaged ones anew."""
+    from lark import __version__
+
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(cache) / "holdfast" / "language"
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # no rights, no room, no home
-        return False
-    return str(folder / blake2b(grammar.encode(), digest_size=8).hexdigest())
+        return None
+    made_by = f"{__version__} {sys.version_info[:2]} {grammar}"
+    return folder / blake2b(made_by.encode(), digest_size=8).hexdigest()
 
 
 def _read(text: str, file: str | None, start: str, build: Callable[[Node], T]) -> T:

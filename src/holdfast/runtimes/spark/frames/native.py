@@ -67,7 +67,7 @@ def notifications(work: Work, having: Callable[[Mapping[str, Column]], DataFrame
         (topic,) = operator.topics.values()
         query = changes(_filters(work, operator), naming(work.checked, topic))
         inside = (expr(name).isNotNull() for name in query.apart if name != "source")
-        mine = having({topic.name: reduce(Column.__and__, inside, expr(query.where))}).drop("topic")
+        mine = having({topic.name: reduce(Column.__and__, inside, expr(query.where))})
         parts.append(_told(work, operator, _passing(mine, query), query.scope))
     return reduce(DataFrame.union, parts)
 
@@ -106,7 +106,7 @@ def _passing(rows: DataFrame, query: Changes) -> DataFrame:
         else when(turned[i], _cell(i, _status(f"@on{i}"), when(~col(f"@on{i}"), col(f"@began{i}"))))
         for i, turn in enumerate(query.turns)
     ]
-    return _each(rows, cells).drop(*bits, *was, *began)
+    return _each(rows, cells)
 
 
 def _alternating(rows: DataFrame, turn: Turn, window: WindowSpec) -> DataFrame:
@@ -115,7 +115,7 @@ def _alternating(rows: DataFrame, turn: Turn, window: WindowSpec) -> DataFrame:
     rows = rows.withColumn("@on", on).withColumn("@was", lag("@on", 1, False).over(window))
     rows = rows.filter(col("@on") != col("@was")).withColumn("@began", lag("time").over(window))
     added = {"@condition": lit(0), STATUS: _status("@on"), SINCE: when(~col("@on"), col("@began"))}
-    return rows.withColumns(added).drop("@on", "@was", "@began")
+    return rows.withColumns(added)
 
 
 def _status(on: str) -> Column:
@@ -141,9 +141,15 @@ def _each(rows: DataFrame, cells: Sequence[Column]) -> DataFrame:
 def _told(work: Work, operator: Operator, passed: DataFrame, scope: str | None) -> DataFrame:
     """Rows that passed become notifications; only their ids, where somebody wants them, are Python's."""
     (topic,) = operator.topics.values()
-    passed = passed.withColumn("@subscription", _subscription(operator.told_to))
+    whom, condition = operator.told_to, col("@condition")
+    if all(len(names) == 1 for names in whom):
+        subscription = get(array(*(lit(name) for (name,) in whom)), condition)
+    else:  # a row for each
+        lists = array(*(array(*map(lit, names)).cast("array<string>") for names in whom))
+        passed = passed.select("*", explode(get(lists, condition)).alias("@subscription"))
+        subscription = col("@subscription")
     found = {
-        "subscription": col("@subscription"),
+        "subscription": subscription,
         "scope": lit(None) if scope is None else expr(scope),
         "status": col(STATUS),
         "time": col("time"),
@@ -163,14 +169,6 @@ def _told(work: Work, operator: Operator, passed: DataFrame, scope: str | None) 
     fields = spark_schema(work.published).fields
     whole = ((found.get(field.name, lit(None)).cast(field.dataType), field.name) for field in fields)
     return passed.select(*(column.alias(name) for column, name in whole))
-
-
-def _subscription(told_to: Sequence[Sequence[str]]) -> Column:
-    """Whom a condition tells: a row for each."""
-    if all(len(names) == 1 for names in told_to):
-        return get(array(*(lit(name) for (name,) in told_to)), col("@condition"))
-    lists = array(*(array(*map(lit, names)).cast("array<string>") for names in told_to))
-    return explode(get(lists, col("@condition")))
 
 
 _KINDS = ("string", "string", "string", "bigint", "string", "bigint")

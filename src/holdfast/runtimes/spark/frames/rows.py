@@ -58,6 +58,7 @@ _YEARS = "time < TIMESTAMP'0001-01-01 00:00:00Z' OR time > TIMESTAMP'9999-12-31 
 def events(work: Work, frame: DataFrame, reading: Reading | None = None, *, bad: Bad = "fail") -> DataFrame:
     """The rows of a frame, or of a stream, that satisfy some predicate, in our columns; all rows of topics
     that must be seen whole."""
+    require_known(bad)
     reading = reading or Reading(work.checked.topics)
     return numbered(able(work, frame, laid_out(work.checked, frame, reading), reading, bad))
 
@@ -75,8 +76,6 @@ def able(
 
     Whoever filters further may keep Spark from ever seeing a row that cannot be used: it filters early.
     """
-    if bad not in ("fail", "drop"):
-        raise UsageError(f"bad={bad!r}: rows that cannot be used make it 'fail', or one can 'drop' them")
     matters = lit(False)
     wanted = _wanted(work, ends=not frame.isStreaming) if wanted is None else wanted
     for topic in _watched(work):
@@ -90,6 +89,12 @@ def able(
         return rows.filter(sound & matters).drop(_FAULT)
     told = concat(lit("a row of the frame has "), col(_FAULT), lit("; bad='drop' leaves such rows out"))
     return rows.filter(when(sound, coalesce(matters, lit(False))).otherwise(_failing(told))).drop(_FAULT)
+
+
+def require_known(bad: Bad) -> None:
+    """Raise if nobody knows what is to become of bad rows."""
+    if bad not in ("fail", "drop"):
+        raise UsageError(f"bad={bad!r}: rows that cannot be used make it 'fail', or one can 'drop' them")
 
 
 def _wanted(work: Work, *, ends: bool) -> dict[str, Column]:

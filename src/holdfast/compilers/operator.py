@@ -112,6 +112,8 @@ class Operator:
     """The conditions below it: it looks at a moment when they have said all of it."""
     waits: Duration = 0
     """How much longer than they it waits, where that is declared; else it waits until they have spoken."""
+    recounts: bool = False
+    """Whether one that starts later is told who holds already, of those whom it hears."""
     lacking: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
     """For each condition which events lie in a scope of it and have no row in its tables, where the machine
     does not count those: they mean something all the same, as they end a silence."""

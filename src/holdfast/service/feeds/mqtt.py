@@ -89,8 +89,6 @@ class MqttFeed:
         if reason.is_failure:
             self._say(f"refused: {reason}")
             return
-        self.connected = True
-        self._say(None)
         client.subscribe([self._wanted(route) for route in self.routes])
         if (will := self.broker.will) is not None:
             client.publish(will.channel, will.here, qos=1, retain=True)
@@ -106,8 +104,10 @@ class MqttFeed:
         return share + route.pattern.filter, qos
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        if refused := [str(reason) for reason in reasons if reason.is_failure]:
-            self._say(f"the broker refuses a subscription: {refused[0]}")
+        """Connected is who hears: what is published between the two answers of a broker does not come."""
+        refused = [str(reason) for reason in reasons if reason.is_failure]
+        self.connected = True
+        self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         self._connection += 1

@@ -283,7 +283,7 @@ class Engine:
         acquainted(self._running)
         for one in self._running:
             if one.operator.recounts and id(one.operator.machine) in begun:
-                self._recount(one, checked)
+                self._recount(one)
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }
@@ -292,12 +292,15 @@ class Engine:
         names = [name for one in self._running for name in one.operator.subscriptions]
         self._listeners = {name: self._listeners.get(name, []) for name in names}
 
-    def _recount(self, one: Running, checked: Checked) -> None:
+    def _recount(self, one: Running) -> None:
         """Tell one that begins who holds already, of those whom it hears."""
         heard: Heard = {}
         for below in self._running:
-            if one.operator.heard & {topic.name for topic in below.operator.followed.values()}:
-                said = holders(below.operator, below.state, checked, below.now(self._reached))
+            followed = {topic.name for topic in below.operator.followed.values()}
+            if one.operator.heard & followed and standings(below.operator, below.state):
+                said = holders(
+                    below.operator, below.state, self._checked(self._app), below.now(self._reached)
+                )
                 gathered(heard, below.operator.retold(Told({}, said)))
         if mine := {topic: in_order(heard[topic]) for topic in one.operator.heard & heard.keys()}:
             one.step(mine, one.now(self._reached))

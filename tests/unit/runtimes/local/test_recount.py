@@ -54,3 +54,11 @@ def test_where_nobody_can_say_to_whom_a_member_belongs_it_is_counted_from_its_ne
     engine.revise(STATES + "state Many = at least 1 of Warm within room")
     assert [one for one in engine.holding() if one.subscription == "Many"] == []
     assert heard(engine, [("e", "s", 30.0)], 9)[-1][:3] == ("Many", "s", "ingress")
+
+
+def test_it_begins_with_an_edit_of_what_it_counts():
+    engine = Engine(STATES)
+    heard(engine)
+    edit = STATES.replace("v > 25; v < 22] per source", "v > 24; v < 22] per source")
+    said = engine.revise(edit + "state Many = at least 3 of Warm")
+    assert [(n.subscription, n.status, n.since) for n in said] == [("Many", "revised", 4 * MINUTE)]

@@ -35,14 +35,16 @@ def require_allowed(url: str, hosts: Sequence[str]) -> None:
 
 
 def require_outside(host: str, address: str) -> None:
-    """Refuse a name that leads to this machine, or to the addresses under which clouds tell secrets; who wants
-    that writes ``localhost``, or the address itself.
+    """Refuse a name that leads to this machine, or to the addresses under which clouds tell secrets; who
+    wants that writes ``localhost``, or the address itself.
 
     >>> require_outside("localhost", "127.0.0.1")
     """
     found = ip_address(address.partition("%")[0])
     if host not in ("localhost", address) and (found.is_loopback or found.is_link_local):
-        raise Unavailable(f"{host} leads to {address}, which is not called by a name; write the address itself")
+        raise Unavailable(
+            f"{host} leads to {address}, which is not called by a name; write the address itself"
+        )
 
 
 def require_headers(headers: Mapping[str, str]) -> None:

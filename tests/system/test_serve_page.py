@@ -311,6 +311,11 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
         page.run("document.querySelector('#theme').click()")
         assert page.run(paper) == "rgb(245, 247, 248)"
 
+        # who acknowledges by the keyboard stays where they are, though the list is drawn anew
+        page.run("document.querySelector('.actions button').focus()")
+        page.keys(Keys.ENTER)
+        until(lambda: page.run("return document.activeElement.innerText") == "Unsee", 60, "the next step")
+
         # the plan, by the keyboard alone
         page.keys("3")
         until(lambda: page.run("return document.querySelectorAll('.region').length") == 6, 60, "the plan")

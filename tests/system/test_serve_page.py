@@ -203,6 +203,10 @@ def test_from_nothing_to_an_edited_rule(tmp_path, definition):
         page.sees("It would have been told otherwise", 120)
         page.sees("Would start, and did not")
         page.picture("definition")
+        stale = "return document.querySelector('.found').classList.contains('stale')"
+        for old, new, is_of_another in (("23 °C", "23.5 °C", True), ("23.5 °C", "23 °C", False)):
+            page.edit(old, new)
+            assert page.run(stale) is is_of_another, "an answer says when it is to another question"
 
         # save, with what happens to what holds
         page.press("Save")

@@ -18,7 +18,8 @@ import pytest
 
 from holdfast.service.api.access import digest
 from support.certificates import certified
-from support.served import SBIN, Served, free_port, listens, process, until
+from support.patience import PATIENCE, free_port, until
+from support.served import SBIN, Served, listens, process
 
 PAGE = (Path(__file__).parents[2] / "docs/howto/run-as-a-service.md").read_text()
 APP = """\
@@ -79,11 +80,11 @@ def heard_through(client, origin, before=""):
 
     listener = threading.Thread(target=listen)
     listener.start()
-    until(lambda: heard, 60, "the beginning of the stream, which is not held back")
+    until(lambda: heard, "the beginning of the stream, which is not held back")
     body = json.dumps({"topic": "Climate", "source": f"behind{before}", "temperature": 26})
     answer = client.post(f"{before}/api/readings", content=body, headers={"origin": origin})
     assert answer.json()["taken"] == 1
-    listener.join(60)
+    listener.join()
     assert heard[-1].startswith('data: {"id"')
     other = client.get(
         f"{before}/api/conditions", headers={"host": "127.0.0.1", "origin": "https://evil.org"}
@@ -105,12 +106,10 @@ def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
             f"ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n{lines}\n}} }}\n"
         )
         with process(nginx, "-c", settings, "-p", folder, log=tmp_path / "nginx.out"):
-            until(lambda: listens(port), 60, "nginx")
-            trust, here = (
-                ssl.create_default_context(cafile=str(folder / "ca.pem")),
-                f"https://127.0.0.1:{port}",
-            )
-            with httpx.Client(base_url=here, verify=trust, trust_env=False, timeout=60) as client:
+            until(lambda: listens(port), "nginx")
+            trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+            here = f"https://127.0.0.1:{port}"
+            with httpx.Client(base_url=here, verify=trust, timeout=PATIENCE, trust_env=False) as client:
                 heard_through(client, here)
                 other = client.get("/api/conditions", headers={"host": "evil.example.org"})
                 assert other.status_code == 421
@@ -131,9 +130,9 @@ def test_behind_caddy(tmp_path, definition):
         kept = (f"XDG_CONFIG_HOME={tmp_path}", f"XDG_DATA_HOME={tmp_path}")
         with process("env", *kept, caddy, "run", "--config", settings, log=tmp_path / "caddy.out"):
             for port, before in ((plain, ""), (under, "/holdfast")):
-                until(lambda: listens(port), 60, "Caddy")  # noqa: B023
+                until(lambda: listens(port), "Caddy")  # noqa: B023
                 here = f"http://127.0.0.1:{port}"
-                with httpx.Client(base_url=here, trust_env=False, timeout=60) as client:
+                with httpx.Client(base_url=here, timeout=PATIENCE, trust_env=False) as client:
                     heard_through(client, here, before)
 
 
@@ -159,7 +158,7 @@ def test_the_steps_of_the_container(tmp_path, definition):
     name, *rest = (one.replace("/data", str(tmp_path)) for one in json.loads(command))
     (check,) = re.findall(r"^HEALTHCHECK CMD python (.*)$", steps, re.MULTILINE)
     with process(place / "bin" / name, *rest, log=tmp_path / "out"):
-        until(lambda: listens(port), 300, "the service")
+        until(lambda: listens(port), "the service")
         asked = [place / "bin/python", *shlex.split(check.replace("8080", str(port)))]
         assert subprocess.run(asked, capture_output=True).returncode == 0
         assert httpx.get(f"http://127.0.0.1:{port}/api/conditions", trust_env=False).status_code == 401

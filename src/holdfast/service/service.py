@@ -95,7 +95,7 @@ class Service:
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
         self.log = Log(folder, segment_bytes=self.settings.segment_bytes)
         self.store = Store(folder / "service.db")
-        self.core = Core(base, clock)
+        self.core = Core(base, clock, folder)
         self.counts = Counts()
         self.started = clock()
         self.troubles: dict[str, str] = {}

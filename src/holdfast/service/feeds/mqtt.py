@@ -65,6 +65,7 @@ class MqttFeed:
     messages: int = 0
     dropped: int = 0
     connected: bool = False
+    """What is published from now on comes here."""
     trouble: str | None = None
     _inbox: deque[Message] = field(default_factory=deque)
     _connection: int = 0
@@ -92,8 +93,6 @@ class MqttFeed:
         if reason.is_failure:
             self._say(f"refused: {reason}")
             return
-        self.connected = True
-        self._say(None)
         client.subscribe([self._wanted(route) for route in self.routes])
         if (will := self.broker.will) is not None:
             client.publish(will.channel, will.here, qos=1, retain=True)
@@ -109,8 +108,9 @@ class MqttFeed:
         return share + route.pattern.filter, qos
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        if refused := [str(reason) for reason in reasons if reason.is_failure]:
-            self._say(f"the broker refuses a subscription: {refused[0]}")
+        refused = [str(reason) for reason in reasons if reason.is_failure]
+        self.connected = True
+        self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         self._connection += 1

@@ -35,8 +35,8 @@ def require_allowed(url: str, hosts: Sequence[str]) -> None:
 
 
 def require_outside(host: str, address: str) -> None:
-    """Refuse a name that leads to this machine, or to the addresses under which clouds tell secrets; who
-    wants that writes ``localhost``, or the address itself.
+    """Refuse a name that leads to this machine, or to addresses under which clouds tell secrets; who wants
+    that writes ``localhost``, or the address itself.
 
     >>> require_outside("localhost", "127.0.0.1")
     """

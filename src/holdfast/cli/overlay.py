@@ -208,6 +208,13 @@ def subscribe(
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="End after so many notifications.")
     ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs",
+            help="When it is to end, tell no more starts, and stay until all that was told has ended.",
+        ),
+    ] = False,
     wait: Wait = False,
     name: Named = None,
     wire: Wire = "msgpack",
@@ -226,6 +233,11 @@ def subscribe(
     if sign is not None and ship is None:
         raise UsageError("--sign signs what --ship ships: give that, too")
     requests, followed = _requests(definition, only or [], where, ship, sign)
+    if pairs and followed:
+        raise UsageError(
+            f"--pairs waits for conditions that brokers tell; agents watch '{next(iter(followed))}': choose "
+            "others with --only, or leave out 'using'"
+        )
     identity = _identity("subscriber", name, token_file, tls_cert, tls_key, tls_ca, wire)
     client = _client(connect, identity, max_frame, wait)
     _run(
@@ -235,6 +247,7 @@ def subscribe(
             followed,
             count=count,
             subscribed=lambda at: typer.echo(f"subscribed at '{at}'", err=True),
+            pairs=pairs,
         )
     )
 

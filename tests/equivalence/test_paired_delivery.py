@@ -1,5 +1,5 @@
-"""Whoever was told a start is told its end: also after asking for no more starts, while definitions are edited,
-readings come late, and brokers and connections are lost."""
+"""Whoever was told a start is told its end: also after asking for no more starts, while definitions are
+edited, readings come late, and brokers and connections are lost."""
 
 from __future__ import annotations
 

@@ -105,8 +105,8 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Tell no more starts of the conditions under a name; what was told to start is told to end, and then it is
-    withdrawn."""
+    """Tell no more starts of the conditions under a name; what was told to start is told to end, and then
+    it is withdrawn."""
 
     name: str
 

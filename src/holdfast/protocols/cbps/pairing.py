@@ -1,7 +1,8 @@
-"""Starts and ends belong together: whoever was told a start is told its end, also after asking for no more starts.
+"""Starts and ends belong together: whoever was told a start is told its end, also after asking for no more.
 
-A subscription that is released stays with the brokers, so ends come the way that starts came; starts that were
-not told are not told any more, nor are their ends.  When nothing is left that was told to start, it is over.
+A subscription that is released stays with the brokers, so ends come the way that starts came; starts that
+were not told are not told any more, nor are their ends.  When all that was told to start has ended, it is
+over.
 What nobody knows any more is told so, and cannot be waited for.
 """
 

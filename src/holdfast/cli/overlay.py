@@ -233,11 +233,6 @@ def subscribe(
     if sign is not None and ship is None:
         raise UsageError("--sign signs what --ship ships: give that, too")
     requests, followed = _requests(definition, only or [], where, ship, sign)
-    if pairs and followed:
-        raise UsageError(
-            f"--pairs waits for conditions that brokers tell; agents watch '{next(iter(followed))}': choose "
-            "others with --only, or leave out 'using'"
-        )
     identity = _identity("subscriber", name, token_file, tls_cert, tls_key, tls_ca, wire)
     client = _client(connect, identity, max_frame, wait)
     _run(

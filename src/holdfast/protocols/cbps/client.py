@@ -343,15 +343,22 @@ class Client:
             match effect:
                 case Deliver(Told(name, said)) if not state.pairing.tells(name, said):
                     continue
-                case Deliver(Unknown(name, condition, scope)) if not state.pairing.loses(
-                    name, condition, scope
-                ):
+                case Deliver(Unknown(name, what, scope)) if not state.pairing.loses(name, what, scope):
                     continue
+                case Deliver(Heard(name, _, content)) if self._is_report(state, name):
+                    if not state.pairing.reports(name, content):
+                        continue
+                case Deliver(Interrupted(name)):
+                    state.pairing.interrupted(name)
             yield effect
         if state.pairing.released:
             for name in list(state.pairing.over()):
                 yield from self._withdraw(state, name)
                 yield Deliver(Closed(name))
+
+    def _is_report(self, state: ClientState, name: str) -> bool:
+        """Whether agents have said what was heard under a name."""
+        return name in state.bundles and bool(state.bundles[name].active)
 
     # --- the connection ---
 
@@ -416,8 +423,7 @@ class Client:
             case Withdraw(name):
                 yield from self._withdraw(state, name)
             case Release(name):
-                if _known(state, name).active:
-                    raise UsageError(f"agents watch '{name}', and are not released; withdraw it")
+                _known(state, name)
                 state.pairing.released.add(name)
             case Leave():
                 for name in list(state.bundles):

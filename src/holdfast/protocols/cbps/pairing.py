@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...model.event import Notification
+from .content import Content
 
 Pair = tuple[str, str | None]
 """A condition and a scope."""
@@ -33,6 +34,21 @@ class Pairing:
         elif said.status == "ingress" and is_told:
             begun.add(pair)
         return is_told
+
+    def reports(self, name: str, content: Content) -> bool:
+        """Whether a report of agents is to be told: it has a status, and may have a scope."""
+        begun, scope = self.begun.setdefault(name, set()), content.get("scope")
+        pair = (name, scope if isinstance(scope, str) else None)
+        is_told = name not in self.released or pair in begun
+        if content.get("status") == "ingress" and is_told:
+            begun.add(pair)
+        elif content.get("status") in ("egress", "unknown"):
+            begun.discard(pair)
+        return is_told
+
+    def interrupted(self, name: str) -> None:
+        """Nobody knows any more of anything."""
+        self.begun.pop(name, None)
 
     def loses(self, name: str, condition: str, scope: str | None) -> bool:
         """Whether it is to be told that nobody knows any more of something."""

@@ -28,6 +28,8 @@ class Seat(msgspec.Struct, frozen=True):
     """How far time had come for it when it was added."""
     revises: int | None = None
     """The operator of an earlier edition whose state it takes over under another definition."""
+    files: int = -1
+    """How many files had been read when it did: what they say settles what does not follow."""
 
 
 class Edition(msgspec.Struct, frozen=True):
@@ -111,6 +113,10 @@ class Work:
                     found[seat.number] = Revision(name, seat.revises, before[seat.revises], was)
             seats = edition.seats
         return found
+
+    def edited(self, files: int) -> bool:
+        """Whether somebody takes over what others know when so many files have been read."""
+        return any(seat.revises is not None and files <= seat.files for seat in self.seats or ())
 
     @property
     def published(self) -> tuple[Topic, ...]:

@@ -35,6 +35,7 @@ from holdfast_lab.experiments.dds.measure import RESTS, Point, energies, measure
 from holdfast_lab.experiments.dds.outcome import finish
 from holdfast_lab.experiments.dds.report import Effort, run, studied
 from holdfast_lab.experiments.dds.study import Study
+from holdfast_lab.experiments.recorded import record
 from holdfast_lab.experiments.registry import load
 from holdfast_lab.experiments.study import in_turn
 
@@ -438,7 +439,14 @@ def test_all_eleven_are_registered_and_their_claims_are_on_their_pages():
         assert load(name) is module.EXPERIMENT
         page = (PAGES / f"{name}.md").read_text("utf-8")
         assert page.startswith(f"# {name}\n")
-        assert all(f"`{claim}`" in page for claim in module.RULES)
+        assert all(f"- `{claim}`: {rule}\n" in page for claim, rule in module.RULES.items())
+
+
+def test_what_is_recorded_was_judged_by_the_rules_of_today():
+    for module in MODULES:
+        kept = record(PAGES, module.EXPERIMENT.name)
+        if kept is not None:
+            assert {claim["id"]: claim["claim"] for claim in kept["claims"]} == module.RULES
 
 
 def test_a_result_is_tabled_and_drawn(tmp_path):

@@ -15,6 +15,7 @@ from holdfast_lab.experiments.recorded import (
     OWN,
     experiments,
     found,
+    main,
     page,
     pages,
     put,
@@ -74,10 +75,20 @@ def test_the_full_run_is_what_counts_if_there_is_one(tmp_path, full):
     assert record(tmp_path, "proximity") is None
 
 
-def test_a_page_has_the_claims_their_causes_rules_and_what_was_measured():
+def test_a_page_has_the_claims_their_causes_and_what_was_measured():
     row = {"air": "fitted", "IPI s": 5, "PDR": 0.98765, "PDR, sd": 0.01, "DMR": None, "DMR, sd": None}
     kept = {"parameters": {"runs for each point": "two"}, "rows": [row], "claims": [claim("b", False)]}
     lines = sheet(kept).splitlines()
     assert "| `b` | 1 | 2 | **does not hold** |" in lines
     assert "- `b`: Because of b." in lines
     assert lines[lines.index("| air | IPI s | PDR | DMR |") + 2] == "| fitted | 5 | 0.988 ± 0.01 | – |"
+
+
+def test_a_page_without_a_record_says_how_to_make_one(tmp_path):
+    (tmp_path / "ifs.md").write_text(f"# ifs\n\n{BEGIN}\nstale\n{END}\n\nmore\n")
+    (tmp_path / "README.md").write_text(f"{BEGIN}{END}")
+    main(str(tmp_path))
+    text = (tmp_path / "ifs.md").read_text()
+    assert "`holdfast reproduce ifs --json > ifs.json`" in text
+    assert text.endswith(f"{END}\n\nmore\n")
+    assert "stale" not in text

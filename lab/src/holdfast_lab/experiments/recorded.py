@@ -184,11 +184,11 @@ def _counts(folder: Path, claims: Sequence[Found]) -> list[str]:
     lines = []
     for document in DOCUMENTS:
         here = [each for each in claims if each.document == document]
-        missing = [name for name in experiments(document) if record(folder, name) is None]
+        lacking = [name for name in experiments(document) if record(folder, name) is None]
         theirs, ours = ([each for each in here if each.own is own] for own in (False, True))
         counts = [_count(theirs, holds) for holds in (True, False, None)]
         counts += [_count(ours, holds) for holds in (True, False)]
-        lines.append((document, *map(str, counts), ", ".join(missing) or "–"))
+        lines.append((document, *map(str, counts), ", ".join(lacking) or "–"))
     return _table(head, lines)
 
 
@@ -250,7 +250,7 @@ def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
 
 
 def sheet(kept: Mapping[str, Any]) -> str:
-    """The claims of a record, why they turn out so, their rules, and what was measured."""
+    """The claims of a record, why they turn out so, and what was measured."""
     claims = kept["claims"]
     return "\n".join(
         (
@@ -265,15 +265,24 @@ def sheet(kept: Mapping[str, Any]) -> str:
             "",
             *(f"- `{c['id']}`: {c['note']}" for c in claims),
             "",
-            "## The rules",
-            "",
-            *(f"- `{c['id']}`: {c['claim']}" for c in claims),
-            "",
             "## What was measured",
             "",
             f"Mean ± standard deviation. Runs for each point: {kept['parameters']['runs for each point']}.",
             "",
             *_measured(kept["rows"]),
+            "",
+            END,
+        )
+    )
+
+
+def missing(name: str) -> str:
+    """What a page says until there is a record."""
+    return "\n".join(
+        (
+            BEGIN,
+            "",
+            f"Not recorded yet by the rules below: `holdfast reproduce {name} --json > {name}.json`.",
             "",
             END,
         )
@@ -333,8 +342,8 @@ def pages(folder: Path) -> dict[Path, str]:
     for document in DOCUMENTS:
         for name in experiments(document):
             path, kept = folder / page(name), record(folder, name)
-            if kept is not None and BEGIN in path.read_text(encoding="utf-8"):
-                made[path] = sheet(kept)
+            if path.is_file() and BEGIN in path.read_text(encoding="utf-8"):
+                made[path] = missing(name) if kept is None else sheet(kept)
     return made
 
 

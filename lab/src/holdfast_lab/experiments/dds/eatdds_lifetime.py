@@ -195,7 +195,6 @@ def _wasted(study: Study) -> Judged:
         found,
         all(each["DefTDDS"] > max(each[mode] for mode in MODES[1:]) for each in found.values()),
         "49 nodes have 49,000 mJ at the beginning.",
-        {True: "All samples of a topic pass one node, which dies while others have hardly done anything."},
     )
 
 

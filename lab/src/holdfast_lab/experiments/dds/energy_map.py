@@ -99,8 +99,8 @@ def claims(study: Study) -> Sequence[Judged]:
                 False: "Listening at rest all nodes use nearly the same and none is full, so the thesis' "
                 "figures belong to nodes that sleep, unlike its quarter for the processor. Sleeping, a node "
                 "pays for what it hears as well as for what it carries, and on this grid nearly every node "
-                "hears somebody. If a node is charged for frames of its own alone the numbers are nearer to "
-                "the thesis': its model seems not to have charged nodes for frames to others."
+                "hears somebody. If sending alone is counted the numbers are of the thesis' size: its "
+                "model seems not to have charged nodes for frames to others."
             },
         )
     ]

@@ -85,13 +85,6 @@ def _pdr(study: Study) -> Judged:
         0.05 <= lower(JUDGED) <= 0.15,
         f"At IPI 6 PDR is {six['baseline']:.2f} and {six['TinyDDS']:.2f} (with the middleware) in the fitted "
         "air over TYMO; the thesis has 0.76 with it.",
-        {
-            True: "Links and not load are the cause: the way by the rendezvous node has one hop more, on "
-            "which as much is lost as on the others, at every rate. A DYMO that sends again what a link did "
-            "not acknowledge loses hardly anything in either arm.",
-            False: "Links and not load are the cause: two publishers do not load a channel of 250 kbit/s. "
-            "The way by the rendezvous node has one hop more, on which as much is lost as on the others.",
-        },
     )
 
 

@@ -80,7 +80,6 @@ def _five(study: Study) -> Judged:
         {"largest DMR": dropped, "least PDR": delivered},
         dropped == 0 and delivered == 1,
         f"In {len(study.every('DMR', slow))} runs.",
-        {True: "Writers retransmit without end, and five seconds are enough for it."},
     )
 
 

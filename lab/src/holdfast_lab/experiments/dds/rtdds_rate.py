@@ -100,21 +100,9 @@ WHY: Mapping[str, Mapping[bool | None, str]] = {
     "issued": {None: "It is so by construction."},
     "PDR": {True: "Writers retransmit without end, and rings do not fill."},
     "DMR": {True: "Writers retransmit without end, and rings do not fill."},
-    "EED ms": {
-        False: "A message takes a few hops and a timeout of 400 ms for every time that it is lost on its "
-        "way, so the delay follows the retransmissions; 25 messages do not fill a channel for five seconds, "
-        "and the two rows are alike."
-    },
-    "ReTx/msg": {
-        False: "25 publishers share nine slots, so about three send at the same moment in either row, and "
-        "publishers that wait for the next round do not disturb each other: IPI 5 and 60 are alike here. In "
-        "the thesis they are 9.22 and 1.18; where that difference comes from it does not say."
-    },
-    "Rd/msg": {
-        False: "A message comes twice when its acknowledgement is lost: with end-to-end acknowledgements "
-        "(fitted) on any hop of the way back, with the rendezvous node's own (clear, noisy; D31) only "
-        "between it and the base station. So it follows the quality of links, and not the load."
-    },
+    "EED ms": {},
+    "ReTx/msg": {},
+    "Rd/msg": {},
 }
 
 

@@ -111,8 +111,6 @@ def _fewer(study: Study) -> Judged:
         {
             False: "A shorter timeout costs more only if it runs out while the acknowledgement is still on "
             "its way. Here even ten hops and back are mostly over before 200 ms.",
-            True: "Ten hops and back take longer than 200 ms now and then, and then the shorter timeout is "
-            "early.",
         },
     )
 

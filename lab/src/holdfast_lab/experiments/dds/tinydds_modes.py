@@ -209,7 +209,6 @@ def _steady(study: Study) -> Judged:
         {f"{mode}, ms": delays for mode, delays in found.items()},
         all(abs(each[2] / each[10] - 1) < 0.2 for each in found.values()),
         "IPI 2 and 10.",
-        {True: "Publishers sample at the same moment, so they meet each other as often at any interval."},
     )
 
 
@@ -265,10 +264,6 @@ def _equal(study: Study) -> Judged:
         {f"IPI {ipi}, mJ": each for ipi, each in found.items()},
         all(each <= 0.1 for each in apart.values()),
         f"The largest is {apart[2]:.0%} above the least at IPI 2, {apart[10]:.0%} at IPI 10.",
-        {
-            False: "A broker that stands aside makes every way longer, and a message that is lost early "
-            "saves the energy of the hops that it does not make."
-        },
     )
 
 
@@ -283,7 +278,6 @@ def _flood(study: Study) -> Judged:
         {f"above by, {level}, IPI {ipi}": value for (level, ipi), value in above.items()},
         all(0 < each <= 0.1 for each in above.values()),
         "What the flood of discovery costs is there once, whatever is sent after it.",
-        {False: "So in a short run its share is larger than in one of 1000 s."},
     )
 
 

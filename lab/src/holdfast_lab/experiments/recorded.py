@@ -37,7 +37,10 @@ DOCUMENTS: Mapping[str, Sequence[Exhibit]] = {
         Exhibit("Figure 4.14", ("qps-density",)),
         Exhibit("Figures 4.15 and 4.16", ("qps-epsilon",)),
         Exhibit("Tables 5.17 to 5.21", ("journey-planner",)),
-        Exhibit("§4.3.6 and §5.7, which it does not evaluate", ("qps-physical", "sps-placement")),
+        Exhibit(
+            "§4.3.6 and §5.7, which it does not evaluate",
+            ("qps-physical", "sps-placement", "journey-network"),
+        ),
     ),
     "Filter-Split-Forward": (
         Exhibit("Figures 4, 5 and 12", ("fsf-small",)),
@@ -73,7 +76,9 @@ DOCUMENTS: Mapping[str, Sequence[Exhibit]] = {
 among them."""
 
 OWN: Mapping[str, frozenset[str] | None] = {
-    **dict.fromkeys(("arqos", "state-on-mote", "qps-physical", "sps-placement", "relate-spark")),
+    **dict.fromkeys(
+        ("arqos", "state-on-mote", "qps-physical", "sps-placement", "journey-network", "relate-spark")
+    ),
     **dict.fromkeys(
         ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources"),
         frozenset(("exact-recall", "exact-cost", "undecided")),

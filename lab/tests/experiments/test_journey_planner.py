@@ -31,7 +31,7 @@ from holdfast_lab.experiments.journey_planner.claim import (
     shared,
 )
 from holdfast_lab.experiments.journey_planner.count import LINES, differing, measure
-from holdfast_lab.experiments.journey_planner.count import _told as said_by
+from holdfast_lab.experiments.journey_planner.count import as_said as said_by
 from holdfast_lab.experiments.journey_planner.definition import (
     CONGESTION,
     EVERY,

@@ -62,6 +62,8 @@ class Insert:
     name: str
     local: bool = False
     """Whether only publishers of this node speak of what it is about: it needs no message then.  [F74]"""
+    region: Rectangle | None = None
+    """Where what it says lies; none: anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ class Node:
             case Started(now):
                 self._broker(state, given, effects)
                 effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
-            case Asked(now, Insert(name, local)):
-                self._insert(state, name, now, effects, local)
+            case Asked(now, Insert() as asked):
+                self._insert(state, asked, now, effects)
             case Asked(now, Remove(name)):
                 self._remove(state, name, now, effects)
             case Received(now, _, Living(at, names)):
@@ -142,7 +144,7 @@ class Node:
         """Begin what a silent node had, unless one is that node and lives, or has begun it already."""
         for name in call.names if call.at != self.at else ():
             if name not in state.hosted:
-                self._insert(state, name, now, effects)
+                self._insert(state, Insert(name), now, effects)
 
     def _broker(self, state: State, given: Input, effects: list[Effect]) -> None:
         """Publish/subscribe: what is for components goes to them, everything else to the user."""
@@ -169,16 +171,15 @@ class Node:
                 self.manager.take(state.manager, event, now)
                 self._wait(state, now, effects)
 
-    def _insert(
-        self, state: State, name: str, now: Instant, effects: list[Effect], local: bool = False
-    ) -> None:
+    def _insert(self, state: State, given: Insert, now: Instant, effects: list[Effect]) -> None:
         """One of that name is replaced.  [F53]"""
+        name, local = given.name, given.local
         self._remove(state, name, now, effects)
         needs = tuple(self.manager.needs(name, self.at))
         state.hosted[name] = needs
         self.manager.insert(state.manager, name)
         client, topic = f"sps/{name}", self.manager.topic(name)
-        self._broker(state, Asked(now, request.Advertise(client, topic, self.space)), effects)
+        self._broker(state, Asked(now, request.Advertise(client, topic, given.region or self.space)), effects)
         state.local |= {name} if local else set()
         for need in dict.fromkeys(needs) if not local else ():
             asked = request.Subscribe(client, need.topic, need.region, self.epsilon)

@@ -103,7 +103,9 @@ def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
     run()
     write("a.csv", ("12:05", "attic", 21))  # an earlier name, and later
     write("c.csv", ("12:06", "lab", 20), ("12:07", "attic", 30))
+    Path("checkpoint/stop").touch()  # as a stop leaves it
     done = run()
+    assert not Path("checkpoint/stop").exists()
     assert said() == [
         ("Warm", "attic", "ingress", "12:00"),
         ("Warm", "lab", "ingress", "12:01"),

@@ -12,7 +12,17 @@ from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, add
 from holdfast.protocols.agents.ring import Moved
 from holdfast.protocols.agents.talk import Reading
 from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Heard, Refused, Replace, Submit, Withdraw, advertise, publish
+from holdfast.protocols.cbps.client import (
+    Closed,
+    Heard,
+    Refused,
+    Release,
+    Replace,
+    Submit,
+    Withdraw,
+    advertise,
+    publish,
+)
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content
 from holdfast.protocols.cbps.message import Bundle, Key, Notification, RoutingSlip, Subscription
@@ -29,6 +39,9 @@ relate Meet (a User, b User) pairs ("ann", "bob")
 TEAM = related("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Together all of Team within 15 m until 25 m""")
+SOME = related("""topic User ()
+group Team of User ("ann", "bob", "eve")
+relate Some at least 2 of Team within 10 m until 15 m""")
 LINKS = [(2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3), (8, 3), (9, 3)]
 """The network of the thesis: 1-{2,3}, 2-{4,5,6}, 3-{7,8,9}."""
 HOMES = {"ann": 5, "bob": 7, "eve": 8}
@@ -109,6 +122,7 @@ def test_agents_end_when_the_subscription_or_the_publisher_goes():
         (MEET, "range_ring", ("ann", "bob")),
         (MEET, "parallel_line", ("ann", "bob")),
         (TEAM, "centre_of_mass", ("ann", "bob", "eve")),
+        (SOME, "counting", ("ann", "bob", "eve")),
     ],
 )
 @pytest.mark.parametrize("seed", range(3))
@@ -227,6 +241,28 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
     say(overlay, "ann", 2, 0.0)
     say(overlay, "bob", 3, 5.0)
     assert [row[2] for row in told(overlay)] == ["ingress"]
+
+
+def test_whoever_was_told_a_start_and_wants_no_more_is_told_the_end():
+    """Released while ann and bob are together: eve's coming is not told, their parting is; agents end."""
+    overlay = network()
+    one = related("""topic User ()
+relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "eve")
+  when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
+    publishers(overlay, one, ("ann", "bob", "eve"))
+    watch(overlay, one, "range_ring")
+    say(overlay, "ann", 0, 0.0)
+    say(overlay, "bob", 1, 5.0)
+    say(overlay, "eve", 2, 90.0)
+    assert [row[1:3] for row in told(overlay)] == [("ann,bob", "ingress")]
+    overlay.ask("subscriber", Release("relation"))
+    say(overlay, "eve", 3, 6.0)
+    assert overlay.take("subscriber") == []
+    say(overlay, "bob", 4, 70.0)
+    heard = overlay.take("subscriber")
+    assert [what.content["status"] for what in heard if isinstance(what, Heard)] == ["egress"]
+    assert heard[-1] == Closed("relation")
+    assert agents(overlay) == {}
 
 
 def test_an_agent_that_fails_is_the_only_one_that_ends_and_its_subscriber_hears_why(monkeypatch):

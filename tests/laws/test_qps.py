@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from holdfast.model.instant import SECOND
 from holdfast.protocols.qps.mapping import Mapping, by_resources, fallen
 from support.fields import World
+from support.roaming import Roaming, Watchful
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 40)
 few = settings(max_examples=EXAMPLES, deadline=None)
@@ -85,4 +86,49 @@ def test_after_failures_all_come_again_and_meanwhile_none_twice(seed, tiring):
         assert world.came() <= due
         due = world.publish()
         world.network.run(60 * SECOND)
+        assert world.came() == due
+
+
+@fewer
+@given(st.integers(0, 2**32), st.booleans())
+def test_subscribers_that_move_while_events_pass_miss_none_and_get_none_twice(seed, tiring):
+    world = Roaming(seed, options={"mapping": TIRING} if tiring else {})
+    for _ in range(2):
+        for _ in range(world.chance.randint(4, 10)):
+            world.something()
+        world.all_come()
+        world.rest()
+        world.came()
+        due = world.publish(2)
+        for _ in range(15):
+            world.move()
+            world.network.run(world.chance.choice([0, SECOND // 10, SECOND]))
+            due += world.publish(2)
+        world.all_come()
+        world.rest()
+        assert world.came() == due
+        assert not any(kept.waiting for kept in world.kept)
+        world.require_partition()
+
+
+@fewer
+@given(st.integers(0, 2**32))
+def test_after_proxies_have_failed_all_come_again_and_meanwhile_none_twice(seed):
+    world = Watchful(seed, options={"mapping": Mapping(check=8 * SECOND), "renewal": 10 * SECOND})
+    for _ in range(8):
+        world.something()
+    world.all_come()
+    world.live(2)
+    for _ in range(2):
+        world.came()
+        due = world.publish(3)
+        for _ in range(3):
+            world.crash()
+            world.network.run(SECOND)
+            world.all_come()
+            due += world.publish(3)
+        world.live(12)
+        assert world.came() <= due
+        due = world.publish()
+        world.live(6)
         assert world.came() == due

@@ -76,10 +76,7 @@ class World:
         )
         self.field = Field(placed.positions, reach)
         self.nodes = list(range(nodes))
-        kind = Broker if self.deployment.mapping is None else Physical
-        self.network = FieldNetwork(
-            self.field, lambda node: kind(self.deployment, self.field.places[node]), seed=self.seed
-        )
+        self.network = FieldNetwork(self.field, self.machine, seed=self.seed)
         self.energy = dict.fromkeys(self.nodes, 1.0)
         self.publishers: dict[tuple, list] = {}
         """Node, client and topic -> regions."""
@@ -88,6 +85,10 @@ class World:
         self.must: list[tuple] = []
         """Node, client, topic and region of those who have to know what nobody publishes."""
         self.count = 0
+
+    def machine(self, node):
+        kind = Broker if self.deployment.mapping is None else Physical
+        return kind(self.deployment, self.field.places[node])
 
     # --- what happens ---
 

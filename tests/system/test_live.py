@@ -17,6 +17,7 @@ import holdfast as hf
 from support.chaos import generate
 from support.kept import APP as KEPT
 from support.kept import kept
+from support.patience import PATIENCE
 from support.runtimes import session
 
 WARM = """
@@ -102,7 +103,9 @@ def test_it_goes_on_where_it_was(site: Path, run: Any, holdfast: Any) -> None:
     run()
     write("a.csv", ("12:05", "attic", 21))  # an earlier name, and later
     write("c.csv", ("12:06", "lab", 20), ("12:07", "attic", 30))
+    Path("checkpoint/stop").touch()  # as a stop leaves it
     done = run()
+    assert not Path("checkpoint/stop").exists()
     assert said() == [
         ("Warm", "attic", "ingress", "12:00"),
         ("Warm", "lab", "ingress", "12:01"),
@@ -253,7 +256,7 @@ def test_a_query_that_runs_can_be_looked_at_and_stopped(site: Path) -> None:
         while query.record.files < 2:
             query.wait(0.2)
         query.stop()
-        assert query.wait(10)
+        assert query.wait(PATIENCE)
     assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
     assert not hf.spark.status(Path("checkpoint"))["running"]
 

@@ -97,13 +97,14 @@ class Core:
 
     def _read(self, topic: str, batch: pa.RecordBatch) -> list[Told]:
         try:
-            fitting = conform(self.topics[topic], batch)
+            known = self.topics[topic]
+            fitting = conform(known, batch)
         except (KeyError, UsageError):  # the topic has gone, or has other attributes now
             self.unread[topic] += len(batch)
             return []
         self.readings[topic] += len(batch)
         self.sources.hear(topic, fitting)
-        return self._told(self.engine.push_batch(topic, fitting))
+        return self._told(self.engine.push_conformed(known, fitting))
 
     def _told(self, notifications: Sequence[Notification]) -> list[Told]:
         now = self._clock()

@@ -19,6 +19,7 @@ MODULES = {
     "fsf-small": "fsf.four:SMALL",
     "hop-model": "hop_model.run",
     "ifs": "dds.ifs",
+    "journey-network": "journey_planner.placed",
     "journey-planner": "journey_planner.run",
     "memoization": "memoization.run",
     "middleware-cost": "dds.middleware_cost",

@@ -54,6 +54,10 @@ class Manager(Protocol):
     def topic(self, name: str) -> str:
         """What it publishes."""
 
+    def speaker(self, name: str, values: dict[str, Any]) -> str:
+        """Which of a component's conditions says that: those that it keeps apart are publishers of their
+        own, and of each the latest event is kept.  [F75]"""
+
 
 @dataclass(frozen=True, slots=True)
 class Insert:
@@ -62,6 +66,8 @@ class Insert:
     name: str
     local: bool = False
     """Whether only publishers of this node speak of what it is about: it needs no message then.  [F74]"""
+    region: Rectangle | None = None
+    """Where what it says lies; none: anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,10 @@ class State:
     local: set[str] = field(default_factory=set)
     """Those of them that hear this node alone."""
     near: dict[At, tuple[Instant, tuple[str, ...]]] = field(default_factory=dict)
+    spaces: dict[str, Rectangle] = field(default_factory=dict)
+    """Where what a component says lies."""
+    speaking: set[str] = field(default_factory=set)
+    """Conditions that have advertised."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +132,8 @@ class Node:
             case Started(now):
                 self._broker(state, given, effects)
                 effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
-            case Asked(now, Insert(name, local)):
-                self._insert(state, name, now, effects, local)
+            case Asked(now, Insert() as asked):
+                self._insert(state, asked, now, effects)
             case Asked(now, Remove(name)):
                 self._remove(state, name, now, effects)
             case Received(now, _, Living(at, names)):
@@ -142,7 +152,7 @@ class Node:
         """Begin what a silent node had, unless one is that node and lives, or has begun it already."""
         for name in call.names if call.at != self.at else ():
             if name not in state.hosted:
-                self._insert(state, name, now, effects)
+                self._insert(state, Insert(name), now, effects)
 
     def _broker(self, state: State, given: Input, effects: list[Effect]) -> None:
         """Publish/subscribe: what is for components goes to them, everything else to the user."""
@@ -169,16 +179,16 @@ class Node:
                 self.manager.take(state.manager, event, now)
                 self._wait(state, now, effects)
 
-    def _insert(
-        self, state: State, name: str, now: Instant, effects: list[Effect], local: bool = False
-    ) -> None:
+    def _insert(self, state: State, given: Insert, now: Instant, effects: list[Effect]) -> None:
         """One of that name is replaced.  [F53]"""
+        name, local = given.name, given.local
         self._remove(state, name, now, effects)
         needs = tuple(self.manager.needs(name, self.at))
         state.hosted[name] = needs
         self.manager.insert(state.manager, name)
         client, topic = f"sps/{name}", self.manager.topic(name)
-        self._broker(state, Asked(now, request.Advertise(client, topic, self.space)), effects)
+        state.spaces[name] = given.region or self.space
+        self._broker(state, Asked(now, request.Advertise(client, topic, state.spaces[name])), effects)
         state.local |= {name} if local else set()
         for need in dict.fromkeys(needs) if not local else ():
             asked = request.Subscribe(client, need.topic, need.region, self.epsilon)
@@ -202,8 +212,12 @@ class Node:
         """Components say what they found."""
         for name, where, values in self.manager.advance(state.manager, now):
             if name in state.hosted:
-                asked = request.Publish(f"sps/{name}", self.manager.topic(name), where, values)
-                self._broker(state, Asked(now, asked), effects)
+                speaker, topic = f"sps/{self.manager.speaker(name, values)}", self.manager.topic(name)
+                if speaker not in state.speaking:  # in the place of the component, which is known
+                    state.speaking.add(speaker)
+                    advert = request.Advertise(speaker, topic, state.spaces[name])
+                    self._broker(state, Asked(now, advert), effects)
+                self._broker(state, Asked(now, request.Publish(speaker, topic, where, values)), effects)
         self._wait(state, now, effects)
 
     def _alive(self, state: State, now: Instant, effects: list[Effect]) -> None:

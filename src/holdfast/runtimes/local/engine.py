@@ -385,7 +385,11 @@ class Engine:
         known = self._topic(topic)
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             raise UsageError(f"a batch is a pyarrow RecordBatch or Table, not {type(batch).__name__}")
-        batch = self._numbered(conform(known, batch))
+        return self.push_conformed(known, conform(known, batch))
+
+    def push_conformed(self, known: Topic, batch: pa.RecordBatch) -> list[Notification]:
+        """``push_batch`` of a batch that ``conform`` has returned for the topic."""
+        topic, batch = known.name, self._numbered(batch)
         latest = reached(batch)
         if latest is not None and latest < _EARLY:
             self._suspect(latest)

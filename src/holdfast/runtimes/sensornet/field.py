@@ -43,6 +43,8 @@ class FieldNetwork:
         """How often each node has, where machines peek at what passes."""
         self.told: list[tuple[Instant, NodeId, Any]] = []
         """What machines handed to their users."""
+        self.hear: Callable[[NodeId, Any], None] | None = None
+        """Who is told of it at once."""
         self.hosts: dict[NodeId, Host] = {}
         self._machine = machine
         self._chance = None if seed is None else random.Random(seed)
@@ -63,10 +65,15 @@ class FieldNetwork:
             Route: partial(self._walk if getattr(machine, "peeks", False) else self._route, node),
             Spread: partial(self._spread, node),
             Nearby: partial(self._nearby, node),
-            Deliver: lambda effect: self.told.append((self.now, node, effect.what)),
+            Deliver: partial(self._deliver, node),
         }
         self.hosts[node] = Host(machine, machine.initial(), self, actions)
         self.hosts[node].tell(Started, node)
+
+    def _deliver(self, node: NodeId, effect: Deliver) -> None:
+        self.told.append((self.now, node, effect.what))
+        if self.hear is not None:
+            self.hear(node, effect.what)
 
     def kill(self, node: NodeId) -> None:
         """End a node without a word."""

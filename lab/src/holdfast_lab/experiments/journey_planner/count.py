@@ -132,7 +132,7 @@ def measure(scene: Scene, limits: Limits, segments: Sequence[Sequence[str]], *, 
         "latest": len({event.source for event in events}),
         "whole": whole.combinations.of[CONGESTION],
         "shared for twice": sum(host.smc.topic != NEAR for host in twice),
-        "differ nodes": differing(map(_told, account.told), said),
+        "differ nodes": differing(map(as_said, account.told), said),
         "differ process": differing(_in_process(limits, events), said) if in_process else None,
         **_of_hosts(hosts, len(users)),
         **_of_account(account),
@@ -192,7 +192,8 @@ def differing(ours: Iterable[Said], theirs: Iterable[Said]) -> int:
     return ((a - b) + (b - a)).total()
 
 
-def _told(told: Published) -> Said:
+def as_said(told: Published) -> Said:
+    """What a component has published, as two computations compare it."""
     known = told.event
     value = _value(known.attributes)
     return Said(known.topic, scope(told.id), known.status, known.time, told.since, value)

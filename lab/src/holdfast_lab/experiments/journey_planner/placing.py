@@ -6,12 +6,14 @@ place of their own.  [F71, F73, F74]
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from holdfast.machines.detector.smc import Smc
 from holdfast.model.instant import SECOND
-from holdfast.model.space import Point, Rectangle
+from holdfast.model.space import Rectangle
 from holdfast.protocols.qps.tree import ROOT, Tree
 from holdfast.protocols.sps.placement import Ground, Part, Publisher, choices
 
@@ -50,7 +52,7 @@ def placed(smcs: Mapping[str, Smc], map: Map, roads: Sequence[int], users: Itera
 
 def _ground(map: Map) -> Ground:
     """A square about the town, users somewhere in it, and hops of a sixteenth of its side."""
-    axes = [[DEGREE * point[axis] for point in map.degrees] for axis in (0, 1)]
+    axes = list(zip(*metres(map), strict=True))
     low = [min(axis) - 2 * AROUND for axis in axes]
     side = max(max(axis) - least for axis, least in zip(axes, low, strict=True)) + 2 * AROUND
     middle = (low[0] + side / 2, low[1] + side / 2)
@@ -59,14 +61,22 @@ def _ground(map: Map) -> Ground:
 
 
 def _publisher(map: Map, topic: str, road: int) -> Publisher:
-    at = _spot(map, road)
+    at = spot(map, road)
     region = Rectangle(tuple(c - AROUND for c in at), tuple(c + AROUND for c in at))
     return Publisher(map.roads[road].name, topic, at, region, A_DAY)
 
 
-def _spot(map: Map, road: int) -> Point:
-    start, end = (map.degrees[junction] for junction in (map.roads[road].start, map.roads[road].end))
-    return tuple(DEGREE * (a + (b - a) / 3) for a, b in zip(start, end, strict=True))
+def metres(map: Map) -> list[tuple[float, float]]:
+    """Where junctions are in the plane, near enough for a town: a degree of longitude is shorter."""
+    east = DEGREE * math.cos(math.radians(fmean(north for _, north in map.degrees)))
+    return [(east * x, DEGREE * y) for x, y in map.degrees]
+
+
+def spot(map: Map, road: int) -> tuple[float, float]:
+    """Where the sensors of a road stand."""
+    places = metres(map)
+    (ax, ay), (bx, by) = places[map.roads[road].start], places[map.roads[road].end]
+    return (ax + (bx - ax) / 3, ay + (by - ay) / 3)
 
 
 def _host(smc: Smc, part: Part, number: int) -> Host:

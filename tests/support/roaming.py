@@ -1,0 +1,117 @@
+"""Subscribers that move about a random field of nodes, beside the judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from holdfast.protocols.sps.proxy import Arrive, Got, Proxies
+from holdfast.protocols.sps.traveller import Brought, Ticket, Traveller, wish
+from support.fields import SIDE, TOPICS, World
+
+
+class Roaming(World):
+    """Everybody who subscribes is on the move."""
+
+    every = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.travellers: dict[str, Traveller] = {}
+        self.where: dict[str, int | None] = {}
+        self.network.hear = self.hear
+        self.heard: list[tuple] = []
+
+    def machine(self, node):
+        return Proxies(super().machine(node), self.field.places[node], self.every)
+
+    def hear(self, node, what):
+        """Who is there at that moment hears what a node has for it, and says that it has it."""
+        if isinstance(what, Brought) and self.where.get(what.client) == node:
+            traveller = self.travellers[what.client]
+            if (event := traveller.takes(what)) is not None:
+                self.heard.append((what.client, event))
+            self.network.ask(node, Got(traveller.ticket, what))
+
+    @property
+    def states(self):
+        found = {node: host.state.inner for node, host in self.network.hosts.items()}
+        return {node: getattr(state, "broker", state) for node, state in found.items()}
+
+    def subscribe(self):
+        """Somebody new, who chooses a proxy: the node where it is, or any point."""
+        chance, name = self.chance, f"t{len(self.travellers)}"
+        node = chance.choice(self.alive)
+        proxy = chance.choice([self.field.places[node], (chance.uniform(0, SIDE), chance.uniform(0, SIDE))])
+        self.travellers[name] = Traveller(Ticket(name, proxy))
+        self.where[name] = node
+        self._wants(name, *(self._wish() for _ in range(chance.randint(1, 2))))
+
+    def unsubscribe(self):
+        """Somebody wants something else, or nothing any more."""
+        if self.travellers:
+            name = self.chance.choice(sorted(self.travellers))
+            if self.where[name] is None:
+                self.where[name] = self.chance.choice(self.alive)
+            old = self.travellers[name].ticket.wishes[:1]
+            self._wants(
+                name, *old[: self.chance.randint(0, 1)], *(self._wish() for _ in range(1 if old else 0))
+            )
+
+    def _wish(self):
+        epsilon = self.chance.choice([1.0, 1.5, 5.0])
+        return wish(self.chance.choice(TOPICS), self.region(), epsilon)
+
+    def _wants(self, name, *wishes):
+        self.subscribers = {key: some for key, some in self.subscribers.items() if key[1] != name}
+        for each in wishes:
+            self.subscribers.setdefault(("", name, each.topic), []).append((each.region, each.epsilon))
+        self.network.ask(self.where[name], Arrive(self.travellers[name].arrives(wishes=wishes)))
+        self._pause()
+
+    # --- on the way ---
+
+    def move(self):
+        """Somebody leaves a node without a word, or comes to another."""
+        if self.travellers:
+            name = self.chance.choice(sorted(self.travellers))
+            if self.where[name] is None or self.chance.random() < 0.5:
+                self.come(name)
+            else:
+                self.where[name] = None
+
+    def come(self, name):
+        self.where[name] = self.chance.choice(self.alive)
+        self.network.ask(self.where[name], Arrive(self.travellers[name].arrives()))
+
+    def all_come(self):
+        for name, node in self.where.items():
+            if node is None or node in self.field.down:
+                self.come(name)
+
+    def say_where(self):
+        """All who are with a node say so again."""
+        for name, node in self.where.items():
+            if node is not None and node not in self.field.down:
+                self.network.ask(node, Arrive(self.travellers[name].ticket))
+
+    # --- what came of it ---
+
+    def came(self):
+        heard, self.heard = self.heard, []
+        return Counter(("", name, event.values["n"]) for name, event in heard)
+
+    @property
+    def kept(self):
+        """Subscribers, as their proxies know them."""
+        return [kept for host in self.network.hosts.values() for kept in host.state.kept.values()]
+
+
+class Watchful(Roaming):
+    """They say every ten seconds where they are; proxies of those who do not end."""
+
+    every = 10_000_000
+
+    def live(self, periods):
+        for _ in range(periods):
+            self.say_where()
+            self.network.run(self.every)

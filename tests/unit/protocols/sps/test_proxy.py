@@ -1,0 +1,200 @@
+"""Subscribers that move, by their proxies."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.compilers.components.machine import smc
+from holdfast.errors import UsageError
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.machines.detector.manager import STATUS, Components
+from holdfast.model.instant import SECOND
+from holdfast.model.protocol import Received
+from holdfast.model.space import Circle, Rectangle
+from holdfast.protocols.qps.broker import Broker
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.request import Advertise, Notify, Publish
+from holdfast.protocols.qps.tree import Tree
+from holdfast.protocols.sps.node import Node
+from holdfast.protocols.sps.proxy import Arrive, Arrived, Got, Moved, Proxies, Redirected, bytes_of
+from holdfast.protocols.sps.traveller import Brought, Ticket, Traveller, wish
+from holdfast.runtimes.sensornet.field import FieldNetwork
+from holdfast.sim.field import Field
+
+SPACE = Rectangle((0.0, 0.0), (64.0, 64.0))
+PLACES = [(8.0 * x + 4, 8.0 * y + 4 + x / 100) for x in range(8) for y in range(8)]
+HOME, SENSOR = 9, 0
+HOT = {
+    each.name: smc(each)
+    for each in check(
+        parse("topic T (value float)\nstate Hot A = T each location enter A.value > 5 exit A.value < 3\n")
+    ).components
+}
+
+
+class Walk:
+    """One subscriber who walks, and is told what nodes have for it where it is."""
+
+    def __init__(self, *wishes, every=None, components=(), renewal=None):
+        self.deployment = Deployment(
+            tree=Tree((0.0, 0.0), 64.0, 2), topics=("T", "Hot"), keeps_latest=True, renewal=renewal
+        )
+        self.every = every
+        self.net = FieldNetwork(Field(PLACES, 12.0), self.machine)
+        x, y = PLACES[SENSOR]
+        self.net.ask(SENSOR, Advertise("s", "T", Rectangle((x - 1, y - 1), (x + 1, y + 1))))
+        self.me = Traveller(Ticket("me", PLACES[HOME], wishes, components))
+        self.heard = []
+
+    def machine(self, number):
+        at = PLACES[number]
+        inner = Node(Broker(self.deployment, at), Components(HOT, SPACE, at), at, SPACE)
+        return Proxies(inner, at, self.every)
+
+    def to(self, node, seconds=5, **changes):
+        self.net.ask(node, Arrive(self.me.arrives(**changes)))
+        self.wait(node, seconds)
+
+    def wait(self, node, seconds=5):
+        """Be with a node (nowhere: None) for a while."""
+        self.net.told.clear()
+        self.net.run(seconds * SECOND)
+        for _, at, what in self.net.told:
+            if at == node and isinstance(what, Brought):
+                if event := self.me.takes(what):
+                    self.heard.append(event)
+                self.net.ask(node, Got(self.me.ticket, what))
+        self.net.run(SECOND)
+
+    def say(self, value):
+        self.net.ask(SENSOR, Publish("s", "T", PLACES[SENSOR], {"value": value}))
+
+    @property
+    def values(self):
+        return [event.values["value"] for event in self.heard]
+
+    def proxies(self):
+        return [node for node, host in self.net.hosts.items() if "me" in host.state.kept]
+
+
+def test_who_is_between_two_nodes_gets_at_the_next_what_came_meanwhile():
+    walk = Walk(wish("T", SPACE))
+    walk.to(20)
+    walk.say(1.0)
+    walk.wait(20)
+    walk.say(2.0)
+    walk.wait(None)  # it has left without a word
+    assert walk.values == [1.0]
+    walk.to(55)
+    assert walk.values == [1.0, 2.0]
+    walk.to(20)
+    assert walk.values == [1.0, 2.0]
+    assert walk.proxies() == [HOME]
+
+
+def test_a_word_from_an_earlier_node_that_comes_late_changes_nothing():
+    walk = Walk(wish("T", SPACE))
+    walk.to(20)
+    late = Moved(walk.me.ticket, PLACES[20])
+    walk.to(55)
+    machine, state = walk.machine(HOME), walk.net.hosts[HOME].state
+    state, _ = machine.handle(state, Received(walk.net.now, "20", late))
+    assert state.kept["me"].at == PLACES[55]
+
+
+def test_it_may_want_something_else_on_the_way_and_nothing_in_the_end():
+    walk = Walk(wish("T", Rectangle((40.0, 40.0), (60.0, 60.0))))
+    walk.to(20)
+    walk.say(1.0)
+    walk.wait(20)
+    walk.to(30, wishes=(wish("T", Rectangle((0.0, 0.0), (16.0, 16.0))),))
+    walk.say(2.0)
+    walk.wait(30)
+    walk.to(30, wishes=())
+    walk.say(3.0)
+    walk.wait(30)
+    assert [(e.values["value"], e.repeated) for e in walk.heard] == [(1.0, True), (2.0, False)]
+    assert not walk.net.hosts[HOME].state.inner.broker.hosted["T"].wanted
+
+
+def test_its_component_lives_with_the_proxy_and_what_it_says_follows():
+    walk = Walk(wish("Hot", SPACE), components=("Hot",))
+    walk.to(20)
+    assert "Hot" in walk.net.hosts[HOME].state.inner.hosted
+    walk.say(8.0)
+    walk.wait(20, 20)
+    walk.say(1.0)
+    walk.to(55, 20)
+    assert [event.values[STATUS] for event in walk.heard] == ["ingress", "egress"]
+    walk.to(55, wishes=(), components=())
+    assert "Hot" not in walk.net.hosts[HOME].state.inner.hosted
+
+
+def test_a_proxy_that_fails_is_followed_by_its_neighbour_at_the_next_word():
+    walk = Walk(wish("T", SPACE), every=10 * SECOND, renewal=5 * SECOND)
+    walk.to(20)
+    walk.net.kill(HOME)
+    walk.net.ask(20, Arrive(walk.me.ticket))
+    walk.wait(20)
+    (second,) = walk.proxies()
+    assert second != HOME
+    walk.say(5.0)
+    walk.wait(20)
+    assert walk.values == [5.0]
+
+
+def test_who_has_not_said_for_long_where_it_is_has_left():
+    walk = Walk(wish("T", SPACE), every=10 * SECOND)
+    walk.to(20)
+    walk.wait(None, 60)
+    assert walk.proxies() == []
+    assert not walk.net.hosts[HOME].state.inner.broker.hosted["T"].wanted
+
+
+def event(number, since=1, time=7):
+    told = Notify("me", "T", (1.0, 1.0), "s", time, {"value": 1.0})
+    return Brought("me", since, number, told)
+
+
+def test_the_same_number_counts_once_and_the_same_event_of_another_proxy_not_again():
+    me = Traveller(Ticket("me", (0.0, 0.0)))
+    assert me.takes(event(1, time=8))
+    assert me.takes(event(0, time=7))
+    assert me.takes(event(1, time=8)) is None
+    assert me.least == 2
+    assert not me.numbers
+    assert me.takes(event(0, since=5, time=8)) is None  # the next proxy has it too
+    assert me.takes(event(1, since=5, time=9))
+    assert me.takes(event(2, since=1, time=9)) is None  # the one before was still at it
+    assert me.takes(event(3, since=1, time=10))
+
+
+@pytest.mark.parametrize(
+    ("ticket", "says"),
+    [
+        (Ticket("me", (1.0, 1.0), (wish("Snow", SPACE),)), "there is no topic 'Snow'"),
+        (Ticket("me", (1.0, 1.0), (wish("T", SPACE, 0.5),)), "ε is 0.5"),
+        (Ticket("me", (1.0, 1.0), (wish("T", Rectangle((0.0, 0.0), (99.0, 9.0))),)), "is not all in space"),
+        (Ticket("me", (99.0, 1.0)), "99"),
+        (Ticket("me", (1.0, 1.0), (), ("Hot",)), "nodes here have no components"),
+    ],
+)
+def test_what_cannot_be_is_said_to_the_subscriber(ticket, says):
+    deployment = Deployment(tree=Tree((0.0, 0.0), 64.0, 2), topics=("T",))
+    net = FieldNetwork(
+        Field(PLACES, 12.0), lambda number: Proxies(Broker(deployment, PLACES[number]), PLACES[number])
+    )
+    with pytest.raises(UsageError, match=says):
+        net.ask(0, Arrive(ticket))
+
+
+def test_a_circle_is_no_region():
+    with pytest.raises(UsageError, match="draw a polygon"):
+        wish("T", Circle((1.0, 1.0), 2.0))
+
+
+def test_words_are_as_long_as_what_they_say():
+    moved = Moved(Ticket("me", (1.0, 1.0), (wish("T", SPACE),)), (2.0, 2.0))
+    redirected = Redirected("me", 1, 0, "T", (1.0, 1.0), "s", 7, {"value": 1.0, "name": "abc"}, False)
+    assert (bytes_of(moved), bytes_of(redirected), bytes_of(Arrived("me", 1, 0))) == (23, 24, 8)

@@ -9,6 +9,7 @@ from holdfast import Engine, Event, check, parse
 from holdfast.model.batch import from_events
 
 MINUTE = 60_000_000
+TODAY = 1_700_000_000_000_000
 HEAD = "topic T (v float, room text)\ntopic U (v float)\n"
 
 
@@ -61,7 +62,7 @@ _rows = st.lists(
 )
 
 
-def _events(rows, start=0):
+def _events(rows, start=TODAY):
     out, at = [], start
     for i, (topic, step, source, v, room) in enumerate(rows):
         at += step * MINUTE

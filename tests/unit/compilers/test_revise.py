@@ -71,6 +71,25 @@ def test_what_nobody_knew_is_not_known_by_another_revision():
     assert [n.status for n in push(engine, 1, "a", 28.0)] == ["known"]
 
 
+@pytest.mark.parametrize("part", [None, 0, 1])
+def test_those_who_are_expected_are_so_after_an_edit_since_when_they_were(tmp_path, part):
+    """Of whom nothing is heard for ten minutes nobody knows, whatever settles the edit."""
+    (tmp_path / "who.csv").write_text("source\na\nb\nc\n")
+    more = 'unknown after 10 min roster "who.csv"'
+    engine, minute = Engine(warm(25, 22, more), base=tmp_path), 60_000_000
+    events = [
+        Event("T", at * minute, who, {"value": v}, at) for at, who, v in [(1, "a", 26.0), (2, "b", 20.0)]
+    ]
+    for event in events:
+        engine.push(event)
+    engine.revise(warm(24, 22, more), None if part is None else events[part:], whole=False)
+    push(engine, 5 * minute, "b", 20.0)
+    said = engine.advance(12 * minute)
+    assert [(n.scope, n.status, n.event.time) for n in said] == [
+        ("a", "unknown", 11 * minute), ("c", "unknown", 11 * minute),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("now", "why"),
     [

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import UsageError
-from ...kernels.guard import NOBODY, NONE, ON, SEEN, UNDECIDED, UNKNOWN
+from ...kernels.guard import EXPECTED, NOBODY, NONE, ON, SEEN, UNDECIDED, UNKNOWN
 from ...lang.condition import Condition, Guarded
 from ...lang.ops import And, Expression
 from ...lang.reason import satisfiable
@@ -23,7 +23,7 @@ from ...machines.filter import Filters
 from ...machines.guard.machine import Guard
 from ...model.event import Event, Status, Transition
 from ...model.guard import PLAIN, Care, Hold
-from ...model.instant import Instant
+from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
 from .. import scalar
 from ..operator import Operator, Past
@@ -33,14 +33,15 @@ State = Condition | Guarded
 
 
 class Known(NamedTuple):
-    """What is known of a scope: whether it holds, since when, the last reading or at least its time, and
-    whether that is sure."""
+    """What is known of a scope: whether it holds, since when, the last reading or at least its time, whether
+    that is sure, and whether it ever spoke."""
 
     on: bool
     since: Instant
     at: Instant
     reading: Event | None = None
     sure: bool = True
+    spoke: bool = True
 
 
 class Revised(NamedTuple):
@@ -128,21 +129,19 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     (operator,) = operators([as_guarded(now)])
     machine = operator.machine
     assert isinstance(machine, Guard)
-    (care,) = (rule.care for rule in machine.rules)
-    at, names = past.at, past.operator.names
-    number = next(i for i, some in enumerate(names) if now.name in some)
-    known = dict(_known(past.operator.machine, past.state, number, at))
-    for key, last in _last(now, past.latest).items():
-        before = known.get(key, Known(False, NONE, last.time))
-        known[key] = before._replace(reading=last, at=max(before.at, last.time))
+    at, known = past.at, _everybody(now, past)
     after, said = machine.initial(), list[Transition]()
     after.until = after.latest = at
+    if at > BEGINNING:
+        machine.started(after, at)
     stays, stays_off = prospects(was, now)
-    for key in past.settled.keys() - known.keys():
-        known[key] = Known(False, NONE, past.settled[key].at)
     for key, one in known.items():
         code = after.keys.code(key)
         after.widen()
+        if not one.spoke and key not in past.settled:  # expected, and silent since then
+            after.scopes["last"][code] = one.at
+            after.scopes["flags"][code] |= 0 if one.sure else UNKNOWN
+            continue
         follows = one.sure and (stays if one.on else stays_off)
         found = past.settled.get(key)
         if found is not None and found.record is not None and not (follows and found.on != one.on):
@@ -151,17 +150,8 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
             holds: bool | None = found.on if found.known else None
             reading: Event | None = found.told or found.last or one.reading
         else:
-            words = (0, 0) if one.reading is None else tuple(machine.words(one.reading))
-            holds = one.on if follows else _decided(care, *words)
-            flags = SEEN | (ON if (one.on if holds is None else holds) else 0)
-            flags |= 0 if holds is not None else UNKNOWN | UNDECIDED
-            since = NONE if not flags & ON else one.since if one.on else one.at
-            after.scopes[code] = (one.at, since, NONE, 0, NOBODY, NOBODY, flags, 0, *words)
+            holds, since = _claimed(machine, after, code, one, follows)
             reading = one.reading
-            if reading is not None:
-                after.last.put_one(code, reading)
-                if after.waits is not None and machine.lengths is not None:
-                    after.waits[2 * code : 2 * code + 2] = machine.lengths.of_one(reading)
         if holds != (one.on if one.sure else None):
             status: Status = "unknown" if holds is None else "revised"
             event = reading or Event(now.topic.name, at, machine.shown(key) or "")
@@ -170,6 +160,37 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     after.taken = bool(known)
     machine.look(after, np.arange(len(after.keys)))
     return Revised(operator, after, said)
+
+
+def _everybody(now: State, past: Past) -> dict[str, Known]:
+    """All scopes of which something is known: by the machine, by last readings, or by the history."""
+    names = past.operator.names
+    number = next(i for i, some in enumerate(names) if now.name in some)
+    known = dict(_known(past.operator.machine, past.state, number, past.at))
+    for key, last in _last(now, past.latest).items():
+        before = known.get(key, Known(False, NONE, last.time))
+        known[key] = before._replace(reading=last, at=max(before.at, last.time), spoke=True)
+    for key in past.settled.keys() - known.keys():
+        known[key] = Known(False, NONE, past.settled[key].at)
+    return known
+
+
+def _claimed(machine: Guard, after: Any, code: int, one: Known, follows: bool) -> tuple[bool | None, Instant]:
+    """Let a scope be as it follows or as its last reading says: whether it holds, if that is known, and since
+    when."""
+    (care,) = (rule.care for rule in machine.rules)
+    words = (0, 0) if one.reading is None else tuple(machine.words(one.reading))
+    holds = one.on if follows else _decided(care, *words)
+    flags = SEEN | (ON if (one.on if holds is None else holds) else 0)
+    flags |= 0 if holds is not None else UNKNOWN | UNDECIDED
+    flags |= int(after.scopes["flags"][code]) & EXPECTED
+    since = NONE if not flags & ON else one.since if one.on else one.at
+    after.scopes[code] = (one.at, since, NONE, 0, NOBODY, NOBODY, flags, 0, *words)
+    if one.reading is not None:
+        after.last.put_one(code, one.reading)
+        if after.waits is not None and machine.lengths is not None:
+            after.waits[2 * code : 2 * code + 2] = machine.lengths.of_one(one.reading)
+    return holds, since
 
 
 def _decided(care: Care, enters: int, leaves: int) -> bool | None:
@@ -197,7 +218,9 @@ def _known(machine: Any, state: Any, number: int, at: Instant) -> Iterator[tuple
                 reading = state.last.event(code, last) if spoke else None
                 flags = int(there["flags"][code])
                 on, sure = bool(flags & ON), not flags & UNDECIDED
-                yield state.keys.key(code), Known(on, since, last, reading, sure)
+                if not flags & SEEN:
+                    sure = not flags & UNKNOWN
+                yield state.keys.key(code), Known(on, since, last, reading, sure, bool(flags & SEEN))
 
 
 def _last(now: State, latest: Iterable[Event]) -> Mapping[str, Event]:

@@ -91,12 +91,12 @@ def heard(
         for one in operators(list({one.name: one for pair in meant.values() for one in pair}.values()))
     ]
     told: dict[tuple[str, str | None], Event] = {}
-    latest = BEGINNING
+    latest: dict[str, Instant] = {}
     for topic, batch in history:
-        latest = max(latest, reached(batch) or BEGINNING)
+        latest[topic] = max(latest.get(topic, BEGINNING), reached(batch) or BEGINNING)
         for ran in running:
             if topic in ran[0].topics:
-                ran[1], said = ran[0].machine.step(ran[1], {topic: batch}, latest)
+                ran[1], said = ran[0].machine.step(ran[1], {topic: batch}, latest[topic])
                 told |= {(n.subscription, n.scope): n.event for n in ran[0].notifications(said)}
     at = {name: (one, state) for one, state in running for name in one.subscriptions}
     found = {}

@@ -154,7 +154,7 @@ class Guard:
             state.there["flags"] |= EXPECTED
         return state
 
-    def _started(self, state: State, at: Instant) -> None:
+    def started(self, state: State, at: Instant) -> None:
         """Those who are expected are so from the first moment that is heard of."""
         if state.start is None and self.expected:
             state.start = at
@@ -184,7 +184,7 @@ class Guard:
         key = chain[-1]
         assert key is not None
         if state.start is None:
-            self._started(state, at)
+            self.started(state, at)
         state, code = self._code(state, key)
         state.taken = True
         return state, self._take_one(state, code, at, self.words(event), event)
@@ -268,7 +268,7 @@ class Guard:
         limit = max(state.latest, state.until) + 1 if until == NEVER else until
         if limit > BEGINNING + 1:
             if state.start is None:
-                self._started(state, limit)
+                self.started(state, limit)
             state.until = max(state.until, limit)
         return state.until
 
@@ -312,7 +312,7 @@ class Guard:
             return state, told.rows(self.topic, self.shown, state, told.NOTHING, batch)
         moments = times(batch)
         if state.start is None:
-            self._started(state, int(moments[inside[0]]))
+            self.started(state, int(moments[inside[0]]))
         table = state.keys.codes(keys)
         if len(state.keys) > state.room:
             less = self._without_gone(state)

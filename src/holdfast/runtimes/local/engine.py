@@ -259,6 +259,7 @@ class Engine:
     def _alike(self, checked: Checked) -> Engine:
         """An engine that has heard nothing yet."""
         fresh = Engine(base=self._base)
+        fresh._has_warned = True  # of times that are heard again
         fresh._run(checked, [], lambda _one: None)
         return fresh
 

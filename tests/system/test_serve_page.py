@@ -316,7 +316,8 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
         assert page.run(paper) == "rgb(245, 247, 248)"
 
         # who acknowledges by the keyboard stays where they are, though the list is drawn anew
-        page.run("document.querySelector('.actions button').focus()")
+        acknowledge = "const one = document.querySelector('.actions button'); one?.focus(); return one"
+        until(lambda: page.run(acknowledge), "a button")
         page.keys(Keys.ENTER)
         until(lambda: page.run("return document.activeElement.innerText") == "Unsee", "the next step")
 

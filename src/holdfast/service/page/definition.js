@@ -49,10 +49,13 @@ export default {
       const mine = ++number;
       try {
         const answer = await send("POST", "/api/check", { text: editor.getValue(), count });
-        if (closed || mine !== number) return;
-        checked = answer;
-        show();
+        if (!closed && mine === number) {
+          checked = answer;
+          show();
+        }
+        return answer;
       } catch (error) { say(error.message, "bad"); }
+      return null;
     }
     const soon = calm(250, () => check());
 
@@ -178,11 +181,11 @@ export default {
     }
 
     async function keep() {
-      await check(true);
-      if (save.disabled) return;
-      if (!await ask("Save this definition?", effects(checked.change), "Save")) return;
+      const text = editor.getValue(), answer = await check(true);
+      if (save.disabled || !answer?.ok) return;
+      if (!await ask("Save this definition?", effects(answer.change), "Save")) return;
       try {
-        await send("PUT", "/api/definition", { text: editor.getValue(), restart: checked.change.afresh });
+        await send("PUT", "/api/definition", { text, restart: answer.change.afresh });
         draft = null;
         await app.learn();
         say("Saved. It runs from the next reading on.");

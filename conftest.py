@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from support.together import together
 
 ROOT = Path(__file__).resolve().parent
 
@@ -40,16 +43,29 @@ FOLDERS = (
     "lab/src",
     "src",
 )
-"""The order in which they are run: what waits for processes and Spark first, and many short files at the end,
-so that no core is idle while another has a long one left."""
+"""The order in which they are run: what waits for processes first, and many short files at the end, so that
+no core is idle while another has a long one left.  Before all of them comes what Spark runs."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    def place(item: pytest.Item) -> int:
+    def place(item: pytest.Item) -> tuple[bool, int]:
         path = item.path.relative_to(ROOT)
-        return next(i for i, folder in enumerate(FOLDERS) if path.is_relative_to(folder))
+        folder = next(i for i, folder in enumerate(FOLDERS) if path.is_relative_to(folder))
+        return not together(item.nodeid).startswith("Spark"), folder
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With several workers: what shares something is run by one of them."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return together(nodeid)
+
+    return Together(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,7 @@ def timeline(told: Iterable[Notification | Interval], *, zone: str = "UTC", rows
         mine = [one for one in found if (one.subscription, one.scope or "") == name]
         for known, colour in ((True, HOLDS), (False, UNKNOWN)):
             some = [one for one in mine if one.known == known]
-            bars = [_bar(one.start, end if one.end is None else one.end) for one in some]
+            bars = [bar(one.start, end if one.end is None else one.end) for one in some]
             panel.broken_barh(bars, (at - 0.35, 0.7), facecolors=colour)
     panel.set_yticks(range(len(drawn)), [" ".join(filter(None, name)) for name in drawn])
     panel.set_ylim(len(drawn) - 0.5, -0.5)
@@ -129,7 +129,7 @@ def bands(
     last = int(rows.times[part][-1])
     for one in told.intervals():
         if (one.subscription, one.scope or "") == (subscription, names[at]):
-            start, length = _bar(one.start, last if one.end is None else one.end)
+            start, length = bar(one.start, last if one.end is None else one.end)
             panel.axvspan(start, start + length, color=HOLDS, alpha=0.18, linewidth=0)
     panel.xaxis_date(tz=parse_zone(zone))
     tidy(panel, " ".join(filter(None, (subscription, names[at]))))
@@ -209,6 +209,6 @@ def _days(at: Instant) -> float:
     return at / DAY
 
 
-def _bar(start: Instant, end: Instant) -> tuple[float, float]:
+def bar(start: Instant, end: Instant) -> tuple[float, float]:
     """Where a bar begins, and how long it is."""
     return _days(start), _days(max(0, end - start))

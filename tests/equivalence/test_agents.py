@@ -29,6 +29,9 @@ relate Meet (a User, b User) pairs ("ann", "bob")
 TEAM = related("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Together all of Team within 15 m until 25 m""")
+SOME = related("""topic User ()
+group Team of User ("ann", "bob", "eve")
+relate Some at least 2 of Team within 10 m until 15 m""")
 LINKS = [(2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3), (8, 3), (9, 3)]
 """The network of the thesis: 1-{2,3}, 2-{4,5,6}, 3-{7,8,9}."""
 HOMES = {"ann": 5, "bob": 7, "eve": 8}
@@ -109,6 +112,7 @@ def test_agents_end_when_the_subscription_or_the_publisher_goes():
         (MEET, "range_ring", ("ann", "bob")),
         (MEET, "parallel_line", ("ann", "bob")),
         (TEAM, "centre_of_mass", ("ann", "bob", "eve")),
+        (SOME, "counting", ("ann", "bob", "eve")),
     ],
 )
 @pytest.mark.parametrize("seed", range(3))

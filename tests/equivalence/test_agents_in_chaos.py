@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
-from holdfast.model.relation import apart, spread
+from holdfast.model.relation import apart, radius, spread
 from holdfast.protocols.agents.following import Following
 from holdfast.protocols.agents.hosting import Hosting
 from holdfast.protocols.agents.library import active
@@ -29,6 +29,9 @@ relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "zoe"), ("bob", "eve"
 TEAM = related("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Together all of Team within 15 m until 25 m""")
+SOME = related("""topic User ()
+group Team of User ("ann", "bob", "eve", "zoe")
+relate Some at least 3 of Team within 15 m until 25 m""")
 SUM = related("""topic User (mood float)
 relate Merry (a User, b User) pairs ("ann", "bob"), ("eve", "zoe")
   when a.mood + b.mood > 60 until a.mood + b.mood < 40""")
@@ -83,13 +86,13 @@ class World:
         if None in points:
             return None
         kind = self.one.relation.kind
-        return (
-            apart(*points)
-            if kind == "distance"
-            else spread(points)
-            if kind == "spread"
-            else (sum(point[0] for point in points))
-        )
+        if kind == "distance":
+            return apart(*points)
+        if kind == "spread":
+            return spread(points)
+        if kind == "radius":
+            return radius(points, self.one.relation.quorum)
+        return sum(point[0] for point in points)
 
     def trouble(self):
         """Something goes, or comes back."""
@@ -137,8 +140,14 @@ class World:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(
     ("one", "using"),
-    [(PAIRS, "range_ring"), (PAIRS, "parallel_line"), (TEAM, "centre_of_mass"), (SUM, "hierarchy")],
-    ids=["rings", "lines", "centre", "hierarchy"],
+    [
+        (PAIRS, "range_ring"),
+        (PAIRS, "parallel_line"),
+        (TEAM, "centre_of_mass"),
+        (SOME, "counting"),
+        (SUM, "hierarchy"),
+    ],
+    ids=["rings", "lines", "centre", "counting", "hierarchy"],
 )
 def test_never_told_something_wrong_and_told_what_is_certain_in_the_end(one, using, seed):
     world = World(one, using, seed)

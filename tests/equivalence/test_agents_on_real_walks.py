@@ -39,6 +39,13 @@ group Team of User ({listed})
 relate Together all of Team within 40 m until 60 m using {using}""")
 
 
+def some_of(names, using):
+    listed = ", ".join(f'"{name}"' for name in names)
+    return related(f"""topic User (east float)
+group Team of User ({listed})
+relate Some at least 3 of Team within 20 m until 30 m using {using}""")
+
+
 def eastward(names, using):
     pairs = ", ".join(f'("{a}", "{b}")' for a, b in combinations(names, 2))
     return related(f"""topic User (east float)
@@ -50,6 +57,7 @@ STRATEGIES = {
     "range_ring": (meeting, FEW, SOME),
     "parallel_line": (meeting, FEW, SOME),
     "centre_of_mass": (together, ("walk-57", "walk-47", "walk-29"), ("walk-01", "walk-24", "walk-31")),
+    "counting": (some_of, FEW, SOME),
     "hierarchy": (eastward, FEW, SOME),
     STARLARK: (meeting, FEW[:2], SOME[:2]),
 }

@@ -1,4 +1,4 @@
-"""Brackets and ``enter``: where ``explain`` says that they say the same, they do."""
+"""Brackets and ``enter``: where ``check`` and ``explain`` say that they say the same, they do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import Engine, Event, check, parse
-from holdfast.compilers.components.explain import is_bracketed
+from holdfast.compilers.components.explain import bracketed
+from holdfast.lang.show import show
 
 TOPIC = "topic T (value float, n int, road text)\n"
 PREDICATES = (
@@ -47,8 +48,11 @@ def said(text, rows):
 def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, keys, rows):
     each, per = (f"{word} {keys}" if keys else "" for word in ("each", "per"))
     component = f"{TOPIC}state S on T {each} enter {enter} exit {leave}"
-    assert is_bracketed(check(parse(component)).components[0])
-    assert said(component, rows) == said(f"{TOPIC}state S on T [{enter}; {leave}] {per}", rows)
+    brackets = bracketed(check(parse(component)).components[0])
+    assert brackets is not None
+    heard = said(component, rows)
+    assert heard == said(TOPIC + show(brackets), rows)
+    assert heard == said(f"{TOPIC}state S on T [{enter}; {leave}] {per}", rows)
 
 
 @pytest.mark.parametrize(
@@ -66,4 +70,4 @@ def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, key
     ],
 )
 def test_what_brackets_cannot_say_is_not_said_to_be_the_same(component):
-    assert not is_bracketed(check(parse(f"{TOPIC}state S {component}")).components[0])
+    assert bracketed(check(parse(f"{TOPIC}state S {component}")).components[0]) is None

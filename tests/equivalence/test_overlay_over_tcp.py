@@ -14,7 +14,7 @@ from hypothesis import Phase, assume, given, settings
 
 from holdfast import Engine, parse
 from holdfast.model.instant import show_instant
-from support.overlay_chaos import PATIENCE
+from support.patience import PATIENCE
 from support.whole import definitions, filters, histories
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)

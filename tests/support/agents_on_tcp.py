@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from itertools import cycle
 from unittest.mock import patch
 
+from holdfast.model.instant import SECOND
 from holdfast.protocols.agents.following import Following
 from holdfast.protocols.agents.library import RELATIONSHIP, active
 from holdfast.protocols.agents.shipped import Work
@@ -17,9 +18,13 @@ from holdfast.runtimes.overlay import broker
 from holdfast.runtimes.overlay.client import connected
 from holdfast.runtimes.overlay.connection.address import Address
 from holdfast.runtimes.overlay.connection.identity import Identity
-from holdfast.runtimes.overlay.shipped.pool import BOUNDS, Bounds, Pool
+from holdfast.runtimes.overlay.shipped.pool import Bounds, Pool
 from support.overlay_chaos import Wire
-from support.relay import ANYWHERE, PATIENCE, QUICK
+from support.patience import PATIENCE
+from support.relay import ANYWHERE, QUICK
+
+PATIENT = Bounds(wall=PATIENCE * SECOND)
+"""A loaded machine may be slow to start a worker."""
 
 
 class World(AsyncExitStack):
@@ -34,7 +39,7 @@ class World(AsyncExitStack):
         *,
         code: str = "",
         allowed: Collection[str] = (),
-        bounds: Bounds = BOUNDS,
+        bounds: Bounds = PATIENT,
         wait: Callable[[], float] | None = None,
     ) -> None:
         super().__init__()

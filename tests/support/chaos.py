@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from holdfast.runtimes.spark.live.ledger import standing
+from support.patience import PATIENCE
 
 WARM = """
 topic Temperature (value float)
@@ -48,10 +49,6 @@ def generate(folder: Path, files: int, rows: int, sensors: int = 500, seed: int 
         part = folder / f".{number:04d}.part"
         pq.write_table(table, part)
         part.rename(folder / f"{number:04d}.parquet")
-
-
-PATIENCE = 900
-"""So many seconds, and it has hung: far more than the slowest machine needs."""
 
 
 class LiveProcess:

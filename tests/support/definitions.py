@@ -76,8 +76,9 @@ def _compound(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Express
 
 calls = st.builds(
     Call,
-    st.sampled_from(("distance", "spread", "travel_time")),
-    st.lists(names, min_size=1, max_size=2).map(tuple),
+    st.sampled_from(("distance", "spread", "radius", "travel_time")),
+    st.tuples(names) | st.tuples(names, names | st.integers(0, 99).map(str)),
+    st.none() | st.text(max_size=5),
 )
 expressions = st.recursive(
     st.one_of(

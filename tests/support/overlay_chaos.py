@@ -39,12 +39,11 @@ from holdfast.runtimes.overlay.tcp import TcpHost
 from holdfast.runtimes.overlay.wire.codec import codec
 from holdfast.runtimes.overlay.wire.control import Bye, Hello
 from holdfast.runtimes.overlay.wire.frame import PREAMBLE
+from support.patience import PATIENCE
 
 QUICK = Backoff(first=10_000, most=200_000)
 
 ANYWHERE = Address("127.0.0.1", 0)
-PATIENCE = 60
-"""Seconds after which a test gives up; nothing depends on how long things take."""
 
 
 class Wire:

@@ -43,7 +43,7 @@ _waits = ("", "", "ordered 2 s", "ordered 2 s late apply")
 def relations(draw, deliveries=_waits):
     """One relationship, without its name."""
     delivery = draw(st.sampled_from(deliveries))
-    kind = draw(st.sampled_from("dddddvsstba"))
+    kind = draw(st.sampled_from("dddddvssrrtba"))
     hold, leave = draw(_holds), draw(_holds)
     if kind in "dv":
         roles = "(a User, b User)" if kind == "d" else "(a User, b Van)"
@@ -57,6 +57,12 @@ def relations(draw, deliveries=_waits):
         return f"{roles} {pairs} when distance(a, b) {near} {hold} {until} {accuracy} {delivery}"
     if kind == "s":
         return f"all of Team within {draw(st.integers(1, 2))} m until {draw(st.integers(2, 3))} m {delivery}"
+    if kind == "r":
+        many = draw(st.sampled_from(("at least 2", "at least 3", "all")))
+        whom = 'of "u2"' if many == "all" else draw(st.sampled_from(("", 'of "u2"')))
+        near, far = draw(st.integers(0, 2)), draw(st.integers(1, 3))
+        accuracy = draw(st.sampled_from(("", "accuracy accuracy")))
+        return f"{many} of Team within {near} m {whom} until {far} m {accuracy} {delivery}"
     if kind == "t":
         until = draw(st.sampled_from(("", "until travel_time(South) < travel_time(North)")))
         return f"when travel_time(North) + 1 s < travel_time(South) {hold} {until} {delivery}"
@@ -201,6 +207,16 @@ def _measured(relation, tie, known, bit):
         centre = [sum(axis) / len(points) for axis in zip(*(p for p, _ in points), strict=True)]
         errors = [error for _, error in points]
         return max(apart(p, centre) for p, _ in points), max(errors) + sum(errors) / len(errors)
+    if relation.kind == "radius":
+        points = {member.source: known[member][0] for member in tie.members}
+        errors = sorted(error for _, error in points.values())
+        rings = []
+        for name, (middle, _) in points.items():
+            if relation.around in (None, name):
+                rings.append(
+                    sorted(apart(middle, point) for point, _ in points.values())[relation.quorum - 1]
+                )
+        return min(rings), errors[-1] + errors[-2]
     sums = []
     for terms in tie.terms:
         values = [term.of(known[term.member][0]) for term in terms]

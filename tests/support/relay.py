@@ -24,11 +24,10 @@ from holdfast.runtimes.overlay.connection.backoff import Backoff
 from holdfast.runtimes.overlay.connection.identity import Identity
 from holdfast.runtimes.overlay.connection.limits import Limits
 from holdfast.runtimes.overlay.tcp import TcpHost
+from support.patience import PATIENCE
 
 ANYWHERE = Address("127.0.0.1", 0)
 QUICK = Backoff(first=1_000, most=20_000)
-PATIENCE = 20
-"""Seconds after which a test gives up; nothing depends on how long things take."""
 
 
 class Relay:

@@ -7,11 +7,12 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
+from support.patience import PATIENCE, free_port, until
 
 SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"])
 
@@ -23,21 +24,6 @@ def program(name, package):
         if os.environ.get("CI") == "true":
             pytest.fail(missing)
         pytest.skip(missing)
-    return found
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
-
-
-def until(is_true, seconds=60.0, what="it"):
-    """Wait for something, as long as a loaded machine may need."""
-    end = time.monotonic() + seconds
-    while not (found := is_true()):
-        assert time.monotonic() < end, f"{what} did not happen within {seconds:g} s"
-        time.sleep(0.05)
     return found
 
 
@@ -78,7 +64,7 @@ class Served:
             self._running = subprocess.Popen(
                 list(map(str, self._command)), stdout=file, stderr=file, stdin=subprocess.DEVNULL
             )
-        until(self._is_up, 120, "the service")
+        until(self._is_up, "the service")
 
     def _is_up(self):
         assert self._running.poll() is None, self._log.read_text()
@@ -94,7 +80,7 @@ class Served:
 
     def stop(self):
         self._running.terminate()
-        assert self._running.wait(120) == 0, self._log.read_text()
+        assert self._running.wait(PATIENCE) == 0, self._log.read_text()
 
     def __enter__(self):
         self.start()
@@ -125,12 +111,12 @@ class Mosquitto:
             self._running = subprocess.Popen(
                 [self._program, "-c", str(self._file)], stdout=file, stderr=file, stdin=subprocess.DEVNULL
             )
-        until(lambda: listens(self.port), 30, "Mosquitto")
+        until(lambda: listens(self.port), "Mosquitto")
 
     def stop(self):
         """In order, so that it keeps what it has not delivered."""
         self._running.terminate()
-        self._running.wait(30)
+        self._running.wait(PATIENCE)
 
     def __enter__(self):
         self.start()

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import httpx
 
 from holdfast import instant as moment
-from support.served import Served, until
+from support.patience import PATIENCE, until
+from support.served import Served
 
 APP = """topic Temperature (value float)
 topic Tank (level float)
@@ -43,10 +44,10 @@ class Alarms(Served):
         return [one["status"] for one in self.told(subscription)]
 
     def hears(self, subscription, *statuses):
-        until(lambda: self.statuses(subscription) == list(statuses), 60, f"{subscription}: {statuses}")
+        until(lambda: self.statuses(subscription) == list(statuses), f"{subscription}: {statuses}")
 
     def _call(self, how, path, **what):
-        answer = httpx.request(how, self.url + path, timeout=60, trust_env=False, **what)
+        answer = httpx.request(how, self.url + path, timeout=PATIENCE, trust_env=False, **what)
         assert answer.status_code == 200, answer.text
         return answer
 
@@ -97,12 +98,12 @@ def uplink_lost(service):
     assert tank["since"] == began
     assert instant(tank["unknown"]) == began + 2_000_000
     service.post("Tank", 70)
-    until(lambda: service.statuses("Full")[2:] in (["known", "egress"], ["egress"]), 60, "its end")
+    until(lambda: service.statuses("Full")[2:] in (["known", "egress"], ["egress"]), "its end")
 
 
 def conditions(service):
     """What holds now, with instants."""
-    found = httpx.get(f"{service.url}/api/conditions", timeout=60, trust_env=False).json()
+    found = httpx.get(f"{service.url}/api/conditions", timeout=PATIENCE, trust_env=False).json()
     return [{**one, "since": instant(one["since"])} for one in found]
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from support.chaos import PATIENCE
+from support.patience import PATIENCE
 
 HOLDFAST = Path(sys.executable).with_name("holdfast")
 WARM = "topic Reading (value float)\nstate Warm on Reading [value > 25; value < 22] per source\n"

@@ -12,7 +12,8 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from support.chaos import PATIENCE, WARM, LiveProcess, batches_done, generate, wait_for
+from support.chaos import WARM, LiveProcess, batches_done, generate, wait_for
+from support.patience import PATIENCE
 from support.runtimes import session
 
 MASTER = "local-cluster[2,1,1024]"
@@ -56,16 +57,17 @@ def test_an_executor_that_is_lost_in_the_middle_is_not_missed(site, holdfast):
         victim, *rest = executors(live)
         assert len(rest) == 1
         victim.kill()
-        assert live.process.wait(200) == 0, (site / "log").read_text()
+        assert live.process.wait(PATIENCE) == 0, (site / "log").read_text()
     told = [row for path in (site / "out").rglob("*.parquet") for row in pq.read_table(path).to_pylist()]
     assert by_id(told) == expected(site, holdfast)
 
 
-LARGE = pytest.param(8, 500_000, 1_000, marks=pytest.mark.soak)
+SMALL = ("local-cluster[1,1,1024]", 2, 5_000, 10)
+LARGE = pytest.param(MASTER, 8, 500_000, 1_000, marks=pytest.mark.soak)
 
 
-@pytest.mark.parametrize(("files", "rows", "sensors"), [(2, 5_000, 10), LARGE])
-def test_replay_on_a_cluster(site, holdfast, files, rows, sensors):
+@pytest.mark.parametrize(("master", "files", "rows", "sensors"), [SMALL, LARGE])
+def test_replay_on_a_cluster(site, holdfast, master, files, rows, sensors):
     generate(site / "inbox", files, rows, sensors)
     out = site / "out.parquet"
     command = [
@@ -78,7 +80,7 @@ def test_replay_on_a_cluster(site, holdfast, files, rows, sensors):
         "--engine",
         "spark",
         "--master",
-        MASTER,
+        master,
     ]
     subprocess.run(
         [sys.executable, "-m", "holdfast", *map(str, command)], check=True, timeout=PATIENCE, env=os.environ
@@ -121,7 +123,7 @@ def standalone(tmp_path):
     finally:
         for process in started:
             process.kill()
-            process.wait(30)
+            process.wait(PATIENCE)
 
 
 @pytest.mark.soak

@@ -17,7 +17,7 @@ import pytest
 
 import holdfast as hf
 from holdfast.model.instant import from_datetime
-from support.chaos import PATIENCE
+from support.patience import PATIENCE
 from support.runtimes import session
 
 replay = pytest.importorskip("holdfast.runtimes.spark.history.replay")

@@ -21,15 +21,9 @@ from holdfast.protocols.dds.message import Message
 from holdfast.protocols.dds.participant import Participant
 from holdfast.protocols.dds.topic import Topic, Topics
 from holdfast.runtimes.overlay.udp import UdpHost, Weather, listen
-from support.chaos import PATIENCE
+from support.patience import PATIENCE, free_port
 
 WEATHER = ("--loss", "0.3", "--twice", "0.1", "--late", "10", "--rto", "25")
-
-
-def free_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def start(*words: object) -> subprocess.Popen[str]:
@@ -50,7 +44,7 @@ def finished(process: subprocess.Popen[str]) -> tuple[list[dict], str]:
 
 def test_processes_exchange_samples_through_a_loss_of_30_percent():
     """One reader wants everything; the other, above 20, everything, and of the rest what happens to come."""
-    port = free_port()
+    port = free_port(socket.SOCK_DGRAM)
     values = [n if n % 4 else n + 20 for n in range(16)]
     to = ("--peer", f"writer=127.0.0.1:{port}", *WEATHER)
     full = start("read", "--name", "full", "--level", "full", "-n", len(values), *to)
@@ -142,7 +136,7 @@ def test_a_datagram_of_nobody_we_understand_is_counted_and_ignored():
 
 @pytest.mark.soak
 def test_three_processes_meet_at_a_rendezvous_node():
-    port, via = free_port(), free_port()
+    port, via = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
     there = ("--via", "rendezvous", "--peer", f"rendezvous=127.0.0.1:{via}")
     rendezvous = start("meet", "--listen", f"127.0.0.1:{via}", *WEATHER)
     try:

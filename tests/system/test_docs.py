@@ -37,8 +37,9 @@ import typer
 import holdfast
 from holdfast import cli
 from holdfast.runtimes.local.cases import run_cases
-from support.chaos import PATIENCE
+from support.patience import PATIENCE
 from support.runtimes import session
+from support.together import is_on_spark
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARED = ROOT.parent / "shared"
@@ -57,9 +58,6 @@ EXEMPT = {
     "holdfast serve": "runs until it is stopped; test_serve_page.py and its like run it",
 }
 """Commands that are shown and not run, by how they begin, each with the reason."""
-
-NEED_SPARK = ("hf.spark", "holdfast run", "script/demo", "holdfast demo")
-"""What a page says that starts Spark."""
 
 INSTEAD = {"script/demo": "holdfast demo", ".venv/bin/holdfast": "holdfast"}
 """Commands that are run under another name: script/demo is bootstrap and then this."""
@@ -271,7 +269,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_a_page_shows_what_happens(path, folder):
-    if any(words in path.read_text("utf-8") for words in NEED_SPARK):
+    if is_on_spark(path.read_text("utf-8")):
         session()  # skips the page where there is no Java
     page = read_aloud(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), folder)
     if page.skipped:

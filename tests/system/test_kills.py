@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from support.chaos import WARM, LiveProcess, generate, harass
+from support.chaos import WARM, generate, harass
 from support.runtimes import session
 
 
@@ -27,9 +27,8 @@ def survives(folder: Path, files: int, rows: int, kills: list[str], seed: int, h
     met = harass(arguments, folder / "checkpoint", folder / "log", kills, seed)
     log = (folder / "log").read_text()
     assert met == len(kills), log
-    with LiveProcess([*arguments, "--available-now", "--finish"], folder / "log") as last:
-        assert last.process.wait(300) == 0, (folder / "log").read_text()
-
+    last = holdfast("run", *arguments, "--available-now", "--finish")
+    assert last.status == 0, last.err
     told = ds.dataset(folder / "out").to_table().to_pylist()
     ran = holdfast("replay", folder / "warm.hf", "-i", folder / "inbox", "-o", folder / "replay.parquet")
     assert ran.status == 0, ran.err

@@ -17,6 +17,7 @@ import holdfast as hf
 from support.chaos import generate
 from support.kept import APP as KEPT
 from support.kept import kept
+from support.patience import PATIENCE
 from support.runtimes import session
 
 WARM = """
@@ -256,7 +257,7 @@ def test_a_query_that_runs_can_be_looked_at_and_stopped(site: Path) -> None:
         while query.record.files < 2:
             query.wait(0.2)
         query.stop()
-        assert query.wait(10)
+        assert query.wait(PATIENCE)
     assert [mark for _, _, mark, _ in said()] == ["ingress", "egress"]
     assert not hf.spark.status(Path("checkpoint"))["running"]
 

@@ -15,7 +15,8 @@ import httpx
 import pytest
 
 from support.certificates import certified
-from support.served import SBIN, Served, free_port, listens, process, until
+from support.patience import PATIENCE, free_port, until
+from support.served import SBIN, Served, listens, process
 
 PAGE = (Path(__file__).parents[2] / "docs/howto/run-as-a-service.md").read_text()
 APP = """\
@@ -73,9 +74,10 @@ def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
             f"ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n{lines}\n}} }}\n"
         )
         with process(nginx, "-c", settings, "-p", folder, log=tmp_path / "nginx.out"):
-            until(lambda: listens(port), 60, "nginx")
+            until(lambda: listens(port), "nginx")
             trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
-            with httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=trust, trust_env=False) as client:
+            at = f"https://127.0.0.1:{port}"
+            with httpx.Client(base_url=at, verify=trust, timeout=PATIENCE, trust_env=False) as client:
                 assert "Holdfast" in client.get("/").text
                 heard = []
 
@@ -88,11 +90,11 @@ def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
 
                 listener = threading.Thread(target=listen)
                 listener.start()
-                until(lambda: heard, 30, "the beginning of the stream, which is not held back")
+                until(lambda: heard, "the beginning of the stream, which is not held back")
                 mine = {"origin": f"https://127.0.0.1:{port}"}
                 body = '{"topic": "Climate", "source": "s1", "temperature": 26}'
                 assert client.post("/api/readings", content=body, headers=mine).json()["taken"] == 1
-                listener.join(30)
+                listener.join()
                 assert heard[-1].startswith('data: {"id"')
                 other = client.get("/api/conditions", headers={"host": "evil.example.org"})
                 assert other.status_code == 421

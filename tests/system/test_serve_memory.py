@@ -13,6 +13,7 @@ import httpx
 import psutil
 import pytest
 
+from support.patience import PATIENCE
 from support.served import Served
 
 APP = """\
@@ -51,7 +52,7 @@ async def lived(service, process):
     """MiB, every ten seconds; and how many notifications each page has heard."""
     heard, memory = [0] * PAGES, []
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(limits=limits, timeout=60, trust_env=False) as client:
+    async with httpx.AsyncClient(limits=limits, timeout=PATIENCE, trust_env=False) as client:
         open_ended = httpx.Timeout(60, read=None)
         async with httpx.AsyncClient(limits=limits, timeout=open_ended, trust_env=False) as pages:
             listening = [asyncio.create_task(listen(pages, service.url, heard, i)) for i in range(PAGES)]

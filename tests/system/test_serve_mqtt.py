@@ -16,7 +16,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 from holdfast.service.config import parse
 from holdfast.service.serve import Address, Plan, serving
 from support.certificates import certified
-from support.served import Mosquitto, Served, program, until
+from support.patience import PATIENCE, until
+from support.served import Mosquitto, Served, program
 
 APP = """\
 topic Climate (temperature float)
@@ -51,11 +52,11 @@ def client(port, name, tls=None, user=None):
 
 
 def status(service):
-    return httpx.get(f"{service.url}/api/status", timeout=60, trust_env=False).json()
+    return httpx.get(f"{service.url}/api/status", timeout=PATIENCE, trust_env=False).json()
 
 
 def told(service):
-    found = httpx.get(f"{service.url}/api/notifications", timeout=60, trust_env=False).json()
+    found = httpx.get(f"{service.url}/api/notifications", timeout=PATIENCE, trust_env=False).json()
     return [one["status"] for one in found["notifications"]]
 
 
@@ -94,25 +95,25 @@ qos = 2
         service = Served(tmp_path, definition, "--config", settings)
         with client(broker.port, "test", folder / "ca.pem", ("holdfast", "secret")) as mine, service:
             mine.subscribe("services/#", 1)
-            until(lambda: mine.heard.get("services/holdfast") == "here", 60, "its word")
+            until(lambda: mine.heard.get("services/holdfast") == "here", "its word")
             mine.publish("site/a", "26", qos=2)
-            until(lambda: status(service)["readings"] == 1, 60, "a reading")
+            until(lambda: status(service)["readings"] == 1, "a reading")
             service.kill()
-            until(lambda: mine.heard["services/holdfast"] == "gone", 60, "its will")
+            until(lambda: mine.heard["services/holdfast"] == "gone", "its will")
             for value in ("21", "27"):
-                mine.publish("site/a", value, qos=2).wait_for_publish(30)
+                mine.publish("site/a", value, qos=2).wait_for_publish(PATIENCE)
             service.start()
-            until(lambda: mine.heard["services/holdfast"] == "here", 60, "its return")
-            until(lambda: told(service) == ["ingress", "egress", "ingress"], 60, "what came meanwhile")
+            until(lambda: mine.heard["services/holdfast"] == "here", "its return")
+            until(lambda: told(service) == ["ingress", "egress", "ingress"], "what came meanwhile")
             service.stop()
-            until(lambda: mine.heard["services/holdfast"] == "gone", 60, "its good-bye")
+            until(lambda: mine.heard["services/holdfast"] == "gone", "its good-bye")
 
 
 def test_a_broker_that_refuses_us_or_is_gone(tmp_path, definition):
     """The page says why nothing comes, and the service goes on."""
 
     async def trouble(site, words):
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while words not in (site.feeds[0].status()["trouble"] or ""):
                 await asyncio.sleep(0.01)
 
@@ -161,11 +162,11 @@ topic = "Climate"
                 mine.publish(f"site/s{number % 7}", json.dumps({"temperature": number}), qos=1)
                 number += 1
                 await asyncio.sleep(0.005)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(PATIENCE):
                 while sum(taken()) < number:
                     await asyncio.sleep(0.01)
             await asyncio.sleep(0.2)
             assert sum(taken()) == number, "none is taken twice"
 
     with Mosquitto(tmp_path / "broker") as broker:
-        asyncio.run(asyncio.wait_for(story(broker), 120))
+        asyncio.run(asyncio.wait_for(story(broker), PATIENCE))

@@ -21,7 +21,8 @@ from selenium.webdriver import Keys
 from holdfast import demo
 from holdfast.model.batch import TIME, times
 from holdfast.model.instant import DAY, HOUR, MINUTE, show_instant
-from support.served import Served, browser, until
+from support.patience import PATIENCE, until
+from support.served import Served, browser
 
 APP = """\
 topic Climate (temperature float °C, co2 float ppm)
@@ -60,7 +61,7 @@ def posted(url, batch):
         f"{url}/api/readings?topic=Climate",
         content=sink.getvalue().to_pybytes(),
         headers={"content-type": "application/vnd.apache.arrow.stream"},
-        timeout=120,
+        timeout=PATIENCE,
         trust_env=False,
     )
     assert answer.json()["taken"] == len(batch), answer.text
@@ -83,8 +84,8 @@ class Page:
     def text(self):
         return self.run("return document.querySelector('main').innerText")
 
-    def sees(self, text, seconds=60):
-        until(lambda: text in self.text, seconds, f"{text!r} on the page")
+    def sees(self, text):
+        until(lambda: text in self.text, f"{text!r} on the page")
 
     def press(self, text, within="main"):
         script = (
@@ -93,7 +94,7 @@ class Page:
             "const found = all.find(one => words(one).startsWith(arguments[0]) && !one.disabled);"
             "if (found) found.click(); return Boolean(found)"
         )
-        until(lambda: self.run(script, text, within), 30, f"a button {text!r}")
+        until(lambda: self.run(script, text, within), f"a button {text!r}")
 
     def edit(self, old, new):
         script = (
@@ -145,7 +146,7 @@ def test_from_nothing_to_an_edited_rule(tmp_path, definition):
         posted(service.url, batch.slice(0, int((times(batch) < today).sum())))
         page.sees("Warm")
         page.sees("starts in")
-        holding = httpx.get(f"{service.url}/api/conditions", trust_env=False).json()
+        holding = httpx.get(f"{service.url}/api/conditions", timeout=PATIENCE, trust_env=False).json()
         assert holding, "the generated day ends with something that holds"
         page.sees(f"{len(holding)} conditions hold".replace("1 conditions", "1 condition").split(" ", 1)[1])
 
@@ -159,25 +160,22 @@ def test_from_nothing_to_an_edited_rule(tmp_path, definition):
         # when was it, and what was read then
         page.keys("2")
         page.sees("Stuffy")
-        until(lambda: page.run("return document.querySelectorAll('.label').length") >= 6, 60, "rows")
+        until(lambda: page.run("return document.querySelectorAll('.label').length") >= 6, "rows")
         page.press("Warm attic")
         page.sees("starts at > 25 °C")
         page.sees("ends at < 24 °C")
-        until(
-            lambda: page.run("return document.querySelectorAll('.chart canvas').length") == 1, 60, "the chart"
-        )
+        until(lambda: page.run("return document.querySelectorAll('.chart canvas').length") == 1, "the chart")
         page.picture("timeline")
         wide = page.run("return document.querySelector('main [role=status]').innerText")
         page.keys("+", "+")
         until(
             lambda: page.run("return document.querySelector('main [role=status]').innerText") != wide,
-            60,
             "a closer look",
         )
 
         # where
         page.keys("3")
-        until(lambda: page.run("return document.querySelectorAll('.region').length") == 5, 60, "the map")
+        until(lambda: page.run("return document.querySelectorAll('.region').length") == 5, "the map")
         label = page.run(
             "return [...document.querySelectorAll('.region')].map(one => one.getAttribute('aria-label'))"
         )
@@ -200,21 +198,21 @@ def test_from_nothing_to_an_edited_rule(tmp_path, definition):
 
         # when would this have fired?
         page.press("When would this have fired?")
-        page.sees("It would have been told otherwise", 120)
+        page.sees("It would have been told otherwise")
         page.sees("Would start, and did not")
         page.picture("definition")
 
         # save, with what happens to what holds
         page.press("Save")
-        until(lambda: page.run("return document.querySelector('dialog[open]')"), 30, "the question")
+        until(lambda: page.run("return document.querySelector('dialog[open]')"), "the question")
         asked = page.run("return document.querySelector('dialog[open]').innerText")
         assert "is kept as far as it follows" in asked
         assert re.search(r"Warm: becomes unknown in \d places?|No place changes", asked)
         page.picture("save")
         page.press("Save", "dialog[open]")
-        until(lambda: "temperature > 23 °C" in definition.read_text(), 60, "the file")
-        until(lambda: "Saved" in page.run("return document.body.innerText"), 60, "the word of it")
-        text = httpx.get(f"{service.url}/api/definition", trust_env=False).json()["text"]
+        until(lambda: "temperature > 23 °C" in definition.read_text(), "the file")
+        until(lambda: "Saved" in page.run("return document.body.innerText"), "the word of it")
+        text = httpx.get(f"{service.url}/api/definition", timeout=PATIENCE, trust_env=False).json()["text"]
         assert text == definition.read_text()
 
         page.keys("5")
@@ -240,7 +238,9 @@ def test_names_are_text_and_a_phone_has_room_for_all(tmp_path):
     )
     with Served(tmp_path, definition) as service, browser(390, 844, phone=True) as window:
         posted(service.url, batch)
-        bad = httpx.post(f"{service.url}/api/readings", content=EVIL.encode(), trust_env=False)
+        bad = httpx.post(
+            f"{service.url}/api/readings", content=EVIL.encode(), timeout=PATIENCE, trust_env=False
+        )
         assert bad.status_code == 422
         page = Page(window, service.url)
         for view, shown in (
@@ -295,7 +295,7 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
     ]
     with Served(tmp_path, definition) as service, browser() as window:
         body = "\n".join(map(json.dumps, lines))
-        answer = httpx.post(f"{service.url}/api/readings", content=body, timeout=60, trust_env=False)
+        answer = httpx.post(f"{service.url}/api/readings", content=body, timeout=PATIENCE, trust_env=False)
         assert answer.json() == {"taken": 2, "rejected": []}
         window.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Tokyo"})
         window.execute_cdp_cmd("Emulation.setLocaleOverride", {"locale": "en-GB"})
@@ -313,7 +313,7 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
 
         # the plan, by the keyboard alone
         page.keys("3")
-        until(lambda: page.run("return document.querySelectorAll('.region').length") == 6, 60, "the plan")
+        until(lambda: page.run("return document.querySelectorAll('.region').length") == 6, "the plan")
         labels = "return [...document.querySelectorAll('.region')].map(one => one.getAttribute('aria-label'))"
         held = {one for one in page.run(labels) if "nothing holds" not in one}
         assert held == {"hall: Warm", "pantry: Warm"}
@@ -335,12 +335,12 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
         )
         page.keys("filter Hot on Clim")
         hints = "return [...document.querySelectorAll('.CodeMirror-hint')].map(one => one.innerText)"
-        until(lambda: any(one.startswith("Climate") for one in page.run(hints)), 30, "the topic")
+        until(lambda: any(one.startswith("Climate") for one in page.run(hints)), "the topic")
         page.keys(Keys.ENTER, " where temp")
-        until(lambda: any(one.startswith("temperature") for one in page.run(hints)), 30, "the attribute")
+        until(lambda: any(one.startswith("temperature") for one in page.run(hints)), "the attribute")
         page.keys(Keys.ENTER, " > 30 °")
         page.chord(Keys.CONTROL, " ")
-        until(lambda: any(one.startswith("°C") for one in page.run(hints)), 30, "the unit")
+        until(lambda: any(one.startswith("°C") for one in page.run(hints)), "the unit")
         page.keys(Keys.ENTER)
         page.sees("2 subscriptions on 1 topics")
         text = page.run("return document.querySelector('.CodeMirror').CodeMirror.getValue()")
@@ -358,14 +358,13 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
         page.open("now")
 
         def give(token):
-            until(lambda: page.run("return document.querySelector('#token').open"), 30, "the question")
+            until(lambda: page.run("return document.querySelector('#token').open"), "the question")
             page.run("document.querySelector('#token-text').value = arguments[0]", token)
             page.run("document.querySelector('#token button').click()")
 
         give("hf_wrong")
         until(
             lambda: "not known" in page.run("return document.querySelector('#token-why').textContent"),
-            30,
             "no",
         )
         give("hf_right")

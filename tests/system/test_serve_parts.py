@@ -15,7 +15,8 @@ from paho.mqtt.enums import CallbackAPIVersion
 
 from holdfast.errors import UsageError
 from holdfast.lang.parse import parse
-from support.served import Mosquitto, Served, free_port, listens, process, program, until
+from support.patience import PATIENCE, free_port, until
+from support.served import Mosquitto, Served, listens, process, program
 
 APP = """\
 topic Climate (temperature float)
@@ -73,20 +74,19 @@ qos = 0
         with Served(tmp_path, definition, "--config", settings) as service:
 
             def status():
-                return httpx.get(f"{service.url}/api/status", timeout=60, trust_env=False).json()
+                return httpx.get(f"{service.url}/api/status", timeout=PATIENCE, trust_env=False).json()
 
-            until(lambda: status()["feeds"][0]["connected"], 60, "a connection")
-            time.sleep(0.5)  # subscribed
+            until(lambda: status()["feeds"][0]["connected"], "a connection")
             client.publish("building/lab/s1/climate", json.dumps({"data": {"temp": 26.5}}), qos=1)
             client.publish("plain/office/s2", "27.5", qos=2)
             client.publish("lines/attic/s3", f"{now()},28.5\n{now()},21", qos=0)
             client.publish("building/lab/s1/climate", "not JSON", qos=1)
             client.publish("building/lab/s1/climate", json.dumps({"data": {"temp": 20}}), qos=1)
-            until(lambda: len(heard.get("holdfast/events/Warm/attic", [])) == 2, 60, "events")
-            until(lambda: len(heard.get("holdfast/events/Warm/lab", [])) == 2, 60, "events")
-            until(lambda: heard.get("holdfast/events/Warm/office"), 60, "events")
+            until(lambda: len(heard.get("holdfast/events/Warm/attic", [])) == 2, "events")
+            until(lambda: len(heard.get("holdfast/events/Warm/lab", [])) == 2, "events")
+            until(lambda: heard.get("holdfast/events/Warm/office"), "events")
             assert [one["status"] for one in heard["holdfast/events/Warm/attic"]] == ["ingress", "egress"]
-            until(lambda: status()["rejected"], 60, "the bad payload")
+            until(lambda: status()["rejected"], "the bad payload")
             (reason,) = status()["rejected"]
             assert reason.startswith("mqtt: not JSON")
             late = paho.Client(CallbackAPIVersion.VERSION2, "late")
@@ -95,7 +95,7 @@ qos = 0
             late.connect("127.0.0.1", broker.port)
             late.subscribe("holdfast/state/#", 1)
             late.loop_start()
-            until(lambda: len(kept) == 3, 60, "retained states")
+            until(lambda: len(kept) == 3, "retained states")
             holds = {topic.rpartition("/")[2]: state["holds"] for topic, state in kept.items()}
             assert holds == {"attic": False, "lab": False, "office": True}
             for one in (late, client):
@@ -121,10 +121,10 @@ def test_alertmanager_knows_what_holds(tmp_path, definition):
     alerts = f"http://127.0.0.1:{port}/api/v2/alerts"
 
     def known():
-        return httpx.get(alerts, timeout=60, trust_env=False).json()
+        return httpx.get(alerts, timeout=PATIENCE, trust_env=False).json()
 
     with process(*command, log=tmp_path / "alertmanager.log"):
-        until(lambda: listens(port), 60, "Alertmanager")
+        until(lambda: listens(port), "Alertmanager")
         with Served(tmp_path, definition, "--config", settings) as service:
 
             def read(value, at=0.0):
@@ -136,16 +136,16 @@ def test_alertmanager_knows_what_holds(tmp_path, definition):
                     "temperature": value,
                 }
                 answer = httpx.post(
-                    f"{service.url}/api/readings", content=json.dumps(line), timeout=60, trust_env=False
+                    f"{service.url}/api/readings", content=json.dumps(line), timeout=PATIENCE, trust_env=False
                 )
                 assert answer.json() == {"taken": 1, "rejected": []}, answer.text
 
             read(26, -30)
-            (alert,) = until(known, 60, "the alert")
+            (alert,) = until(known, "the alert")
             labels = {"alertname": "Warm", "scope": "lab", "team": "heating"}
             assert (alert["labels"], alert["status"]["state"]) == (labels, "active")
             read(20)
-            until(lambda: known() == [], 60, "its end")
+            until(lambda: known() == [], "its end")
             service.stop()
 
 
@@ -159,16 +159,16 @@ def test_an_overlay_is_heard(tmp_path, definition):
     said = {"topic": "Climate", "source": "s1", "place": "lab", "temperature": 26.5}
     line = json.dumps(said)
     with process(*broker, log=tmp_path / "broker.log"):
-        until(lambda: listens(port), 60, "the broker")
+        until(lambda: listens(port), "the broker")
         with Served(tmp_path, definition, "--config", settings) as service:
 
             def holding():
                 command = [*holdfast, "publish", line, "--connect", f"127.0.0.1:{port}"]
                 subprocess.run(command, check=True, capture_output=True)
-                found = httpx.get(f"{service.url}/api/conditions", timeout=60, trust_env=False).json()
+                found = httpx.get(f"{service.url}/api/conditions", timeout=PATIENCE, trust_env=False).json()
                 return [(one["subscription"], one["scope"]) for one in found]
 
-            assert until(holding, 60, "a condition") == [("Warm", "lab")]
+            assert until(holding, "a condition") == [("Warm", "lab")]
             service.stop()
 
 
@@ -199,15 +199,15 @@ def test_a_domain_of_dds_is_heard_and_told(tmp_path, definition):
     with Served(tmp_path, definition, "--config", settings) as service:
 
         def status():
-            return httpx.get(f"{service.url}/api/status", timeout=60, trust_env=False).json()
+            return httpx.get(f"{service.url}/api/status", timeout=PATIENCE, trust_env=False).json()
 
-        until(lambda: writer.get_matched_subscriptions(), 60, "its reader")
+        until(lambda: writer.get_matched_subscriptions(), "its reader")
         writer.write(sample("s1", 0, -1, "lab", 26.5))
-        until(lambda: has_heard(early, 1), 60, "a start")
+        until(lambda: has_heard(early, 1), "a start")
         writer.write(sample(" ", 0, -1, "lab", 30.0))
         writer.write(sample("s1", 0, -1, "lab", None))
         writer.write(sample("s1", 0, -1, "lab", 20.5))
-        until(lambda: has_heard(early, 2), 60, "its end")
+        until(lambda: has_heard(early, 2), "its end")
         assert [(one.subscription, one.scope, one.status) for one in heard] == [
             ("Warm", "lab", "ingress"),
             ("Warm", "lab", "egress"),
@@ -216,6 +216,6 @@ def test_a_domain_of_dds_is_heard_and_told(tmp_path, definition):
         assert (status()["readings"], status()["rejected"]) == (3, {"dds: it has no source": 1})
         late, last = reader(), heard[-1]
         heard.clear()
-        until(lambda: has_heard(late, 1), 60, "the last word")
+        until(lambda: has_heard(late, 1), "the last word")
         assert heard == [last]
         service.stop()

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from setuptools import find_packages
 
+from support.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {"": ("holdfast", ROOT / "src"), "lab/": ("holdfast_lab", ROOT / "lab" / "src")}
 """How paths begin here -> the package, and where it is."""
@@ -251,7 +253,7 @@ def test_spark_knows_no_kind_of_condition_by_name():
 def test_importing_holdfast_is_light():
     code = "import sys; from holdfast import Engine, parse, replay; print(*sorted(sys.modules))"
     loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert not HEAVY & set(loaded.stdout.split())
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from support.patience import PATIENCE
+
 DOOR = """
 topic Door (open bool)
 state Open on Door [open; !open] per source
@@ -24,7 +26,7 @@ def run(folder: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "pytest", "-p", "holdfast.pytest_plugin", "-p", "no:cacheprovider"]
     return subprocess.run(
         [*command, "-c", "/dev/null", "--rootdir", str(folder), "-v", "--continue-on-collection-errors"],
-        cwd=folder, capture_output=True, text=True, timeout=300, check=False,
+        cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
 

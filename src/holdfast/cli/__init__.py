@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import Annotated
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import HoldfastError
 from .advise import advise
 from .command import Command, Group
+from .compare import compare
 from .dds import dds
 from .define import check, explain, test
 from .demo import demo
@@ -43,6 +45,7 @@ COMMANDS = (
     test,
     replay,
     advise,
+    compare,
     relate,
     run,
     status,
@@ -61,13 +64,19 @@ app.command("import", cls=Command)(import_)
 app.add_typer(dds)
 
 
+@cache
+def _commands() -> Any:
+    """All of them as one, which takes a while to make."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Run a command; an error is one message and an exit status: 1 a failed run, 2 wrong use."""
     if sys.stdout is None:  # the shell closed it: >&-
         sys.exit(1)
     gc.set_threshold(100_000, 50, 50)  # what is said is many small values, and never a circle
     try:
-        app()
+        _commands()()
     except HoldfastError as error:
         complain(str(error))
         sys.exit(error.exit_status)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import DefinitionError, UsageError
-from .inputs import Inputs, logs, reading_bar
+from ..errors import UsageError
+from .inputs import Inputs, logs, reading_bar, rejected
 from .options import (
     Definition,
     Lets,
@@ -20,7 +20,7 @@ from .options import (
     Unit,
     Wide,
     Zone,
-    counted,
+    length,
     parameters,
     reading_of,
     require_choice,
@@ -110,7 +110,7 @@ def advise(
         _lengths("--guard", guard),
         None if labels is None else read_labels(labels, parse_zone(zone)),
         refine,
-        _length("--flap", flap),
+        length("--flap", flap),
         held_out,
     )
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
@@ -119,8 +119,7 @@ def advise(
         files = find(inputs, [t.name for t in checked.topics])
         with reading_bar(files) as show:
             answer = question.ask(_history(found, files, reading, tally, show, engine, master))
-    for reason, count in tally.rejected.most_common():
-        typer.echo(f"{counted(count, 'row')} rejected: {reason}", err=True)
+    rejected(tally)
     if not answer.known:
         what = "the labels name no stretch of it" if labels else f"'{subscription}' never holds in it"
         warning(f"nothing in this history tells what is late: {what}.  Name stretches with --labels")
@@ -187,16 +186,7 @@ def _numbers(option: str, text: str | None) -> list[float] | None:
 
 
 def _lengths(option: str, text: str | None) -> list[Duration] | None:
-    return None if text is None else [_length(option, part) for part in text.split(",")]
-
-
-def _length(option: str, text: str) -> Duration:
-    from ..lang.parse import parse_duration
-
-    try:
-        return parse_duration(text)
-    except DefinitionError as error:
-        raise UsageError(f"{option} {text}: {error.message}; write it as 5 min or 0 s") from None
+    return None if text is None else [length(option, part) for part in text.split(",")]
 
 
 def _picked(text: str, front: Sequence[Variant]) -> Variant:

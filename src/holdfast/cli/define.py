@@ -34,7 +34,7 @@ def check(
     from ..compilers.families import conditions, outlook
 
     checked = load(definition, let)
-    for line in _listed(checked):
+    for line in (*_listed(checked), *_bracketed(checked)):
         typer.echo(line)
     if checked.cases:
         typer.echo(f"{counted(checked.cases, 'case')}; run with: holdfast test {definition}")
@@ -80,6 +80,18 @@ def _listed(checked: Checked) -> Iterator[str]:
         yield f"state {tally.name} over {tally.over.name}"
     for mute in checked.muted:
         yield f"mute {mute.target}"
+
+
+def _bracketed(checked: Checked) -> Iterator[str]:
+    """The components for which brackets would do, and on which nobody builds."""
+    from ..compilers.components.explain import bracketed
+    from ..lang.show import show
+
+    heard = {topic.name for one in checked.components for topic in one.listens}
+    heard |= {topic.name for one in checked.correlations for topic in one.listens}
+    for component in checked.components:
+        if component.topic.name not in heard and (brackets := bracketed(component)) is not None:
+            yield f"{component.name} in brackets, told at once: {show(brackets)}"
 
 
 def explain(

@@ -42,7 +42,7 @@ def _in_snapshot(old: Path, new: Path, state: Path, lets: list[str] | None) -> F
 
 
 def _in_checkpoint(old: Path, new: Path, state: Path, lets: list[str] | None) -> Forecast:
-    """A live query remembers no readings: what does not follow is unknown."""
+    """Where it does not follow, the files that were read settle it, if they are still there."""
     from ..compilers.families import in_words, outlives
     from ..runtimes.spark.live.checkpoint import Checkpoint
     from ..runtimes.spark.live.ledger import standing
@@ -52,9 +52,9 @@ def _in_checkpoint(old: Path, new: Path, state: Path, lets: list[str] | None) ->
     before, after = in_words(was), in_words(now)
     for name in held.keys() & after.keys():
         stays = before.get(name) == after[name] or outlives(name, was, now)
-        yield name, {"stay so" if stays else "become unknown": held[name]}
+        yield name, {"stay so" if stays else "are as the files say": held[name]}
 
 
 def _in_words(numbers: Mapping[str, int]) -> str:
-    words = ("stay so", "start", "end", "become unknown")
+    words = ("stay so", "start", "end", "become unknown", "are as the files say")
     return ", ".join(f"{numbers[word]:,} {word}" for word in words if numbers.get(word))

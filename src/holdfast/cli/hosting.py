@@ -55,6 +55,7 @@ class _World:
 
     def __init__(self, plan: Plan, case: Case) -> None:
         self._placed: Topology = plan.placed
+        self._recordings = case.recordings
         self._places = [(float(p[0]), float(p[1])) for p in plan.placed.positions]
         low = (min(p[0] for p in self._places), min(p[1] for p in self._places))
         side = max(max(p[axis] for p in self._places) - low[axis] for axis in (0, 1)) or 1.0
@@ -116,7 +117,8 @@ class _World:
         for one in of.inputs.values():
             if topic in one.query.topics and not (one.query.is_relative and here is None):
                 wanted += [s.region for s in subscriptions(one.query, here, self._space) if s.topic == topic]
-        a_day = DAY / source.publisher.every
+        every = source.publisher.every
+        a_day = self._recordings[source.place].a_day() if every is None else DAY / every
         return [
             Publisher(self._placed.names[node], topic, at, _spot(at, self._space), a_day)
             for node in source.nodes

@@ -11,10 +11,13 @@ import typer
 from rich.console import Console
 
 from ..errors import UsageError
+from .options import counted
 
 if TYPE_CHECKING:
     from ..files.find import InputFile
+    from ..files.reading import Reading
     from ..files.tally import Tally
+    from ..model.event import Event
 
 Inputs = Annotated[
     list[str],
@@ -67,3 +70,24 @@ def reading_bar(files: Sequence[InputFile]) -> Iterator[Any]:
             bar.update(task, completed=tally.bytes)
 
         yield show
+
+
+def events_of(files: Sequence[InputFile], reading: Reading, tally: Tally) -> list[Event]:
+    """The readings of files, in order of time."""
+    from ..files.read import read
+    from ..files.tally import Rejects
+    from ..model.batch import to_events
+
+    found = [
+        event
+        for file in files
+        for topic, batch in read(file, reading, tally, Rejects())
+        for event in to_events(topic, batch)
+    ]
+    return sorted(found, key=lambda event: event.order)
+
+
+def rejected(tally: Tally) -> None:
+    """Say which rows could not be used, on the error stream."""
+    for reason, count in tally.rejected.most_common():
+        typer.echo(f"{counted(count, 'row')} rejected: {reason}", err=True)

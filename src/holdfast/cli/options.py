@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..errors import UsageError, did_you_mean
+from ..errors import DefinitionError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from ..files.reading import Reading
     from ..lang.condition import Checked
+    from ..model.instant import Duration
 
 Definition = Annotated[Path, typer.Argument(metavar="APP.hf", help="The definition.", show_default=False)]
 Lets = Annotated[
@@ -74,6 +75,16 @@ def reading_of(
 
     rename = {ours: theirs for text in maps for ours, theirs in parse_rename(text).items()}
     return Reading(checked.topics, rename, parse_zone(zone), time_format, time_unit, topic, wide)  # type: ignore[arg-type]
+
+
+def length(option: str, text: str) -> Duration:
+    """The duration that an option says."""
+    from ..lang.parse import parse_duration
+
+    try:
+        return parse_duration(text)
+    except DefinitionError as error:
+        raise UsageError(f"{option} {text}: {error.message}; write it as 5 min or 0 s") from None
 
 
 def require_choice(option: str, word: str, choices: list[str]) -> None:

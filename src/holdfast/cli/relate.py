@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import UsageError
+from .inputs import events_of
 from .options import Definition, Lets, Maps, OfTopic, TimeFormat, Unit, Zone, load, reading_of, warn
 
 if TYPE_CHECKING:
-    from ..files.find import InputFile
-    from ..files.reading import Reading
     from ..lang.condition import Checked, Related
     from ..model.event import Event
 
@@ -45,6 +44,7 @@ def relate(
 ) -> None:
     """Relationships over files of readings, and what each strategy would have cost beside full reporting."""
     from ..files.find import find
+    from ..files.tally import Tally
     from ..files.write import open_writer
     from ..runtimes.local.replay import Replay
 
@@ -60,27 +60,12 @@ def relate(
     told = list(Replay(checked, files, reading))
     with open_writer(output, written, form, checked.published) as writer:  # type: ignore[arg-type]
         writer.write(told)
-    events = events_of(files, reading)
+    events = events_of(files, reading, Tally())
     _costs(checked, events)
     if figure is not None:
         from .rings import draw
 
         draw(checked.relations[0], events, figure)
-
-
-def events_of(files: list[InputFile], reading: Reading) -> list[Event]:
-    """The readings of files, in order of time."""
-    from ..files.read import read
-    from ..files.tally import Rejects, Tally
-    from ..model.batch import to_events
-
-    found = [
-        event
-        for file in files
-        for topic, batch in read(file, reading, Tally(), Rejects())
-        for event in to_events(topic, batch)
-    ]
-    return sorted(found, key=lambda event: event.order)
 
 
 def _costs(checked: Checked, events: list[Event]) -> None:
@@ -94,8 +79,8 @@ def _lines(one: Related, events: list[Event]) -> Iterator[str]:
 
     relation = one.relation
     fitting = {
-        "distance": ("range_ring", "parallel_line"), "spread": ("centre_of_mass",), "total": ("hierarchy",),
-        "best": ("hierarchy",),
+        "distance": ("range_ring", "parallel_line"), "spread": ("centre_of_mass",), "radius": ("counting",),
+        "total": ("hierarchy",), "best": ("hierarchy",),
     }.get(relation.kind, ())  # fmt: skip
     if relation.ties is None or relation.enter.hold or relation.exit.hold or not fitting:
         yield "agents cannot watch it; it runs at one broker, to which all readings go"

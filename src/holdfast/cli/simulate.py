@@ -78,7 +78,7 @@ def _sweeper(engine: str, master: str | None, runs: int) -> Iterator[Sweeper]:
             raise UsageError(f"--engine spark needs {error.name}; install holdfast[spark]") from error
         yield partial(sweep, master=master)
         return
-    with _progress(runs) as advance:
+    with progress(runs) as advance:
         yield partial(_one_by_one, advance)
 
 
@@ -91,7 +91,7 @@ def _one_by_one(
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
+def progress(total: int) -> Iterator[Callable[[], None]]:
     """A bar of the runs made, on a terminal; nothing in a pipe."""
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..lang.condition import Checked
+from ..lang.condition import Checked, Guarded
 from ..model.qos import TIMELY
 from ..model.topic import Topic
 from .components import explain as explain_components
@@ -22,7 +22,7 @@ from .filters import explain as explain_filters
 from .filters import machine as filters
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
-from .guarded import revise
+from .guarded import revise, settle
 from .guarded.revise import Revised as Revised
 from .levels import machine as levels
 from .mutes import machine as mutes
@@ -207,6 +207,13 @@ def conditions(checked: Checked) -> dict[str, Any]:
 def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
     """Let a condition go on under another definition of its name."""
     return revise.revised(conditions(was)[name], conditions(now)[name], past)
+
+
+def from_both(name: str, was: Checked, now: Checked) -> tuple[Guarded, ...]:
+    """A state that changes, as it would begin on and as it would begin off; nothing if it cannot keep what is
+    known."""
+    before, after = conditions(was)[name], conditions(now)[name]
+    return () if revise.why_not(before, after) is not None else settle.from_both(revise.as_guarded(after))
 
 
 def hindrance(name: str, was: Checked, now: Checked) -> str | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -206,20 +207,21 @@ class Operator:
             for name in self.subscriptions if condition < 0 else names[condition]:
                 yield Notification(name, event, status, place, since)
 
-    def _shown(self, scope: str | None) -> str | None:
+    def shows(self, scope: str | None) -> str | None:
+        """A scope in transitions as people read it."""
         return scope if self.shown is None or scope is None else self.shown(scope)
 
     def holding(self, state: Any) -> Iterator[tuple[str, str | None, Instant]]:
         """What holds in a state of the machine: (subscription, scope, since)."""
         for condition, scope, since in self.machine.holding(state):
             for name in self.names[condition]:
-                yield name, self._shown(scope), since
+                yield name, self.shows(scope), since
 
     def unknown(self, state: Any) -> Iterator[tuple[str, str | None, Instant | None]]:
         """What nobody knows in a state of the machine: (subscription, scope, since when it held)."""
         for condition, scope, since in self.machine.unknown(state):
             for name in self.names[condition]:
-                yield name, self._shown(scope), since
+                yield name, self.shows(scope), since
 
     def retold(self, told: Told) -> dict[str, pa.RecordBatch]:
         """What later stages hear of it, as readings."""
@@ -247,18 +249,20 @@ class Operator:
     def _reading(self, topic: Topic, said: Transition) -> Event:
         event, status, scope, since, condition = said
         key = "" if scope is None else self.said_by(condition, scope)
-        own = dict(zip(RETOLD, (status, key, self._shown(scope), since), strict=True))
+        own = dict(zip(RETOLD, (status, key, self.shows(scope), since), strict=True))
         return replace(event, topic=topic.name, attributes={**event.attributes, **own})
 
 
 class Past(NamedTuple):
-    """A running operator with its state, the last reading of each source as far as that is remembered, and
-    how far time has come."""
+    """A running operator with its state, the last reading of each source as far as that is remembered, how
+    far time has come, and by their keys the scopes of which the history tells, or its ``whole``."""
 
     operator: Operator
     state: Any
     latest: Iterable[Event]
     at: Instant
+    settled: Mapping[str, Any] = MappingProxyType({})
+    whole: bool = False
 
 
 # --- readings that conditions of an earlier stage have become --------------------------------------

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from ..model.batch import times
-from ..model.instant import BEGINNING, Instant
+from ..model.instant import BEGINNING, NEVER, Instant
 
 Topic = TypeVar("Topic")
 
@@ -27,3 +28,19 @@ def merged(
             heads[topic] = following
         last = max(last, int(times(batch)[-1]))
         yield topic, batch, min((int(times(head)[0]) for head in heads.values()), default=last)
+
+
+def interleaved(
+    streams: Mapping[Topic, Iterator[pa.RecordBatch]],
+) -> Iterator[tuple[Topic, pa.RecordBatch]]:
+    """The same by time throughout: no row comes before an earlier one of another topic."""
+    heads = {topic: batch for topic, stream in streams.items() if (batch := next(stream, None)) is not None}
+    while heads:
+        topic = min(heads, key=lambda name: int(times(heads[name])[0]))
+        batch = heads.pop(topic)
+        limit = min((int(times(head)[0]) for head in heads.values()), default=NEVER)
+        count = int(np.searchsorted(times(batch), limit, side="right"))
+        yield topic, batch.slice(0, count)
+        following = batch.slice(count) if count < len(batch) else next(streams[topic], None)
+        if following is not None:
+            heads[topic] = following

@@ -12,14 +12,14 @@ import numpy as np
 
 from .jit import kernel
 
-DISTANCE, SPREAD, TOTAL, BEST = range(4)
+DISTANCE, SPREAD, TOTAL, BEST, RADIUS = range(5)
 NOT = -(2**63)
 """No instant, no choice."""
 
 
 @kernel
 def relate(  # type: ignore[no-untyped-def]
-    times, members, sequences, values, kind, bounds, holds, by,
+    times, members, sequences, values, kind, bounds, holds, by, quorum,
     starts, entries, scales, reciprocal, choices, touch_starts, touches,
     latest, points, numbers, stamps, clock,
     bits, began, began_by, began_number, since, since_by, since_number, since_value, measured, looked,
@@ -30,7 +30,7 @@ def relate(  # type: ignore[no-untyped-def]
 
     ``latest[m]`` is the time of the latest reading of a member, ``points[m]`` what it says.  ``bits[t]`` is
     whether a tie holds, of the best which is; ``began[t]`` since when a test has been true that must be so
-    for some time; ``measured[t]`` what was measured last.
+    for some time; ``measured[t]`` what was measured last.  A radius is around entries with a scale.
     """
     found = 0
     i = 0
@@ -99,6 +99,24 @@ def relate(  # type: ignore[no-untyped-def]
                         p = points[entries[e]]
                         x, y, z = p[0] - cx, p[1] - cy, p[2] - cz
                         value = max(value, np.sqrt(x * x + y * y + z * z))
+                elif complete and kind == RADIUS:
+                    far = np.empty(end - first)
+                    value, worst, second = np.inf, 0.0, 0.0
+                    for e in range(first, end):
+                        p = points[entries[e]]
+                        if p[3] > worst:
+                            worst, second = p[3], worst
+                        else:
+                            second = max(second, p[3])
+                        if scales[e] == 0.0:
+                            continue
+                        for f in range(first, end):
+                            q = points[entries[f]]
+                            x, y, z = p[0] - q[0], p[1] - q[1], p[2] - q[2]
+                            far[f - first] = np.sqrt(x * x + y * y + z * z)
+                        far.sort()
+                        value = min(value, far[quorum - 1])
+                    error = worst + second
                 elif complete:
                     sum, known = 0.0, True
                     for e in range(first, end):
@@ -228,3 +246,19 @@ def approach(  # type: ignore[no-untyped-def]
                     other = following[other]
         i = last
     return found, i
+
+
+@kernel
+def together(first, second, above):  # type: ignore[no-untyped-def]
+    """For each node the least with which ties connect it: in ``above``, where each is its own at first."""
+    for i in range(len(first)):
+        a, b = first[i], second[i]
+        while above[a] != a:
+            above[a] = above[above[a]]
+            a = above[a]
+        while above[b] != b:
+            above[b] = above[above[b]]
+            b = above[b]
+        above[max(a, b)] = min(a, b)
+    for i in range(len(above)):
+        above[i] = above[above[i]]  # those below it are done

@@ -283,7 +283,9 @@ def _operation(node: Tree[Token], at: Place) -> Expression:
         case "otherwise":
             return replace(_member(parts[0]), otherwise=_constant(as_tree(parts[1]).children), at=at)
         case "call":
-            return Call(str(parts[0]), tuple(name_of(as_token(part)) for part in parts[1:]), at)
+            function, *args, around = parts
+            source = None if around is None else word_of(around)
+            return Call(str(function), tuple(name_of(as_token(part)) for part in args), source, at)
         case other:
             raise AssertionError(other)
 

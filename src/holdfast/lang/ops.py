@@ -137,10 +137,11 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """``distance(a, b)``: what is measured of a relationship."""
+    """``distance(a, b)``: what is measured of a relationship; ``around`` is the source that it is about."""
 
     function: str
     args: tuple[str, ...]
+    around: str | None = None
     at: Place | None = field(default=None, compare=False, repr=False)
 
 

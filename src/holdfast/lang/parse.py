@@ -6,9 +6,11 @@ resolved here, and types not checked: that is `check`.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import cache
+from hashlib import blake2b
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -113,14 +115,28 @@ def _parser() -> Lark:
 
     units = "|".join(re.escape(name).replace("/", r"\/") for name in sorted(UNITS, key=len, reverse=True))
     grammar = files(__package__).joinpath("holdfast.lark").read_text(encoding="utf-8")
+    grammar = grammar.replace("<UNITS>", units)
     return Lark(
-        grammar.replace("<UNITS>", units),
+        grammar,
         parser="lalr",
         lexer="contextual",
         start=["file", "expression", "levels", "duration", "select", "match", "coordinate"],
         propagate_positions=True,
         maybe_placeholders=True,
+        cache=_tables(grammar),
     )
+
+
+def _tables(grammar: str) -> str | bool:
+    """Where the parser's tables are kept, which take longer to make than most definitions to read; nowhere,
+    where there is no such place.  Lark makes them anew if they are of another Lark or Python, or damaged."""
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        folder = Path(cache) / "holdfast" / "language"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no rights, no room, no home
+        return False
+    return str(folder / blake2b(grammar.encode(), digest_size=8).hexdigest())
 
 
 def _read(text: str, file: str | None, start: str, build: Callable[[Node], T]) -> T:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, assert_never
 
@@ -186,6 +187,21 @@ def in_silence(op: Expression, passed: int | float) -> Expression:
             return both(in_silence(left, passed), in_silence(right, passed))
         case Or(left, right):
             return either(in_silence(left, passed), in_silence(right, passed))
+        case _:
+            return op
+
+
+def of_the_event(op: Expression) -> Expression:
+    """An expression that asks the event itself for what it asked a query: ``value`` for ``A.value``."""
+    match op:
+        case Member(_, name):
+            return Name(name)
+        case Negative(arg) | Absolute(arg) | Not(arg):
+            return replace(op, arg=of_the_event(arg))
+        case Arithmetic(_, left, right) | Compare(_, left, right) | And(left, right) | Or(left, right):
+            return replace(op, left=of_the_event(left), right=of_the_event(right))
+        case Between(arg, low, high):
+            return replace(op, arg=of_the_event(arg), low=of_the_event(low), high=of_the_event(high))
         case _:
             return op
 

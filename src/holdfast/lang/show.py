@@ -314,8 +314,9 @@ def _shown(op: Expression) -> tuple[str, int]:
     """The text of an expression and how tightly it binds."""
     inner = show_expression
     match op:
-        case Call(function, args):
-            return f"{function}({', '.join(args)})", ATOM
+        case Call(function, args, around):
+            whom = [] if around is None else [write_text(around)]
+            return f"{function}({', '.join([*args, *whom])})", ATOM
         case Name(name):
             return name, ATOM
         case Member(owner, name, _, otherwise):

@@ -9,6 +9,7 @@ every row.  String columns may be dictionary-encoded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import repeat, takewhile
 from typing import Any
 
@@ -36,6 +37,7 @@ _STOOD_FOR = b"holdfast.stood_for"
 _REACHED = b"holdfast.reached"
 
 
+@lru_cache(1_000)
 def schema(topic: Topic, *, axes: int = 0, place: bool = False) -> pa.Schema:
     """The columns of a batch of ``topic`` whose events have so many coordinates, or a place."""
     fields = [pa.field("time", TIME), pa.field("source", pa.string()), pa.field("sequence", pa.int64())]
@@ -192,19 +194,8 @@ def conform(topic: Topic, batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch:
 
 
 def _conformed(topic: Topic, field: pa.Field, column: pa.Array) -> pa.Array:
-    coded = pa.types.is_dictionary(column.type)
-    type = column.type.value_type if coded else column.type
-    try:
-        if not _fits(type, field.type):
-            raise pa.ArrowInvalid(f"{type} is another kind")
-        column = (
-            column.cast(DICTIONARY) if coded and field.type == pa.string() else plain(column).cast(field.type)
-        )
-    except pa.ArrowException as error:
-        wanted = "a timestamp" if field.type == TIME else f"{field.type}"
-        raise UsageError(
-            f"column '{field.name}' of topic '{topic.name}' must be {wanted}, not {column.type}: {error}"
-        ) from None
+    if column.type != field.type:
+        column = _cast(topic, field, column)
     if field.name in ("time", "source", "sequence") and plain(column).null_count:
         raise UsageError(f"column '{field.name}' has missing values")
     if field.name == "time" and len(column) and not _has_dates(column):
@@ -212,6 +203,22 @@ def _conformed(topic: Topic, field: pa.Field, column: pa.Array) -> pa.Array:
     if field.name == "source" and pc.any(pc.equal(pc.utf8_trim_whitespace(plain(column)), "")).as_py():
         raise UsageError("column 'source' has blank values")
     return column
+
+
+def _cast(topic: Topic, field: pa.Field, column: pa.Array) -> pa.Array:
+    coded = pa.types.is_dictionary(column.type)
+    type = column.type.value_type if coded else column.type
+    try:
+        if not _fits(type, field.type):
+            raise pa.ArrowInvalid(f"{type} is another kind")
+        return (
+            column.cast(DICTIONARY) if coded and field.type == pa.string() else plain(column).cast(field.type)
+        )
+    except pa.ArrowException as error:
+        wanted = "a timestamp" if field.type == TIME else f"{field.type}"
+        raise UsageError(
+            f"column '{field.name}' of topic '{topic.name}' must be {wanted}, not {column.type}: {error}"
+        ) from None
 
 
 def _has_dates(column: pa.Array) -> bool:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
 
 from .instant import Duration
 
-Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "hierarchy"]
+Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "counting", "hierarchy"]
 """How an overlay watches a relationship by itself."""
 
 
@@ -73,26 +73,59 @@ class Tie:
     pair: tuple[str, ...] = ()
 
 
-Kind = Literal["distance", "spread", "total", "best"]
-"""How far two are apart; how far the farthest of a group is from their centre; a sum of values; which of
-several sums is least."""
+@dataclass(frozen=True)
+class Pairs(Sequence[Tie]):
+    """The ties of pairs of sources of two topics: a million of them are two lists of names."""
+
+    topics: tuple[str, str]
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @overload
+    def __getitem__(self, at: int) -> Tie: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Tie, ...]: ...
+    def __getitem__(self, at: int | slice) -> Tie | tuple[Tie, ...]:
+        if isinstance(at, slice):
+            return tuple(self[i] for i in range(*at.indices(len(self))))
+        a, b = self.first[at], self.second[at]
+        (topic, other) = self.topics
+        return Tie(f"{a},{b}", (Member(topic, a), Member(other, b)), pair=(a, b))
+
+
+Kind = Literal["distance", "spread", "radius", "total", "best"]
+"""How far two are apart; how far the farthest of a group is from their centre; how far around one of a group
+so many of it are; a sum of values; which of several sums is least."""
+LENGTHS = ("distance", "spread", "radius")
+"""What is told under its own name, in metres."""
 
 
 @dataclass(frozen=True)
 class Relation:
     """``ties`` are all that are watched; without them each source of the two ``roaming`` topics with each
     other.  ``accuracy`` is the attribute that says how good a fix is.  Of ``best`` another alternative is
-    told when it is ``by`` less than the present one."""
+    told when it is ``by`` less than the present one.  Of a ``radius``, ``quorum`` members must be in it, and
+    it is ``around`` one source, or around whomever it is least."""
 
     kind: Kind
     enter: Test
     exit: Test
-    ties: tuple[Tie, ...] | None = None
+    ties: tuple[Tie, ...] | Pairs | None = None
     roaming: tuple[str, str] | None = None
     names: tuple[str, ...] = ()
     """Of pairs what the two are called; of the best one, the alternatives."""
     accuracy: str | None = None
     by: float = 0.0
+    quorum: int = 0
+    around: str | None = None
+
+    @property
+    def measure(self) -> str:
+        """The attribute under which the measure is told."""
+        return self.kind if self.kind in LENGTHS else "value"
 
 
 Point = tuple[float, ...]
@@ -108,6 +141,16 @@ def spread(points: Sequence[Point]) -> float:
     """How far the farthest is from the centre of all."""
     middle = centre(points)
     return max(apart(point, middle) for point in points)
+
+
+def radius(points: Sequence[Point], quorum: int, around: int | None = None) -> float:
+    """How far around one point so many of all are, itself among them; of any point, the least.
+
+    >>> radius([(0.0,), (3.0,), (4.0,), (9.0,)], 3)
+    3.0
+    """
+    middles = points if around is None else [points[around]]
+    return min(sorted(apart(middle, point) for point in points)[quorum - 1] for middle in middles)
 
 
 def centre(points: Sequence[Point]) -> Point:

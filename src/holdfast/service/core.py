@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,10 +28,14 @@ from ..model.event import Notification, notification_id
 from ..model.instant import Instant, show_instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Engine, Holding
-from .log.frame import Advance, Definition, Readings
+from .log.frame import Advance, Definition, Entry, Readings
 from .log.log import Appended
+from .log.past import before, is_whole
 from .sources import Sources
 from .store import Snapshot, Told, told
+
+Heard = Iterator[tuple[str, pa.RecordBatch] | Instant]
+"""What another definition would have heard: readings of topics, and how far time has come."""
 
 WITHDRAWN = "withdrawn"
 """The status of a condition that held when its definition was taken away or began afresh."""
@@ -52,8 +57,9 @@ class Change(NamedTuple):
 class Core:
     """Runs a definition over the entries of a log."""
 
-    def __init__(self, base: Path, clock: Callable[[], Instant]) -> None:
-        self._base, self._clock = base, clock
+    def __init__(self, base: Path, clock: Callable[[], Instant], log: Path | None = None) -> None:
+        """``log`` is the folder of the log: what it still has settles what an edit leaves open."""
+        self._base, self._clock, self._log = base, clock, log
         self.definition = ""
         self.position = 0
         self._begin(Engine(base=base))
@@ -91,13 +97,14 @@ class Core:
 
     def _read(self, topic: str, batch: pa.RecordBatch) -> list[Told]:
         try:
-            fitting = conform(self.topics[topic], batch)
+            known = self.topics[topic]
+            fitting = conform(known, batch)
         except (KeyError, UsageError):  # the topic has gone, or has other attributes now
             self.unread[topic] += len(batch)
             return []
         self.readings[topic] += len(batch)
         self.sources.hear(topic, fitting)
-        return self._told(self.engine.push_batch(topic, fitting))
+        return self._told(self.engine.push_conformed(known, fitting))
 
     def _told(self, notifications: Sequence[Notification]) -> list[Told]:
         now = self._clock()
@@ -119,10 +126,19 @@ class Core:
         app = parse(definition.text)
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._base)
         staying = [s for s in app.statements if not (isinstance(s, Defined) and s.name in definition.restart)]
-        said = engine.revise(App(staying, file=app.file))
+        revised = App(staying, file=app.file)
+        said = engine.revise(
+            revised, self._past(revised), whole=self._log is not None and is_whole(self._log)
+        )
         if definition.restart:
             engine = Engine.restore(app, engine.snapshot(), base=self._base)
         return engine, said
+
+    def _past(self, app: App) -> Heard | None:
+        """What the log has of the time before now, as another definition would have heard it."""
+        if self._log is None or not self.position:
+            return None
+        return _fitting(before(self._log, self.position), check(app, self._base).topics)
 
     def forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
         """How many scopes of each subscription would start, end or become unknown by another definition."""
@@ -160,6 +176,18 @@ class Core:
             )
         self._redefined(definition)
         return change
+
+
+def _fitting(entries: Iterable[Entry], topics: Iterable[Topic]) -> Heard:
+    """Entries as a history; what a definition cannot read it would not have heard."""
+    known = {topic.name: topic for topic in topics}
+    for entry in entries:
+        match entry:
+            case Advance(until):
+                yield until
+            case Readings(topic, batch) if topic in known:
+                with suppress(UsageError):  # it has other attributes now
+                    yield topic, conform(known[topic], batch)
 
 
 def _revised(n: Notification, before: Holding | None, at: Instant, position: int) -> Told:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable
 from threading import Lock
 
@@ -18,7 +18,7 @@ class Origins:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._recent: deque[int] = deque()
+        self._recent = array("q")
         self._known: Counter[int] = Counter()
 
     def __contains__(self, origin: int) -> bool:
@@ -28,17 +28,18 @@ class Origins:
         with self._lock:
             for one in origins:
                 if one != NOWHERE:
-                    self._recent.append(int(one))
-                    self._known[int(one)] += 1
-            while len(self._recent) > REMEMBERED:
-                oldest = self._recent.popleft()
+                    self._recent.append(one)
+                    self._known[one] += 1
+            surplus = max(0, len(self._recent) - REMEMBERED)
+            for oldest in self._recent[:surplus]:
                 self._known[oldest] -= 1
                 if not self._known[oldest]:
                     del self._known[oldest]
+            del self._recent[:surplus]
 
     def to_bytes(self) -> bytes:
         with self._lock:
-            return array("q", self._recent).tobytes()
+            return self._recent.tobytes()
 
     def restore(self, raw: bytes) -> None:
         self.add(array("q", raw))

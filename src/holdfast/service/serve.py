@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -35,6 +36,8 @@ log = logging.getLogger("holdfast.service")
 
 _TURN = 0.0005
 """Seconds that a thread may compute while others wait: a message passes six of them on its way."""
+_COLLECT = (2_000, 20, 20)
+"""Garbage is collected often and little at a time: everything waits meanwhile."""
 DEFAULT_ROUTE = "holdfast/readings/{topic}/{source}"
 DEFAULT_EVENTS = "holdfast/events/{subscription}/{scope}"
 DEFAULT_STATE = "holdfast/state/{subscription}/{scope}"
@@ -171,6 +174,8 @@ async def serve(plan: Plan, is_there: Callable[[Address], None]) -> None:
     """Serve until cancelled."""
     sys.setswitchinterval(_TURN)
     async with serving(plan) as (site, address):
+        gc.freeze()  # what is here now stays
+        gc.set_threshold(*_COLLECT)
         is_there(address)
         raise await site.service.failed
 

@@ -95,7 +95,7 @@ class Service:
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
         self.log = Log(folder, segment_bytes=self.settings.segment_bytes)
         self.store = Store(folder / "service.db")
-        self.core = Core(base, clock)
+        self.core = Core(base, clock, folder)
         self.counts = Counts()
         self.started = clock()
         self.troubles: dict[str, str] = {}
@@ -207,7 +207,7 @@ class Service:
                 given = []
             given += mine
             fresh.update(one.origin for one in mine)
-            fresh.update(int(origin) for one in whole for origin in _origins(one))
+            fresh.update(origin for one in whole for origin in _origins(one))
             taken.append(len(mine) + sum(map(_size, whole)))
             self.counts.repeated += _rows(submission) - taken[-1]
         entries += self._runs(given)
@@ -378,12 +378,12 @@ class Service:
         self.log.close()
 
 
-def _origins(entry: Entry) -> Any:
-    return np.asarray(entry.batch.column(ORIGIN)) if isinstance(entry, Readings) else ()
+def _origins(entry: Entry) -> list[int]:
+    return np.asarray(entry.batch.column(ORIGIN)).tolist() if isinstance(entry, Readings) else []
 
 
 def _first(entry: Entry) -> int:
-    return int(_origins(entry)[0]) if _size(entry) else NOWHERE
+    return _origins(entry)[0] if _size(entry) else NOWHERE
 
 
 def _size(entry: Entry) -> int:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ..compilers.columns import keyed
 from ..model.batch import times
 from ..model.instant import SECOND, Instant
 
@@ -20,28 +19,34 @@ _LEAST = 10 * SECOND
 Key = tuple[str, str]
 
 
+Heard = tuple[Instant, Instant, int]
+
+
+def _widened(known: Heard | None, first: Instant, last: Instant, count: int) -> Heard:
+    return (first, last, count) if known is None else (known[0], max(known[1], last), known[2] + count)
+
+
 class Sources:
     """The first and the last time of each source, and how often it spoke."""
 
     def __init__(self) -> None:
-        self._heard: dict[Key, tuple[Instant, Instant, int]] = {}
+        self._heard: dict[Key, Heard] = {}
 
     def hear(self, topic: str, batch: pa.RecordBatch) -> None:
         """Readings have come."""
-        codes, names = keyed(batch.column("source"), len(batch))
-        at = times(batch)
-        spoke = codes >= 0
-        count = np.bincount(codes[spoke], minlength=len(names))
+        column, at = batch.column("source"), times(batch)
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        codes, names = column.indices.to_numpy(), column.dictionary.to_pylist()
+        first = np.full(len(names), np.iinfo(np.int64).max)
         last = np.full(len(names), np.iinfo(np.int64).min)
-        np.maximum.at(last, codes[spoke], at[spoke])
-        texts = names.to_pylist()
-        for code in np.flatnonzero(count):
-            key, latest = (topic, texts[code]), int(last[code])
-            known = self._heard.get(key)
-            if known is not None:
-                self._heard[key] = known[0], max(known[1], latest), known[2] + int(count[code])
-            elif len(self._heard) < MOST:
-                self._heard[key] = int(at[spoke][codes[spoke] == code].min()), latest, int(count[code])
+        np.minimum.at(first, codes, at)
+        np.maximum.at(last, codes, at)
+        counts = np.bincount(codes, minlength=len(names)).tolist()
+        for name, *now in zip(names, first.tolist(), last.tolist(), counts, strict=True):
+            known = self._heard.get((topic, name))
+            if now[2] and (known is not None or len(self._heard) < MOST):
+                self._heard[topic, name] = _widened(known, *now)
 
     def quiet(self, now: Instant, find: str = "", most: int = 200) -> dict[str, Any]:
         """Sources with how long they have said nothing; those that are silent first."""

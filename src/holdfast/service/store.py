@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,7 +50,10 @@ CREATE TABLE IF NOT EXISTS rejects (
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
 REJECTS_KEPT = 10_000
+_TRIES = 600
 _PAYLOAD_KEPT = 4_096
+_WAL_PAGES = 10_000
+"""Pages that are written beside the database before who writes moves them into it; snapshots do so before."""
 _COLUMNS = "position, id, subscription, scope, status, time, since, arrived, line"
 
 
@@ -129,6 +133,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._writing = self._opened(path)
         self._reading = self._opened(path)
+        self._settling = self._opened(path)
         self._write_lock, self._read_lock = Lock(), Lock()
         with self._written() as database:
             database.executescript(_TABLES)
@@ -138,12 +143,14 @@ class Store:
         database = sqlite3.connect(path, timeout=60, check_same_thread=False)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
+        database.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         return database
 
     def close(self) -> None:
         for lock, database in ((self._write_lock, self._writing), (self._read_lock, self._reading)):
             with lock:
                 database.close()
+        self._settling.close()
 
     @contextmanager
     def _written(self) -> Iterator[sqlite3.Connection]:
@@ -232,8 +239,19 @@ class Store:
         """Keep a snapshot in place of the one before, and wait until the disk has it."""
         with self._written() as database:
             database.execute("INSERT OR REPLACE INTO snapshots VALUES (0, ?, ?, ?, ?)", snapshot)
-        with self._write_lock:
-            self._writing.execute("PRAGMA wal_checkpoint(FULL)")
+        self._settle()
+
+    def _settle(self) -> None:
+        """Wait until the disk has what was written, in one thread at a time; who writes goes on meanwhile."""
+        for _ in range(_TRIES):
+            try:
+                _, written, moved = self._settling.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            except sqlite3.OperationalError as error:
+                raise StoreFull(f"the service's database cannot be written: {error}") from error
+            if moved >= written:
+                return
+            time.sleep(0.1)  # somebody reads what was before
+        raise StoreFull("the service's database is read by somebody who does not end")
 
     def snapshot(self) -> Snapshot | None:
         rows = self._rows("SELECT position, definition, engine, origins FROM snapshots")

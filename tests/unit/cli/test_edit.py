@@ -50,4 +50,4 @@ def test_a_live_query_knows_what_holds(definitions):
         here.put("1.parquet", check(app).topics[0], readings())
         live.Stream(here.live(app, sink=print)).run()
         assert forecast(old, new(23), here.checkpoint, None) == {"Warm": "2 stay so"}
-        assert forecast(old, new(28), here.checkpoint, None) == {"Warm": "2 become unknown"}
+        assert forecast(old, new(28), here.checkpoint, None) == {"Warm": "2 are as the files say"}

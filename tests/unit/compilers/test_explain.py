@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.compilers.explain import explain, explain_on_spark
 from holdfast.lang.parse import parse
+from support.patience import PATIENCE
 
 TEXT = """
 topic Temperature (value float °C, room text, humidity float)
@@ -163,7 +164,7 @@ def test_on_spark_it_says_by_which_plans_a_frame_may_go_and_why_not(subscription
 def test_the_plan_on_spark_needs_no_spark():
     code = "import sys, holdfast.compilers.explain; print(*sorted(sys.modules))"
     loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert "pyspark" not in loaded.stdout.split()
 

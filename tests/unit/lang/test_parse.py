@@ -29,7 +29,7 @@ from holdfast.lang.ops import (
     Truth,
     UseGazetteer,
 )
-from holdfast.lang.parse import parse, parse_duration, parse_expression, parse_levels
+from holdfast.lang.parse import _parser, parse, parse_duration, parse_expression, parse_levels
 from holdfast.lang.show import show
 from holdfast.model.qos import Delivery
 from holdfast.model.space import Circle, Polygon, Rectangle
@@ -365,3 +365,21 @@ def test_every_word_of_the_grammar_is_harmless_or_known_not_to_be(word):
 def test_a_word_of_the_language_owns_nothing():
     with pytest.raises(DefinitionError, match="'not' is a word of the language"):
         parse("state S\n  A = T\n  enter 1 == not.value")
+
+
+def test_the_tables_of_the_parser_are_kept_and_made_anew_where_they_are_damaged(tmp_path, monkeypatch):
+    def read():
+        return _parser.__wrapped__().parse("topic T (v float)", start="file")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = read()
+    (kept,) = (tmp_path / "holdfast" / "language").iterdir()
+    whole = kept.read_bytes()
+    assert read() == first
+    kept.write_bytes(whole[: len(whole) // 2])
+    assert read() == first
+    assert len(kept.read_bytes()) > len(whole) // 2
+    kept.unlink()
+    kept.parent.rmdir()
+    kept.parent.write_text("no folder")
+    assert read() == first

@@ -30,11 +30,17 @@ def wrong(text):
 
 def test_short_forms_are_written_out():
     text = """relate Near all of Team within 100 m until 150 m
+relate Some at least 2 of Team within 10 m until 20 m
+relate Ours at least 2 of Team within 10 m of "ann"
+relate Lead all of Team within 10 m of "ann" until 20 m
 relate Jam slow North nominal 16 min
 relate Meet (a User, b User) when distance(a, b) <= 10 m backoff 250 m
 """
     assert show(App(parse(text).statements)).splitlines() == [
         "relate Near when spread(Team) <= 100 m until spread(Team) >= 150 m",
+        "relate Some when radius(Team, 2) <= 10 m until radius(Team, 2) >= 20 m",
+        'relate Ours when radius(Team, 2, "ann") <= 10 m',
+        'relate Lead when radius(Team, "ann") <= 10 m until radius(Team, "ann") >= 20 m',
         "relate Jam when travel_time(North) > 20 min",
         "relate Meet (a User, b User) when distance(a, b) <= 10 m until distance(a, b) >= 250 m",
     ]
@@ -104,6 +110,13 @@ def test_pairs_come_from_a_table(tmp_path):
         ("relate R when travel_time(West) > 1 min", "unknown route 'West'"),
         ("relate R when spread(Teem) < 1 m", "Did you mean 'Team'"),
         ("relate R when spread(Team) < 1 m until travel_time(North) > 1 min", "another measure"),
+        ("relate R at least 4 of Team within 1 m", "from 2 to 3"),
+        ("relate R at least 1 of Team within 1 m", "from 2 to 3"),
+        ('relate R all of Team within 1 m of "an"', "Did you mean 'ann'"),
+        ("relate R when radius(Team, 2, 3) <= 1 m", "a group, a number and a source"),
+        ('relate R when spread(Team, "ann") <= 1 m', "of one group"),
+        ("relate R at least 2 of Team within 1 m using centre_of_mass", "Take counting"),
+        ("relate R when radius(Team, 2) <= 1 m until radius(Team, 3) >= 2 m", "another measure"),
         ("relate R best of (North, North) by 1 min", "twice"),
         (
             "relate R (a User, b User) when distance(a, b) <= 1 m until distance(a, b) > 2 m backoff 3 m",

@@ -9,6 +9,7 @@ import pytest
 from holdfast.service.api.access import digest
 from holdfast.service.config import Config, LimitsPart, UserPart
 from holdfast.service.serve import Address, Plan, serving
+from support.patience import PATIENCE
 from support.web import TOKENS
 
 APP = """\
@@ -44,7 +45,7 @@ def asked(definition, tmp_path):
         async def client():
             async with serving(plan) as (site, address):
                 base = f"http://{address}"
-                async with httpx.AsyncClient(base_url=base, timeout=20, trust_env=False) as caller:
+                async with httpx.AsyncClient(base_url=base, timeout=PATIENCE, trust_env=False) as caller:
                     yield caller, site
 
         async def whole():

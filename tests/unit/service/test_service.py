@@ -218,9 +218,40 @@ def test_a_definition_changes_while_it_runs(tmp_path):
     asyncio.run(story())
 
 
+def test_an_edit_is_settled_by_the_log_also_for_what_is_new(tmp_path):
+    """Whatever is new or changed is as if it had run from the first reading on; each change is told once,
+    also after a restart."""
+    more = "state Cold on Temperature [value < 21; value > 23] per source\n"
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(1, 26.0), reading(2, 20.0), reading(3, 25.5)]))
+            await service.settled()
+            edit = APP.replace("value > 25", "value > 25.7") + more
+            assert await service.on_engine(service.core.forecast, Definition(edit)) == {"Warm": {"ends": 1}}
+            await service.define(edit)
+            assert [(one.subscription, one.status) for one in service.store.notifications()[-1:]] == [
+                ("Warm", "revised")
+            ]
+            await service.define(edit.replace("value > 23", "value > 26"))
+            told = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
+            assert told[-1] == ("Cold", "revised", 2)
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
+        async with served(tmp_path / "b", edit.replace("value > 23", "value > 26")) as service:
+            assert [(h.subscription, h.since) for h in await service.holding()] == [("Cold", 2)]
+            assert [
+                (one.subscription, one.status, one.since) for one in service.store.notifications()
+            ] == told
+
+    asyncio.run(story())
+
+
 def test_an_edit_keeps_what_is_known_and_says_what_it_changes(tmp_path):
-    """What held goes on where that follows; else it is unknown until a reading decides; each is told once,
-    also after a restart, and also when the same edit is made again."""
+    """Where the log was cut, what held goes on where that follows; else it is unknown until a reading
+    decides; each is told once, also after a restart, and also when the same edit is made again."""
+    for name in "ab":
+        (tmp_path / name / "readings").mkdir(parents=True)
+        (tmp_path / name / "readings" / "trimmed").touch()
 
     def with_(high):
         return APP.replace("value > 25", f"value > {high}")
@@ -239,7 +270,7 @@ def test_an_edit_keeps_what_is_known_and_says_what_it_changes(tmp_path):
                 await service.define(with_(high))
             before = [(one.id, one.status) for one in service.store.notifications()]
             assert [status for _, status in before].count("unknown") >= 1
-            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
         async with served(tmp_path / "b", with_(27)) as service:
             assert [(one.id, one.status) for one in service.store.notifications()] == before
             await service.submit(Submission([reading(2, 20.0)]))

@@ -95,41 +95,49 @@ def _client(name: str, broker: tuple[str, int]) -> Any:
     return client
 
 
-def _publish(broker: tuple[str, int], number: int) -> None:
-    """All of it, as fast as the broker takes it; in a process of its own."""
-    mosquitto.publish(
-        broker,
-        (
-            (f"{READINGS}/s{i % SOURCES}", f'{{"temperature": {20 + i % 7}.5, "sequence": {i}}}')
-            for i in range(number)
-        ),
-    )
+def _hearing(client: Any, channels: str, on_message: Callable[..., object]) -> None:
+    """Let a client hear what is published there from now on: the broker has said that it will."""
+    answered = threading.Event()
+    client.on_message, client.on_subscribe = on_message, lambda *_: answered.set()
+    client.subscribe(channels, 1)
+    if not answered.wait(60):
+        raise AssertionError(f"the broker does not answer who wants to hear {channels}")
 
 
-def _published(broker: tuple[str, int], number: int) -> Any:
-    process = multiprocessing.get_context("spawn").Process(target=_publish, args=(broker, number))
+def _publish(broker: tuple[str, int], number: int, begun: Any) -> None:
+    """All of it, as fast as the broker takes it, and when that began; in a process of its own."""
+    messages = [
+        (f"{READINGS}/s{i % SOURCES}", f'{{"temperature": {20 + i % 7}.5, "sequence": {i}}}')
+        for i in range(number)
+    ]
+    begun.value = time.perf_counter()
+    mosquitto.publish(broker, messages)
+
+
+def _published(broker: tuple[str, int], number: int) -> tuple[Any, Any]:
+    """Who publishes, and when it began, by the clock that the processes of a machine share."""
+    spawn = multiprocessing.get_context("spawn")
+    begun = spawn.Value("d", 0.0)
+    process = spawn.Process(target=_publish, args=(broker, number, begun))
     process.start()
-    return process
+    return process, begun
 
 
 def _consumed(broker: tuple[str, int], number: int) -> float:
-    """Seconds until a consumer has heard so many messages."""
+    """Seconds from the first message that is published to the last that a consumer hears."""
     client, done = _client("consumer", broker), threading.Event()
-    heard, begun = 0, 0.0
+    heard = 0
 
     def on_message(*_: Any) -> None:
-        nonlocal heard, begun
-        begun = begun or time.perf_counter()
+        nonlocal heard
         heard += 1
         if heard == number:
             done.set()
 
-    client.on_message = on_message
-    client.subscribe(f"{READINGS}/#", 1)
-    time.sleep(0.5)
-    publisher = _published(broker, number)
+    _hearing(client, f"{READINGS}/#", on_message)
+    publisher, begun = _published(broker, number)
     done.wait(600)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - begun.value
     publisher.join()
     client.disconnect()
     client.loop_stop()
@@ -149,7 +157,6 @@ def _serving(folder: Path, broker: tuple[str, int]) -> Iterator[tuple[str, psuti
         place = process.stdout.readline().split()[-1].rstrip("/")
         while not _status(place)["feeds"][0]["connected"]:
             time.sleep(0.1)
-        time.sleep(0.5)
         yield place, psutil.Process(process.pid)
     finally:
         process.terminate()
@@ -163,26 +170,24 @@ def _status(url: str) -> dict[str, Any]:
 
 
 def _served(url: str, broker: tuple[str, int], number: int) -> float:
-    """Seconds from the first message that is in the log to the last that is evaluated."""
-    publisher, begun = _published(broker, number), 0.0
-    while True:
-        status = _status(url)
-        begun = begun or (time.perf_counter() if status["readings"] else 0.0)
-        if status["readings"] >= number and not status["behind"]:
-            break
+    """Seconds from the first message that is published to the last that is evaluated."""
+    publisher, begun = _published(broker, number)
+    while (status := _status(url))["readings"] < number or status["behind"]:
         time.sleep(0.1)
+    seconds = time.perf_counter() - begun.value
     publisher.join()
-    return time.perf_counter() - begun
+    return seconds
 
 
 def _latencies(url: str, broker: tuple[str, int], rate: float, pages: int) -> tuple[list[float], list[int]]:
     """Seconds from publications to the notifications that they cause; how many of them each page heard."""
     heard: dict[str, float] = {}
     listener = _client("listener", broker)
-    listener.on_message = lambda _c, _d, one: heard.setdefault(
-        json.loads(one.payload)["source"], time.perf_counter()
-    )
-    listener.subscribe(EVENTS, 1)
+
+    def on_message(_client: Any, _data: Any, one: Any) -> None:
+        heard.setdefault(json.loads(one.payload)["source"], time.perf_counter())
+
+    _hearing(listener, EVENTS, on_message)
     with _pages(url, pages) as counts:
         sent = _paced(broker, rate, f"alarm-{pages}")
         _wait(lambda: len(heard) == len(sent))

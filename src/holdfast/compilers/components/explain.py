@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from ...lang.component.show import show_query
 from ...lang.condition import Checked, Component, Rule
-from ...lang.ops import Member, Name, Truth
-from ...lang.rewrite import within
+from ...lang.ops import Member, Name, Subscribe, Truth
+from ...lang.rewrite import of_the_event, within
 from ...lang.show import show
 from ...model.instant import show_duration
 from ...model.query import MOST_TICKS, NOW, Aggregate, Closest, Index, Multiple, Pool, Query, Range, Whole
@@ -39,19 +39,22 @@ def _component(component: Component) -> Iterator[str]:
     yield f"  drops     {_drops(component)}"
     yield f"  keeps     {'; '.join(_keeps(component))}"
     yield f"  plan      {_plan(component)}"
-    if is_bracketed(component):
-        per = f" per {', '.join(component.keys)}" if component.keys else ""
-        yield f"  same as   [start; end]{per}, which is told at once and judged where readings are born"
+    if (brackets := bracketed(component)) is not None:
+        yield f"  same as   {show(brackets)}"
+        yield "            which is told at once and judged where readings are born"
 
 
-def is_bracketed(component: Component) -> bool:
-    """Whether a state in brackets starts and ends at the same readings: it looks at the latest reading of one
-    topic, and at nothing else.  Readings of one source and moment apart, which count as one here."""
+def bracketed(component: Component) -> Subscribe | None:
+    """The state in brackets that starts and ends at the same readings, if there is one: the component looks
+    at the latest reading of one topic, and at nothing else.
+
+    They stay two: readings of one scope and moment count as one in a component, others can build on it, and
+    it tells when time has passed."""
     (_, query), *others = component.inputs
     (topic, *_) = component.listens
     rules = (component.enter, component.exit)
     inside = [op for rule in rules for op in within(rule.when)]
-    return (
+    is_one = (
         not others
         and component.level == 1
         and component.here is None
@@ -63,6 +66,9 @@ def is_bracketed(component: Component) -> bool:
         and all(op.name in topic.by_name and not op.otherwise for op in inside if isinstance(op, Member))
         and not any(op.owner == LAST for op in inside if isinstance(op, Member))
     )
+    enter, exit = (of_the_event(rule.when) for rule in rules)
+    per = (component.keys,) if component.keys else ()
+    return Subscribe(component.name, topic.name, enter, exit, per, (), component.delivery) if is_one else None
 
 
 def _plan(component: Component) -> str:

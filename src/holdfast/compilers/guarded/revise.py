@@ -86,7 +86,10 @@ def outlook(was: object, now: object) -> str:
     if (why := why_not(was, now)) is not None:
         return f"cannot take over what is known: {why}"
     assert isinstance(was, State) and isinstance(now, State)
-    last = "is as the last reading says, where that is remembered and decides, else unknown until one does"
+    last = (
+        "is as the history says, where that is heard again, else as the last reading says, where that is "
+        "remembered and decides, else unknown until one does"
+    )
     stays, stays_off = prospects(was, now)
     first, second = ("stays so" if is_sure else last for is_sure in (stays, stays_off))
     return f"what holds {first}; what does not hold {second}"
@@ -129,29 +132,39 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     at, names = past.at, past.operator.names
     number = next(i for i, some in enumerate(names) if now.name in some)
     known = dict(_known(past.operator.machine, past.state, number, at))
-    for key, reading in _last(now, past.latest).items():
-        before = known.get(key, Known(False, NONE, reading.time))
-        known[key] = before._replace(reading=reading, at=max(before.at, reading.time))
+    for key, last in _last(now, past.latest).items():
+        before = known.get(key, Known(False, NONE, last.time))
+        known[key] = before._replace(reading=last, at=max(before.at, last.time))
     after, said = machine.initial(), list[Transition]()
     after.until = after.latest = at
     stays, stays_off = prospects(was, now)
+    for key in past.settled.keys() - known.keys():
+        known[key] = Known(False, NONE, past.settled[key].at)
     for key, one in known.items():
         code = after.keys.code(key)
         after.widen()
-        words = (0, 0) if one.reading is None else tuple(machine.words(one.reading))
         follows = one.sure and (stays if one.on else stays_off)
-        holds = one.on if follows else _decided(care, *words)
-        flags = SEEN | (ON if (one.on if holds is None else holds) else 0)
-        flags |= 0 if holds is not None else UNKNOWN | UNDECIDED
-        since = NONE if not flags & ON else one.since if one.on else one.at
-        after.scopes[code] = (one.at, since, NONE, 0, NOBODY, NOBODY, flags, 0, *words)
-        if one.reading is not None:
-            after.last.put_one(code, one.reading)
-            if after.waits is not None and machine.lengths is not None:
-                after.waits[2 * code : 2 * code + 2] = machine.lengths.of_one(one.reading)
+        found = past.settled.get(key)
+        if found is not None and found.record is not None and not (follows and found.on != one.on):
+            since = one.since if found.on and one.on and not past.whole else found.since
+            found.put(after, code, since)
+            holds: bool | None = found.on if found.known else None
+            reading: Event | None = found.told or found.last or one.reading
+        else:
+            words = (0, 0) if one.reading is None else tuple(machine.words(one.reading))
+            holds = one.on if follows else _decided(care, *words)
+            flags = SEEN | (ON if (one.on if holds is None else holds) else 0)
+            flags |= 0 if holds is not None else UNKNOWN | UNDECIDED
+            since = NONE if not flags & ON else one.since if one.on else one.at
+            after.scopes[code] = (one.at, since, NONE, 0, NOBODY, NOBODY, flags, 0, *words)
+            reading = one.reading
+            if reading is not None:
+                after.last.put_one(code, reading)
+                if after.waits is not None and machine.lengths is not None:
+                    after.waits[2 * code : 2 * code + 2] = machine.lengths.of_one(reading)
         if holds != (one.on if one.sure else None):
             status: Status = "unknown" if holds is None else "revised"
-            event = one.reading or Event(now.topic.name, at, machine.shown(key) or "")
+            event = reading or Event(now.topic.name, at, machine.shown(key) or "")
             began = None if since == NONE else since
             said.append(Transition(event, status, machine.shown(key), began, 0))
     after.taken = bool(known)

@@ -9,7 +9,7 @@ from itertools import chain
 
 from ...lang.condition import Related
 from ...model.instant import show_duration
-from ...model.relation import Interval, Relation
+from ...model.relation import LENGTHS, Interval, Relation
 from .machine import operators
 
 _MEASURES = {
@@ -50,7 +50,7 @@ def in_words(one: Related) -> dict[str, str]:
     wait = delivery.wait
     return {
         "who is watched": str(relation.ties or relation.roaming),
-        "measure": relation.kind,
+        "measure": _measure(relation),
         "start": f"{shown(relation.enter.within)} for {relation.enter.hold} µs",
         "end": f"{shown(relation.exit.within)} for {relation.exit.hold} µs",
         "accuracy": relation.accuracy or "",
@@ -63,13 +63,13 @@ def _machine(one: Related) -> Iterator[str]:
     relation = one.relation
     yield f"relationship {one.name}"
     yield f"  watches   {_who(one)}"
-    yield f"  measures  {_MEASURES[relation.kind]}" + (
+    yield f"  measures  {_measure(relation)}" + (
         f", give or take '{relation.accuracy}': only what is certain counts" if relation.accuracy else ""
     )
     if relation.kind == "best":
         yield f"  tells     another when it is at least {relation.by:g} s less than the present one"
     else:
-        unit = "m" if relation.kind in ("distance", "spread") else one.topic.attributes[-1].unit or ""
+        unit = "m" if relation.kind in LENGTHS else one.topic.attributes[-1].unit or ""
         for word, test in (("starts", relation.enter), ("ends", relation.exit)):
             held = f", for {show_duration(test.hold)}" if test.hold else ""
             yield f"  {word:<9} {shown(test.within)} {unit}".rstrip() + held
@@ -83,6 +83,12 @@ def _machine(one: Related) -> Iterator[str]:
     grid = "; partners by search in a grid, not all pairs" if relation.ties is None else ""
     yield f"  keeps     the latest reading of each source, and of each tie whether it holds{grid}"
     yield from _overlay(one)
+
+
+def _measure(relation: Relation) -> str:
+    if relation.kind != "radius":
+        return _MEASURES[relation.kind]
+    return f"how far around {relation.around or 'one of them'} {relation.quorum} of them are, with itself"
 
 
 def _who(one: Related) -> str:
@@ -133,6 +139,8 @@ def _overlay(one: Related) -> Iterator[str]:
         case "spread":  # who leaves tells, the others are asked and answer, and all are given rings
             size = len(relation.ties[0].members)
             yield from _rings(relation, "spread", (3 * size - 1) / 2)
+        case "radius":
+            yield "  silent    each two in rings of half of what they are from where one counts the other"
         case _:
             yield "  silent    each while what it tells stays in a range that the mediator gives; all ranges"
             yield "            together are no more than what the sum is from where it matters"

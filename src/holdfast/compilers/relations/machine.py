@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ...kernels.relate import together
 from ...lang.condition import Related
 from ...machines.relation.machine import Relations
-from ...machines.relation.rows import Slot
-from ...model.relation import Relation
+from ...machines.relation.rows import Codes, Slot
+from ...model.relation import Pairs, Relation
 from ...model.topic import Topic
 from ..columns import keyed
 from ..operator import FIXED, Keys, Operator, digest
@@ -75,6 +79,8 @@ def _slots(relation: Relation) -> tuple[Slot, ...]:
     """What is looked at, of which topics."""
     if relation.ties is None:
         return tuple(Slot(topic, None, relation.accuracy) for topic in dict.fromkeys(relation.roaming or ()))
+    if isinstance(relation.ties, Pairs):
+        return tuple(Slot(topic, None, relation.accuracy) for topic in dict.fromkeys(relation.ties.topics))
     members = (member for tie in relation.ties for member in tie.members)
     return tuple(
         dict.fromkeys(
@@ -86,6 +92,11 @@ def _slots(relation: Relation) -> tuple[Slot, ...]:
 def _sources(relation: Relation) -> dict[str, frozenset[str]]:
     """The sources that are named."""
     found: dict[str, set[str]] = {}
+    if isinstance(relation.ties, Pairs):
+        sides = zip(relation.ties.topics, (relation.ties.first, relation.ties.second), strict=True)
+        for topic, sources in sides:
+            found.setdefault(topic, set()).update(sources)
+        return {topic: frozenset(sources) for topic, sources in found.items()}
     for tie in relation.ties or ():
         for member in tie.members:
             found.setdefault(member.topic, set()).add(member.source)
@@ -94,32 +105,41 @@ def _sources(relation: Relation) -> dict[str, frozenset[str]]:
 
 def _keyed(relation: Relation) -> Callable[[str, pa.RecordBatch], Keys]:
     """Sources that are tied to one another, over however many ties, meet in one place."""
-    together = _together(relation)
+
+    @cache
+    def places() -> tuple[dict[str, tuple[pa.StringArray, Codes]], pa.StringArray]:
+        return _together(relation)
 
     def keys(topic: str, batch: pa.RecordBatch) -> Keys:
         codes, sources = keyed(batch.column("source"), len(batch))
-        places = [together.get((topic, source)) for source in sources.to_pylist()]
-        own = np.array([-1 if place is None else i for i, place in enumerate(places)] + [-1], np.int64)
-        return Keys(own[codes], places)
+        of_topic, firsts = places()
+        if topic not in of_topic:
+            return Keys(np.full(len(batch), -1), firsts)
+        names, groups = of_topic[topic]
+        at = pc.index_in(sources, value_set=names).fill_null(-1).to_numpy(zero_copy_only=False)
+        return Keys(np.append(groups[at], -1)[codes], firsts)
 
     return keys
 
 
-def _together(relation: Relation) -> dict[tuple[str, str], str]:
-    """For each source the first of all with which it is tied."""
-    above: dict[tuple[str, str], tuple[str, str]] = {}
-
-    def root(node: tuple[str, str]) -> tuple[str, str]:
-        above.setdefault(node, node)
-        while above[node] != node:
-            above[node] = above[above[node]]
-            node = above[node]
-        return node
-
-    for tie in relation.ties or ():
-        nodes = [(member.topic, member.source) for member in tie.members]
-        for node in nodes[1:]:
-            low, high = sorted((root(nodes[0]), root(node)))
-            above[high] = low
-        root(nodes[0])
-    return {node: " ".join(root(node)) for node in list(above)}
+def _together(relation: Relation) -> tuple[dict[str, tuple[pa.StringArray, Codes]], pa.StringArray]:
+    """For each topic its sources, and the group of each: all with which it is tied; groups by their first."""
+    if isinstance(relation.ties, Pairs):
+        sides = zip(relation.ties.topics, (relation.ties.first, relation.ties.second), strict=True)
+        first, second = (list(zip(repeat(topic), sources)) for topic, sources in sides)
+    else:
+        tied = [[(m.topic, m.source) for m in tie.members] for tie in relation.ties or ()]
+        first = [nodes[0] for nodes in tied for _ in nodes]
+        second = [node for nodes in tied for node in nodes]
+    nodes = sorted({*first, *second})
+    number = {node: i for i, node in enumerate(nodes)}
+    ends = [np.array([number[node] for node in side], np.int64) for side in (first, second)]
+    above = np.arange(len(nodes))
+    together(*ends, above)
+    firsts, groups = np.unique(above, return_inverse=True)
+    of_topic = {}
+    for topic in dict.fromkeys(topic for topic, _ in nodes):
+        mine = [i for i, node in enumerate(nodes) if node[0] == topic]
+        names = pa.array([nodes[i][1] for i in mine], pa.string())
+        of_topic[topic] = names, np.append(groups[mine], -1)
+    return of_topic, pa.array([" ".join(nodes[i]) for i in firsts.tolist()], pa.string())

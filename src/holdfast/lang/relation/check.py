@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...errors import DefinitionError, Place, did_you_mean
 from ...model.instant import SECOND
-from ...model.relation import Interval, Relation, Term, Test, Tie
+from ...model.relation import LENGTHS, Interval, Pairs, Relation, Term, Test, Tie
 from ...model.relation import Member as Watched
 from ...model.topic import RESERVED, Attribute, Topic
 from ...model.unit import UNITS
@@ -176,7 +176,7 @@ def _measured(call: Call, roles: Mapping[str, Topic], known: Known) -> Quantity:
     """What ``distance``, ``spread`` and ``travel_time`` stand for."""
     match call.function:
         case "distance":
-            if sorted(call.args) != sorted(roles):
+            if sorted(call.args) != sorted(roles) or call.around is not None:
                 names = f"distance({', '.join(roles)})" if roles else "relate Meet (a User, b User) …"
                 raise DefinitionError("a distance is between the two roles", call.at, hint=f"Write: {names}")
             return Quantity(Member("distance", ""), _METRE)
@@ -184,6 +184,8 @@ def _measured(call: Call, roles: Mapping[str, Topic], known: Known) -> Quantity:
             (name,) = _one_argument(call, "group")
             _named(name, known.groups, "group", call.at)
             return Quantity(Member("spread", name), _METRE)
+        case "radius":
+            return Quantity(Member("radius", _radius(call, known)), _METRE)
         case _:
             (name,) = _one_argument(call, "route")
             _named(name, known.routes, "route", call.at)
@@ -191,16 +193,42 @@ def _measured(call: Call, roles: Mapping[str, Topic], known: Known) -> Quantity:
 
 
 def _one_argument(call: Call, what: str) -> tuple[str, ...]:
-    if len(call.args) != 1:
+    if len(call.args) != 1 or call.around is not None:
         raise DefinitionError(f"{call.function}(…) is of one {what}", call.at)
     return call.args
+
+
+def _radius(call: Call, known: Known) -> str:
+    """Of whom a radius is: the group, how many of it, and around whom, in one name."""
+    name, *rest = call.args
+    members = [member.source for member in _named(name, known.groups, "group", call.at)]
+    if len(rest) > 1 or not all(number.isdecimal() for number in rest):
+        raise DefinitionError(
+            "radius(…) is of a group, a number and a source",
+            call.at,
+            hint=f'As in: radius({name}, 3), radius({name}, 3, "{members[0]}")',
+        )
+    least = int(rest[0]) if rest else len(members)
+    if not 2 <= least <= len(members):
+        raise DefinitionError(
+            f"{least} of '{name}' cannot gather: it has {len(members)} sources",
+            place_of(rest[0], call.at) if rest else call.at,
+            hint=f"Take from 2 to {len(members)}.",
+        )
+    if call.around is not None and call.around not in members:
+        raise DefinitionError(
+            f"'{call.around}' is not of group '{name}'",
+            place_of(call.around, call.at),
+            hint=did_you_mean(call.around, members) or f"It has {', '.join(members)}.",
+        )
+    return " ".join([name, str(least), *([] if call.around is None else [call.around])])
 
 
 def _tied(
     one: Relate, roles: dict[str, Topic], parts: dict[Part, float], tests: tuple[Test, Test], known: Known
 ) -> tuple[Relation, tuple[Topic, ...]]:
     owners = {member.owner for member, _ in parts}
-    if owners & {"distance", "spread"}:
+    if owners & set(LENGTHS):
         if len(parts) > 1 or any(reciprocal for _, reciprocal in parts):
             raise DefinitionError("a distance is compared with a number alone", one.at)
         (((member, _), scale),) = parts.items()
@@ -212,15 +240,15 @@ def _tied(
             accuracy = _accuracy(one, listens)
             tie = Tie(str(member.name), members)
             return Relation("spread", enter, exit, (tie,), accuracy=accuracy), listens
+        if member.owner == "radius":
+            return _gathered(one, member.name, enter, exit, known)
         listens = tuple(dict.fromkeys(roles.values()))
         accuracy = _accuracy(one, listens)
         names = tuple(roles)
         if one.pairs is not None:
-            named = pairs(one, roles, known.folder)
+            named = list(pairs(one, roles, known.folder))
             first, second = (topic.name for topic in roles.values())
-            ties = tuple(
-                Tie(f"{a},{b}", (Watched(first, a), Watched(second, b)), pair=(a, b)) for a, b in named
-            )
+            ties = Pairs((first, second), tuple(a for a, _ in named), tuple(b for _, b in named))
             return Relation("distance", enter, exit, ties, names=names, accuracy=accuracy), listens
         if not math.isfinite(enter.within.high):
             raise DefinitionError(
@@ -232,6 +260,19 @@ def _tied(
         return Relation("distance", enter, exit, None, (first, second), names, accuracy), listens
     _refuse(one, accuracy=True)
     return _summed(one, roles, parts, tests, known)
+
+
+def _gathered(
+    one: Relate, of: str, enter: Test, exit: Test, known: Known
+) -> tuple[Relation, tuple[Topic, ...]]:
+    """So many of a group around one of it.  [B59]"""
+    _refuse(one, roles=True)
+    name, least, *around = of.split(" ", 2)
+    members = known.groups[name]
+    listens = _topics(members, known)
+    accuracy, quorum = _accuracy(one, listens), int(least)
+    ties, whom = (Tie(name, members),), around[0] if around else None
+    return Relation("radius", enter, exit, ties, accuracy=accuracy, quorum=quorum, around=whom), listens
 
 
 def _accuracy(one: Relate, topics: Sequence[Topic]) -> str | None:
@@ -296,13 +337,14 @@ def _summed(
 def _published(one: Relate, relation: Relation) -> Topic:
     """The topic of what is told: who, and what was measured."""
     who = () if relation.kind == "best" else relation.names
-    word = relation.kind if relation.kind in ("distance", "spread") else "value"
-    unit = "m" if word != "value" else None if relation.names and relation.kind == "total" else "s"
+    word = relation.measure
+    unit = "m" if relation.kind in LENGTHS else None if relation.names and relation.kind == "total" else "s"
     return Topic(one.name, (*(Attribute(name, "text") for name in who), Attribute(word, "float", unit)))
 
 
 _SERVES = {
-    "range_ring": "distance", "parallel_line": "distance", "centre_of_mass": "spread", "hierarchy": "total",
+    "range_ring": "distance", "parallel_line": "distance", "centre_of_mass": "spread", "counting": "radius",
+    "hierarchy": "total",
 }  # fmt: skip
 
 

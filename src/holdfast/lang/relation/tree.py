@@ -1,8 +1,8 @@
 """Relationships, groups and routes become operations.
 
-Short forms are written out: ``all of Team within 100 m`` is ``when spread(Team) <= 100 m``, ``slow North
-nominal 16 min`` is ``when travel_time(North) > 20 min``, and ``backoff 250 m`` is ``until distance(a, b) >=
-250 m``.
+Short forms are written out: ``all of Team within 100 m`` is ``when spread(Team) <= 100 m``, ``at least 3 of
+Team within 10 m`` is ``when radius(Team, 3) <= 10 m``, ``slow North nominal 16 min`` is ``when
+travel_time(North) > 20 min``, and ``backoff 250 m`` is ``until distance(a, b) >= 250 m``.
 """
 
 from __future__ import annotations
@@ -113,19 +113,29 @@ def _related(node: Tree[Token]) -> dict[str, Any]:
     match node.data, parts:
         case "when", [enter, leave]:
             return {"enter": _turn(enter), "exit": None if leave is None else _turn(leave)}
-        case "gathered", [how, team, near, far]:
-            one_of(how, ("all",), "those who gather")
-            spread = Call("spread", (topic_word(team),), place(team))
-            leave = None if far is None else Turn(_than(">=", spread, coordinate_of(far), "m", place(far)))
-            return {"enter": Turn(_than("<=", spread, coordinate_of(near), "m", place(near))), "exit": leave}
+        case "gathered", [how, team, near, around, far]:
+            measure = _gathering(how, team, around)
+            leave = None if far is None else Turn(_than(">=", measure, coordinate_of(far), "m", place(far)))
+            return {"enter": Turn(_than("<=", measure, coordinate_of(near), "m", place(near))), "exit": leave}
         case "slowed", [token, nominal]:
-            taken = Call("travel_time", (topic_word(token),), place(token))
+            taken = Call("travel_time", (topic_word(token),), at=place(token))
             minutes = duration(nominal, above_zero=True) / MINUTE
             return {"enter": Turn(_than(">", taken, slow(minutes), "min", place(nominal)))}
         case "best_of", [*names, by]:
             return {"best": tuple(map(topic_word, names)), "by": duration(by)}
         case other:
             raise AssertionError(other)
+
+
+def _gathering(how: Token, team: Token, around: Token | None) -> Call:
+    """What is measured of a group: how far it is spread, or how far around one so many of it are."""
+    if how.type == "HOW":
+        one_of(how, ("all",), "those who gather")
+        if around is None:
+            return Call("spread", (topic_word(team),), at=place(team))
+    least = () if how.type == "HOW" else (Word(str(how), place(how)),)
+    whom = None if around is None else _source(around)
+    return Call("radius", (topic_word(team), *least), whom, place(team))
 
 
 def _turn(node: Node) -> Turn:
@@ -145,7 +155,7 @@ def _backed_off(made: dict[str, Any], far: Tree[Token]) -> Turn:
     if len(made["roles"]) != 2:
         raise DefinitionError("'backoff' is for pairs", place(far), hint="Say when it ends: until …")
     roles = tuple(str(role) for role, _ in made["roles"])
-    return Turn(_than(">=", Call("distance", roles, place(far)), coordinate_of(far), "m", place(far)))
+    return Turn(_than(">=", Call("distance", roles, at=place(far)), coordinate_of(far), "m", place(far)))
 
 
 _OPTIONS = {"wait": "timely or ordered"}

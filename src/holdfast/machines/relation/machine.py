@@ -8,20 +8,22 @@ moment speaks against it.  A reading that is older than its source's latest says
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain, repeat
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from ...kernels.relate import BEST, DISTANCE, NOT, SPREAD, TOTAL, relate
+from ...kernels.relate import BEST, DISTANCE, NOT, RADIUS, SPREAD, TOTAL, relate
 from ...model.batch import reached, times, to_events
 from ...model.event import Event, Status, Transition, Value
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
 from ...model.qos import Late
-from ...model.relation import Member, Relation
+from ...model.relation import Member, Pairs, Relation
 from ...model.topic import Topic
 from ..machine import Batches, Mask, Survey, Told, mattering
 from .roaming import Grid, with_new, without_rest
@@ -29,7 +31,7 @@ from .rows import Rows, Slot, joined, read, rows_of, says_something, value_of
 from .state import State, kept, resumed
 from .ties import Bits, Ints, Layout, Members
 
-KINDS = {"distance": DISTANCE, "spread": SPREAD, "total": TOTAL, "best": BEST}
+KINDS = {"distance": DISTANCE, "spread": SPREAD, "radius": RADIUS, "total": TOTAL, "best": BEST}
 MANY = 1 << 20
 """How many measurements are made before what they tell is put away."""
 
@@ -60,11 +62,35 @@ class Relations:
     @cached_property
     def listed(self) -> dict[tuple[int, str], int]:
         """The numbers of members that are known beforehand."""
-        found: dict[tuple[int, str], int] = {}
-        for tie in self.relation.ties or ():
-            for member in tie.members:
-                found.setdefault((self._slot(member), member.source), len(found))
-        return found
+        ties = self.relation.ties
+        named: Iterable[tuple[int, str]]
+        if isinstance(ties, Pairs):
+            each = (zip(repeat(slot), some) for slot, some in self._sides(ties))
+            named = chain.from_iterable(zip(*each, strict=True))
+        else:
+            named = ((self._slot(m), m.source) for tie in ties or () for m in tie.members)
+        return {name: number for number, name in enumerate(dict.fromkeys(named))}
+
+    def _sides(self, ties: Pairs) -> list[tuple[int, tuple[str, ...]]]:
+        """The slots of the two of each pair, and their sources."""
+        sides = zip(ties.topics, (ties.first, ties.second), strict=True)
+        return [(self._slot(Member(topic, "")), some) for topic, some in sides]
+
+    @cached_property
+    def _found(self) -> list[tuple[pa.StringArray, Ints]]:
+        """The sources of each slot that are known beforehand, and their numbers."""
+        some: list[tuple[list[str], list[int]]] = [([], []) for _ in self.slots]
+        for (slot, source), number in self.listed.items():
+            sources, numbers = some[slot]
+            sources.append(source)
+            numbers.append(number)
+        return [(pa.array(a, pa.string()), np.array([*b, -1], np.int64)) for a, b in some]
+
+    def _numbers(self, slot: int, sources: pa.Array) -> Ints:
+        """The number of each source in a slot, -1 if it is nobody's."""
+        names, numbers = self._found[slot]
+        at = pc.index_in(sources, value_set=names.cast(sources.type)).fill_null(-1)
+        return numbers[at.to_numpy(zero_copy_only=False)]
 
     def _slot(self, member: Member) -> int:
         return self.slots.index(Slot(member.topic, member.attribute, self._accuracy(member)))
@@ -75,6 +101,11 @@ class Relations:
     @cached_property
     def layout(self) -> Layout:
         """The ties that are known beforehand."""
+        if isinstance(self.relation.ties, Pairs):
+            sides = [
+                [self.listed[slot, one] for one in some] for slot, some in self._sides(self.relation.ties)
+            ]
+            return Layout.of_pairs(np.array(sides, np.int64).T, len(self.listed))
         ties = []
         for tie in self.relation.ties or ():
             if tie.terms:
@@ -83,8 +114,12 @@ class Relations:
                     [(self._number(t.member), t.scale, t.reciprocal, i) for i, terms in parts for t in terms]
                 )
             else:
-                ties.append([(self._number(member), 1.0, False, 0) for member in tie.members])
+                ties.append([(self._number(m), float(self._is_centre(m)), False, 0) for m in tie.members])
         return Layout.of(ties, len(self.listed))
+
+    def _is_centre(self, member: Member) -> bool:
+        """Whether a radius may be around it."""
+        return self.relation.around in (None, member.source)
 
     def _number(self, member: Member) -> int:
         return self.listed[self._slot(member), member.source]
@@ -134,6 +169,11 @@ class Relations:
             state.sources.append(source)
         return found
 
+    def _members(self, state: State, slot: int, sources: pa.Array) -> Ints:
+        if self.relation.ties is not None:
+            return self._numbers(slot, sources)
+        return np.array([self._named(state, slot, source) for source in sources.to_pylist()], np.int64)
+
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         said: list[Transition] = []
         for topic, batch in batches.items():
@@ -150,7 +190,7 @@ class Relations:
         for number, slot in enumerate(self.slots):
             if slot.topic != topic or not len(batch):
                 continue
-            rows = read(number, slot, batch, lambda i, source: self._named(state, i, source))
+            rows = read(number, slot, batch, partial(self._members, state))
             speaks = says_something(rows)
             if (speaks & ~late).any():
                 state.held.append(rows.take(speaks & ~late))
@@ -221,8 +261,8 @@ class Relations:
         with np.errstate(invalid="ignore", over="ignore"):
             count = relate(
                 rows.times, rows.members, rows.sequences, rows.values, KINDS[self.relation.kind],
-                bounds, holds, self.relation.by, layout.starts, layout.entries, layout.scales,
-                layout.reciprocal, layout.choices, layout.touch_starts, layout.touches,
+                bounds, holds, self.relation.by, self.relation.quorum, layout.starts, layout.entries,
+                layout.scales, layout.reciprocal, layout.choices, layout.touch_starts, layout.touches,
                 known.latest, known.points, known.numbers, known.stamps, state.clock,
                 *bits.columns, ties, status, at, who, number, since, value,
             )  # fmt: skip
@@ -295,29 +335,29 @@ class Relations:
         return Transition(event, _SIDES[side], scope, since if side else None, 0)
 
     def _measure(self, value: float) -> dict[str, Value]:
-        word = self.relation.kind if self.relation.kind in ("distance", "spread") else "value"
-        return {word: value}
+        return {self.relation.measure: value}
 
     def _tie(self, state: State, tie: int, choice: int) -> tuple[str | None, dict[str, Value]]:
         """The scope of a tie, and who its members are."""
-        names = self.relation.names
+        names, ties = self.relation.names, self.relation.ties
         if self.relation.kind == "best":
             return names[choice], {}
-        if self.relation.ties is None:
+        if ties is None:
             a, b = (state.sources[member] for member in state.pairs[tie].tolist())
             return f"{a},{b}", dict(zip(names, (a, b), strict=True))
-        one = self.relation.ties[tie]
-        return one.scope, dict(zip(names, one.pair, strict=True))
+        if isinstance(ties, Pairs):
+            a, b = ties.first[tie], ties.second[tie]
+            return f"{a},{b}", dict(zip(names, (a, b), strict=True))
+        return ties[tie].scope, dict(zip(names, ties[tie].pair, strict=True))
 
     # --- what can matter ---
 
     def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
         found = np.zeros(len(batch), np.bool_)
-        everybody = self.relation.ties is None
+        everybody = None if self.relation.ties is not None else lambda _, some: np.zeros(len(some), np.int64)
         for number, slot in enumerate(self.slots):
             if slot.topic == topic and len(batch):
-                known = lambda i, source: 0 if everybody else self.listed.get((i, source), -1)  # noqa: E731
-                found |= says_something(read(number, slot, batch, known))
+                found |= says_something(read(number, slot, batch, everybody or self._numbers))
         return found
 
     def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:

@@ -14,8 +14,8 @@ from ...model.event import Event
 from ...model.instant import Instant
 
 Codes = NDArray[np.int64]
-Name = Callable[[int, str], int]
-"""From the number of a slot and a source to the number of a member, -1 if it is none."""
+Name = Callable[[int, pa.Array], Codes]
+"""From the number of a slot and sources to the numbers of members, -1 of one that is none."""
 
 
 class Slot(NamedTuple):
@@ -104,8 +104,7 @@ def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
 def members_of(number: int, batch: pa.RecordBatch, name: Name) -> Codes:
     """The member that each event of a batch is of, in a slot."""
     coded = plain(batch.column("source")).dictionary_encode()
-    found = [name(number, source) for source in coded.dictionary.to_pylist()]
-    return np.array([*found, -1], np.int64)[coded.indices.to_numpy(zero_copy_only=False)]
+    return np.append(name(number, coded.dictionary), -1)[coded.indices.to_numpy(zero_copy_only=False)]
 
 
 def read(number: int, slot: Slot, batch: pa.RecordBatch, name: Name) -> Rows:

@@ -62,7 +62,7 @@ class Following:
 
     @property
     def _measure(self) -> str:
-        return self.relation.kind if self.relation.kind in ("distance", "spread") else "value"
+        return self.relation.measure
 
     def _members(self, scope: str | None) -> dict[str, Value | None]:
         """Of a pair, who the two are."""

@@ -22,12 +22,13 @@ from . import centre, hierarchy
 from .best import best_of
 from .centre import Here, Room, Where
 from .codes import digest_of
+from .counting import Spot, Tally, Watch, counting
 from .hierarchy import Ask, Reset, Value
 from .ring import Moved, pair
 from .shipped import STARLARK, Note, Shipped
 from .talk import Agent
 
-Message = Moved | Here | Where | Room | Value | Ask | Reset | Note
+Message = Moved | Here | Where | Room | Spot | Tally | Watch | Value | Ask | Reset | Note
 ADDRESS, RELATIONSHIP = "holdfast.agent", "holdfast.relationship"
 """The fields by which conversations and reports are routed."""
 
@@ -78,6 +79,13 @@ def _of_group(relation: Relation, tie: Tie) -> list[Made]:
     return _below(members, mediator, tie.members)
 
 
+def _of_count(relation: Relation, tie: Tie) -> list[Made]:
+    participants, chair = counting(relation, tuple(member.source for member in tie.members))
+    homes = {member.source: member for member in tie.members}
+    made = [Made(one, homes[one.name], (*one.others, chair.name)) for one in participants]
+    return [*made, Made(chair, homes[chair.counters[0]], chair.members)]
+
+
 def _of_sum(relation: Relation, tie: Tie) -> list[Made]:
     of_one = relation.kind != "best"
     made = hierarchy.hierarchy(relation, tie.terms[0]) if of_one else best_of(relation, tie.terms)
@@ -103,6 +111,7 @@ STRATEGIES: Mapping[str, Callable[[Relation, Tie], list[Made]]] = {
     "range_ring": _of_pair,
     "parallel_line": lambda relation, tie: _of_pair(relation, tie, is_line=True),
     "centre_of_mass": _of_group,
+    "counting": _of_count,
     "hierarchy": _of_sum,
     STARLARK: _of_code,
 }

@@ -12,8 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import blake2b
-from itertools import count, takewhile
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ...compilers.edit import changed, standings
 from ...compilers.families import builds_on, linked, meanings, revised, without
 from ...compilers.operator import Kept, Past, ended, until
 from ...compilers.resume import Resumed, resumed
@@ -32,18 +32,19 @@ from ...lang.ops import Case, DeclareTable, Defined, Subscribe
 from ...lang.parse import as_app
 from ...machines.machine import Told
 from ...model.batch import conform, plain, reached, to_events
-from ...model.event import UNNUMBERED, Event, Notification, Transition, Value
+from ...model.event import Event, Notification, Transition
 from ...model.instant import (
     BEGINNING,
-    EARLIEST,
-    LATEST,
     YEAR_2000,
     Instant,
     counted_in,
     show_instant,
 )
-from ...model.topic import Attribute, Topic
+from ...model.topic import Topic
+from .admission import INSTANT, numbered
+from .revision import NOTHING, History, decided, rerun
 from .running import Heard, Running, acquainted, finished, gathered, passed_on
+from .snapshot import Snapshot, opened, seal
 
 Callback = Callable[[Notification], Any]
 
@@ -205,29 +206,54 @@ class Engine:
 
         self._run(checked, kept, state_of, more)
 
-    def revise(self, app: App | str) -> list[Notification]:
+    def revise(
+        self, app: App | str, history: History | None = None, *, whole: bool = True
+    ) -> list[Notification]:
         """Run another definition: what means the same goes on, what is new begins, and a state that means
         something else keeps what is known of its scopes.
 
         Of each scope that changes by it one notification tells: ``revised``, with ``since`` if it holds now;
         or ``unknown``, where the next reading that decides must be waited for.
+
+        A ``history`` settles that: the events that the engine has had, as they came, one by one or as
+        batches with the names of their topics (``replay(…).readings()`` gives those of files), and the
+        instants to which it was told to advance.  Then whatever is new or changed is as if it had run from
+        the beginning.  If the history is only the latest part and not ``whole``, it settles a scope where
+        what was before cannot matter.
         """
         new = _as_app(app)
         before, after = self._checked(self._app), self._checked(new)
-        meant, means = meanings(before), meanings(after)
-        changed = [name for name in means if name in meant and means[name] != meant[name]]
+        again = NOTHING
+        settled: dict[str, Mapping[str, Any]] = {}
+        if history is not None and whole:
+            again = rerun(self._alike, before, after, history, self._reached)
+        elif history is not None:
+            settled = decided(self._alike, before, after, history, self._reached)
         latest = [event for events in self._latest.values() for event in events.values()]
         going_on = []
-        for name in changed:
+        changes = [name for name in changed(before, after) if name not in again.names]
+        for name in changes:
             one = next(one for one in self._running if name in one.operator.subscriptions)
-            past = Past(one.operator, one.state, latest, one.now(self._reached))
+            past = Past(one.operator, one.state, latest, one.now(self._reached), settled.get(name, {}))
             operator, state, said = revised(name, before, after, past)
             going_on.append((Running(operator, state), said))
+        standing = {key: one for r in self._running for key, one in standings(r.operator, r.state).items()}
         self._app = new
-        self._go_on(without(after, changed), more=[one for one, _ in going_on])
+        more = [*again.running, *(one for one, _ in going_on)]
+        self._go_on(without(after, {*again.names, *changes}), more=more)
         heard: Heard = {}
-        told = [n for one, said in going_on for n in self._addressed(one, said, heard)]
-        return self._deliver(told + self._passed_on(heard))
+        told = list(again.said(standing, self._reached, after, heard))
+        told += [n for one, said in going_on for n in self._addressed(one, said, heard)]
+        redone = {id(one) for one in again.running}
+        hearing = [one for one in self._hearing if id(one) not in redone]
+        told += passed_on(hearing, heard, lambda one: one.now(self._reached))
+        return self._deliver(told)
+
+    def _alike(self, checked: Checked) -> Engine:
+        """An engine that has heard nothing yet."""
+        fresh = Engine(base=self._base)
+        fresh._run(checked, [], lambda _one: None)
+        return fresh
 
     def _run(
         self,
@@ -303,7 +329,7 @@ class Engine:
         if not isinstance(event, Event):
             raise UsageError(f"push takes a holdfast.Event, not {event!r:.60}")
         topic = self._topic(event.topic)
-        event = self._admitted(topic, event)
+        event = numbered(topic, event, self._sequence)
         if event.time < _EARLY:
             self._suspect(event.time)
         self._sequence = max(self._sequence, event.sequence + 1)
@@ -333,7 +359,11 @@ class Engine:
         known = self._topic(topic)
         if not isinstance(batch, (pa.RecordBatch, pa.Table)):
             raise UsageError(f"a batch is a pyarrow RecordBatch or Table, not {type(batch).__name__}")
-        batch = self._numbered(conform(known, batch))
+        return self.push_conformed(known, conform(known, batch))
+
+    def push_conformed(self, known: Topic, batch: pa.RecordBatch) -> list[Notification]:
+        """``push_batch`` of a batch that ``conform`` has returned for the topic."""
+        topic, batch = known.name, self._numbered(batch)
         latest = reached(batch)
         if latest is not None and latest < _EARLY:
             self._suspect(latest)
@@ -361,10 +391,15 @@ class Engine:
     def advance(self, until: Instant) -> list[Notification]:
         """Tell the engine that event time has come this far, though no event says so."""
         if type(until) is not int:
-            raise UsageError(f"time comes to an instant, {_INSTANT}, not to {until!r:.60}")
+            raise UsageError(f"time comes to an instant, {INSTANT}, not to {until!r:.60}")
         if until < _EARLY:
             self._suspect(until)
-        self._reached = {name: max(self._reached.get(name, BEGINNING), until) for name in self._topics}
+        return self._reach(dict.fromkeys(self._topics, until))
+
+    def _reach(self, until: Mapping[str, Instant]) -> list[Notification]:
+        """Let time come as far as is said for each topic."""
+        for name in self._topics.keys() & until.keys():
+            self._reached[name] = max(self._reached.get(name, BEGINNING), until[name])
         out: list[Notification] = []
         heard: Heard = {}
         for one in self._running:
@@ -406,35 +441,6 @@ class Engine:
             hint = did_you_mean(name, self._topics) or f"There is {', '.join(self._topics) or 'none'}."
             raise UsageError(f"no topic named '{name}'. {hint}")
         return topic
-
-    def _admitted(self, topic: Topic, event: Event) -> Event:
-        """The event with declared kinds and a sequence number."""
-        if type(event.time) is int and not EARLIEST <= event.time <= LATEST:
-            raise UsageError(f"an event's time must lie in the years 1 to 9999; {event.time} does not")
-        if type(event.time) is not int:
-            raise UsageError(f"an event's time must be {_INSTANT}, not {event.time!r:.60}")
-        if type(event.source) is not str or not event.source.strip():
-            raise UsageError(f"an event's source must be text, not {event.source!r}")
-        if type(event.sequence) is not int or not -(2**63) <= event.sequence < 2**63:
-            raise UsageError(f"an event's sequence must be a 64-bit int, not {event.sequence!r}")
-        if event.place is not None and type(event.place) is not str:
-            raise UsageError(f"an event's place must be text, not {event.place!r:.60}")
-        if not isinstance(event.attributes, Mapping):
-            raise UsageError(f"an event's attributes must be a dict, not {event.attributes!r:.60}")
-        location = None if event.location is None else _located(event.location)
-        attributes = admitted(topic, event.attributes)
-        numbered = event.sequence != UNNUMBERED
-        if numbered and attributes is event.attributes and location is None:
-            return event
-        return Event(
-            event.topic,
-            event.time,
-            event.source,
-            attributes,
-            event.sequence if numbered else self._sequence,
-            location,
-            event.place,
-        )
 
     def _numbered(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         if "sequence" not in batch.schema.names:
@@ -491,7 +497,7 @@ class Engine:
 
     def snapshot(self) -> bytes:
         """Everything the engine remembers, as bytes.  Subscribers are not part of it."""
-        whole = _Snapshot(
+        whole = Snapshot(
             [one.operator.kept for one in self._running],
             [one.operator.machine.to_bytes(one.state) for one in self._running],
             self._reached,
@@ -501,7 +507,7 @@ class Engine:
             self._latest,
         )
         raw = msgspec.msgpack.encode(whole)
-        return _seal(raw) + raw
+        return seal(raw) + raw
 
     @classmethod
     def restore(
@@ -521,7 +527,7 @@ class Engine:
         engine = cls(base=base)
         engine._app, engine._lets, engine._tables = _as_app(app), lets, dict(tables or {})
         checked = engine._checked(engine._app)
-        whole = _opened(snapshot)
+        whole = opened(snapshot)
         engine._reached, engine._sequence, engine._latest = whole.reached, whole.sequence, whole.latest
         engine._late_counts.update(whole.late_counts)
         engine._late.extend(whole.late)
@@ -535,7 +541,6 @@ class Engine:
         return engine
 
 
-_INSTANT = "whole microseconds since 1970 (holdfast.instant makes them of a datetime or of text)"
 _EARLY = YEAR_2000 // 1_000 * 4
 """Milliseconds of our days are fewer: what is later need not be looked at."""
 
@@ -559,91 +564,6 @@ def _last_rows(batch: pa.RecordBatch) -> list[int]:
     last = np.full(len(batch), -1)
     last[np.asarray(codes)] = np.arange(len(batch))
     return [int(row) for row in last if row >= 0]
-
-
-# --- snapshots ---------------------------------------------------------------------------------------
-
-_SNAPSHOT = b"holdfast snapshot "
-_FORM, _EARLIER = b"3\n", (b"1\n", b"2\n")
-
-
-class _Snapshot(msgspec.Struct):
-    kept: list[Kept]
-    states: list[bytes]
-    reached: dict[str, Instant]
-    sequence: int
-    late_counts: dict[str, int]
-    late: list[Notification]
-    latest: dict[str, dict[str, Event]]
-
-
-def _seal(raw: bytes) -> bytes:
-    """What a snapshot begins with: its form, and a digest that tells whether it is whole."""
-    return _SNAPSHOT + _FORM + blake2b(raw, digest_size=16).digest()
-
-
-_SEALED = len(_seal(b""))
-
-
-def _opened(snapshot: bytes) -> _Snapshot:
-    if not isinstance(snapshot, bytes):
-        raise UsageError(f"a snapshot is the bytes that Engine.snapshot gave, not {snapshot!r:.60}")
-    if any(snapshot.startswith(_SNAPSHOT + form) for form in _EARLIER):
-        raise UsageError(
-            "this snapshot was taken by an earlier version of Holdfast: restore it with that version, or "
-            "start without it and push the history again"
-        )
-    seal, raw = snapshot[:_SEALED], snapshot[_SEALED:]
-    if seal != _seal(raw):
-        raise UsageError("this is not a snapshot of an engine, or it is damaged")
-    return msgspec.msgpack.decode(raw, type=_Snapshot)
-
-
-_ADMITTED_AS_IT_IS: dict[str, type | None] = {"float": float, "text": str, "bool": bool, "int": None}
-
-
-def admitted(topic: Topic, attributes: Mapping[str, Value]) -> Mapping[str, Value]:
-    """The attributes in their declared kinds, in the declared order; missing ones are ``None``."""
-    declared = topic.attributes
-    if len(attributes) == len(declared):
-        for a in declared:
-            if type(attributes.get(a.name)) is not _ADMITTED_AS_IT_IS[a.kind]:
-                break
-        else:
-            return attributes
-    for name in attributes:
-        if name not in topic.by_name:
-            has = ", ".join(a.name for a in declared)
-            hint = did_you_mean(name, topic.by_name) or ""
-            raise UsageError(f"topic '{topic.name}' has no '{name}'; it has {has}. {hint}".rstrip())
-    return {a.name: _of_kind(topic, a, attributes.get(a.name)) for a in declared}
-
-
-def _located(location: Sequence[float]) -> tuple[float, ...] | None:
-    """The coordinates as floats, as far as there is no gap."""
-    try:
-        known = tuple(takewhile(lambda c: c == c, map(float, location)))
-    except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"an event's location must be one to three numbers, not {location!r}") from None
-    if len(location) > 3:
-        raise UsageError(f"an event's location must be one to three numbers, not {location!r}")
-    return known or None
-
-
-def _of_kind(topic: Topic, attribute: Attribute, value: Value) -> Value:
-    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-    match attribute.kind:
-        case _ if value is None:
-            return None
-        case "text" if isinstance(value, str):
-            return value
-        case "bool" if isinstance(value, (bool, np.bool_)):
-            return bool(value)
-        case "float" if is_number and (not isinstance(value, int) or abs(value) < 2**1023):
-            return float(value)
-        case "int" if is_number and isinstance(value, (int, np.integer)) and -(2**63) <= value < 2**63:
-            return int(value)
-    raise UsageError(f"'{attribute.name}' of topic '{topic.name}' must be {attribute.kind}, not {value!r}")
 
 
 def _as_app(app: App | str | None) -> App:

@@ -132,11 +132,12 @@ def planned(case: Case, seed: int) -> Plan:
     scenario, placed = case.scenario, case.placed(seed)
     setup = _setup(case, placed, seed)
     wishes = _wishes(case, placed)
+    sources = _sources(case, placed, [wish.node for wish in wishes], seed)
     return Plan(
-        placed,
+        _voiced(case, placed, sources),
         setup,
         streams(scenario.traffic, placed, seed, _room(setup.radio)),
-        _sources(case, placed, [wish.node for wish in wishes], seed),
+        sources,
         wishes,
         _actions(scenario, placed),
     )
@@ -194,6 +195,23 @@ def _sources(case: Case, placed: Topology, listening: Sequence[NodeId], seed: in
                     raise Fault(f"node {placed.names[twice]} publishes '{publisher.topic}' already")
         found.append(Source(i, publisher, case.definition.topics[publisher.topic], who))
     return found
+
+
+def _voiced(case: Case, placed: Topology, sources: Sequence[Source]) -> Topology:
+    """The nodes under the names of the sources that they play, where each reading has its own time."""
+    names = list(placed.names)
+    for each in sources:
+        if each.publisher.every is not None:
+            continue
+        recording, theirs = case.recordings[each.place], [placed.names[id] for id in each.nodes]
+        for i, (id, name) in enumerate(zip(each.nodes, theirs, strict=True)):
+            source = recording.source(i, name, theirs)
+            if source is not None and names[id] not in (name, source):
+                raise Fault(
+                    f"node {name} cannot play '{names[id]}' and '{source}'", ("publishers", each.place)
+                )
+            names[id] = source or names[id]
+    return replace(placed, names=tuple(names))
 
 
 def _wishes(case: Case, placed: Topology) -> list[Wish]:

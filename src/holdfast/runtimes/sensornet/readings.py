@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sin, tau
 from pathlib import Path
@@ -18,7 +18,7 @@ from ...files.read import inspect, read
 from ...files.reading import Reading, TimeUnit
 from ...files.tally import Rejects, Tally
 from ...model.batch import to_events
-from ...model.event import Value
+from ...model.event import Event, Value
 from ...model.instant import DAY, Duration, Instant
 from ...model.topic import Kind, Topic
 from ...sim.frame import NodeId
@@ -158,23 +158,40 @@ class Recorded:
     """Of times that are numbers."""
 
 
-Tape = Sequence[tuple[Instant, Mapping[str, Value]]]
+Tape = Sequence[Event]
+"""The readings of a source, in order of time."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What a file says of each source, in order of time; its first reading is at the start of a run."""
+    """What is known of each source; the first reading of all is at the start of a publisher."""
 
     tapes: Mapping[str, Tape]
+
+    @property
+    def begin(self) -> Instant:
+        """The time of the first reading."""
+        return min(tape[0].time for tape in self.tapes.values() if tape)
+
+    def a_day(self) -> float:
+        """How many readings a source has in a day, on average."""
+        times = [event.time for tape in self.tapes.values() for event in tape]
+        return len(times) * DAY / max(1, max(times) - min(times)) / len(self.tapes)
+
+    def source(self, number: int, name: str, names: Collection[str]) -> str | None:
+        """The source that the publisher with that number and name plays, among publishers with these."""
+        if any(each in self.tapes for each in names):
+            return name if name in self.tapes else None
+        return list(self.tapes)[number] if number < len(self.tapes) else None
 
     def sample(self, number: int, name: str, start: Instant) -> Sample:
         """What the publisher with that number and name measures: the latest reading, or the first."""
         tape = self.tapes.get(name) or list(self.tapes.values())[number % len(self.tapes)]
-        begin = min(tape[0][0] for tape in self.tapes.values()) - start
+        begin = self.begin - start
 
         def sample(now: Instant) -> Mapping[str, Value]:
-            place = bisect_right(tape, begin + now, key=lambda entry: entry[0])
-            return tape[max(0, place - 1)][1]
+            place = bisect_right(tape, begin + now, key=lambda event: event.time)
+            return tape[max(0, place - 1)].attributes
 
         return sample
 
@@ -184,10 +201,17 @@ def loaded(recorded: Recorded, topic: Topic, folder: Path) -> Recording:
     (file,) = find([str(folder / recorded.file)])
     reading = Reading((topic,), recorded.map, time_unit=recorded.time_unit)
     inspect(file, reading)
-    tapes: dict[str, list[tuple[Instant, Mapping[str, Value]]]] = {}
-    for _, batch in read(file, reading, Tally(), Rejects()):
-        for event in to_events(topic, batch):
-            tapes.setdefault(event.source, []).append((event.time, event.attributes))
-    if not tapes:
+    events = [
+        event for _, batch in read(file, reading, Tally(), Rejects()) for event in to_events(topic, batch)
+    ]
+    if not events:
         raise InputError(f"{file.path}: there is no reading of '{topic.name}' in it")
-    return Recording({source: sorted(tapes[source], key=lambda entry: entry[0]) for source in sorted(tapes)})
+    return taped(events)
+
+
+def taped(events: Iterable[Event], sources: Iterable[str] = ()) -> Recording:
+    """Readings by source, in order of time; also sources that have none."""
+    tapes: dict[str, list[Event]] = {source: [] for source in sources}
+    for event in events:
+        tapes.setdefault(event.source, []).append(event)
+    return Recording({source: sorted(tapes[source], key=lambda each: each.order) for source in sorted(tapes)})

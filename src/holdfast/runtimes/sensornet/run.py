@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -113,8 +114,8 @@ class Run:
             for id in source.nodes:
                 self._publishing.setdefault(id, []).append(source)
         self._numbers: Counter[tuple[NodeId, str]] = Counter()
-        self._located = any(_minds_places(case.definition, wish) for wish in plan.wishes)
-        if self._located and not plan.placed.located:
+        self.located = any(_minds_places(case.definition, wish) for wish in plan.wishes)
+        if self.located and not plan.placed.located:
             hint = "Give nodes a file with x,y."
             raise Fault(
                 "nobody knows where these nodes are, and a subscription minds places", ("nodes",), hint=hint
@@ -123,7 +124,8 @@ class Run:
     def finish(self) -> Outcome:
         """Let it happen, and read the books."""
         scenario, network = self.case.scenario, self.network
-        periods = [flow.every for flow in scenario.traffic] + [each.every for each in scenario.publishers]
+        periods = [flow.every for flow in scenario.traffic]
+        periods += [each.every for each in scenario.publishers if each.every is not None]
         step = min(max(-(-scenario.duration // STEPS), *periods, 1), scenario.duration)
         samples = Samples(network, step, scenario.warm_up)
         for time, act in self.plan.actions:
@@ -158,21 +160,41 @@ class Run:
 
     def _publish_from(self, node: Node, source: Source) -> None:
         """An application samples again and again, by its node's clock."""
-        publisher, topic = source.publisher, source.topic
+        publisher, topic, every = source.publisher, source.topic, source.publisher.every
+        if every is None:
+            self._play(node, source)
+            return
         sample = self._sampled(node, source)
         phase = self.family.offset(node.id)
         if phase is None:
             random = stream(self.seed, "phase", node.id, topic.name)
-            phase = random.randrange(publisher.every) if publisher.phase == "random" else 0
+            phase = random.randrange(every) if publisher.phase == "random" else 0
         first = publisher.start + phase
-        late = max(0, -(-(node.now - first) // publisher.every))
+        late = max(0, -(-(node.now - first) // every))
 
         def sense(_: Any) -> None:
             if publisher.stop is None or node.now < publisher.stop:
                 self._publish(node, topic, sample(node.now))
-                node.after(publisher.every, sense)
+                node.after(every, sense)
 
-        node.at(first + late * publisher.every, sense)
+        node.at(first + late * every, sense)
+
+    def _play(self, node: Node, source: Source) -> None:
+        """An application says what was recorded, each reading at its own time."""
+        publisher, recording = source.publisher, self.case.recordings[source.place]
+        tape = recording.tapes.get(self.plan.placed.names[node.id], ())
+        begin = recording.begin - publisher.start
+
+        def wait(place: int) -> None:
+            if place < len(tape):
+                node.at(tape[place].time - begin, say, place)
+
+        def say(place: int) -> None:
+            if publisher.stop is None or node.now < publisher.stop:
+                self._publish(node, source.topic, tape[place].attributes)
+                wait(place + 1)
+
+        wait(bisect_left(tape, node.now + begin, key=lambda event: event.time))
 
     def _sampled(self, node: Node, source: Source) -> Sample:
         name = self.plan.placed.names[node.id]
@@ -185,7 +207,7 @@ class Run:
         number = self._numbers[node.id, topic.name]
         self._numbers[node.id, topic.name] += 1
         source = self.plan.placed.names[node.id]
-        place = tuple(node.position) if self._located else None
+        place = tuple(node.position) if self.located else None
         event = Event(topic.name, node.now, source, values, number, place)
         self.account.publish(event, tuple(node.position[:2]))
         self.family.publish(node, event)

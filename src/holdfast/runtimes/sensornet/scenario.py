@@ -75,7 +75,8 @@ class Publisher:
 
     topic: str
     from_: Chosen = "all"
-    every: Duration
+    every: Duration | None = None
+    """The time between two readings; none of what is recorded: each then has its own time."""
     readings: Readings = field(default_factory=dict)
     recorded: Recorded | None = None
     """Readings from a file, in place of ``readings``."""
@@ -85,9 +86,11 @@ class Publisher:
     stop: Duration | None = None
 
     def __post_init__(self) -> None:
-        require_times(self.every, self.start, self.stop)
+        require_times(1 if self.every is None else self.every, self.start, self.stop)
         if bool(self.readings) == (self.recorded is not None):
             raise Fault("a publisher has readings, or they are recorded; one of the two")
+        if self.every is None and self.recorded is None:
+            raise Fault("how often does it publish? Add 'every', such as 'every: 2 min'")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,9 +47,14 @@ class Study:
         return tuple(dict.fromkeys(name for point in self.points for name in point.settings))
 
 
-def read(path: Path) -> Study:
-    """Read a file; what it names is looked for beside it."""
-    return _study(load(path), path.parent, path.stem)
+def read(path: Path, definition: Path | None = None) -> Study:
+    """Read a file; what it names is looked for beside it.  A definition that is given is taken in place of
+    the file's own."""
+    document = load(path)
+    if definition is not None and isinstance(document.values, dict):
+        values = {**document.values, "definition": str(definition.resolve())}
+        document = Document(values, document.places, document.keys, document.text, document.file)
+    return _study(document, path.parent, path.stem)
 
 
 def read_text(text: str, folder: Path = Path()) -> Study:

@@ -6,7 +6,7 @@ What is packed says of which topic it is, and where history is cut into slices o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -31,9 +31,9 @@ SCHEMA = pa.schema(
 SPARK_SCHEMA = "machine int, shard int, part int, events binary"
 """``machine`` is the number of an operator; live, ``part`` tells in which order the readers' parts of a batch
 arrived."""
-REPORT, PROGRESS, TOLD = -1, -2, -3
-"""What stands for an operator in rows that report what was read, or how far time has come, or that hold
-notifications."""
+REPORT, PROGRESS, TOLD, PAST = -1, -2, -3, -4
+"""What stands for an operator in rows that report what was read, or how far time has come, that hold
+notifications, or what the history says of scopes of which it does not follow what is so now."""
 
 _TOPIC, _SLICE = b"holdfast.topic", b"holdfast.slice"
 _NOTHING = pa.RecordBatch.from_pylist([], pa.schema([]))
@@ -61,6 +61,12 @@ def packed(mine: Mine, shards: int, part: int = 0) -> Iterator[pa.RecordBatch]:
 def _shards(keys: Keys, shards: int) -> NDArray[np.int32]:
     """The shard of each key."""
     return (checksums(keys.array) % np.uint32(shards)).astype(np.int32)
+
+
+def shards_of(keys: Sequence[str], shards: int) -> list[int]:
+    """The shards in which events of some keys meet."""
+    found: list[int] = _shards(Keys(np.arange(len(keys)), keys), shards).tolist()
+    return found
 
 
 def spread(mine: Mine, shards: int) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,6 +28,8 @@ class Seat(msgspec.Struct, frozen=True):
     """How far time had come for it when it was added."""
     revises: int | None = None
     """The operator of an earlier edition whose state it takes over under another definition."""
+    files: int = -1
+    """How many files had been read when it did: what they say settles what does not follow."""
 
 
 class Edition(msgspec.Struct, frozen=True):
@@ -72,8 +74,8 @@ class Work:
     editions: tuple[Edition, ...] = ()
     """What ran before, as far as somebody takes over its states; the latest last."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpacked, (pickle.dumps([getattr(self, field.name) for field in fields(self)]),)
 
     @classmethod
     def on_history(cls, checked: Checked, *, whole: bool = False) -> Work:
@@ -111,6 +113,10 @@ class Work:
                     found[seat.number] = Revision(name, seat.revises, before[seat.revises], was)
             seats = edition.seats
         return found
+
+    def edited(self, files: int) -> bool:
+        """Whether somebody takes over what others know when so many files have been read."""
+        return any(seat.revises is not None and files <= seat.files for seat in self.seats or ())
 
     @property
     def published(self) -> tuple[Topic, ...]:
@@ -160,3 +166,9 @@ class Work:
     def stages(self) -> int:
         """How many stages follow one another."""
         return 1 + max((operator.stage for operator in self.operators.values()), default=0)
+
+
+@lru_cache(maxsize=2)
+def _unpacked(raw: bytes) -> Work:
+    """The work as it travelled; a process has it once, whatever the number of its tasks."""
+    return Work(*pickle.loads(raw))

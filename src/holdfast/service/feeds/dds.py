@@ -19,7 +19,7 @@ from cyclonedds.util import duration
 
 from ...errors import InputError
 from ...model.topic import Topic
-from ...runtimes.local.engine import admitted
+from ...runtimes.local.admission import admitted
 from ..dds import ALL, Membership, event_of, sample_of
 from ..service import Service, Submission
 from .arrival import arrived

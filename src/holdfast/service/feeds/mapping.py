@@ -20,7 +20,7 @@ from ...files.reading import TimeUnit
 from ...model.event import UNNUMBERED, Event, Value
 from ...model.instant import Instant, parse_instant
 from ...model.topic import Attribute, Topic
-from ...runtimes.local.engine import admitted
+from ...runtimes.local.admission import admitted
 from .arrival import arrived
 
 Payload = Literal["json", "number", "csv", "sparkplug"]

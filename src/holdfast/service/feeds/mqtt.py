@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -33,6 +34,8 @@ log = logging.getLogger("holdfast.service")
 UNACKNOWLEDGED = 100_000
 """Messages of quality 0 beyond so many that wait are dropped, and counted."""
 _AT_ONCE = 5_000
+_PAUSE, _LONGEST = 0.002, 0.008
+"""Seconds that more messages are waited for, and altogether: a group costs, however little is in it."""
 
 
 class Message(NamedTuple):
@@ -62,6 +65,7 @@ class MqttFeed:
     messages: int = 0
     dropped: int = 0
     connected: bool = False
+    """What is published from now on comes here."""
     trouble: str | None = None
     _inbox: deque[Message] = field(default_factory=deque)
     _connection: int = 0
@@ -89,8 +93,6 @@ class MqttFeed:
         if reason.is_failure:
             self._say(f"refused: {reason}")
             return
-        self.connected = True
-        self._say(None)
         client.subscribe([self._wanted(route) for route in self.routes])
         if (will := self.broker.will) is not None:
             client.publish(will.channel, will.here, qos=1, retain=True)
@@ -106,8 +108,9 @@ class MqttFeed:
         return share + route.pattern.filter, qos
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        if refused := [str(reason) for reason in reasons if reason.is_failure]:
-            self._say(f"the broker refuses a subscription: {refused[0]}")
+        refused = [str(reason) for reason in reasons if reason.is_failure]
+        self.connected = True
+        self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         self._connection += 1
@@ -145,9 +148,17 @@ class MqttFeed:
                 await self._wake.wait()
                 self._wake.clear()
                 while self._inbox:
+                    await self._gathered()
                     await self._take([self._inbox.popleft() for _ in range(min(len(self._inbox), _AT_ONCE))])
         finally:
             await asyncio.to_thread(self._leave)
+
+    async def _gathered(self) -> None:
+        """Comes back when no more messages come, or enough have."""
+        known, last = 0, time.monotonic() + _LONGEST
+        while known < len(self._inbox) < _AT_ONCE and time.monotonic() < last:
+            known = len(self._inbox)
+            await asyncio.sleep(_PAUSE)
 
     def _leave(self) -> None:
         """Go in order; the broker says what the will would have said."""
@@ -167,8 +178,10 @@ class MqttFeed:
                 await self.service.submit(Submission(given, again=again))
         await self.service.reject(rejected)
         self.messages += len(messages)
-        for message in messages:
-            if message.qos and message.connection == self._connection:
+        mine = [message for message in messages if message.qos and message.connection == self._connection]
+        self._client.acknowledge([message.number for message in mine if message.qos == 1])
+        for message in mine:
+            if message.qos > 1:  # nobody asks for it, but a broker may send it
                 self._client.ack(message.number, message.qos)
 
     def _given(self, message: Message, now: int, rejected: list[Rejected]) -> list[Given]:

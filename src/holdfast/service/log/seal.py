@@ -20,6 +20,8 @@ from .log import Segment, read_segment, segments_of
 
 FOLDER = "readings"
 _PIECES = 1_000
+_TRIMMED = "trimmed"
+"""Beside the files when some were removed."""
 
 
 def seal(folder: Path, position: int) -> list[Path]:
@@ -66,6 +68,11 @@ def sealed(folder: Path) -> list[Path]:
     return sorted((folder / FOLDER).glob("*.parquet"))
 
 
+def is_trimmed(folder: Path) -> bool:
+    """Whether files were removed."""
+    return (folder / FOLDER / _TRIMMED).exists()
+
+
 def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Path]:
     """Remove the oldest files that are too old, or too many for a size in bytes; they are returned."""
     files = [(path, path.stat()) for path in sealed(folder)]
@@ -75,6 +82,7 @@ def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Pat
         too_old = seconds is not None and time.time() - found.st_mtime > seconds
         if not too_old and (size is None or total <= size):
             break
+        (folder / FOLDER / _TRIMMED).touch()
         path.unlink()
         removed.append(path)
         total -= found.st_size

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 
@@ -24,11 +24,27 @@ LASTS = 5 * MINUTE
 
 def require_allowed(url: str, hosts: Sequence[str]) -> None:
     """Refuse an address whose host is not on the list: a service must not be made to call others."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = httpx.URL(url)  # as it will be called: two readers of addresses may differ
+    except httpx.InvalidURL as error:
+        raise UsageError(f"'{url}' is no address: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.host:
         raise UsageError(f"'{url}' is no address; write https://HOST/PATH")
-    if parts.hostname not in {host.lower() for host in hosts}:
-        raise UsageError(f"'{url}': add '{parts.hostname}' to allowed_hosts if it may be called")
+    if parts.host not in {host.lower() for host in hosts}:
+        raise UsageError(f"'{url}': add '{parts.host}' to allowed_hosts if it may be called")
+
+
+def require_outside(host: str, address: str) -> None:
+    """Refuse a name that leads to this machine, or to addresses under which clouds tell secrets; who wants
+    that writes ``localhost``, or the address itself.
+
+    >>> require_outside("localhost", "127.0.0.1")
+    """
+    found = ip_address(address.partition("%")[0])
+    if host not in ("localhost", address) and (found.is_loopback or found.is_link_local):
+        raise Unavailable(
+            f"{host} leads to {address}, which is not called by a name; write the address itself"
+        )
 
 
 def require_headers(headers: Mapping[str, str]) -> None:
@@ -42,8 +58,19 @@ def require_headers(headers: Mapping[str, str]) -> None:
 
 async def _posted(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> None:
     """Post once; redirects are not followed."""
+    host = httpx.URL(url).host
+
+    async def look(event: str, said: Mapping[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":  # nothing is sent yet
+            connection = said["return_value"]
+            try:
+                require_outside(host, connection.get_extra_info("server_addr")[0])
+            except Unavailable:
+                await connection.aclose()
+                raise
+
     try:
-        answer = await client.post(url, content=content, headers=dict(headers))
+        answer = await client.post(url, content=content, headers=dict(headers), extensions={"trace": look})
     except httpx.HTTPError as error:
         raise Unavailable(f"{url}: {error or type(error).__name__}") from None
     if answer.is_success:

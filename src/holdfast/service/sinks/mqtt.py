@@ -32,10 +32,10 @@ class MqttSink:
         if not self._started:
             connect(self._client, self._broker)
             self._started = True
-        for _ in range(20):
+        for _ in range(200):
             if self._client.is_connected():
                 break
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.01)
         else:
             raise Unavailable(f"not connected to {self._broker.name}")
         sent = [

@@ -55,5 +55,6 @@ def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
         "  drops     events without source",
         "  keeps     the latest of each place and status; the last event of each scope",
         "  plan      columns: value, many instants at once",
-        "  same as   [start; end] per source, which is told at once and judged where readings are born",
+        "  same as   state Hot on T [value > 25.0; false] per source",
+        "            which is told at once and judged where readings are born",
     ]

@@ -19,7 +19,8 @@ from holdfast.runtimes.overlay.connection.limits import Limits
 from holdfast.runtimes.overlay.wire.codec import codec
 from holdfast.runtimes.overlay.wire.control import Hello
 from holdfast.runtimes.overlay.wire.frame import PREAMBLE
-from support.relay import ANYWHERE, PATIENCE, QUICK, eventually
+from support.patience import PATIENCE
+from support.relay import ANYWHERE, QUICK, eventually
 
 X = Filter((Constraint("x", "double", "any"),))
 

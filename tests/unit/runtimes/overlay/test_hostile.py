@@ -23,7 +23,8 @@ from holdfast.runtimes.overlay.wire.control import Hello
 from holdfast.runtimes.overlay.wire.frame import PREAMBLE, framed
 from support.bundles import messages
 from support.overlay_chaos import flood
-from support.relay import PATIENCE, broker, node
+from support.patience import PATIENCE
+from support.relay import broker, node
 
 X = Filter((Constraint("X", "long", "any"),))
 

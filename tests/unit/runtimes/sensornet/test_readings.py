@@ -11,19 +11,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from holdfast.errors import InputError
+from holdfast.model.event import Event
 from holdfast.model.instant import HOUR, MINUTE, SECOND
 from holdfast.model.topic import Attribute, Topic
 from holdfast.runtimes.sensornet.fault import Fault
 from holdfast.runtimes.sensornet.readings import (
     Constant,
     Recorded,
-    Recording,
     Sine,
     Uniform,
     Walk,
     loaded,
     made_up,
     require_fitting,
+    taped,
 )
 
 AIR = Topic("Air", (Attribute("value", "float"), Attribute("count", "int"), Attribute("room", "text")))
@@ -109,8 +110,7 @@ def test_a_recording_is_played_from_the_start_of_a_publisher(tmp_path):
 
 
 def test_nodes_play_their_own_source_or_one_after_the_other():
-    tapes = {"a": [(0, {"value": 1.0})], "b": [(0, {"value": 2.0})]}
-    recording = Recording(tapes)
+    recording = taped([Event("CO2", 0, "a", {"value": 1.0}), Event("CO2", 0, "b", {"value": 2.0})])
     assert recording.sample(0, "b", 0)(0) == {"value": 2.0}
     assert [recording.sample(i, "x", 0)(0)["value"] for i in range(3)] == [1.0, 2.0, 1.0]
 
@@ -126,3 +126,16 @@ def test_a_file_without_readings_is_told(tmp_path):
     (tmp_path / "none.csv").write_text("time,source,value\n")
     with pytest.raises(InputError, match="there is no reading of 'CO2' in it"):
         loaded(Recorded(file="none.csv"), CO2, tmp_path)
+
+
+def test_a_history_is_played_by_nodes_of_its_sources_names_or_by_one_after_the_other():
+    recording = taped([Event("CO2", 0, "a", {"value": 1.0}), Event("CO2", 0, "b", {"value": 2.0})], "c")
+    assert [recording.source(i, name, "ab") for i, name in enumerate("ab")] == ["a", "b"]
+    assert recording.source(0, "x", "xb") is None, "where some are called as sources are, others play none"
+    assert [recording.source(i, name, "vwxyz") for i, name in enumerate("vwxyz")] == [
+        "a",
+        "b",
+        "c",
+        None,
+        None,
+    ]

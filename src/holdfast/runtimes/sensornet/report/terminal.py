@@ -27,15 +27,13 @@ def spoken(results: Results) -> Iterable[str]:
     yield f"{study.name}: {_count(study.points, 'point')}, {_count(study.seeds, 'seed')}; at rest: {rest}"
     found = [results.summary(i) for i in range(len(study.points))]
     if len(study.points) == 1:
-        yield from _aligned(
-            [(MEASURES[name], shown(found[0][name])) for name in MEASURES if name in found[0]]
-        )
+        yield from aligned([(MEASURES[name], shown(found[0][name])) for name in MEASURES if name in found[0]])
     else:
         yield from _side_by_side(results, found)
     if results.runs[0].subscriptions:
         yield ""
         heading, *rows = subscriptions(results)
-        yield from _aligned([list(map(short, heading)), *rows])
+        yield from aligned([list(map(short, heading)), *rows])
 
 
 def _side_by_side(results: Results, found: Sequence[Mapping[str, Estimate]]) -> Iterable[str]:
@@ -45,12 +43,12 @@ def _side_by_side(results: Results, found: Sequence[Mapping[str, Estimate]]) -> 
         [*results.settings(i).values(), *(shown(some.get(name)) for name in names)]
         for i, some in enumerate(found)
     ]
-    yield from _aligned([heading, *rows])
+    yield from aligned([heading, *rows])
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+def aligned(rows: Sequence[Sequence[str]]) -> Iterable[str]:
     """
-    >>> list(_aligned([("every", "hops"), ("10 s", "3")]))
+    >>> list(aligned([("every", "hops"), ("10 s", "3")]))
     ['every  hops', '10 s   3']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

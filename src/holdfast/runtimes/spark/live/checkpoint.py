@@ -175,10 +175,12 @@ def planned(
     reading: dict[str, str],
     shards: int | None,
     reached: Mapping[str, Instant] = MappingProxyType({}),
+    files: int = -1,
 ) -> Plan:
     """The plan of a definition: as it was where it has not changed, and new seats for what is new.
 
-    ``reached`` is how far time has come for each topic, where new operators start.
+    ``reached`` is how far time has come for each topic, where new operators start, and ``files`` how many
+    have been read.
     """
     if old is None:
         old = Plan(uuid.uuid4().hex, shards or SHARDS, reading=reading)
@@ -192,7 +194,7 @@ def planned(
     revised = _revised(old, checked, meanings)
     before, editions = old, old.editions
     if revised:
-        before = _with_revisions(old, checked, revised, reached)
+        before = _with_revisions(old, checked, revised, reached, files)
         editions = (*editions, Edition(old.definition, old.seats))
     seats = tuple(_seated(before, checked, reached))
     same = old.definition and meanings == old.meanings
@@ -219,7 +221,7 @@ def _seated(old: Plan, checked: Checked, reached: Mapping[str, Instant]) -> Iter
 
 
 def _with_revisions(
-    old: Plan, checked: Checked, names: Sequence[str], reached: Mapping[str, Instant]
+    old: Plan, checked: Checked, names: Sequence[str], reached: Mapping[str, Instant], files: int
 ) -> Plan:
     """The plan with seats for conditions that mean something else now, in the place of those they had."""
     staying = [msgspec.structs.replace(seat, kept=ended(seat.kept, names)) for seat in old.seats]
@@ -228,7 +230,7 @@ def _with_revisions(
         operator = going_on(name, checked)
         (was,) = (seat.number for seat in old.seats if any(name in some for some in seat.kept.names))
         at = until(reached, operator.clock, BEGINNING)
-        added.append(Seat(number, operator.kept, at, was))
+        added.append(Seat(number, operator.kept, at, was, files))
     seats = (*(seat for seat in staying if any(seat.kept.names)), *added)
     return msgspec.structs.replace(old, seats=seats, next_number=old.next_number + len(added))
 

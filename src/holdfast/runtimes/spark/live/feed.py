@@ -35,6 +35,7 @@ from ..plan import Work
 from ..reading import Reader, Report
 from .checkpoint import Checkpoint
 from .log import Entry, FileLog, Folder, Waiting
+from .past import recalled
 
 FORMAT = "holdfast-feed"
 
@@ -84,14 +85,21 @@ class FeedSource(DataSource):
 
 
 class _Part(InputPartition):
-    """Files that one reader reads, in the order of arrival; or how far time has come without any."""
+    """Files that one reader reads, in the order of arrival; or how far time has come without any; or files
+    that have been read before and settle what an edit leaves open."""
 
     def __init__(
-        self, number: int, first: int, entries: Sequence[Entry], latest: Instant, until: Instant | None = None
+        self,
+        number: int,
+        first: int,
+        entries: Sequence[Entry],
+        latest: Instant,
+        until: Instant | None = None,
+        is_past: bool = False,
     ) -> None:
         super().__init__(number)
         self.number, self.first, self.entries, self.latest = number, first, tuple(entries), latest
-        self.until = until
+        self.until, self.is_past = until, is_past
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -182,13 +190,18 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         if end.get(_CLOCK) != start.get(_CLOCK):
             parts.append(_Part(len(parts), last, (), latest, end[_CLOCK]))
+        if self._feed.work.edited(first):
+            parts.append(_Part(len(parts), 0, entries[:first], latest, is_past=True))
         return parts
 
     # --- in an executor ---
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
-        return read_part(self._feed, partition)
+        feed = self._feed
+        if partition.is_past:
+            return recalled(feed.work, feed.reading, partition.entries, feed.shards)
+        return read_part(feed, partition)
 
 
 def _admitted(entries: Sequence[Entry], most: int) -> int:

@@ -243,7 +243,8 @@ def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Pl
     record = ledger.before(_LAST)
     if record.finished and not live.finish:
         raise UsageError(f"{checkpoint.folder}: --finish has ended this stream; start a new checkpoint")
-    plan = planned(checkpoint.load(), live.checked, _read_as(live), live.shards, record.reached)
+    files = record.files + record.quarantined
+    plan = planned(checkpoint.load(), live.checked, _read_as(live), live.shards, record.reached, files)
     batches = _Batches(live, plan, ledger, checkpoint, progress)
     checkpoint.save(plan)
     batches.claim(plan.id)

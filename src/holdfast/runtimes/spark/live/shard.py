@@ -9,14 +9,16 @@ import msgspec
 import pyarrow as pa
 
 from ....compilers.families import Revised, revised
-from ....compilers.operator import Kept, Operator, Past, until, with_time
+from ....compilers.operator import Kept, Operator, until, with_time
+from ....compilers.operator import Past as Known
 from ....errors import UsageError
 from ....machines.machine import Told
 from ....model.batch import concatenate, in_order
 from ....model.instant import BEGINNING, NEVER, Instant
 from ...table import identified, schema_of, table_of
-from ..pack import PROGRESS, Piece, unpacked
+from ..pack import PAST, PROGRESS, Piece, unpacked
 from ..plan import Work
+from .past import Past
 from .patch import EARLIER
 
 
@@ -96,6 +98,7 @@ def stepped(
     after = Shard({}, _advanced(shard.reached, arrived.get(PROGRESS, ())))
     tables, heard = [schema_of(work.published).empty_table()], dict[str, pa.RecordBatch]()
     unsaid: dict[int, Instant] = {}
+    past = Past.of(arrived.get(PAST, ()))
     for number, operator in work.operators.items():
         if not post.has(operator):
             continue
@@ -108,7 +111,7 @@ def stepped(
             now = operator.looks(now, (piece.reached for piece in pieces if piece.topic is None))
             looked = BEGINNING  # it knows
         looked = max(looked, work.reached.get(number, BEGINNING))
-        taken = _taken_over(work, number, shard, looked) if memory is None else None
+        taken = _taken_over(work, number, shard, looked, past) if memory is None else None
         if taken or batches or (now > looked and _is_due(operator, memory, now)):
             state = taken.state if taken else _recalled(operator, memory, looked)
             last = with_time(operator, batches, was) if now == NEVER else batches
@@ -173,15 +176,19 @@ def _recalled(operator: Operator, memory: Memory | None, reached: Instant) -> An
     return state
 
 
-def _taken_over(work: Work, number: int, shard: Shard, at: Instant) -> Revised | None:
-    """What an operator takes over that goes on under another definition, from the last one that ran here."""
-    edit = work.revisions.get(number)
+def _taken_over(work: Work, number: int, shard: Shard, at: Instant, past: Past | None) -> Revised | None:
+    """What an operator takes over that goes on under another definition, from the last one that ran here;
+    what the history says of its scopes settles what does not follow."""
+    edit = first = work.revisions.get(number)
     while edit is not None and edit.before not in shard.operators:
         edit = work.revisions.get(edit.before)
-    if edit is None:
+    scopes = {} if past is None else past.about(number)
+    if first is None or (edit is None and not scopes):
         return None
-    state = _recalled(edit.operator, shard.operators[edit.before], at)
-    return revised(edit.name, edit.was, work.checked, Past(edit.operator, state, (), at))
+    before = edit or first
+    state = _recalled(before.operator, shard.operators.get(before.before), at)
+    known = Known(before.operator, state, (), at, scopes, past is not None and past.whole)
+    return revised(before.name, before.was, work.checked, known)
 
 
 def _numbers(kept: Kept, operator: Operator) -> tuple[int | None, ...] | None:

@@ -11,7 +11,8 @@ from holdfast.model.protocol import Joined
 from holdfast.runtimes.overlay.connection.tls import Certificates
 from holdfast.runtimes.overlay.wire.fault import Refused
 from support.certificates import certified
-from support.relay import PATIENCE, broker, bundle, node
+from support.patience import PATIENCE
+from support.relay import broker, bundle, node
 
 
 @pytest.fixture(scope="module")

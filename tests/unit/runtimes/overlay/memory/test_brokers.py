@@ -14,6 +14,7 @@ from holdfast.protocols.cbps.client import Client, Heard, Unsent, advertise, pub
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.runtimes.overlay.conditions import condition
 from holdfast.runtimes.overlay.memory.brokers import Overlay
+from support.patience import PATIENCE
 
 X = Filter((Constraint("x", "long", "any"),))
 
@@ -168,7 +169,7 @@ def test_equal_seeds_give_equal_runs_in_every_process():
             capture_output=True,
             text=True,
             check=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
         return done.stdout
 

@@ -11,7 +11,10 @@ import pytest
 from holdfast.model.instant import SECOND
 from holdfast.protocols.agents.shipped import Done, Work, Worked
 from holdfast.runtimes.overlay.shipped.pool import FILE, Bounds, Pool
+from support.patience import PATIENCE
 
+PATIENT = Bounds(wall=PATIENCE * SECOND)
+"""A loaded machine may be slow to start a worker."""
 AGENT = """
 def start(me, others, relation):
     return {{"heard": 0}}
@@ -36,13 +39,13 @@ def worked(code, calls, bounds=None):
 
     async def run():
         answers = asyncio.Queue()
-        pool = Pool(answers.put_nowait, bounds or Bounds())
+        pool = Pool(answers.put_nowait, bounds or PATIENT)
         pool.take(Work("w", code, "a", "start", ("a", ("b",), {})))
         for i in range(calls):
             pool.take(Work("w", code, "a", "read", ({"time": 1_000_000_000 + i},)))
         found = []
         while len(found) <= calls and not (found and found[-1].fault):
-            found.append(await asyncio.wait_for(answers.get(), 30))
+            found.append(await asyncio.wait_for(answers.get(), PATIENCE))
         await pool.stop()
         return found
 
@@ -57,7 +60,7 @@ def test_calls_are_answered_in_order_and_an_agent_remembers():
 @pytest.mark.parametrize("what", HOSTILE)
 def test_who_wants_too_much_is_ended_and_it_is_said_why(what):
     body, why = HOSTILE[what]
-    last = worked(AGENT.format(body=body), 1, Bounds(wall=30 * SECOND))[-1]
+    last = worked(AGENT.format(body=body), 1, PATIENT)[-1]
     assert last.fault is not None
     assert why in last.fault
 
@@ -71,12 +74,12 @@ def test_who_takes_too_long_is_ended():
 def test_one_worker_that_fails_harms_no_other():
     async def run():
         answers = asyncio.Queue()
-        pool = Pool(answers.put_nowait)
+        pool = Pool(answers.put_nowait, PATIENT)
         bad = AGENT.format(body=HOSTILE["an endless loop"][0])
         for worker, code in (("bad", bad), ("good", GOOD)):
             pool.take(Work(worker, code, worker, "start", ("a", ("b",), {})))
             pool.take(Work(worker, code, worker, "read", ({"time": 1},)))
-        found = [await asyncio.wait_for(answers.get(), 30) for _ in range(4)]
+        found = [await asyncio.wait_for(answers.get(), PATIENCE) for _ in range(4)]
         pool.take(Done("good"))
         await pool.stop()
         return found
@@ -89,11 +92,11 @@ def test_one_worker_that_fails_harms_no_other():
 def test_workers_and_waiting_calls_are_bounded():
     async def run():
         answers = asyncio.Queue()
-        pool = Pool(answers.put_nowait, Bounds(workers=1, waiting=2))
+        pool = Pool(answers.put_nowait, Bounds(wall=PATIENCE * SECOND, workers=1, waiting=2))
         for worker in ("first", "second"):
             for _ in range(4):
                 pool.take(Work(worker, GOOD, worker, "read", ({"time": 1},)))
-        faults = [await asyncio.wait_for(answers.get(), 30) for _ in range(6)]
+        faults = [await asyncio.wait_for(answers.get(), PATIENCE) for _ in range(6)]
         await pool.stop()
         return {(one.agent, one.fault) for one in faults}
 

@@ -1,0 +1,93 @@
+"""``compare``: one definition in three worlds, and what each makes of the same readings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InputError, UsageError
+from .inputs import Inputs, events_of, logs, rejected
+from .options import Definition, Maps, OfTopic, TimeFormat, Unit, Wide, Zone, length, reading_of, warn
+from .simulate import progress
+
+if TYPE_CHECKING:
+    from ..files.reading import Reading
+    from ..lang.condition import Checked
+    from ..model.event import Event
+
+
+def compare(
+    definition: Definition,
+    input: Inputs,
+    network: Annotated[
+        Path, typer.Option(metavar="SCENARIO.yaml", help="The network; a sweep in it compares several ways.")
+    ],
+    lateness: Annotated[
+        str, typer.Option(metavar="DURATION", help="Live, a reading comes up to so much later than it says.")
+    ] = "30 s",
+    seed: Annotated[int | None, typer.Option(help="One run of each way, with this seed.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every alarm.")] = False,
+    figure: Annotated[
+        Path | None, typer.Option(metavar="PNG|SVG", help="Draw what held in each world there.")
+    ] = None,
+    map: Maps = None,
+    topic: OfTopic = None,
+    zone: Zone = "UTC",
+    time_format: TimeFormat = None,
+    time_unit: Unit = None,
+    wide: Wide = False,
+) -> None:
+    """Which alarms a network, or late arrivals, would lose, delay or double; what a saved joule costs."""
+    from ..lang.check import check
+    from ..lang.parse import load
+    from ..runtimes.sensornet.play import cast, minds_places, play, stages
+    from ..runtimes.sensornet.study import read
+    from . import worlds
+
+    late = length("--lateness", lateness)
+    app = load(definition)
+    checked = check(app)
+    warn(checked)
+    _require_comparable(definition, checked)
+    study = read(network, definition)
+    seeds = study.seeds if seed is None else (seed,)
+    events = _events(
+        checked, input, reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
+    )
+    cases = [cast(point.case, events) for point in study.points]
+    at = stages(cases[0], seeds[0])
+    events = worlds.placed(events, at) if minds_places(cases[0], seeds[0]) else events
+    ideal = worlds.ideal(app, events)
+    if not ideal:
+        raise InputError("no condition holds in this history: there is nothing to compare")
+    found = [worlds.live(app, events, ideal, late, seeds[0])]
+    with progress(len(cases) * len(seeds)) as advance:
+        for point, case in zip(study.points, cases, strict=True):
+            for each in seeds:
+                found.append(worlds.network(point.settings, each, play(case, each), ideal, events))
+                advance()
+    answer = worlds.Answer(events, ideal, found)
+    typer.echo(worlds.to_json(answer) if as_json else "\n".join(worlds.spoken(answer)))
+    if figure is not None:
+        worlds.draw(answer, figure)
+
+
+def _require_comparable(definition: Path, checked: Checked) -> None:
+    if checked.muted:
+        raise UsageError(f"{definition} mutes '{checked.muted[0].target}'; nodes of a network do not mute")
+
+
+def _events(checked: Checked, inputs: list[str], reading: Reading) -> list[Event]:
+    """The readings of a history, in order."""
+    from ..files.find import find
+    from ..files.tally import Tally
+
+    tally = Tally()
+    with logs(inputs) as paths:
+        events = events_of(find(paths, [t.name for t in checked.topics]), reading, tally)
+    rejected(tally)
+    if len({event.time for event in events}) < 2:
+        raise InputError("the history is too short: it has no two moments at which something was read")
+    return events

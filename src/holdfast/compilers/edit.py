@@ -1,0 +1,114 @@
+"""A definition is exchanged for another: whom a history decides anew, and what is said of scopes by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ..lang.condition import Checked, Muted
+from ..machines.levels import Levels
+from ..model.event import Event, Status, Transition
+from ..model.instant import Instant
+from .families import FAMILIES, conditions, meanings, without
+from .operator import Operator
+
+Scoped = tuple[str, str | None]
+"""A subscription, and a scope of it as people read it."""
+
+
+def changed(was: Checked, now: Checked) -> list[str]:
+    """The conditions that mean something else under their old name."""
+    meant, means = meanings(was), meanings(now)
+    return [name for name in means if name in meant and means[name] != meant[name]]
+
+
+def anew(was: Checked, now: Checked) -> frozenset[str]:
+    """The conditions that a history decides anew: what is new or means something else, and whoever builds on
+    that.  A mute is none: what people were told is not in the history."""
+    told, ground = conditions(now), _ground(now)
+    found = {*changed(was, now), *(name for name in told if name not in conditions(was))}
+    while more := {name for name, below in ground.items() if name not in found and below & found}:
+        found |= more
+    for family in FAMILIES:  # those that run in one machine go together
+        mine = {one.name for one in family.of(now)}
+        found |= mine if family.builds_on_others and mine & found else set()
+    return frozenset(name for name in found if not isinstance(told[name], Muted))
+
+
+def only(checked: Checked, names: Collection[str]) -> Checked:
+    """The definition with no conditions but some."""
+    return without(checked, [name for name in conditions(checked) if name not in names])
+
+
+def with_ground(checked: Checked, names: Collection[str]) -> Checked:
+    """The definition with no conditions but some and those on which they build."""
+    ground, found = _ground(checked), set(names)
+    while more := {below for name in found & ground.keys() for below in ground[name]} - found:
+        found |= more
+    return only(checked, found)
+
+
+def _ground(checked: Checked) -> dict[str, set[str]]:
+    """For each condition that builds on others, on which."""
+    told = conditions(checked)
+    above = [family for family in FAMILIES if family.builds_on_others or family.hears_others]
+    some = (one for family in above for one in family.of(checked))
+    return {one.name: {topic.name for topic in one.listens} & told.keys() for one in some}
+
+
+# --- what is said of it ------------------------------------------------------------------------------
+
+
+class Standing(NamedTuple):
+    """What is so of a scope: since when it holds, if it does, whether that is known, and the level."""
+
+    scope: str | None
+    since: Instant | None
+    known: bool
+    level: str | None
+
+    def says(self) -> object:
+        """What people are told of."""
+        return self.since is not None, self.known, self.level
+
+
+def standings(operator: Operator, state: Any) -> dict[Scoped, Standing]:
+    """Of all scopes that hold, or of which nobody knows whether they do."""
+    machine, found = operator.machine, dict[Scoped, Standing]()
+    levels = _levels(machine, state) if isinstance(machine, Levels) else {}
+    for known, rows in ((True, machine.holding(state)), (False, machine.unknown(state))):
+        for condition, scope, since in rows:
+            for name in operator.names[condition]:
+                found[name, operator.shows(scope)] = Standing(scope, since, known, levels.get(scope))
+    return found
+
+
+def _levels(machine: Levels, state: Any) -> dict[str | None, str]:
+    return {scope: machine.names[height.word.bit_length() - 1] for scope, height in state.heights.items()}
+
+
+def revisions(
+    operator: Operator,
+    state: Any,
+    before: Mapping[Scoped, Standing],
+    events: Mapping[Scoped, Event],
+    nothing: Callable[[Scoped], Event],
+) -> Iterator[tuple[Operator, list[Transition]]]:
+    """For each subscription the operator as it serves that alone, and what is to be said of scopes that are
+    not as they were; ``events`` are those by which they came to it, ``nothing`` is in the place of none."""
+    after = standings(operator, state)
+    for condition, names in enumerate(operator.names):
+        for name in names:
+            alone = operator.serving((name,) if i == condition else () for i in range(len(operator.names)))
+            said = []
+            for key in dict.fromkeys(key for key in (*before, *after) if key[0] == name):
+                was, now = before.get(key, _OFF), after.get(key, _OFF)
+                if was.says() != now.says():
+                    status: Status = "revised" if now.known else "unknown"
+                    scope = (now if key in after else was).scope
+                    event = events.get(key) or nothing(key)
+                    said.append(Transition(event, status, scope, now.since, condition))
+            yield alone, said
+
+
+_OFF = Standing(None, None, True, None)

@@ -1,0 +1,122 @@
+"""A history heard again by conditions that are new or mean something else now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from ...compilers.edit import Scoped, Standing, anew, changed, only, revisions, with_ground
+from ...compilers.families import conditions, from_both
+from ...compilers.guarded.settle import Settled, settled
+from ...compilers.resume import resumed
+from ...errors import UsageError
+from ...lang.condition import Checked
+from ...machines.machine import Told
+from ...model.event import Event, Notification
+from ...model.instant import Instant
+from .running import Heard, Running, gathered
+
+if TYPE_CHECKING:
+    from .engine import Engine
+
+History = Iterable[Event | tuple[str, pa.RecordBatch] | Instant]
+"""What an engine has heard: events, batches with the names of their topics, and instants to which time was
+said to have come."""
+
+
+class Rerun(NamedTuple):
+    """Operators that have heard a history again, the events by which their scopes came to be as they are, and
+    the conditions that they serve."""
+
+    running: list[Running]
+    events: Mapping[Scoped, Event]
+    names: frozenset[str]
+
+    def said(
+        self,
+        before: Mapping[Scoped, Standing],
+        reached: Mapping[str, Instant],
+        checked: Checked,
+        heard: Heard,
+    ) -> Iterator[Notification]:
+        """What is to be said of scopes that are not as they were; who mutes them finds it in ``heard``."""
+        topics = {name: one.topic.name for name, one in conditions(checked).items()}
+        for one in self.running:
+            at = one.now(reached)
+            nothing = _nothing(topics, at)
+            for operator, said in revisions(one.operator, one.state, before, self.events, nothing):
+                gathered(heard, operator.retold(Told({}, said)))
+                yield from operator.addressed(said)
+
+
+def _nothing(topics: Mapping[str, str], at: Instant) -> Any:
+    return lambda key: Event(topics[key[0]], at, key[1] or "")
+
+
+NOTHING = Rerun([], {}, frozenset())
+
+Alike = Callable[[Checked], "Engine"]
+"""An engine that has heard nothing yet, for a definition."""
+
+
+def rerun(
+    alike: Alike, before: Checked, after: Checked, history: History, reached: Mapping[str, Instant]
+) -> Rerun:
+    """The conditions that a history decides anew, when they have heard it all."""
+    names = anew(before, after)
+    if not names:
+        return NOTHING
+    fresh = alike(with_ground(after, names))
+    events = _heard(fresh, history, before, reached)
+    again = []
+    for one in resumed([one.operator.kept for one in fresh._running], only(after, names)):
+        assert one.before is not None
+        old = fresh._running[one.before]
+        raw = old.operator.machine.to_bytes(old.state)
+        again.append(Running(one.operator, one.operator.machine.from_bytes(raw, one.was)))
+    return Rerun(again, events, names)
+
+
+def decided(
+    alike: Alike, before: Checked, after: Checked, history: History, reached: Mapping[str, Instant]
+) -> dict[str, Mapping[str, Settled]]:
+    """For each state that changes what a part of the history says of its scopes, whatever was before."""
+    pairs = {name: pair for name in changed(before, after) if (pair := from_both(name, before, after))}
+    if not pairs:
+        return {}
+    both = tuple(one for pair in pairs.values() for one in pair)
+    fresh = alike(replace(only(after, ()), guarded=both))
+    _heard(fresh, history, before, reached)
+    ran = {name: one for one in fresh._running for name in one.operator.subscriptions}
+    return {
+        name: settled(*((ran[one.name].operator, ran[one.name].state, one.name) for one in pair))
+        for name, pair in pairs.items()
+    }
+
+
+def _heard(
+    engine: Engine, history: History, before: Checked, reached: Mapping[str, Instant]
+) -> dict[Scoped, Event]:
+    """Let an engine hear a history, and time come as far as it has: the last event that was told of each
+    scope.  Topics that have gone since are left out."""
+    found: dict[Scoped, Event] = {}
+    gone = {topic.name for topic in before.topics} - engine._topics.keys()
+    for one in history:
+        match one:
+            case Event():
+                said = [] if one.topic in gone else engine.push(one)
+            case (str() as topic, batch):
+                said = [] if topic in gone else engine.push_batch(topic, batch)
+            case int():
+                said = engine.advance(one)
+            case _:
+                raise UsageError(
+                    "a history has events, batches with the names of their topics, and instants to which "
+                    f"time has come, not {one!r:.60}"
+                )
+        found |= {(n.subscription, n.scope): n.event for n in said}
+    engine._reach(reached)
+    return found

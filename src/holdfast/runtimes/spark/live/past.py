@@ -1,0 +1,61 @@
+"""Files that a live query has read before, heard again by conditions that mean something else now."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+import pyarrow as pa
+
+from ....compilers.families import conditions
+from ....compilers.guarded.revise import as_guarded
+from ....compilers.guarded.settle import Settled, heard
+from ....errors import HoldfastError
+from ....files.read import read
+from ....files.reading import Reading
+from ....files.tally import Rejects, Tally
+from ..pack import PAST, row, shards_of
+from ..plan import Work
+from .log import Entry
+
+
+class Past(msgspec.Struct):
+    """What files say of the scopes of states, by the numbers of their operators; all files, or the latest."""
+
+    whole: bool
+    scopes: dict[int, dict[str, Settled]]
+
+    @staticmethod
+    def of(raw: Sequence[bytes]) -> Past | None:
+        """What a shard was told, if it was."""
+        return msgspec.msgpack.decode(raw[0], type=Past) if raw else None
+
+    def about(self, number: int) -> Mapping[str, Settled]:
+        return self.scopes.get(number, {})
+
+
+def recalled(work: Work, reading: Reading, entries: Sequence[Entry], shards: int) -> Iterator[pa.RecordBatch]:
+    """For each shard what files say of scopes whose states were defined anew."""
+    edits = {edit.name: number for number, edit in work.revisions.items() if number in work.operators}
+    told = conditions(work.checked)
+    gone = [i for i, entry in enumerate(entries) if not os.path.exists(entry.path)]
+    left = entries[gone[-1] + 1 :] if gone else entries
+    found = heard(
+        [as_guarded(told[name]) for name in edits], _readings(left, reading), whole=len(left) == len(entries)
+    )
+    shares = [Past(not gone, {}) for _ in range(shards)]
+    for name, scopes in found.items():
+        for (key, one), shard in zip(scopes.items(), shards_of(list(scopes), shards), strict=True):
+            shares[shard].scopes.setdefault(edits[name], {})[key] = one
+    for shard, share in enumerate(shares):
+        yield row(PAST, shard, msgspec.msgpack.encode(share))
+
+
+def _readings(entries: Sequence[Entry], reading: Reading) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The readings of files, as they arrived; one that was put aside when it did is so again."""
+    for number, entry in enumerate(entries):
+        with suppress(HoldfastError):
+            found = [*read(entry.input_file(number), reading, Tally(), Rejects())]
+            yield from ((topic.name, batch) for topic, batch in found if len(batch))

@@ -1,0 +1,149 @@
+"""A definition that changes, with the history that is there: it is as if it had always been the new one."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast import Engine, Event, check, parse
+from holdfast.model.batch import from_events
+
+MINUTE = 60_000_000
+HEAD = "topic T (v float, room text)\ntopic U (v float)\n"
+
+
+def _state(name, topic, high, low, per, more):
+    enter, leave = f"v > {high}{more[0]}", f"v < {low}{more[1]}"
+    return f"state {name} on {topic} [{enter}; {leave}] per {per} {more[2]}\n"
+
+
+_GUARDS = [
+    ("", "", ""),
+    ("", "", ""),
+    (" for 2 min", "", ""),
+    (" for 2 readings", " for 3 min", ""),
+    ("", " || silent 4 min", "unknown after 6 min"),
+    ("", "", "initially unknown"),
+    (" for 1 min", "", "ordered 2 min"),
+]
+_warm = st.builds(
+    _state,
+    st.just("Warm"),
+    st.just("T"),
+    st.sampled_from((2, 3, 4)),
+    st.sampled_from((1, 2)),
+    st.sampled_from(("source", "source", "source", "room")),
+    st.sampled_from(_GUARDS),
+)
+_others = st.sampled_from(
+    [
+        "",
+        "state Many = at least 2 of Warm until fewer than 1\n",
+        "state Many = at least 2 of Warm joined unknown spreads\n",
+        "levels Heat on T: low [v > 1; v < 1], high [v > 3; v < 2] per source\n",
+        "state Near on U [v > 2; v < 1]\nfilter Hot on T where v > 3\n",
+        "state Both\n  A = avg T over 2 min each source\n  enter A.v > 2\n  exit A.v < 2\n",
+    ]
+)
+_texts = st.builds(
+    lambda warm, some: HEAD + warm + "".join(sorted(set(some))), _warm, st.lists(_others, max_size=2)
+).filter(lambda text: text.count("state Many") < 2)
+_rows = st.lists(
+    st.tuples(
+        st.sampled_from("TTTU"),
+        st.integers(0, 3),
+        st.sampled_from("abc"),
+        st.sampled_from((0.0, 1.5, 2.5, 3.5, 5.0, None)),
+        st.sampled_from("rs"),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+def _events(rows, start=0):
+    out, at = [], start
+    for i, (topic, step, source, v, room) in enumerate(rows):
+        at += step * MINUTE
+        attributes = {"v": v, "room": room} if topic == "T" else {"v": v}
+        out.append(Event(topic, at, source, attributes, start + i))
+    return out
+
+
+def _heard(engine, events):
+    return [n for event in events for n in engine.push(event)]
+
+
+def _rows_of(told):
+    return sorted([(n.subscription, str(n.scope), n.status, n.since or -1, n.event.order) for n in told])
+
+
+def _standing(engine):
+    return engine.holding(), engine.unknown()
+
+
+@given(old=_texts, new=_texts, first=_rows, second=_rows, late=st.integers(0, 9))
+def test_an_edit_with_the_whole_history_is_a_run_of_the_new_definition(old, new, first, second, late):
+    engine, ideal = Engine(old), Engine(new)
+    before = _events(first)
+    end = before[-1].time + late * MINUTE
+    for one in (engine, ideal):
+        _heard(one, before)
+        one.advance(end)
+    was = {(h.subscription, h.scope): h.known for h in engine.holding()}
+    was |= dict.fromkeys(engine.unknown(), False)
+    said = engine.revise(new, [*before, end])
+    assert _standing(engine) == _standing(ideal)
+    assert len({(n.subscription, n.scope) for n in said}) == len(said), "each scope is told once"
+    becomes = {(n.subscription, n.scope): n for n in said}
+    for key, known in {(h.subscription, h.scope): h.known for h in ideal.holding()}.items():
+        if key not in was or known != was[key]:
+            assert becomes[key].status == ("revised" if known else "unknown"), key
+            assert becomes[key].since is not None
+    for key in was.keys() - {key[:2] for key in ideal.holding()} - set(ideal.unknown()):
+        if key[0] in ideal.subscriptions:
+            assert becomes[key].since is None
+    again = Engine.restore(new, engine.snapshot())
+    after = _events(second, end)
+    expected = _rows_of(_heard(ideal, after))
+    assert _rows_of(_heard(engine, after)) == expected
+    assert _rows_of(_heard(again, after)) == expected
+
+
+_plain = st.builds(
+    lambda high, low, more: HEAD + _state("Warm", "T", max(high, low), min(high, low), "source", more),
+    st.sampled_from((2, 3, 4)),
+    st.sampled_from((1, 2, 3)),
+    st.sampled_from(_GUARDS[:4]),
+)
+
+
+@given(old=_plain, new=_plain, first=_rows, cut=st.integers(0, 14))
+def test_a_part_of_the_history_settles_what_it_can_and_claims_no_more(old, new, first, cut):
+    before = _events(first)
+    engine, without, ideal = Engine(old), Engine(old), Engine(new)
+    for one in (engine, without, ideal):
+        _heard(one, before)
+    engine.revise(new, before[cut:], whole=False)
+    without.revise(new)
+    lost, held = set(engine.unknown()), {(h.subscription, h.scope) for h in ideal.holding()}
+    now = {(h.subscription, h.scope) for h in engine.holding()}
+    heard = {("Warm", event.source) for event in before[cut:] if event.topic == "T"}
+    assert now - lost <= held
+    assert heard & now - lost == heard & held - lost
+    assert {key for key in without.unknown() if key not in lost} <= heard
+
+
+@settings(max_examples=20)
+@given(old=_texts, new=_texts, first=_rows, size=st.integers(1, 5))
+def test_batches_and_events_are_the_same_history(old, new, first, size):
+    before = [event for event in _events(first) if event.topic == "T"]
+    if not before:
+        return
+    one, other = Engine(old), Engine(old)
+    for engine in (one, other):
+        _heard(engine, before)
+    topic = check(parse(HEAD)).topics[0]
+    pieces = [("T", from_events(topic, before[i : i + size])) for i in range(0, len(before), size)]
+    assert _rows_of(one.revise(new, before)) == _rows_of(other.revise(new, pieces))
+    assert _standing(one) == _standing(other)

@@ -1,0 +1,38 @@
+"""Which tests share a worker where there are several.
+
+Tests of a file do, for what the file sets up is set up once; pages of the documentation share nothing.  A
+Spark takes long to start and to get up to speed: there are two of them, and whatever needs one shares it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_PAGE = re.compile(r"test_a_page_shows_what_happens\[(.+)\]")
+_TAKES_SESSION = re.compile(r"(?m)^from support\.runtimes import .*\bsession\b")
+_RUN = re.compile(r"(?ms)^```(?:console|sh|python)\b.*?^```$")
+_ON_SPARK = re.compile(r"hf\.spark|holdfast run|script/demo|holdfast demo")
+
+
+def together(nodeid: str) -> str:
+    """With whom a test shares a worker."""
+    path, _, name = nodeid.partition("::")
+    page = _PAGE.match(name)
+    if "on_spark" in name.replace("-", "_") or _starts_spark(page[1] if page else path):
+        return "Spark, the first" if path.startswith("tests/system") and not page else "Spark, the second"
+    return nodeid if page else path
+
+
+def is_on_spark(page: str) -> bool:
+    """Whether something that a page runs starts Spark."""
+    return any(_ON_SPARK.search(block) for block in _RUN.findall(page))
+
+
+@cache
+def _starts_spark(path: str) -> bool:
+    text = (ROOT / path).read_text("utf-8")
+    return is_on_spark(text) if path.endswith(".md") else _TAKES_SESSION.search(text) is not None

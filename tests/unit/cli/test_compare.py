@@ -1,0 +1,110 @@
+"""``holdfast compare`` as it is typed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from holdfast import load, replay
+from holdfast.cli import app
+from holdfast.errors import HoldfastError
+from holdfast.model.instant import show_instant
+
+FROST = "topic T (value float)\nstate Frost on T [value < 0; value > 1] per source\n"
+NETWORK = """
+nodes: {kind: grid, rows: 3, columns: 3, spacing: 10 m}
+links: {kind: disk, range: 16 m}
+routing: {kind: id-grid}
+energy: {platform: telosb, rest: {radio: sleep, mcu: sleep}}
+subscribers:
+  - {node: 4, to: Frost}
+warm-up: 30 s
+duration: 2 h
+sweep:
+  protocol: [{kind: direct}, {kind: dds, mode: HyTDDS}]
+"""
+TWO_NODES = NETWORK.replace("rows: 3, columns: 3", "rows: 1, columns: 2").replace("node: 4", "node: 1")
+SOURCES = ["attic", "barn", "cellar"]
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Three places that freeze for ten minutes, one after the other, and again; a reading a minute."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["time,source,value"]
+    for minute in range(60):
+        for k, source in enumerate(SOURCES):
+            cold = (minute - 5 * k) % 30 in range(10, 20)
+            rows.append(f"2026-02-03T01:{minute:02}:{7 * k:02}Z,{source},{-2 if cold else 3}")
+    (tmp_path / "history.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "frost.hf").write_text(FROST)
+    (tmp_path / "net.yaml").write_text(NETWORK)
+    return tmp_path
+
+
+def compared(*options: str) -> dict[str, dict]:
+    ran = CliRunner().invoke(
+        app, ["compare", "frost.hf", "--input", "history.csv", "--network", "net.yaml", "--json", *options]
+    )
+    if ran.exception is not None:
+        raise ran.exception
+    return {world["world"]: world for world in json.loads(ran.stdout)["worlds"]}
+
+
+def test_the_ideal_is_what_replay_says_and_a_good_network_tells_all_of_it(home):
+    ideal = [
+        (one.scope, show_instant(one.start), None if one.end is None else show_instant(one.end))
+        for one in replay(load("frost.hf"), "history.csv").intervals()
+    ]
+    worlds = compared()
+    assert list(worlds) == ["live, up to 30 s late", "direct", "dds mode=HyTDDS"]
+    for world in worlds.values():
+        assert {(each["scope"], each["start"], each["end"]) for each in world["each"]} == set(ideal)
+        assert world["told"] == world["alarms"] == len(ideal) == 6
+        assert not world["made_up"]
+    assert worlds["dds mode=HyTDDS"]["joules"] < worlds["direct"]["joules"]
+
+
+def test_what_a_dead_node_does_not_say_is_lost_and_named(home):
+    (home / "net.yaml").write_text(
+        NETWORK.replace(
+            "warm-up: 30 s", "warm-up: 30 s\nfailures: [{kind: kill, at: 25 min, nodes: [0]}]"
+        )  # it plays the first source, whose second frost begins later
+    )
+    worlds = compared()
+    lost = [each for each in worlds["direct"]["each"] if each["fate"] == "lost"]
+    assert [(each["scope"], each["start"]) for each in lost] == [("attic", "2026-02-03T01:40:00.000000Z")]
+    ran = CliRunner().invoke(
+        app, ["compare", "frost.hf", "--input", "history.csv", "--network", "net.yaml", "--figure", "w.png"]
+    )
+    assert "Frost attic 2026-02-03T01:40:00.000000Z: lost (direct, seed 1)" in ran.stdout
+    assert "saves" in ran.stdout
+    assert (home / "w.png").stat().st_size > 5_000
+
+
+def test_readings_that_come_late_shift_or_double_what_a_live_engine_tells(home):
+    late = compared("--lateness", "20 min", "--seed", "2")["live, up to 20 min late"]
+    assert late["told"] + late["shifted"] + late["merged"] + late["lost"] == 6
+    assert late["told"] < 6 or late["doubled"] or late["false"], "twenty minutes of disorder change something"
+    assert compared("--lateness", "0 s")["live, in time"]["told"] == 6
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "says"),
+    [
+        ({"history.csv": "time,source,value\n2026-02-03T01:00Z,a,3\n"}, (), "the history is too short"),
+        ({"net.yaml": NETWORK.replace("  - {node: 4, to: Frost}", "  []")}, (), "nobody in this network"),
+        ({"net.yaml": TWO_NODES}, (), "for 2 of 3 sources of the history, such as 'barn'"),
+        ({"net.yaml": NETWORK.replace("to: Frost", "to: Fros")}, (), "the definition has no 'Fros'"),
+        ({"frost.hf": FROST.replace("value < 0", "value < -90")}, (), "no condition holds in this history"),
+        ({}, ("--lateness", "soon"), "--lateness soon"),
+        ({"frost.hf": FROST + 'mute Frost during "Sat 00:00 – Mon 06:00" in "UTC"\n'}, (), "do not mute"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_compared_is_told(home, change, options, says):
+    for name, text in change.items():
+        (home / name).write_text(text)
+    with pytest.raises(HoldfastError, match=says):
+        compared(*options)

@@ -1,0 +1,83 @@
+"""What one world told beside another."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.files.difference import difference, stretches
+from holdfast.model.event import Event, Notification
+from holdfast.model.instant import SECOND
+
+
+def told(*said: tuple[float, str, float], scope: str = "a") -> list[tuple[int, Notification]]:
+    """(when it happened, what, how much later it came)."""
+    return [
+        (
+            int((at + late) * SECOND),
+            Notification("Warm", Event("T", int(at * SECOND), "s"), status, scope, None),  # type: ignore[arg-type]
+        )
+        for at, status, late in said
+    ]
+
+
+IDEAL = told((10, "ingress", 0), (20, "egress", 0), (40, "ingress", 0), (50, "egress", 0))
+
+
+def fates(*said: tuple[float, str, float]) -> list[tuple[str, int, bool]]:
+    return [(each.fate, each.doubled, each.unended) for each in difference(IDEAL, told(*said)).alarms]
+
+
+def test_a_world_that_tells_the_same_is_late_at_most():
+    same = difference(IDEAL, [(came + 2 * SECOND, said) for came, said in IDEAL])
+    assert [each.fate for each in same.alarms] == ["told", "told"]
+    assert same.delays() == [2 * SECOND, 2 * SECOND]
+    assert [each.end_delay for each in same.alarms] == [2 * SECOND, 2 * SECOND]
+    assert not same.false
+
+
+def test_what_is_lost_shifted_merged_doubled_or_never_ends_is_told_apart():
+    assert fates((10, "ingress", 1), (20, "egress", 1)) == [("told", 0, False), ("lost", 0, False)]
+    assert fates((12, "ingress", 1), (20, "egress", 1))[0] == ("shifted", 0, False)
+    assert fates((10, "ingress", 0), (50, "egress", 0)) == [("told", 0, False), ("merged", 0, False)]
+    assert fates((10, "ingress", 0)) == [("told", 0, True), ("merged", 0, True)]
+    again = fates((10, "ingress", 0), (13, "egress", 0), (15, "ingress", 0), (20, "egress", 0))
+    assert again == [("told", 1, False), ("lost", 0, False)]
+
+
+def test_what_is_no_alarm_is_made_up():
+    found = difference(IDEAL, told((25, "ingress", 0), (30, "egress", 0)))
+    assert {place: [each.start for each in some] for place, some in found.false.items()} == {
+        ("Warm", "a"): [25 * SECOND]
+    }
+    assert found.counts() == {
+        "alarms": 2, "told": 0, "shifted": 0, "merged": 0, "lost": 2, "doubled": 0, "unended": 0, "false": 1,
+    }  # fmt: skip
+
+
+def test_what_begins_after_the_end_of_the_history_does_not_count():
+    late = told((60, "ingress", 0))
+    assert difference(IDEAL, late).false
+    assert not difference(IDEAL, late, until=55 * SECOND).false
+
+
+moments = st.lists(st.integers(0, 60), unique=True, max_size=12).map(sorted)
+
+
+def alternating(times: list[int]) -> list[tuple[int, Notification]]:
+    return told(*((at, ("ingress", "egress")[i % 2], 0) for i, at in enumerate(times)))
+
+
+@given(moments, moments)
+def test_every_alarm_has_one_fate_and_nothing_that_was_told_is_forgotten(ours, theirs):
+    ideal, other = alternating(ours), alternating(theirs)
+    found, counts = difference(ideal, other), difference(ideal, other).counts()
+    assert counts["told"] + counts["shifted"] + counts["merged"] + counts["lost"] == counts["alarms"]
+    starts = counts["told"] + counts["shifted"] + counts["doubled"] + counts["false"]
+    assert starts == sum(map(len, stretches(other).values())), "an alarm's, once more, or none's"
+    both = set(ours[::2]) & set(theirs[::2])
+    assert counts["told"] <= len(both)
+    assert difference(ideal, ideal).counts() == {
+        **dict.fromkeys(counts, 0), "alarms": len(ours[::2]), "told": len(ours[::2]),
+    }  # fmt: skip
+    assert len(found.alarms) == len(ours[::2])

@@ -1,0 +1,33 @@
+"""What shares a worker when the tests are run by several."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.together import is_on_spark, together
+
+DOCS = "tests/system/test_docs.py::test_a_page_shows_what_happens"
+
+
+@pytest.mark.parametrize(
+    ("test", "shares"),
+    [
+        ("tests/laws/test_sim.py::test_a[x::y]", "tests/laws/test_sim.py"),
+        ("src/holdfast/model/unit.py::holdfast.model.unit", "src/holdfast/model/unit.py"),
+        ("tests/system/test_live.py::test_it_goes_on_where_it_was", "Spark, the first"),
+        ("tests/system/test_frames.py::test_every_number_is_a_float[int]", "Spark, the first"),
+        ("tests/equivalence/test_frames.py::test_a", "Spark, the second"),
+        ("tests/equivalence/test_runtimes.py::test_random_histories_on_spark", "Spark, the second"),
+        ("tests/equivalence/test_runtimes.py::test_a", "tests/equivalence/test_runtimes.py"),
+        (f"{DOCS}[docs/howto/live.md]", "Spark, the second"),
+        (f"{DOCS}[docs/concepts/semantics.md]", f"{DOCS}[docs/concepts/semantics.md]"),
+    ],
+)
+def test_a_file_shares_a_worker_and_so_does_what_needs_spark(test, shares):
+    assert together(test) == shares
+
+
+def test_a_page_that_only_mentions_spark_starts_none():
+    assert not is_on_spark("`holdfast run` needs Java.\n\n```console\n$ holdfast check a.hf\n```\n")
+    assert is_on_spark("Text.\n\n```console\n$ holdfast run a.hf\n```\n")
+    assert is_on_spark("```python\nhf.spark.replay(app, frame)\n```\n")

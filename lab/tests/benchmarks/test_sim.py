@@ -16,6 +16,8 @@ def small(monkeypatch):
         "NODES": (10, 20),
         "DENSITIES": (4, 8),
         "TRANSMISSIONS": 200,
+        "QUADS": (60, 4),
+        "PUBLISHED": 3,
     }.items():
         monkeypatch.setattr(sim, name, value)
 
@@ -41,6 +43,12 @@ def test_sizes_and_densities_are_what_they_claim():
         assert row.detail["hearers"] >= row.detail["neighbours"]
     sparse, dense = rows[2:4]
     assert dense.detail["neighbours"] > 1.3 * sparse.detail["neighbours"]
+
+
+def test_every_subscriber_of_quad_pubsub_is_told_of_every_event():
+    row = sim.quads(lambda _: None)
+    assert row.what == "Quad-PubSub, 60 nodes, 4 subscribers, 3 events"
+    assert row.detail["events_told"] == 12
 
 
 def test_both_event_loops_run_the_same_timers():

@@ -102,6 +102,10 @@ def explain(
         Path | None,
         typer.Option(metavar="SCENARIO", help="Who would host which component there, and what that costs."),
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --network: draw that, step by step on the map."),
+    ] = None,
 ) -> None:
     """The plan: what is pushed where, what is kept in state."""
     from ..compilers.explain import explain as plan
@@ -110,10 +114,15 @@ def explain(
     require_choice("--engine", engine, ["local", "spark"])
     if network is not None:
         from ..runtimes.sensornet.study import read
-        from .hosting import explained
+        from .hosting import drawn, explained
 
-        typer.echo(explained(load(definition, let), read(network).points[0].case))
+        found = explained(load(definition, let), read(network).points[0].case)
+        typer.echo(found.text)
+        if figure is not None:
+            drawn(found).savefig(figure, dpi=100)
         return
+    if figure is not None:
+        raise UsageError("--figure draws a network; name one with --network SCENARIO")
     typer.echo((explain_on_spark if engine == "spark" else plan)(load(definition, let)))
 
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..compilers.components.machine import smc
 from ..errors import UsageError
@@ -20,10 +21,14 @@ from ..model.space import Point, Rectangle
 from ..protocols.qps.tree import Tree
 from ..protocols.sps.placement import Choice, Ground, Part, Publisher, choices
 from ..runtimes.sensornet.case import Case, Plan, planned
+from ..runtimes.sensornet.report.style import COLOURS, legend_above, new_figure, tidy
 from ..sim.energy import draw
 from ..sim.mac.station import DATA_OVERHEAD
 from ..sim.radio import Radio
 from ..sim.topology import Topology
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 DAY = 24 * 3600 * SECOND
 MESSAGE = 40
@@ -33,8 +38,16 @@ SAID = 0.01
 LEVELS = 3
 
 
-def explained(checked: Checked, case: Case, seed: int = 1) -> str:
-    """All of it, as lines."""
+class Explained(NamedTuple):
+    """What is said of every component; and, to be drawn, where nodes stand and what was chosen, in order."""
+
+    text: str
+    places: Sequence[Point]
+    chosen: Sequence[tuple[str, Choice]]
+
+
+def explained(checked: Checked, case: Case, seed: int = 1) -> Explained:
+    """All of it."""
     smcs = {each.name: smc(each) for each in checked.components}
     if not smcs:
         raise UsageError("the definition has no component; a 'state' with queries is one")
@@ -47,7 +60,38 @@ def explained(checked: Checked, case: Case, seed: int = 1) -> str:
     ]
     for name in sorted(smcs, key=lambda each: (level[smcs[each].topic], each)):
         lines += world.component(name, smcs[name])
-    return "\n".join(lines)
+    return Explained("\n".join(lines), world.places, world.chosen)
+
+
+def drawn(found: Explained) -> Figure:
+    """Step by step, level by level: who hosts what on the map, and from where it hears."""
+    steps = len(found.chosen)
+    columns = min(3, steps)
+    rows = math.ceil(steps / columns)
+    figure = new_figure(4.2 * columns, 4.2 * rows)
+    for number, (name, choice) in enumerate(found.chosen, 1):
+        panel = figure.add_subplot(rows, columns, number)
+        panel.scatter(*_axes(found.places), 8, "#cccccc")
+        for part in choice.parts:
+            for one in part.inputs:
+                panel.plot(*zip(one.at, part.at, strict=True), color=COLOURS[0], linewidth=0.7)
+            panel.plot(
+                *zip(part.at, choice.join, strict=True), color=COLOURS[1], linewidth=0.7, linestyle=":"
+            )
+        heard = {one.at for part in choice.parts for one in part.inputs}
+        panel.scatter(*_axes(heard), 16, COLOURS[0], label="publishes")
+        hosts = {part.at for part in choice.parts}
+        panel.scatter(
+            *zip(*hosts, strict=True), s=60, facecolors="none", edgecolors=COLOURS[1], label="hosts"
+        )
+        panel.set_aspect("equal")
+        tidy(panel, f"{number}. {name}: {choice.name}")
+    legend_above(figure, figure.axes[0])
+    return figure
+
+
+def _axes(points: Collection[Point]) -> tuple[list[float], list[float]]:
+    return [p[0] for p in points], [p[1] for p in points]
 
 
 class _World:
@@ -56,7 +100,8 @@ class _World:
     def __init__(self, plan: Plan, case: Case) -> None:
         self._placed: Topology = plan.placed
         self._recordings = case.recordings
-        self._places = [(float(p[0]), float(p[1])) for p in plan.placed.positions]
+        self.places = self._places = [(float(p[0]), float(p[1])) for p in plan.placed.positions]
+        self.chosen: list[tuple[str, Choice]] = []
         low = (min(p[0] for p in self._places), min(p[1] for p in self._places))
         side = max(max(p[axis] for p in self._places) - low[axis] for axis in (0, 1)) or 1.0
         self._tree = Tree(low, side, LEVELS)
@@ -84,6 +129,7 @@ class _World:
             joined=not separate,
         )
         found = choices(of.topic, inputs, ground, relative)
+        self.chosen.append((name, found[0]))
         yield f"\n{name}, over {', '.join(of.topics)} of {len(inputs)} publishers:"
         for number, choice in enumerate(found):
             joules = choice.messages * self.millijoules / 1000

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from typer.testing import CliRunner
 
-from holdfast.cli.hosting import explained
+from holdfast.cli import app
+from holdfast.cli.hosting import drawn, explained
 from holdfast.errors import UsageError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
@@ -24,8 +26,32 @@ duration: 60 s
 TOPIC = "topic T (value float)\n"
 
 
-def plan(text):
+def found(text):
     return explained(check(parse(TOPIC + text)), read_text(NETWORK).points[0].case)
+
+
+def plan(text):
+    return found(text).text
+
+
+def test_the_picture_has_a_step_for_each_component_those_first_on_which_others_build(tmp_path):
+    pytest.importorskip("matplotlib")
+    text = (
+        TOPIC + "state Hot A = T each location enter A.value > 5 exit A.value < 3\n"
+        "state Alarm A = Hot any location enter A.valid exit !A.valid\n"
+    )
+    figure = drawn(found(text.removeprefix(TOPIC)))
+    assert [panel.get_title(loc="left") for panel in figure.axes] == [
+        "1. Hot: cut by advertisements",
+        "2. Alarm: near its inputs",
+    ]
+    (tmp_path / "app.hf").write_text(text)
+    (tmp_path / "net.yaml").write_text(NETWORK)
+    words = ["explain", str(tmp_path / "app.hf"), "--figure", str(tmp_path / "map.png")]
+    assert CliRunner().invoke(app, [*words, "--network", str(tmp_path / "net.yaml")]).exit_code == 0
+    assert (tmp_path / "map.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="name one with --network"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
 
 
 def test_what_is_kept_apart_by_place_stands_with_its_sensors():

@@ -13,8 +13,15 @@ from typing import Any
 import numpy as np
 
 from holdfast.model.instant import SECOND
+from holdfast.model.space import Rectangle, contains
+from holdfast.protocols.qps import request
+from holdfast.protocols.qps.broker import Broker
+from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.tree import Tree
+from holdfast.runtimes.sensornet.field import FieldNetwork
 from holdfast.sim.chance import stream
 from holdfast.sim.clock import Clock
+from holdfast.sim.field import Field
 from holdfast.sim.mac import Csma
 from holdfast.sim.network import Network, Setup, Totals
 from holdfast.sim.node import Boot, Node
@@ -22,6 +29,7 @@ from holdfast.sim.propagation import LogDistance
 from holdfast.sim.routing.ledger import Ledger
 from holdfast.sim.routing.overhear import IdGrid
 from holdfast.sim.routing.router import Router
+from holdfast.sim.topology import uniform
 
 from . import Row, timed
 
@@ -29,6 +37,8 @@ EVENTS = 500_000
 NODES = (50, 500, 2_000)
 NEIGHBOURS = 15
 DENSITIES = (5, 10, 20, 40)
+QUADS, PUBLISHED = (2_000, 100), 20
+"""Nodes and subscribers of Quad-PubSub, and its events."""
 TRANSMISSIONS = 20_000  # about, in each run among neighbours
 PERIOD = 20 * SECOND
 PATH = LogDistance(3.5)
@@ -41,7 +51,13 @@ PUBLISHERS = {0: 48, 6: 42, 21: 27, 42: 6, 48: 0}
 
 def run(progress: Callable[[str], None]) -> list[Row]:
     """The grid of the thesis, sizes, densities, and the event loop alone."""
-    return [grid(progress), *sizes(progress), *densities(progress), *event_loops(progress)]
+    return [
+        grid(progress),
+        *sizes(progress),
+        *densities(progress),
+        *event_loops(progress),
+        quads(progress),
+    ]
 
 
 def grid(progress: Callable[[str], None]) -> Row:
@@ -168,6 +184,39 @@ def _scattered(nodes: int, neighbours: int) -> Network:
 
 def _mean_neighbours(network: Network) -> float:
     return sum(map(len, network.hearers().values())) / len(network.nodes)
+
+
+def quads(progress: Callable[[str], None]) -> Row:
+    """Quad-PubSub without radios: subscribers to a region, one after the other, then events of it."""
+    nodes, subscribers = QUADS
+    progress(f"Quad-PubSub, {nodes:,} nodes")
+    timing = timed(partial(_quads, nodes, subscribers), 1)
+    told, due, network = timing.result
+    assert told == due, (told, due)
+    detail = {"events_told": told, "hops": sum(network.hops.values())}
+    what = f"Quad-PubSub, {nodes:,} nodes, {subscribers} subscribers, {PUBLISHED} events"
+    return Row(what, timing.best, "s", "≤ 60 s", timing.best <= 60, detail)
+
+
+def _quads(nodes: int, subscribers: int) -> tuple[int, int, FieldNetwork]:
+    side = 11.5 * sqrt(nodes)  # as dense as the thesis' 2,000 in 512 × 512
+    places = uniform(nodes, side, side, 30.0, 1).positions
+    deployment = Deployment(tree=Tree((0.0, 0.0), side, 5), topics=("T",))
+    network = FieldNetwork(Field(places, 30.0), lambda node: Broker(deployment, places[node]))
+    chance = stream(1, "quads")
+    wanted = Rectangle((side / 8, side / 8), (side / 2, side / 2))
+    inside = [n for n, at in enumerate(network.field.places) if contains(wanted, at)]
+    for node in inside:
+        x, y = network.field.places[node]
+        network.ask(node, request.Advertise("s", "T", Rectangle((x, y), (x + 1e-3, y + 1e-3))))
+    for node in chance.sample(range(nodes), subscribers):
+        network.ask(node, request.Subscribe("u", "T", wanted))
+    network.settle()
+    for _ in range(PUBLISHED):
+        node = chance.choice(inside)
+        network.ask(node, request.Publish("s", "T", network.field.places[node], {}))
+    network.settle()
+    return len(network.told), PUBLISHED * subscribers, network
 
 
 def event_loops(progress: Callable[[str], None]) -> Iterator[Row]:

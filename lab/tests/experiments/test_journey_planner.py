@@ -457,7 +457,7 @@ def test_the_page_shows_the_tables_of_the_run_that_is_kept():
     show(experiment, Result(kept["experiment"], kept["parameters"], kept["rows"], ()), console)
     shown = "\n".join(line.rstrip() for line in console.export_text().rstrip().splitlines())
     assert f"```text\n{shown}\n```" in page
-    assert f"```hf\n{definition(Limits(8.7, 40.0, 50.0))}```" in page
+    assert f"```hf\n{definition(Limits(8.7, 67.0, 85.0))}```" in page
     for claim in kept["claims"]:
         assert f"| `{claim['id']}` | {'holds' if claim['holds'] else 'does not hold'} |" in page
 

@@ -75,7 +75,7 @@ def _figure(name: str) -> Callable[[Counts], Any]:
 _SHORT = ("High", "Slow", "Congestion", "Near")
 _SUMMARY: Sequence[tuple[str, Callable[[Counts], Any]]] = (
     *((short, _figure(name)) for short, name in zip(_SHORT, COMPONENTS, strict=True)),
-    ("crosses %", lambda counts: f"{crossing(counts):.4f}"),
+    ("crosses %", lambda counts: f"{crossing(counts):.5f}"),
     ("evaluations", _figure(f"combinations {CONGESTION}")),
     ("in one piece", _figure("whole")),
     ("input cut %", lambda counts: round(input_share(counts), 1)),

@@ -12,7 +12,17 @@ from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, add
 from holdfast.protocols.agents.ring import Moved
 from holdfast.protocols.agents.talk import Reading
 from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Heard, Refused, Replace, Submit, Withdraw, advertise, publish
+from holdfast.protocols.cbps.client import (
+    Closed,
+    Heard,
+    Refused,
+    Release,
+    Replace,
+    Submit,
+    Withdraw,
+    advertise,
+    publish,
+)
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content
 from holdfast.protocols.cbps.message import Bundle, Key, Notification, RoutingSlip, Subscription
@@ -231,6 +241,28 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
     say(overlay, "ann", 2, 0.0)
     say(overlay, "bob", 3, 5.0)
     assert [row[2] for row in told(overlay)] == ["ingress"]
+
+
+def test_whoever_was_told_a_start_and_wants_no_more_is_told_the_end():
+    """Released while ann and bob are together: eve's coming is not told, their parting is; agents end."""
+    overlay = network()
+    one = related("""topic User ()
+relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "eve")
+  when distance(a, b) <= 10 m until distance(a, b) >= 30 m""")
+    publishers(overlay, one, ("ann", "bob", "eve"))
+    watch(overlay, one, "range_ring")
+    say(overlay, "ann", 0, 0.0)
+    say(overlay, "bob", 1, 5.0)
+    say(overlay, "eve", 2, 90.0)
+    assert [row[1:3] for row in told(overlay)] == [("ann,bob", "ingress")]
+    overlay.ask("subscriber", Release("relation"))
+    say(overlay, "eve", 3, 6.0)
+    assert overlay.take("subscriber") == []
+    say(overlay, "bob", 4, 70.0)
+    heard = overlay.take("subscriber")
+    assert [what.content["status"] for what in heard if isinstance(what, Heard)] == ["egress"]
+    assert heard[-1] == Closed("relation")
+    assert agents(overlay) == {}
 
 
 def test_an_agent_that_fails_is_the_only_one_that_ends_and_its_subscriber_hears_why(monkeypatch):

@@ -74,17 +74,18 @@ def output(state, sequence):
     return [event for event, (passes, _) in zip(sequence, run(state, sequence), strict=True) if passes]
 
 
-def every_step(a, b, tried):
-    """By trying every event in every pair of bits that can be reached: what passes, and who holds then."""
-    seen, ahead = {(False, False)}, deque([(False, False)])
+def every_step(some, tried):
+    """By trying every event in all bits that can be reached: what passes, and who holds then."""
+    start = (False,) * len(some)
+    seen, ahead = {start}, deque([start])
     while ahead:
         bits = ahead.popleft()
         for event in tried:
-            passes = [holds(s.leave if bit else s.enter, event) for s, bit in zip((a, b), bits, strict=True)]
+            passes = [holds(s.leave if bit else s.enter, event) for s, bit in zip(some, bits, strict=True)]
             after = tuple(
-                bit ^ (p and not momentary(s)) for s, bit, p in zip((a, b), bits, passes, strict=True)
+                bit ^ (p and not momentary(s)) for s, bit, p in zip(some, bits, passes, strict=True)
             )
-            held = [bit or (p and momentary(s)) for s, bit, p in zip((a, b), after, passes, strict=True)]
+            held = [bit or (p and momentary(s)) for s, bit, p in zip(some, after, passes, strict=True)]
             yield passes, held
             if after not in seen:
                 seen.add(after)
@@ -175,15 +176,49 @@ def test_who_is_fed_can_be_computed_from_the_output_of_the_other(a, b, sequence)
 @given(definitions(), definitions())
 def test_the_answer_is_exact(a, b):
     """What is said to be covered is; what is not, some events show it."""
-    names = sorted({c.name for s in (a, b) for f in (*s.enter, *s.leave) for c in f.constraints})
-    domains = [[None, *some_of_each(name, a, b)] for name in names]
-    tried = [
+    found = list(every_step((a, b), events_for(a, b)))
+    assert states.covers(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
+    assert feeds(a, b) is all(passed_a or not passed_b for (passed_a, passed_b), _ in found)
+
+
+@given(definitions(), definitions(), definitions())
+@example(
+    State(when(">", 10, "x"), when("<", 5, "x")),
+    State(when("<", 20, "x"), when(">", 25, "x")),
+    State(when(">", -1, "x"), when("<", -5, "x")),
+)
+def test_the_answer_is_exact_of_several_together(a, b, c):
+    found = list(every_step((a, b, c), events_for(a, b, c)))
+    assert states.covers((a, b), c) is all(any(held[:2]) or not held[2] for _, held in found)
+    assert feeds((a, b), c) is all(any(passed[:2]) or not passed[2] for passed, _ in found)
+    if states.covers(a, c):
+        assert states.covers((a, b), c)
+
+
+def test_two_may_cover_what_neither_does():
+    """Above 10, or not above 20: whatever the value is, one of the two holds."""
+    above, below = State(when(">", 10), when("<=", 10)), State(when("<=", 20), when(">", 20))
+    whole = State(when(">", 0), when("<=", -5))
+    assert not states.covers(above, whole)
+    assert not states.covers(below, whole)
+    assert states.covers((above, below), whole)
+    assert not states.covers((above, State(when("<=", 5), when(">", 5))), whole)
+
+
+def test_too_many_together_cover_what_one_of_them_covers(monkeypatch):
+    monkeypatch.setattr(states, "MOST_TOGETHER", 1)
+    assert states.covers((HOT, WARM), HOT)
+    assert not states.covers((HOT, HOT), WARM)
+
+
+def events_for(*these):
+    """An event for each way in which all constraints can judge one."""
+    names = sorted({c.name for s in these for f in (*s.enter, *s.leave) for c in f.constraints})
+    domains = [[None, *some_of_each(name, *these)] for name in names]
+    return [
         {name: v for name, v in zip(names, values, strict=True) if v is not None}
         for values in product(*domains)
     ]
-    found = list(every_step(a, b, tried))
-    assert states.covers(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
-    assert feeds(a, b) is all(passed_a or not passed_b for (passed_a, passed_b), _ in found)
 
 
 def some_of_each(name, *these):

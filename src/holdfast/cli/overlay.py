@@ -208,6 +208,13 @@ def subscribe(
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="End after so many notifications.")
     ] = None,
+    pairs: Annotated[
+        bool,
+        typer.Option(
+            "--pairs",
+            help="When it is to end, tell no more starts, and stay until all that was told has ended.",
+        ),
+    ] = False,
     wait: Wait = False,
     name: Named = None,
     wire: Wire = "msgpack",
@@ -235,6 +242,7 @@ def subscribe(
             followed,
             count=count,
             subscribed=lambda at: typer.echo(f"subscribed at '{at}'", err=True),
+            pairs=pairs,
         )
     )
 

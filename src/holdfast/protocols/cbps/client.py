@@ -62,6 +62,7 @@ from .message import (
     Wanted,
 )
 from .once import Once
+from .pairing import Pairing
 from .parts import pins
 from .running import Running
 from .scopes import Scopes, from_wire
@@ -98,6 +99,14 @@ class Replace:
 @dataclass(frozen=True, slots=True)
 class Withdraw:
     """Take back what was submitted under a name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Tell no more starts of the conditions under a name; what was told to start is told to end, and then
+    it is withdrawn."""
 
     name: str
 
@@ -168,6 +177,13 @@ class Unknown:
     scope: str | None
     since: Instant
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """All has ended that was told to start under a name that was released; it is withdrawn."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +284,7 @@ class ClientState:
     followed: dict[Part, Followed] = field(default_factory=dict)
     code: dict[str, tuple[str, str]] = field(default_factory=dict)
     """By digest: the code that was submitted, and under which name."""
+    pairing: Pairing = field(default_factory=Pairing)
     once: Once = field(default_factory=Once)
     sourcing: Sourcing = field(default_factory=Sourcing)
 
@@ -318,7 +335,30 @@ class Client:
                 effects = self._fired(state, timer, now)
             case Asked(now, request):
                 effects = self._asked(state, request, now)
-        return state, list(effects)
+        return state, list(self._paired(state, effects))
+
+    def _paired(self, state: ClientState, effects: Iterable[Effect]) -> Iterator[Effect]:
+        """What is told, but for starts that nobody wants any more and their ends."""
+        for effect in effects:
+            match effect:
+                case Deliver(Told(name, said)) if not state.pairing.tells(name, said):
+                    continue
+                case Deliver(Unknown(name, what, scope)) if not state.pairing.loses(name, what, scope):
+                    continue
+                case Deliver(Heard(name, _, content)) if self._is_report(state, name):
+                    if not state.pairing.reports(name, content):
+                        continue
+                case Deliver(Interrupted(name)):
+                    state.pairing.interrupted(name)
+            yield effect
+        if state.pairing.released:
+            for name in list(state.pairing.over()):
+                yield from self._withdraw(state, name)
+                yield Deliver(Closed(name))
+
+    def _is_report(self, state: ClientState, name: str) -> bool:
+        """Whether agents have said what was heard under a name."""
+        return name in state.bundles and bool(state.bundles[name].active)
 
     # --- the connection ---
 
@@ -382,11 +422,16 @@ class Client:
                 yield from self._replace(state, name, bundle, now)
             case Withdraw(name):
                 yield from self._withdraw(state, name)
+            case Release(name):
+                _known(state, name)
+                state.pairing.released.add(name)
             case Leave():
                 for name in list(state.bundles):
                     yield from self._withdraw(state, name)
             case _:
-                raise UsageError(f"a client can submit, replace, withdraw and leave; it cannot {request!r}")
+                raise UsageError(
+                    f"a client can submit, replace, withdraw, release and leave; it cannot {request!r}"
+                )
 
     def _submit(self, state: ClientState, bundle: Bundle, name: str, now: Instant) -> Iterator[Effect]:
         if is_empty(bundle):
@@ -444,6 +489,7 @@ class Client:
     def _withdraw(self, state: ClientState, name: str) -> Iterator[Effect]:
         bundle = _known(state, name)
         del state.bundles[name]
+        state.pairing.forget(name)
         state.code = {digest: code for digest, code in state.code.items() if code[1] != name}
         for i in range(len(bundle.subscriptions)):
             state.followed.pop(part := Part(bundle.key, i), None)

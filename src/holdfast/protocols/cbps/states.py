@@ -5,13 +5,17 @@ ends, B ends) and eB ∧ xA cannot hold together (B does not start with the even
 question is decided in full: the predicates divide all events into at most sixteen classes, and the two
 filters together have four states, so it is enough to look at every step that some events can lead to.
 
+Several states together cover one if one of them holds whenever that does, though none of them need cover it
+alone: ``[v > 20; v < 10]`` and ``[v < 30; v > 40]`` cover whatever there is of ``v``.  The same question is
+asked, of as many bits as there are states.
+
 That B holds only while A does is not yet enough to compute B from what A lets pass: A drops what comes
 while it holds.  ``feeds`` is that stronger question.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -21,11 +25,14 @@ from typing import NamedTuple
 from .content import Box, Filter
 from .ranges import EVERYTHING, LINE, Cut, Range, Value, Values, between
 
+Truths = tuple[bool, ...]
 Region = tuple[Filter, ...]
 """A disjunction of filters: a union of boxes.  ``()`` is false, ``(Filter(),)`` is true."""
 
 MOST_PIECES = 10_000
 """If the predicates divide the events into more boxes than this, nothing is said to be covered."""
+MOST_TOGETHER = 6
+"""More states than this are not said to cover anything together."""
 
 
 @dataclass(frozen=True)
@@ -41,39 +48,48 @@ class State:
         return any(not filter_.constraints for filter_ in self.leave)
 
 
-def covers(a: State, b: State) -> bool:
-    """Whether A holds whenever B does, for every sequence of events; "no" if that is too much work."""
-    return all(step.a_holds or not step.b_holds for step in steps(a, b))
+def covers(a: State | Sequence[State], b: State) -> bool:
+    """Whether A, or one of several, holds whenever B does, for every sequence of events; "no" if that is too
+    much work."""
+    some = _several(a)
+    if len(some) > MOST_TOGETHER:
+        return any(covers(one, b) for one in some)
+    return all(any(step.holds[:-1]) or not step.holds[-1] for step in steps(*some, b))
 
 
-def feeds(a: State, b: State) -> bool:
-    """Whether every event that B lets pass passes A too: B can then be computed from A's output."""
-    return all(step.a_passes or not step.b_passes for step in steps(a, b))
+def feeds(a: State | Sequence[State], b: State) -> bool:
+    """Whether every event that B lets pass passes A too, or one of several: B can then be computed from what
+    these let pass."""
+    some = _several(a)
+    if len(some) > MOST_TOGETHER:
+        return any(feeds(one, b) for one in some)
+    return all(any(step.passes[:-1]) or not step.passes[-1] for step in steps(*some, b))
+
+
+def _several(a: State | Sequence[State]) -> Sequence[State]:
+    return (a,) if isinstance(a, State) else a
 
 
 class Step(NamedTuple):
-    """What one event does to two filters: whom it passes, and who holds when it has come."""
+    """What one event does to each filter: whether it passes, and whether it holds when that has come."""
 
-    a_passes: bool
-    b_passes: bool
-    a_holds: bool
-    b_holds: bool
+    passes: Truths
+    holds: Truths
 
 
-def steps(a: State, b: State) -> Iterator[Step]:
+def steps(*filters: State) -> Iterator[Step]:
     """Every step that some sequence of events leads to."""
-    possible = classes((a.enter, a.leave, b.enter, b.leave))
-    seen, ahead = {(False, False)}, [(False, False)]
+    possible = classes(tuple(region for one in filters for region in (one.enter, one.leave)))
+    stays = [one.momentary for one in filters]
+    start = (False,) * len(filters)
+    seen, ahead = {start}, [start]
     while ahead:
-        a_bit, b_bit = ahead.pop()
-        for a_enters, a_leaves, b_enters, b_leaves in possible:
-            a_passes, b_passes = a_leaves if a_bit else a_enters, b_leaves if b_bit else b_enters
-            after = (a_bit ^ (a_passes and not a.momentary), b_bit ^ (b_passes and not b.momentary))
+        bits = ahead.pop()
+        for truths in possible:
+            passes = tuple(truths[2 * i + bit] for i, bit in enumerate(bits))
+            after = tuple(bit ^ (p and not m) for bit, p, m in zip(bits, passes, stays, strict=True))
             yield Step(
-                a_passes,
-                b_passes,
-                after[0] or (a_passes and a.momentary),
-                after[1] or (b_passes and b.momentary),
+                passes, tuple(bit or (p and m) for bit, p, m in zip(after, passes, stays, strict=True))
             )
             if after not in seen:
                 seen.add(after)
@@ -84,8 +100,6 @@ def steps(a: State, b: State) -> Iterator[Step]:
 
 Masks = tuple[int, ...]
 """A box: for each attribute, which of its samples it allows."""
-
-Truths = tuple[bool, ...]
 
 
 def classes(regions: tuple[Region, ...]) -> set[Truths]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ....errors import UsageError
 from ....files.write import event_line
@@ -14,9 +14,10 @@ from ....model.event import UNNUMBERED, Event, Notification, notification_id
 from ....model.instant import Instant, show_instant
 from ....model.topic import RESERVED
 from ....protocols.agents.following import Following
-from ....protocols.cbps.client import Heard, Interrupted, Refused, Submit, Told, Unknown
+from ....protocols.cbps.client import Closed, Heard, Interrupted, Refused, Release, Submit, Told, Unknown
 from ....protocols.cbps.ranges import Value
 from ..client import Connector
+from ..tcp import TcpHost
 
 
 async def subscribe(
@@ -26,23 +27,47 @@ async def subscribe(
     *,
     count: int | None,
     subscribed: Callable[[str], None],
+    pairs: bool = False,
 ) -> None:
     """Print what is heard, until it is enough or somebody stops us; say when the broker knows.  ``followed``
-    are the relationships that agents report."""
+    are the relationships that agents report.  With ``pairs`` what was told to start is waited for."""
     heard: asyncio.Queue[Any] = asyncio.Queue()
     async with connect(deliver=heard.put_nowait) as node:
+        names = []
         for request in requests:
             node.ask(request)
+            names.append(request.name)
         subscribed(str((await node.unless_failed(node.inquire()))["name"]))
-        printed = 0
-        while count is None or printed < count:
-            what = heard.get_nowait() if not heard.empty() else await node.unless_failed(heard.get())
+        printed, is_released = 0, False
+        while names:
+            is_enough = count is not None and printed >= count
+            if is_enough and not pairs:
+                return
+            if is_enough and not is_released:
+                is_released = _released(node, names)
+            try:
+                what = heard.get_nowait() if not heard.empty() else await node.unless_failed(heard.get())
+            except asyncio.CancelledError:
+                if not pairs or is_released:
+                    raise
+                cast("asyncio.Task[Any]", asyncio.current_task()).uncancel()
+                is_released = _released(node, names)
+                continue
             if isinstance(what, Refused):
                 raise UsageError(f"the broker refuses '{what.name}': {what.why}")
+            if isinstance(what, Closed):
+                names.remove(what.name)
             for line in lines(what, followed, node.now):
                 sys.stdout.buffer.write(line.encode("utf-8", "replace"))
                 sys.stdout.buffer.flush()
                 printed += 1
+
+
+def _released(node: TcpHost, names: Iterable[str]) -> bool:
+    """Ask for no more starts."""
+    for name in names:
+        node.ask(Release(name))
+    return True
 
 
 def lines(what: Any, followed: Mapping[str, Following], now: Instant) -> Iterator[str]:

@@ -442,9 +442,7 @@ def located(forest: Forest, batch: pa.RecordBatch) -> NDArray[np.int32]:
             decided = [table.get(key, _UNDECIDED) for key in column.keys.to_pylist()]
             at = np.where(at == _UNDECIDED, np.array([*decided, _UNDECIDED], np.int32)[column.codes], at)
     axes = [floats(batch, axis) for axis in AXES if batch.schema.get_field_index(axis) >= 0]
-    for i in forest.innermost_first:
-        shape = forest.regions[i].shape
-        assert shape is not None
+    for shape, i in forest.innermost_first:
         if dimensions(shape) <= len(axes):
             at[(at == _UNDECIDED) & inside(shape, axes)] = i
     return np.maximum(at, -1)

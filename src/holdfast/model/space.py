@@ -12,7 +12,7 @@ import json
 import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
@@ -429,13 +429,15 @@ class Forest:
     around region ``i``, or -1.  [F8, F9, F10]
 
     ``places`` says for every name of the gazetteer, and ``sources`` for every listed source, in
-    which of the regions it lies, -1 for none.
+    which of the regions it lies, -1 for none; ``inner`` has the shapes of those that lie in a region
+    which has none itself.
     """
 
     regions: tuple[Region, ...]
     parents: tuple[int, ...]
     places: tuple[tuple[str, int], ...] = ()
     sources: tuple[tuple[str, int], ...] = ()
+    inner: tuple[tuple[Shape, int], ...] = field(default=(), repr=False)  # what a digest has follows from it
 
     @cached_property
     def chains(self) -> tuple[tuple[int, ...], ...]:
@@ -451,10 +453,10 @@ class Forest:
         return max(map(len, self.chains))
 
     @cached_property
-    def innermost_first(self) -> tuple[int, ...]:
-        """The regions that have a shape, deeper ones first, then in the order of declaration."""
-        shaped = [i for i, region in enumerate(self.regions) if region.shape is not None]
-        return tuple(sorted(shaped, key=lambda i: -len(self.chains[i])))
+    def innermost_first(self) -> tuple[tuple[Shape, int], ...]:
+        """The shapes, and of which region each is; deeper ones first, then in the order of declaration."""
+        shaped = [(region.shape, i) for i, region in enumerate(self.regions) if region.shape is not None]
+        return tuple(sorted([*shaped, *self.inner], key=lambda found: -len(self.chains[found[1]])))
 
     @cached_property
     def by_place(self) -> dict[str, int]:
@@ -474,8 +476,8 @@ class Forest:
             return self.by_place[place]
         if source in self.by_source:
             return self.by_source[source]
-        for i in self.innermost_first:
-            if contains(self.regions[i].shape, point):  # type: ignore[arg-type]
+        for shape, i in self.innermost_first:
+            if contains(shape, point):
                 return i
         return -1
 
@@ -487,14 +489,17 @@ def nest(regions: Sequence[Region], gazetteer: Gazetteer) -> Forest:
     index = {region.name: i for i, region in enumerate(regions)}
     places: dict[str, int] = {}
     sources: dict[str, int] = {}
+    inner: list[tuple[Shape, int]] = []
     for region in gazetteer.regions:
         names = [region.name, *(r.name for r in gazetteer.ancestors(region.name))]
         at = places[region.name] = next((index[name] for name in names if name in index), -1)
+        if region.shape is not None and at >= 0 and regions[at].shape is None:
+            inner.append((region.shape, at))
         for source in region.sources:
             known = sources.get(source, -1)
             if known < 0 or (at >= 0 and len(around[at]) > len(around[known])):
                 sources[source] = at
-    return Forest(tuple(regions), parents, tuple(places.items()), tuple(sources.items()))
+    return Forest(tuple(regions), parents, tuple(places.items()), tuple(sources.items()), tuple(inner))
 
 
 def _around(regions: Sequence[Region], gazetteer: Gazetteer) -> list[list[int]]:

@@ -480,7 +480,7 @@ def test_regions_become_trees_in_whatever_order_they_are_declared():
     forest = nest(regions, Gazetteer(tuple(regions)))
     assert forest.chains[2] == (2, 0, 5, 1)
     assert forest.depth == 4
-    assert [regions[i].name for i in forest.innermost_first] == [
+    assert [regions[i].name for _, i in forest.innermost_first] == [
         "desk",
         "room",
         "pot",
@@ -488,6 +488,16 @@ def test_regions_become_trees_in_whatever_order_they_are_declared():
         "hall",
         "shed",
     ]
+
+
+def test_a_region_without_a_shape_contains_what_the_regions_in_it_contain():
+    """Whether those are scopes themselves or not."""
+    house = Region("house")
+    regions = (house, Region("floor", parent="house"), Region("lab", box(0, 0, 2, 2), "floor"))
+    for scopes, found in [((house,), "house"), (regions[:2], "floor"), ((house, regions[2]), "lab")]:
+        forest = nest(scopes, Gazetteer(regions))
+        assert scopes[forest.locate(None, "s", (1.0, 1.0))].name == found
+        assert forest.locate(None, "s", (5.0, 1.0)) == -1
 
 
 def test_a_partial_overlap_names_the_two():

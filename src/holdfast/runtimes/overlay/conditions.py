@@ -238,7 +238,7 @@ def _located(forest: Forest, pinned: Mapping[str, Value]) -> bool:
     and no source can say something else.  [F11]"""
     if pinned.get("place") in forest.by_place:
         return True
-    needed = {dimensions(region.shape) for region in forest.regions if region.shape is not None}
+    needed = {dimensions(shape) for shape, _ in forest.innermost_first}
     axes = AXES[: max(needed, default=len(AXES))]
     return all(axis in pinned for axis in axes) and (not forest.by_source or "source" in pinned)
 

@@ -36,7 +36,7 @@ def test_each_subscription_travels_with_what_it_needs_and_means_the_same():
 
 HOUSE = """
 [floors]
-ground = { rectangle = [0, 0, 30, 30] }
+ground = {}
 [rooms]
 lab = { in = "ground", rectangle = [0, 0, 10, 5] }
 "long hall" = { in = "ground", circle = [20, 5, 4] }

@@ -81,9 +81,7 @@ def drawn(found: Explained) -> Figure:
         heard = {one.at for part in choice.parts for one in part.inputs}
         panel.scatter(*_axes(heard), 16, COLOURS[0], label="publishes")
         hosts = {part.at for part in choice.parts}
-        panel.scatter(
-            *zip(*hosts, strict=True), s=60, facecolors="none", edgecolors=COLOURS[1], label="hosts"
-        )
+        panel.scatter(*_axes(hosts), 60, "none", edgecolors=COLOURS[1], label="hosts")
         panel.set_aspect("equal")
         tidy(panel, f"{number}. {name}: {choice.name}")
     legend_above(figure, figure.axes[0])

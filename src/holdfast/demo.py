@@ -38,11 +38,11 @@ region upper in building     region office in upper      region attic in upper
 let warm = 25 °C
 
 state  Warm   on Climate [temperature > warm; temperature < warm - 1] per place
-state  Stuffy on Climate [co2 > 1000; co2 < 800] per place
-state  Heat   on Climate [temperature > 27; temperature < 25]
+state  Stuffy on Climate [co2 > 1000 ppm; co2 < 800 ppm] per place
+state  Heat   on Climate [temperature > 27 °C; temperature < 25 °C]
          scope kitchen, lab, office, attic within ground, upper within building
 state  John   on Badge [name == "John" && room == "lab"; name == "John" && room != "lab"]
-filter Spike  on Climate where co2 > 1500
+filter Spike  on Climate where co2 > 1500 ppm
 """
 
 DAWN = parse_instant("2026-06-21")

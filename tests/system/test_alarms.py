@@ -77,16 +77,17 @@ def killed(service):
 
 def edited(service):
     """A rule that is changed while it holds goes on to hold, since when it did, and nobody is told so; where
-    that does not follow it is unknown until a reading decides.  [C9, C10]"""
+    it would not have held it ends, as the log has it.  [C9, C10]"""
     began = service.post("Temperature", 27)
     service.hears("Warm", "ingress", "egress", "ingress")
     change = service.edit(("value > 25", "value > 24"))
     assert change["changed"] == ["Warm"]
     assert [one["since"] for one in conditions(service)] == [began]
     service.edit(("value > 25", "value > 28"))
-    service.hears("Warm", "ingress", "egress", "ingress", "unknown")
-    service.post("Temperature", 29)
-    service.hears("Warm", "ingress", "egress", "ingress", "unknown", "known")
+    service.hears("Warm", "ingress", "egress", "ingress", "revised")
+    assert conditions(service) == []
+    began = service.post("Temperature", 29)
+    service.hears("Warm", "ingress", "egress", "ingress", "revised", "ingress")
     assert [one["since"] for one in conditions(service)] == [began]
 
 

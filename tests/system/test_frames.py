@@ -218,6 +218,27 @@ def test_a_row_that_cannot_be_used_fails_or_is_dropped_as_asked(column, value, r
     assert [status for _, _, status, _ in said(replay(BOTH, frame, bad="drop"))] == ["ingress", "egress"]
 
 
+@pytest.mark.parametrize("plan", ["native", "packed"])
+def test_a_row_that_cannot_be_used_fails_by_every_plan_even_if_it_would_not_matter(plan):
+    frame = readings([24.0, 26.0, 23.0, 21.0])
+    frame = frame.withColumn("source", sf.when(sf.col("value") != 23, sf.col("source")))
+    with pytest.raises(PySparkException, match="a row of the frame has no source"):
+        replay(WARM, frame, plan=plan).count()
+
+
+def test_only_who_wants_ids_of_the_native_plan_needs_python():
+    found = replay(WARM, readings([24.0, 26.0, 27.0, 21.0]), plan="native")
+    for rows, is_needed in ((found, True), (found.drop("id"), False)):
+        assert ("Python" in rows._jdf.queryExecution().executedPlan().toString()) is is_needed
+        assert said(rows) == EXPECTED
+
+
+def test_a_float_that_must_be_text_beside_another_topic_is_written_by_python():
+    both = WARM + "topic Door (value int)\nfilter Shut on Door where value == 0"
+    found = replay(both, readings([24, 26, 27, 21], type="bigint"), topic="Temperature")
+    assert [row.value for row in found.orderBy("time").collect()] == ["26.0", "21.0"]
+
+
 def test_a_stream_is_not_history_but_its_rows_can_be_laid_out():
     stream = session().readStream.format("rate").load().select(
         sf.col("timestamp").alias("time"), sf.lit("s").alias("source"), sf.col("value")

@@ -16,6 +16,7 @@ TCP = "tests/unit/runtimes/overlay/test_tcp.py"
 HOSTILE = "tests/unit/runtimes/overlay/test_hostile.py"
 TLS = "tests/unit/runtimes/overlay/connection/test_tls.py"
 PUBLISHER = "tests/unit/runtimes/overlay/test_publisher.py"
+TRAVEL = "tests/unit/runtimes/overlay/test_conditions.py"
 PLACES = "tests/unit/protocols/cbps/test_placement.py"
 CIRCLES = "tests/unit/protocols/cbps/test_topology.py"
 BORDER = "tests/unit/protocols/cbps/test_border.py"
@@ -24,6 +25,7 @@ BOUNDS = "tests/unit/protocols/cbps/test_bounds.py"
 PROMISES = {
     "Sensors that watch one region say the same twice": (
         (PLACES, "test_redundant_sensors_of_a_region_are_one_at_the_broker_where_they_meet"),
+        (TRAVEL, "test_the_regions_of_a_gazetteer_travel_and_mean_the_same"),
     ),
     "`subscribe --only NAME` takes some": (
         (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),

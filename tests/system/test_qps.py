@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+from itertools import count
 
 import pytest
 
@@ -20,6 +21,7 @@ from holdfast.protocols.qps.mapping import Mapping
 from holdfast.protocols.qps.physical import Physical
 from holdfast.protocols.qps.tree import Tree
 from holdfast.runtimes.overlay.points import Alive, Points
+from holdfast.runtimes.overlay.relays import Relays, Wire, neighbours
 from holdfast.runtimes.overlay.udp import UdpHost, Weather, listen
 from support.patience import PATIENCE, free_port
 
@@ -88,6 +90,89 @@ def test_a_broker_on_a_socket_that_closes_is_replaced():
 
     asyncio.run(work())
     assert numbers() == list(range(40))
+
+
+GRID = {f"n{x}{y}": (10.0 + 20 * x + y / 10, 10.0 + 20 * y) for x in range(4) for y in range(3)}
+REACH = 25.0
+
+
+def test_twelve_sockets_that_reach_only_their_neighbours_relay_events_across_the_field():
+    """From one corner to the other, five hops away at least; each event that is told comes once."""
+    deployment = Deployment(
+        tree=Tree((0.0, 0.0), 100.0, 2),
+        topics=("T",),
+        renewal=60 * SECOND,
+        mapping=Mapping(check=60 * SECOND),
+    )
+    came: list[int] = []
+
+    def told(what: object) -> None:
+        if isinstance(what, request.Notify):
+            came.append(what.values["n"])
+
+    async def work() -> None:
+        hosts: dict[str, UdpHost] = {}
+        for name, place in GRID.items():
+            near = neighbours(GRID, name, REACH)
+            machine = Relays(Physical(deployment, place), name, place, near, Envelope, 20 * SECOND)
+            hosts[name] = UdpHost(name, machine, Wire, {}, told)
+            await listen(hosts[name], ("127.0.0.1", 0))
+        for host in hosts.values():
+            host.peers |= {other: hosts[other].address for other in host.machine.near}
+        x, y = GRID["n00"]
+        hosts["n00"].ask(request.Advertise("p", "T", Rectangle((x - 1, y - 1), (x + 1, y + 1))))
+        hosts["n32"].ask(request.Subscribe("s", "T", WHOLE, 5.0))
+        async with asyncio.timeout(PATIENCE):
+            for n in count():
+                hosts["n00"].ask(request.Publish("p", "T", GRID["n00"], {"n": n}))
+                await asyncio.sleep(0.02)
+                if len(came) >= 20:
+                    break
+            while len(came) <= n - min(came):
+                await asyncio.sleep(0.02)
+        # five hops, over two brokers at most, so that two nodes or more only relay
+        assert sum(host.state.relayed for host in hosts.values()) >= 2 * len(came)
+        assert not any(host.counted["to nobody"] for host in hosts.values())
+        for host in hosts.values():
+            host.close()
+
+    asyncio.run(work())
+    assert sorted(came) == list(range(min(came), max(came) + 1))  # from the first that was told, all and once
+
+
+@pytest.mark.soak
+def test_nine_processes_relay_and_go_round_one_that_is_killed():
+    places = {name: at for name, at in GRID.items() if name[1] != "3"}
+    ports = {name: free_port(socket.SOCK_DGRAM) for name in places}
+
+    def start(name: str, *words: object) -> subprocess.Popen[str]:
+        near = neighbours(places, name, REACH)
+        peers = [f"--peer={o}@{x},{y}=127.0.0.1:{ports[o]}" for o, (x, y) in near.items()]
+        x, y = places[name]
+        command = [sys.executable, "-m", "holdfast", "qps", f"--listen=127.0.0.1:{ports[name]}", "--relay"]
+        return subprocess.Popen(
+            [*command, *map(str, words), "--name", name, "--at", f"{x},{y}", *peers],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    others = {name: start(name) for name in places if name not in ("n00", "n22")}
+    reader = start("n22", "--want", "0,0,40,40", "-n", 40)
+    writer = start("n00", *range(5000), "--every", 0.1)
+    try:
+        first = [json.loads(reader.stdout.readline())["value"] for _ in range(10)]
+        others["n11"].kill()  # in the middle
+        rest = [
+            json.loads(line)["value"] for line in reader.communicate(timeout=10 * PATIENCE)[0].splitlines()
+        ]
+    finally:
+        for process in (*others.values(), writer, reader):
+            process.kill()
+            process.communicate()
+    values = first + rest
+    assert len(values) == len(set(values)) == 40
 
 
 def test_processes_exchange_events_by_place():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -9,11 +10,13 @@ import ssl
 import subprocess
 import sys
 import threading
+import venv
 from pathlib import Path
 
 import httpx
 import pytest
 
+from holdfast.service.api.access import digest
 from support.certificates import certified
 from support.patience import PATIENCE, free_port, until
 from support.served import SBIN, Served, listens, process
@@ -25,10 +28,10 @@ state Warm on Climate [temperature > 25; temperature < 22] per source
 """
 
 
-def shown(title):
-    """The first block of a section of the page."""
+def shown(title, number=0):
+    """A block of a section of the page, the first if no other is named."""
     section = PAGE.partition(f"\n## {title}\n")[2]
-    return re.search(r"^```text\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[1]
+    return re.findall(r"^```text[^\n]*\n(.*?)^```", section, re.DOTALL | re.MULTILINE)[number]
 
 
 def program(name):
@@ -60,8 +63,37 @@ def test_the_health_check_of_the_container(tmp_path, definition):
     assert subprocess.run(command, capture_output=True).returncode != 0
 
 
+def heard_through(client, origin, before=""):
+    """The page, a posted reading, and the events that it causes, over a proxy."""
+    page = client.get(f"{before}/").text
+    assert "Holdfast" in page
+    script = re.search(r'type="module" src="(.*?)"', page)[1]
+    assert "import" in client.get(f"{before}/{script}").text
+    heard = []
+
+    def listen():
+        with client.stream("GET", f"{before}/api/events") as events:
+            for line in events.iter_lines():
+                heard.append(line)
+                if line.startswith("data:"):
+                    return
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    until(lambda: heard, "the beginning of the stream, which is not held back")
+    body = json.dumps({"topic": "Climate", "source": f"behind{before}", "temperature": 26})
+    answer = client.post(f"{before}/api/readings", content=body, headers={"origin": origin})
+    assert answer.json()["taken"] == 1
+    listener.join()
+    assert heard[-1].startswith('data: {"id"')
+    other = client.get(
+        f"{before}/api/conditions", headers={"host": "127.0.0.1", "origin": "https://evil.org"}
+    )
+    assert other.status_code == 403
+
+
 def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
-    """The page, a posted reading and the events that it causes, through nginx as shown."""
+    """Through nginx as shown."""
     nginx, folder, port = program("nginx"), certified(tmp_path), free_port()
     with Served(tmp_path, definition) as service:
         lines = shown("Behind a proxy").replace("127.0.0.1:8080", f"127.0.0.1:{service.port}")
@@ -76,25 +108,57 @@ def test_behind_a_proxy_that_speaks_tls(tmp_path, definition):
         with process(nginx, "-c", settings, "-p", folder, log=tmp_path / "nginx.out"):
             until(lambda: listens(port), "nginx")
             trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
-            at = f"https://127.0.0.1:{port}"
-            with httpx.Client(base_url=at, verify=trust, timeout=PATIENCE, trust_env=False) as client:
-                assert "Holdfast" in client.get("/").text
-                heard = []
-
-                def listen():
-                    with client.stream("GET", "/api/events") as events:
-                        for line in events.iter_lines():
-                            heard.append(line)
-                            if line.startswith("data:"):
-                                return
-
-                listener = threading.Thread(target=listen)
-                listener.start()
-                until(lambda: heard, "the beginning of the stream, which is not held back")
-                mine = {"origin": f"https://127.0.0.1:{port}"}
-                body = '{"topic": "Climate", "source": "s1", "temperature": 26}'
-                assert client.post("/api/readings", content=body, headers=mine).json()["taken"] == 1
-                listener.join()
-                assert heard[-1].startswith('data: {"id"')
+            here = f"https://127.0.0.1:{port}"
+            with httpx.Client(base_url=here, verify=trust, timeout=PATIENCE, trust_env=False) as client:
+                heard_through(client, here)
                 other = client.get("/api/conditions", headers={"host": "evil.example.org"})
                 assert other.status_code == 421
+
+
+def test_behind_caddy(tmp_path, definition):
+    """Through Caddy as shown, without the TLS for which it would ask the world; and under a path."""
+    caddy, plain, under = program("caddy"), free_port(), free_port()
+    with Served(tmp_path, definition) as service:
+        site = shown("Behind a proxy", 1).replace("127.0.0.1:8080", f"127.0.0.1:{service.port}")
+        path = re.sub(r"(reverse_proxy \S+)", r"handle_path /holdfast/* {\n \1\n}", site)
+        settings = tmp_path / "Caddyfile"
+        settings.write_text(
+            "{\nadmin off\n}\n"
+            + site.replace("holdfast.example.org", f"http://127.0.0.1:{plain}")
+            + path.replace("holdfast.example.org", f"http://127.0.0.1:{under}")
+        )
+        kept = (f"XDG_CONFIG_HOME={tmp_path}", f"XDG_DATA_HOME={tmp_path}")
+        with process("env", *kept, caddy, "run", "--config", settings, log=tmp_path / "caddy.out"):
+            for port, before in ((plain, ""), (under, "/holdfast")):
+                until(lambda: listens(port), "Caddy")  # noqa: B023
+                here = f"http://127.0.0.1:{port}"
+                with httpx.Client(base_url=here, timeout=PATIENCE, trust_env=False) as client:
+                    heard_through(client, here, before)
+
+
+@pytest.mark.soak
+def test_the_steps_of_the_container(tmp_path, definition):
+    """Its packages in an environment of their own, made from this repository; its command, in a folder as its
+    volume is; its health check."""
+    place, steps = tmp_path / "venv", shown("Container")
+    venv.create(place, with_pip=True)
+    (wanted,) = re.findall(r"pip install --no-cache-dir '(.*?)'", steps)
+    root = Path(__file__).parents[2]
+    subprocess.run(
+        [place / "bin/pip", "install", "-q", wanted.replace("holdfast", str(root), 1)],
+        check=True,
+        timeout=1800,
+    )
+    port = free_port()
+    (tmp_path / "serve.toml").write_text(
+        f'listen = "0.0.0.0:{port}"\nhosts = ["localhost"]\n\n[[user]]\nname = "Ann"\nrole = "edit"\n'
+        f'token = "{digest("secret")}"\n'
+    )
+    (command,) = re.findall(r"^CMD (\[.*\])$", steps, re.MULTILINE)
+    name, *rest = (one.replace("/data", str(tmp_path)) for one in json.loads(command))
+    (check,) = re.findall(r"^HEALTHCHECK CMD python (.*)$", steps, re.MULTILINE)
+    with process(place / "bin" / name, *rest, log=tmp_path / "out"):
+        until(lambda: listens(port), "the service")
+        asked = [place / "bin/python", *shlex.split(check.replace("8080", str(port)))]
+        assert subprocess.run(asked, capture_output=True).returncode == 0
+        assert httpx.get(f"http://127.0.0.1:{port}/api/conditions", trust_env=False).status_code == 401

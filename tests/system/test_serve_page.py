@@ -201,13 +201,17 @@ def test_from_nothing_to_an_edited_rule(tmp_path, definition):
         page.sees("It would have been told otherwise")
         page.sees("Would start, and did not")
         page.picture("definition")
+        stale = "return document.querySelector('.found').classList.contains('stale')"
+        for old, new, is_of_another in (("23 °C", "23.5 °C", True), ("23.5 °C", "23 °C", False)):
+            page.edit(old, new)
+            assert page.run(stale) is is_of_another, "an answer says when it is to another question"
 
         # save, with what happens to what holds
         page.press("Save")
         until(lambda: page.run("return document.querySelector('dialog[open]')"), "the question")
         asked = page.run("return document.querySelector('dialog[open]').innerText")
         assert "is kept as far as it follows" in asked
-        assert re.search(r"Warm: becomes unknown in \d places?|No place changes", asked)
+        assert re.search(r"Warm: (starts|ends) in \d+ places?|No place changes", asked)
         page.picture("save")
         page.press("Save", "dialog[open]")
         until(lambda: "temperature > 23 °C" in definition.read_text(), "the file")
@@ -310,6 +314,11 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
         assert page.run(paper) == "rgb(15, 21, 24)"
         page.run("document.querySelector('#theme').click()")
         assert page.run(paper) == "rgb(245, 247, 248)"
+
+        # who acknowledges by the keyboard stays where they are, though the list is drawn anew
+        page.run("document.querySelector('.actions button').focus()")
+        page.keys(Keys.ENTER)
+        until(lambda: page.run("return document.activeElement.innerText") == "Unsee", "the next step")
 
         # the plan, by the keyboard alone
         page.keys("3")

@@ -20,7 +20,9 @@ from holdfast.machines.detector.knowledge import Knowledge, of_event
 from holdfast.model.instant import MINUTE, SECOND, instant
 from holdfast_lab.experiments.experiment import Result, show
 from holdfast_lab.experiments.journey_planner import network
+from holdfast_lab.experiments.journey_planner import placed as on_network
 from holdfast_lab.experiments.journey_planner.central import computed
+from holdfast_lab.experiments.journey_planner.city import city
 from holdfast_lab.experiments.journey_planner.claim import (
     PAPER,
     RULES,
@@ -45,6 +47,7 @@ from holdfast_lab.experiments.journey_planner.definition import (
 )
 from holdfast_lab.experiments.journey_planner.deployment import distributed, in_one_piece, segments
 from holdfast_lab.experiments.journey_planner.layout import layout
+from holdfast_lab.experiments.journey_planner.part import part
 from holdfast_lab.experiments.journey_planner.placing import placed
 from holdfast_lab.experiments.journey_planner.roads import (
     FILE,
@@ -62,6 +65,7 @@ from holdfast_lab.experiments.journey_planner.roads import (
 )
 from holdfast_lab.experiments.journey_planner.run import MAIN, World, observed, reproduced
 from holdfast_lab.experiments.journey_planner.scene import Crowd, Scene, scene, user_name
+from holdfast_lab.experiments.journey_planner.scheduled import on_air, on_field
 from holdfast_lab.experiments.journey_planner.users import drive, way
 from holdfast_lab.experiments.registry import load
 
@@ -456,3 +460,84 @@ def test_the_page_shows_the_tables_of_the_run_that_is_kept():
     assert f"```hf\n{definition(Limits(8.7, 40.0, 50.0))}```" in page
     for claim in kept["claims"]:
         assert f"| `{claim['id']}` | {'holds' if claim['holds'] else 'does not hold'} |" in page
+
+
+# --- on nodes ---
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_on_nodes_users_who_go_from_one_to_the_next_are_told_what_pandas_says(seed):
+    staged = drawn(seed)
+    ride, found = on_field(staged, city(staged.map, staged.roads), LIMITS)
+    said = [one for one in computed(staged, LIMITS) if one.component in (CONGESTION, NEAR)]
+    near = [one for one in said if one.component == NEAR]
+    assert len(near) > 5
+    assert ride.moves > len(staged.users)
+    assert differing(ride.reports, near) == 0
+    assert set(ride.brought.values()) == {len(said) - len(near)} == {len(ride.heard)}
+    brokers = [host.state.inner.broker for host in found.hosts.values()]
+    assert {t for broker in brokers for t, hosted in broker.hosted.items() if hosted.heard} == {CONGESTION}
+
+
+def test_a_part_of_a_town_has_its_own_streets_and_readings():
+    staged = drawn(1)
+    start = int(staged.times[0])
+    small = part(staged, 0, 1, (start, start + 60 * MINUTE), Crowd(3, 1))
+    assert len(small.map.junctions) < len(staged.map.junctions)
+    names = {road.name for road in small.map.roads}
+    assert {small.map.roads[i].name for i in small.roads} == names
+    kept = [e for e in staged.events() if e.place in names and e.time < start + 60 * MINUTE]
+    mine = [e for e in small.events() if e.topic != "User"]
+    assert [(e.time, e.source, e.attributes) for e in mine] == [
+        (e.time, e.source, e.attributes) for e in kept
+    ]
+
+
+def rows_on_nodes(differ=0, came=100, wrong=0, delivered=5, asked=(CONGESTION,)):
+    counted = {
+        "hosts": 680,
+        "published": 100_000,
+        "disseminated": 3,
+        "delivered": delivered,
+        "differ": differ,
+    }
+    nodes = {"differ": differ, "once": True, "moves": 9, "asked for": list(asked)}
+    radio = {"due": 100, "came": came, "not due": wrong, "twice": 0}
+    return [
+        {"where": "by hand", **counted, "delivered": 10},
+        {"where": "by the network", **counted},
+        {"where": "nodes", **nodes},
+        {"where": "radio", **radio},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "broken"),
+    [
+        (rows_on_nodes(), set()),
+        (rows_on_nodes(differ=1), {"placement-same", "told-same"}),
+        (rows_on_nodes(delivered=10), {"placement-fewer"}),
+        (rows_on_nodes(asked=("CarSpeed", CONGESTION)), {"readings-stay"}),
+        (rows_on_nodes(came=94), {"radio"}),
+        (rows_on_nodes(wrong=1), {"radio"}),
+    ],
+)
+def test_each_claim_about_the_network_is_judged_by_its_rule(rows, broken):
+    held = dict(zip(on_network.RULES, (each.holds for each in on_network._verdicts(rows)), strict=True))
+    assert {name for name, holds in held.items() if not holds} == broken
+
+
+def test_the_page_of_the_network_lists_every_claim():
+    page = (PAGES / "journey-network.md").read_text("utf-8")
+    assert all(f"`{each}`" in page for each in on_network.RULES)
+    assert load("journey-network").name == on_network.NAME
+
+
+@pytest.mark.soak
+def test_with_radios_nothing_is_told_that_is_not_so_and_most_of_what_is():
+    staged = drawn(1)
+    ride, _ = on_air(staged, city(staged.map, staged.roads, filled=True), LIMITS, 1)
+    due = Counter(one for one in computed(staged, LIMITS) if one.component == NEAR)
+    came = Counter(ride.reports)
+    assert came <= due
+    assert came.total() >= 0.9 * due.total()

@@ -14,6 +14,9 @@ from holdfast_lab.experiments.sps.world import CONGESTION, FIRE, Layout, applica
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "sps-placement.md"
 
 
+FAILURES = (placement.PASSIVE, placement.QUICK, placement.ACTIVE)
+
+
 @pytest.fixture(scope="module")
 def layout():
     return Layout(0)
@@ -50,7 +53,7 @@ def test_a_fire_is_told_of_and_the_next_one_by_a_replica_after_its_host_has_fail
     whole = world.run(app, hosts, layout, 0)
     assert [(status, time) for status, time, _ in whole.told] == [("ingress", hot[0])]
     anew = next(time for time in hot if time > failed)
-    broken = world.run(app, hosts, layout, 0, [hosts["Fire"][0]])
+    broken = world.run(app, hosts, layout, 0, world.Failing([hosts["Fire"][0]]))
     assert [(status, time) for status, time, _ in broken.told] == [("ingress", hot[0]), ("ingress", anew)]
     assert whole.repeated == broken.repeated == 0
 
@@ -81,7 +84,7 @@ def rows(network=1, delay=1.0, same=True):
     ],
 )
 def test_each_claim_is_judged_by_its_rule(found, lost, broken):
-    verdicts = placement._verdicts(found, [lost], 0)
+    verdicts = placement._verdicts(found, {name: [lost] for name in FAILURES}, 0)
     held = dict(zip(placement.RULES, (each.holds for each in verdicts), strict=True))
     assert {name for name, holds in held.items() if not holds} == broken
 

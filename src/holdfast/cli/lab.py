@@ -45,6 +45,8 @@ def bench(
 
 
 def _measured(row: dict[str, Any]) -> str:
+    if row["value"] is None:
+        return f"  {row['what']:<66} {'failed':>16}: {row['detail']['failed']}"
     goal = f"   goal {row['goal']}: {'met' if row['met'] else 'missed'}" if row["goal"] else ""
     times = row["detail"].get("holdfast_is_times_faster")
     beside = f"   holdfast is {times:,.1f} × as fast" if times else ""

@@ -26,6 +26,12 @@ def qps(
         list[str] | None,
         typer.Option("--peer", "-p", metavar="NAME@X,Y=HOST:PORT", help="Another node; may be repeated."),
     ] = None,
+    relay: Annotated[
+        bool,
+        typer.Option(
+            "--relay", help="Peers are only those near by: what is for others goes from node to node."
+        ),
+    ] = False,
     side: Annotated[float, typer.Option(help="Of the square of space, from 0,0.")] = 100.0,
     levels: Annotated[int, typer.Option(help="Of the tree of squares.")] = 3,
     topic: Annotated[str, typer.Option("--topic", help="Its events have one number, 'value'.")] = "Reading",
@@ -47,6 +53,7 @@ def qps(
     from ..protocols.qps.tree import Tree
     from ..runtimes.overlay.connection.address import parse_address
     from ..runtimes.overlay.points import Alive, Points
+    from ..runtimes.overlay.relays import Relays, Wire
     from ..runtimes.overlay.udp import UdpHost
     from ..runtimes.overlay.udp import listen as bind
 
@@ -58,9 +65,12 @@ def qps(
         renewal=2 * SECOND,
         mapping=Mapping(check=2 * SECOND, patience=SECOND),
     )
-    machine = Points(
-        Physical(deployment, place), name, {name: place} | {who: where for who, where, _ in others}
-    )
+    near = {who: where for who, where, _ in others}
+    inner = Physical(deployment, place)
+    machine: Points | Relays = Points(inner, name, {name: place} | near)
+    wire: Any = Envelope | Alive
+    if relay:
+        machine, wire = Relays(inner, name, place, near, Envelope), Wire
     wanted = [
         Rectangle(corners[:2], corners[2:]) for corners in (_numbers(t, 4, "--want") for t in want or [])
     ]
@@ -85,7 +95,7 @@ def qps(
                 enough.set()
 
     async def whole() -> None:
-        host = UdpHost(name, machine, Envelope | Alive, {who: where for who, _, where in others}, told)
+        host = UdpHost(name, machine, wire, {who: where for who, _, where in others}, told)
         await bind(host, parse_address(listen, "--listen"))
         typer.echo(f"{name} listens on {host.address[0]}:{host.address[1]}", err=True)
         for region in wanted:

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from ..lang.condition import Condition
 from ..lang.ops import And
 from ..lang.reason import satisfiable
-from .sql import Naming, keys, matching, predicate, quoted
+from ..model.topic import Topic
+from .sql import Naming, keys, matching, predicate, quoted, shown
 
 
 class Turn(NamedTuple):
@@ -26,7 +27,8 @@ class Changes(NamedTuple):
     """The query of filters that share their scopes.
 
     ``where`` is what some filter takes notice of, ``apart`` are the columns whose values keep scopes apart,
-    and ``scope`` is the text of an event's scope; null if it is in none, nothing if there is one for all.
+    and ``scope`` is an event's scope as people read it; null if it is in none, nothing if there is one for
+    all.
     """
 
     where: str
@@ -35,8 +37,9 @@ class Changes(NamedTuple):
     turns: tuple[Turn, ...]
 
 
-def hindrance(conditions: Sequence[Condition]) -> str | None:
-    """Why filters that share their scopes are no such query."""
+def hindrance(conditions: Sequence[Condition], published: Sequence[Topic]) -> str | None:
+    """Why filters that share their scopes are no such query; what it says has columns for all topics that are
+    ``published``."""
     first = conditions[0]
     if first.forest is not None:
         return "only Python can tell in which region an event lies"
@@ -44,6 +47,10 @@ def hindrance(conditions: Sequence[Condition]) -> str | None:
         return "scopes are nested"
     if keys(first) is None:
         return "only Python can write a float as a key"
+    kinds = {(attribute.name, attribute.kind) for topic in published for attribute in topic.attributes}
+    for name in (attribute.name for attribute in first.topic.attributes if attribute.kind == "float"):
+        if any((name, other) in kinds for other in ("int", "text", "bool")):
+            return f"only Python can write {name} as text, which it is beside another topic's"
     for one in conditions:
         if not one.momentary and satisfiable(And(one.enter, one.exit), one.topic) is not False:
             return f"entrance and exit of {one.name} may both hold"
@@ -54,12 +61,10 @@ def changes(conditions: Sequence[Condition], named: Naming = quoted) -> Changes:
     """The query of filters that share their scopes, where nothing hinders it."""
     first = conditions[0]
     tests = [op for one in conditions for op in ([one.enter] if one.momentary else [one.enter, one.exit])]
-    texts = keys(first, named)
-    assert texts is not None
     return Changes(
         matching(tests, first.topic, named),
         tuple(named(name) for level in first.keys for name in level),
-        texts[0] if first.keys else None,
+        shown(first, named),
         tuple(
             Turn(
                 predicate(one.enter, one.topic, named),

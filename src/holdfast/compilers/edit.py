@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..lang.condition import Checked, Muted
+from ..lang.condition import Checked, Condition, Guarded, Muted
 from ..machines.levels import Levels
-from ..model.event import Event, Status, Transition
+from ..model.event import Event, Status, Transition, Value
 from ..model.instant import Instant
 from .families import FAMILIES, conditions, meanings, without
 from .operator import Operator
@@ -85,6 +85,28 @@ def standings(operator: Operator, state: Any) -> dict[Scoped, Standing]:
 
 def _levels(machine: Levels, state: Any) -> dict[str | None, str]:
     return {scope: machine.names[height.word.bit_length() - 1] for scope, height in state.heights.items()}
+
+
+def holders(operator: Operator, state: Any, checked: Checked, at: Instant) -> list[Transition]:
+    """Who holds in a state of an operator, as if that were said now of the time at which each began; and of
+    whom nobody knows.  What a scope was called by is all that is left of the readings."""
+    told, machine, found = conditions(checked), operator.machine, list[Transition]()
+    for status, rows in (("ingress", machine.holding(state)), ("unknown", machine.unknown(state))):
+        for condition, scope, since in rows:
+            for name in operator.names[condition][:1]:
+                when = at if status == "unknown" or since is None else since
+                event = Event(name, when, scope or "", _called(told[name], scope), 0)
+                found.append(Transition(event, status, scope, None, condition))  # type: ignore[arg-type]
+    return found
+
+
+def _called(condition: Any, scope: str | None) -> dict[str, Value]:
+    """The attribute by which a scope is called, where it is one, and a text."""
+    if isinstance(condition, Condition | Guarded):
+        match condition.keys:
+            case ((name,),) if (known := condition.topic.by_name.get(name)) and known.kind == "text":
+                return {name: scope}
+    return {}
 
 
 def revisions(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..lang.condition import Checked, Condition
 from ..model.topic import Topic
-from . import sql
 from .changes import hindrance
-from .families import FAMILIES, listened
+from .families import FAMILIES, listened, mattering, operators
 
 
 def explain(checked: Checked) -> str:
@@ -23,38 +22,38 @@ def explain_on_spark(checked: Checked) -> str:
     if not parts:
         return explain(checked)
     watched = {condition.topic for condition in checked.conditions}
-    others = listened(checked)
-    parts += [
-        _frame(topic, [c for c in checked.conditions if c.topic == topic], topic in others)
-        for topic in checked.topics
-        if topic in watched or topic in others
-    ]
+    watched |= {topic for one in checked.correlations for topic in one.listens}
+    watched |= set(listened(checked))
+    parts += [_frame(checked, topic) for topic in checked.topics if topic in watched]
     return "\n\n".join("\n".join(part) for part in (*parts, _FILES, _LIVE))
 
 
-def _frame(topic: Topic, conditions: list[Condition], listened: bool) -> Iterator[str]:
+def _frame(checked: Checked, topic: Topic) -> Iterator[str]:
     """What Spark does by itself with rows of a topic that come in a DataFrame."""
-    tests = [op for c in conditions for op in ([c.enter] if c.momentary else [c.enter, c.exit])]
-    where = "every row: a component listens" if listened else sql.matching(tests, topic)
+    conditions = [condition for condition in checked.conditions if condition.topic == topic]
+    is_whole = topic in listened(checked)
+    others = is_whole or any(topic in one.listens for one in checked.correlations)
+    where = "every row: a component listens" if is_whole else mattering(checked, topic)
     yield f"a DataFrame of {topic.name}"
     yield f"  reads     {', '.join(['time', 'source', *(a.name for a in topic.attributes)])}"
     yield "            and, if it has them, topic, sequence, place, x, y, z"
     yield f"  where     {where}"
     yield "  files     if it is only a scan of Parquet files, selected and filtered: read as history below"
-    yield f"  native    {_native(conditions, listened)}"
-    yield f"  closed    {_closed(conditions, listened)}"
+    yield f"  native    {_native(conditions, checked.published, others)}"
+    yield f"  closed    {_closed(conditions, others)}"
     yield "  packed    else: crosses to Python once, is packed by machine and shard"
+    yield f"  stream    {_stream(checked, topic)}"
 
 
-def _native(conditions: list[Condition], listened: bool) -> str:
+def _native(conditions: list[Condition], published: Sequence[Topic], others: bool) -> str:
     """Whether Spark can do it all by itself."""
-    if listened:
+    if others:
         return "no: a component or a correlation listens"
     sharing: dict[object, list[Condition]] = {}
     for condition in conditions:
         sharing.setdefault((condition.keys, condition.forest), []).append(condition)
     for some in sharing.values():
-        if (reason := hindrance(some)) is not None:
+        if (reason := hindrance(some, published)) is not None:
             return f"no: {reason}"
     keys = " and ".join(
         ", ".join(some[0].keys[0]) if some[0].keys else "nothing" for some in sharing.values()
@@ -63,9 +62,9 @@ def _native(conditions: list[Condition], listened: bool) -> str:
     return f"else Spark's own window query: what differs from the row before, by {keys}{again}"
 
 
-def _closed(conditions: list[Condition], listened: bool) -> str:
+def _closed(conditions: list[Condition], others: bool) -> str:
     """Whether partitions can be reduced by themselves."""
-    if listened:
+    if others:
         return "no: a component or a correlation listens"
     if any(condition.forest is not None for condition in conditions):
         return "no: only Python can tell in which region an event lies"
@@ -73,6 +72,16 @@ def _closed(conditions: list[Condition], listened: bool) -> str:
         "else, of a frame that can be read again: partitions whose times no scope shares, told by one "
         "aggregate, are reduced before the shuffle"
     )
+
+
+def _stream(checked: Checked, topic: Topic) -> str:
+    """What is dropped of rows of a topic that come in a stream."""
+    if topic in listened(checked):
+        return "every row crosses to Python: a component listens"
+    running = (operator for operator in operators(checked, sharded=True) if operator.machine.is_timed)
+    if any(topic.name in operator.clock for operator in running):
+        return "every row crosses to Python: it tells how far time has come, and may be late"
+    return "what satisfies a predicate crosses to Python once, and is packed and stepped as live"
 
 
 _FILES = (

@@ -12,6 +12,7 @@ from typing import Any
 from ..lang.condition import Checked, Guarded
 from ..model.qos import TIMELY
 from ..model.topic import Topic
+from . import sql
 from .components import explain as explain_components
 from .components import machine as components
 from .components import stages
@@ -29,6 +30,7 @@ from .mutes import machine as mutes
 from .operator import Operator, Past
 from .relations import explain as explain_relations
 from .relations import machine as relations
+from .sql import Naming, quoted
 
 Compile = Callable[[Sequence[Any], Sequence[Topic]], list[Operator]]
 """From checked conditions of a kind, and the topics of readings, to operators."""
@@ -53,8 +55,8 @@ class Family:
     joins them there; else a new one starts on a machine of its own."""
     hears_others: bool = False
     """Whether conditions hear what others have told, of any kind."""
-    tells_in_sql: bool = False
-    """Whether SQL can tell which events matter."""
+    in_sql: Callable[[Sequence[Any], Topic, Naming], list[str]] | None = None
+    """Tests of SQL, one of which holds for every event of a topic that matters, if there are such."""
 
     def of(self, checked: Checked) -> tuple[Any, ...]:
         """Its conditions in a definition."""
@@ -77,7 +79,7 @@ FAMILIES = (
         explain_filters.in_words,
         explain_filters.explained,
         lambda checked: explain_filters.explained_on_spark(checked.conditions),
-        tells_in_sql=True,
+        in_sql=sql.noticed,
     ),
     Family(
         guarded.FAMILY,
@@ -107,6 +109,7 @@ FAMILIES = (
         explain_correlations.in_words,
         explain_correlations.explained,
         lambda checked: explain_correlations.explained_on_spark(checked.correlations),
+        in_sql=sql.ranged,
     ),
     Family(
         relations.FAMILY,
@@ -274,8 +277,18 @@ def in_words(checked: Checked) -> dict[str, dict[str, str]]:
 
 def listened(checked: Checked) -> list[Topic]:
     """The topics of which every reading is looked at, by a machine that SQL cannot stand in for."""
-    found = [family.of(checked) for family in FAMILIES if not family.tells_in_sql and not family.hears_others]
+    found = [family.of(checked) for family in FAMILIES if family.in_sql is None and not family.hears_others]
     heard = {topic for conditions in found for one in conditions for topic in one.listens}
     heard |= {one.topic for one in checked.conditions if one.tables}  # SQL does not know the tables
     heard |= {one.topic for one in checked.guarded if one.tables}
     return [topic for topic in checked.topics if topic in heard]
+
+
+def mattering(checked: Checked, topic: Topic, named: Naming = quoted) -> str:
+    """What SQL says of the events of a topic that matter, if nobody looks at every one."""
+    return sql.some_of(
+        test
+        for family in FAMILIES
+        if family.in_sql is not None
+        for test in family.in_sql(family.of(checked), topic, named)
+    )

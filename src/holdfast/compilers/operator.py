@@ -112,6 +112,11 @@ class Operator:
     """The conditions below it: it looks at a moment when they have said all of it."""
     waits: Duration = 0
     """How much longer than they it waits, where that is declared; else it waits until they have spoken."""
+    recounts: bool = False
+    """Whether one that starts later is told who holds already, of those whom it hears."""
+    lacking: Callable[[pa.RecordBatch], Sequence[Mask]] | None = None
+    """For each condition which events lie in a scope of it and have no row in its tables, where the machine
+    does not count those: they mean something all the same, as they end a silence."""
 
     @property
     def topics(self) -> Mapping[str, Topic]:
@@ -311,7 +316,8 @@ def digest(said: object) -> str:
 
 @dataclass
 class Coverage:
-    """How many events each topic had, and how many of them lay in no scope of a subscription."""
+    """How many events each topic had, and how many of them lay in no scope of a subscription, or had no row
+    in its tables."""
 
     events: Counter[str] = field(default_factory=Counter)
     outside: Counter[str] = field(default_factory=Counter)
@@ -326,6 +332,8 @@ class Coverage:
         for operator in listening:
             alone = closed and len(operator.topics) == 1  # else events of other topics come between
             matters, outside = operator.machine.survey(topic, batch, closed=alone)
+            if operator.lacking is not None:
+                outside = outside + np.array([lacks.sum() for lacks in operator.lacking(batch)], np.int64)
             for names, count in zip(operator.names, outside.tolist(), strict=True):
                 self.outside.update(dict.fromkeys(names, count) if count else {})
             masks.append(matters)

@@ -6,10 +6,11 @@ operands on which that would matter.  The text needs no Spark: ``explain`` print
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..lang.condition import Condition
+from ..lang.condition import Condition, Correlated
 from ..lang.ops import (
     Absolute,
     And,
@@ -25,6 +26,7 @@ from ..lang.ops import (
     Text,
     Truth,
 )
+from ..model.correlation import Filter
 from ..model.topic import Topic
 from .keys import joined
 from .scalar import kind
@@ -178,6 +180,21 @@ def keys(condition: Condition, named: Naming = quoted) -> tuple[str, ...] | None
     return tuple(found)
 
 
+def shown(condition: Condition, named: Naming = quoted) -> str | None:
+    """The key of an event's innermost scope as people read it: values with a comma between them.
+
+    Nothing where there is one scope for all.
+    """
+    if not condition.keys:
+        return None
+    kinds = condition.topic.by_name
+    values = (
+        named(name) if kinds[name].kind == "text" else f"CAST({named(name)} AS STRING)"
+        for name in condition.keys[0]
+    )
+    return _concatenated(list(values), ",")
+
+
 def _key_text(name: str, topic: Topic, named: Naming) -> str:
     if topic.by_name[name].kind != "text":
         return f"CAST({named(name)} AS STRING)"
@@ -193,4 +210,40 @@ def _concatenated(parts: Sequence[str], separator: str) -> str:
 
 def matching(predicates: Sequence[Expression], topic: Topic, named: Naming = quoted) -> str:
     """Where some of the predicates holds; elsewhere false or null."""
-    return " OR ".join(dict.fromkeys(predicate(op, topic, named) for op in predicates)) or "false"
+    return some_of(predicate(op, topic, named) for op in predicates)
+
+
+def some_of(tests: Iterable[str]) -> str:
+    """Where some test holds.
+
+    >>> some_of(["a", "b", "a"]), some_of([])
+    ('a OR b', 'false')
+    """
+    return " OR ".join(dict.fromkeys(tests)) or "false"
+
+
+# --- what matters ----------------------------------------------------------------------------------
+
+
+def noticed(conditions: Sequence[Condition], topic: Topic, named: Naming = quoted) -> list[str]:
+    """The predicates of state filters on a topic."""
+    mine = (one for one in conditions if one.topic == topic)
+    tests = (op for one in mine for op in ([one.enter] if one.momentary else [one.enter, one.exit]))
+    return [predicate(op, topic, named) for op in tests]
+
+
+def ranged(correlations: Sequence[Correlated], topic: Topic, named: Naming = quoted) -> list[str]:
+    """The ranges of correlations on a topic; where an event lies is left to others."""
+    return [
+        _within(filter, _number(Name(attribute), topic, named), named("source"))
+        for one in correlations
+        for (measured, attribute), filter in zip(one.measured, one.correlation.filters, strict=True)
+        if measured == topic
+    ]
+
+
+def _within(filter: Filter, number: str, source: str) -> str:
+    tests = [] if filter.low == -math.inf else [f"{number} >= {filter.low!r}D"]
+    tests += [f"NOT isnan({number})"] if filter.high == math.inf else [f"{number} <= {filter.high!r}D"]
+    tests += [] if filter.sensor is None else [f"{source} = {literal(filter.sensor)}"]
+    return f"({' AND '.join(tests)})"

@@ -58,7 +58,7 @@ def _require_sense(statement: Subscribe, checked: Condition) -> None:
         raise DefinitionError(
             f"'{statement.name}' has scopes within scopes: guards and silence are of one level",
             statement.at,
-            hint="Say it of the inner one, and build a component on top of it.",
+            hint=_instead(statement.name, checked),
         )
     if care.forget is not None and care.unknown is not None and care.forget < care.unknown:
         raise DefinitionError(
@@ -66,6 +66,19 @@ def _require_sense(statement: Subscribe, checked: Condition) -> None:
             statement.at,
             hint="Let 'forget after' be the longer one.",
         )
+
+
+def _instead(name: str, checked: Condition) -> str:
+    """What to write for scopes within scopes.  What time starts in one of them has no place among the
+    readings of the others: whoever is above must wait for a moment to be over, and that a count does."""
+    inner, above = "its innermost scopes", "scope …"
+    if len(checked.keys) > 1:
+        inner = f"'per {', '.join((*checked.keys[0], *checked.keys[1]))}'"
+        above = f"within {', '.join(checked.keys[1])}"
+    return (
+        f"Define '{name}Inner' with them for {inner}, and count it: "
+        f"'state {name} = at least 1 of {name}Inner {above}', which ends with the last of them."
+    )
 
 
 # --- rosters -----------------------------------------------------------------------------------------

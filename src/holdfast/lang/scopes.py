@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from ..errors import DefinitionError, Place, UsageError, did_you_mean
+from ..errors import DefinitionError, Place, Unsupported, UsageError, did_you_mean
 from ..model.space import Forest, Gazetteer, PartialOverlap, Region, load_gazetteer, nest
-from .ops import DeclareRegion, Levels, Statement, UseGazetteer, place_of
+from .ops import DeclareRegion, Ladder, Levels, Statement, Subscribe, Tally, UseGazetteer, place_of
 
 INNERMOST = "regions"
 """As a scope, unless something is named so: every region that contains no other.  [S6]"""
@@ -42,6 +43,42 @@ def gazetteer(statements: Sequence[Statement], base: Path) -> Gazetteer:
         return Gazetteer(tuple(regions))
     except UsageError as error:
         raise DefinitionError(str(error), _blamed(str(error), declared)) from None
+
+
+def in_themselves(statements: Sequence[Statement], base: Path) -> list[Statement]:
+    """Statements that need no gazetteer: its regions are declared, and a level is its regions' names."""
+    files = [s for s in statements if isinstance(s, UseGazetteer)]
+    known = gazetteer(files, base)
+    if listing := next((region for region in known.regions if region.sources), None):
+        raise Unsupported(
+            f"region '{listing.name}' of the gazetteer lists its sources, which a definition that travels "
+            "cannot; give it a shape, or let events say their place"
+        )
+    regions = [DeclareRegion(region.name, region.shape, region.parent) for region in known.regions]
+    return [*regions, *(_by_name(s, known) for s in statements if not isinstance(s, UseGazetteer))]
+
+
+def _by_name(statement: Statement, known: Gazetteer) -> Statement:
+    """A statement whose scopes name regions, not levels."""
+    match statement:
+        case Subscribe():
+            return _subscribed(statement, known)
+        case Ladder(rungs=rungs):
+            return replace(statement, rungs=tuple(_subscribed(rung, known) for rung in rungs))
+        case Tally(scope=scope):
+            return replace(statement, scope=_regions(scope, known))
+    return statement
+
+
+def _subscribed(statement: Subscribe, known: Gazetteer) -> Subscribe:
+    return replace(statement, scope=tuple(_regions(level, known) for level in statement.scope))
+
+
+def _regions(names: tuple[str, ...], known: Gazetteer) -> tuple[str, ...]:
+    levels = known.levels
+    return tuple(
+        found for name in names for found in ([r.name for r in levels[name]] if name in levels else [name])
+    )
 
 
 def _blamed(message: str, declared: Sequence[DeclareRegion]) -> Place | None:

@@ -39,10 +39,11 @@ _FIXED = {
 def schema_of(topics: Sequence[Topic]) -> pa.Schema:
     """The columns of notifications of these topics."""
     fields = [pa.field(name, type) for name, type in _FIXED.items()]
-    return pa.schema([*fields, *(pa.field(n, TYPES[kind]) for n, kind in _attributes(topics).values())])
+    return pa.schema([*fields, *(pa.field(n, TYPES[kind]) for n, kind in attributes_of(topics).values())])
 
 
-def _attributes(topics: Sequence[Topic]) -> dict[str, tuple[str, ColumnKind]]:
+def attributes_of(topics: Sequence[Topic]) -> dict[str, tuple[str, ColumnKind]]:
+    """For each attribute of notifications of these topics its column and kind."""
     return attribute_columns(topics, dict.fromkeys(_FIXED, "text"))
 
 
@@ -62,7 +63,7 @@ def to_table(topics: Sequence[Topic], notifications: Sequence[Notification]) -> 
         "place": [e.place for e in events],
         "location": [e.location for e in events],
     }
-    for name, (column, kind) in _attributes(topics).items():
+    for name, (column, kind) in attributes_of(topics).items():
         values = [e.attributes.get(name) for e in events]
         columns[column] = [_text(v) for v in values] if kind == "text" else values
     schema = schema_of(topics)
@@ -106,7 +107,7 @@ def _by_columns(topics: Sequence[Topic], operator: Operator, topic: str, passed:
     }
     if "place" in passed.schema.names:
         columns["place"] = plain(passed.column("place"))
-    for name, (column, kind) in _attributes(topics).items():
+    for name, (column, kind) in attributes_of(topics).items():
         if name in operator.topics[topic].by_name and name in passed.schema.names:
             columns[column] = _values(passed.column(name), kind)
     schema = schema_of(topics)
@@ -127,13 +128,20 @@ def _addressed(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[n
     return rows, names.take(pa.array(np.repeat(starts[conditions], each) + among))
 
 
+IDENTIFYING = ("subscription", "scope", "status", "time", "source", "sequence")
+"""The columns of which a row's id is made."""
+
+
 def identified(table: pa.Table) -> pa.Table:
     """The rows with their ids."""
-    keys = [table.column(name).to_pylist() for name in ("subscription", "scope", "status")]
-    time = table.column("time").cast(pa.int64()).to_pylist()
-    event = [table.column(name).to_pylist() for name in ("source", "sequence")]
-    ids = pa.array(map(notification_id, *keys, time, *event), pa.string())
-    return table.set_column(0, table.schema.field(0), ids)
+    columns = {name: table.column(name).combine_chunks() for name in IDENTIFYING}
+    columns["time"] = columns["time"].cast(pa.int64())
+    return table.set_column(0, table.schema.field(0), ids(*columns.values()))
+
+
+def ids(*identifying: pa.Array) -> pa.Array:
+    """The ids of rows, of which times are in µs."""
+    return pa.array(map(notification_id, *(column.to_pylist() for column in identifying)), pa.string())
 
 
 def _locations(passed: pa.RecordBatch) -> pa.Array:
@@ -160,7 +168,7 @@ def _values(column: pa.Array, kind: ColumnKind) -> pa.Array:
 
 def from_table(topics: Sequence[Topic], table: pa.Table) -> Iterator[Notification]:
     """The notifications that rows stand for."""
-    attributes, by_name = _attributes(topics), {topic.name: topic for topic in topics}
+    attributes, by_name = attributes_of(topics), {topic.name: topic for topic in topics}
     for batch in table.to_batches():
         columns = {name: batch.column(name) for name in batch.schema.names}
         times = {name: columns[name].cast(pa.int64()).to_pylist() for name in ("time", "since")}
@@ -192,7 +200,7 @@ def to_columns(topics: Sequence[Topic], table: pa.Table) -> pa.Table:
     """The table in the columns that ``holdfast replay`` writes."""
     columns = {name: table.column(name) for name in EVENT_COLUMNS}
     columns["location"] = _written(table)
-    columns |= {column: table.column(column) for column, _ in _attributes(topics).values()}
+    columns |= {column: table.column(column) for column, _ in attributes_of(topics).values()}
     return pa.table(columns)
 
 

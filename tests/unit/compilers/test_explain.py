@@ -150,10 +150,14 @@ def test_on_spark_predicates_are_sql_each_once(on_spark):
             "closed",
             "partitions whose times no scope shares",
         ),
+        ("correlate C within 1 min v in [3, 5] w >= 1", "where", "(v >= 3.0D AND v <= 5.0D) OR (w >= 1.0D"),
+        ("correlate C within 1 min v in [3, 5] w >= 1", "native", "no: a component or a correlation listens"),
+        ("state A on T [v > 2; v < 1] per room", "stream", "what satisfies a predicate crosses"),
+        ("state A on T [v > 2; v < 1] per room ordered 5 s", "stream", "it tells how far time has come"),
     ],
 )
 def test_on_spark_it_says_by_which_plans_a_frame_may_go_and_why_not(subscriptions, plan, said):
-    declared = "topic T (v float, room text, floor text)\nregion hall = rectangle (0, 0) (9, 9)\n"
+    declared = "topic T (v float, w float, room text, floor text)\nregion hall = rectangle (0, 0) (9, 9)\n"
     (line,) = (
         line for line in explain_on_spark(parse(declared + subscriptions).check()).splitlines()
         if line.startswith(f"  {plan} ")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import App, DefinitionError, Engine, Event, check, parse
+from holdfast import App, DefinitionError, Engine, Event, check, parse, replay
 from holdfast.compilers.envelope import covering, passing
 from holdfast.model.batch import from_events
 
@@ -49,6 +50,23 @@ def test_without_a_row_nothing_is_known_and_that_is_counted():
 
     (only,) = operators(checked)
     assert only.machine.survey("T", from_events(checked.topics[0], READINGS)).outside.tolist() == [6]
+
+
+@pytest.mark.parametrize("care", ["", "for 1 s"])
+def test_readings_without_a_row_are_counted_of_guarded_states_too(tmp_path, care):
+    """They are counted where they are read, all of them, whatever is dropped there."""
+    text = TEXT.replace(", room text", "").replace("high;", f"high {care};")
+    table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
+    rows = pa.table({
+        "time": pa.array([event.time for event in READINGS]), "source": [event.source for event in READINGS],
+        "value": [event.attributes["value"] for event in READINGS],
+    })  # fmt: skip
+    for path in range(2):
+        pq.write_table(rows.slice(4 * path, 4), tmp_path / f"{path}.parquet")
+    for inputs in ([rows], [rows.slice(0, 3), rows.slice(3)], [str(tmp_path)]):
+        replayed = replay(text, *inputs, topic="T", time_unit="us", tables={"Limits": table})
+        list(replayed)
+        assert replayed.coverage.outside == {"Warm": 6}
 
 
 def test_a_changed_table_is_taken_over_and_what_holds_goes_on():

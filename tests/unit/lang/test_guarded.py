@@ -97,3 +97,16 @@ def test_two_queries_of_each_location_never_are_apart():
     (caution,) = check(parse(text.format("each"))).warnings
     assert "A and B are kept apart by location" in caution.message
     assert check(parse(text.format("any"))).warnings == ()
+
+
+def test_scopes_within_scopes_are_refused_with_what_to_write_instead():
+    """The outer scope would have to be told of what time starts in an inner one: a count does that."""
+    topic = "topic T (value float, room text, floor text)\n"
+    with pytest.raises(DefinitionError) as refused:
+        check(parse(topic + "state W on T [value > 25 for 5 min; value < 22] per room within floor"))
+    assert refused.value.hint == (
+        "Define 'WInner' with them for 'per room, floor', and count it: 'state W = at least 1 of WInner "
+        "within floor', which ends with the last of them."
+    )
+    inner = "state WInner on T [value > 25 for 5 min; value < 22] per room, floor\n"
+    check(parse(topic + inner + "state W = at least 1 of WInner within floor"))

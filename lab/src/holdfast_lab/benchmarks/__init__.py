@@ -35,10 +35,10 @@ BENCHMARKS = {
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement; ``goal`` is what we want it to be, ``met`` whether it is."""
+    """One measurement, none of what failed; ``goal`` is what we want it to be, ``met`` whether it is."""
 
     what: str
-    value: float
+    value: float | None
     unit: str
     goal: str | None = None
     met: bool | None = None
@@ -52,6 +52,11 @@ def times(what: str, value: float, *, least: float | None = None, most: float | 
     if most is not None:
         return Row(what, value, "×", f"≤ {most:g} ×", value <= most)
     return Row(what, value, "×")
+
+
+def failed(what: str, reason: str) -> Row:
+    """A peer that could not be measured."""
+    return Row(what, None, "", detail={"failed": reason})
 
 
 def run(names: list[str], progress: Callable[[str], None]) -> dict[str, Any]:

@@ -85,7 +85,9 @@ def run(progress: Callable[[str], None]) -> list[Row]:
             *_latencies(targets, progress),
         ]
     rows += _through_clients(progress)
-    return [*rows, *_shares(rows[0].value, progress)]
+    rate = rows[0].value
+    assert rate is not None, "of our own broker"
+    return [*rows, *_shares(rate, progress)]
 
 
 def _subscribers(number: int) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,13 +23,22 @@ Job = Callable[..., Any]
 """``job(name, spark, folder, output, *more)``: do what has that name, from one folder to another."""
 
 
+class Failed(RuntimeError):
+    """A function ended with an error in its process; ``reason`` is the error in one line."""
+
+    def __init__(self, called: str, said: str) -> None:
+        super().__init__(f"{called}: {said[-2000:]}")
+        errors = re.findall(r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Exception)\b.*)", said, re.MULTILINE)
+        self.reason: str = errors[-1] if errors else said.strip().rpartition("\n")[2]
+
+
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     """What a function of a module gives in a process of its own."""
     called = f"{function.__module__}:{function.__name__}"
     code = f"from {__name__} import _answer; _answer({called!r}, {json.dumps(arguments)!r})"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     if ran.returncode:
-        raise RuntimeError(f"{called}{arguments}: {ran.stderr[-2000:]}")
+        raise Failed(f"{called}{arguments}", ran.stderr)
     return json.loads(ran.stdout.splitlines()[-1])
 
 

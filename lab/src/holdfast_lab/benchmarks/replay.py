@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 
 from holdfast.model.batch import TIME
 
-from . import Row, times
-from .process import Measured, measured
+from . import Row, failed, times
+from .process import Failed, Measured, measured
 from .spark import FILES, NAMES, SCALE, definition, transitions, write_readings
 
 EVENTS = 50_000_000
@@ -37,8 +37,9 @@ OURS = {
     "files": "holdfast on Spark: files",
     "frame": "holdfast on Spark: a DataFrame that is a scan",
     "computed": "holdfast on Spark: a DataFrame that is computed",
+    "pruned": "holdfast on Spark: a DataFrame that is computed, the columns that queries by hand give",
 }
-ON_SPARK = ("files", "frame", "computed", "window", "lean")
+ON_SPARK = ("files", "frame", "computed", "pruned", "window", "lean")
 
 
 # --- the data --------------------------------------------------------------------------------------
@@ -76,12 +77,14 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> None:
             from holdfast.runtimes.spark.history.replay import replay as replay_files
 
             replay_files(definition(1), folder, spark=spark).dataframe.write.parquet(str(output))
-        case "frame" | "computed":
+        case "frame" | "computed" | "pruned":
             from holdfast.runtimes.spark.frames.replay import replay as replay_frame
 
             frame = spark.read.parquet(str(folder))
             frame = frame if name == "frame" else frame.selectExpr("time", "source", "value + 0.0D AS value")
-            replay_frame(definition(1), frame).write.parquet(str(output))
+            found = replay_frame(definition(1), frame)
+            found = found.select("time", "source", "status") if name == "pruned" else found
+            found.write.parquet(str(output))
         case _:
             peer = import_module(f".peers.{name}", __package__)
             peer.run(spark, folder, output) if name in ON_SPARK else peer.run(folder, output)
@@ -104,30 +107,32 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
         many = keys if keys == KEYS[0] else max(KEYS[0], int(keys * min(1, SCALE)))
         data = _Data(folder, progress, f"{events:,} events, {many:,} keys")
         write_readings(data.folder, events, many)
-        on_spark = ["files", "frame", "computed", "window", "lean"] if keys == KEYS[0] else ["files"]
+        on_spark = (
+            ["files", "frame", "computed", "pruned", "window", "lean"] if keys == KEYS[0] else ["files"]
+        )
         yield from data.rows(["local", *installed, *on_spark])
-        if "in_polars" in installed:
-            yield data.beside("local", "in_polars", most=AT_MOST.get(keys, 1))
-            yield data.beside("files", "in_polars")
+        yield from data.beside("local", "in_polars", most=AT_MOST.get(keys, 1))
+        yield from data.beside("files", "in_polars")
         if keys == KEYS[0]:
-            yield data.beside("frame", "lean", most=1)
-            yield data.beside("computed", "lean", most=1)
-            cold = data.found["window"].cold / data.found["files"].cold
-            yield times("cold: the window query takes of a replay's time", cold, least=6)
+            yield from data.beside("frame", "lean", most=1)
+            yield from data.beside("computed", "lean", most=1)
+            yield from data.beside("pruned", "lean", most=1)
+            if (window := data.found.get("window")) is not None:
+                cold = window.cold / data.found["files"].cold
+                yield times("cold: the window query takes of a replay's time", cold, least=6)
         data.remove()
 
     data = _Data(folder, progress, f"{events:,} events, {KEYS[0]:,} keys, at once and not by name")
     write_readings(data.folder, events, KEYS[0], at_once=True)
     yield from data.rows(["local", *installed])
-    if "in_polars" in installed:
-        yield data.beside("local", "in_polars", most=1)
+    yield from data.beside("local", "in_polars", most=1)
     data.remove()
 
     data = _Data(folder, progress, f"{int(HOURLY * SCALE):,} hourly rows, {STATIONS} keys")
     write_hourly(data.folder, int(HOURLY * SCALE))
-    yield from data.rows(["local", *installed, "files", "frame", "computed", "lean", "window"])
-    yield data.beside("frame", "lean", most=1)
-    yield data.beside("computed", "lean", most=1)
+    yield from data.rows(["local", *installed, "files", "frame", "computed", "pruned", "lean", "window"])
+    for ours in ("frame", "computed", "pruned"):
+        yield from data.beside(ours, "lean", most=1)
     data.remove()
 
 
@@ -142,12 +147,20 @@ class _Data:
         self._transitions: pa.Table | None = None
 
     def rows(self, names: list[str]) -> Iterator[Row]:
-        """Measure jobs; each must find what the first one has found."""
+        """Measure jobs; each must find what the first found.  A peer that fails has a row that says so."""
         events = pyarrow.dataset.dataset(self.folder, format="parquet").count_rows()
         for name in names:
             what = f"{OURS.get(name) or NAMES[name]}: {self._what}"
             self._progress(what)
-            it = self.found[name] = measured(job, name, self.folder, times=2, on_spark=name in ON_SPARK)
+            try:
+                it = measured(job, name, self.folder, times=2, on_spark=name in ON_SPARK)
+            except Failed as error:
+                if name in OURS:
+                    raise
+                self._progress(f"  failed: {error.reason}")
+                yield failed(what, error.reason)
+                continue
+            self.found[name] = it
             found = transitions(it.output)
             it.remove()
             if self._transitions is None:
@@ -156,10 +169,11 @@ class _Data:
             self._progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
             yield Row(what, it.warm, "s", detail=it.detail(events, transitions=len(found)))
 
-    def beside(self, ours: str, theirs: str, *, most: float | None = None) -> Row:
-        """How long ours takes of theirs, warm."""
-        ratio = self.found[ours].warm / self.found[theirs].warm
-        return times(f"{OURS[ours]} takes of {NAMES[theirs]}: {self._what}", ratio, most=most)
+    def beside(self, ours: str, theirs: str, *, most: float | None = None) -> Iterator[Row]:
+        """How long ours takes of theirs, warm, if they could be measured."""
+        if theirs in self.found:
+            ratio = self.found[ours].warm / self.found[theirs].warm
+            yield times(f"{OURS[ours]} takes of {NAMES[theirs]}: {self._what}", ratio, most=most)
 
     def remove(self) -> None:
         """Free the disk."""

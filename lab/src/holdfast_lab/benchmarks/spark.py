@@ -25,8 +25,8 @@ from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.batch import TIME
 
-from . import Row, times
-from .process import Measured, measured
+from . import Row, failed, times
+from .process import Failed, Measured, measured
 
 SCALE = float(os.environ.get("HOLDFAST_BENCH_SCALE") or 1)
 EVENTS = (10_000_000, 50_000_000)
@@ -35,6 +35,7 @@ FILES = 8
 SUBSCRIPTIONS = 50
 
 TOPIC = "topic Temperature (value float)\n"
+OURS = ("holdfast", "live")
 ON_SPARK = ("holdfast", "live", "window", "lean", "grouped", "keyed")
 NAMES = {
     "holdfast": "holdfast replay",
@@ -158,23 +159,25 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     small = bench(few, SENSORS[0])
     yield from small.rows(["holdfast", "window", "lean", *installed])
     yield from small.rows(["grouped", "live", "keyed"], repeat=1)
-    live, keyed = small.found["live"], small.found["keyed"]
-    beside = f"live, beside the state of each key in Spark, {few:,} events"
-    yield times(f"{beside}, warm", keyed.warm / live.warm)
-    yield times(f"{beside}, with start-up", keyed.cold / live.cold)
+    live, keyed = small.found["live"], small.found.get("keyed")
+    if keyed is not None:
+        beside = f"live, beside the state of each key in Spark, {few:,} events"
+        yield times(f"{beside}, warm", keyed.warm / live.warm)
+        yield times(f"{beside}, with start-up", keyed.cold / live.cold)
     small.remove()
 
     large = bench(many, SENSORS[0])
     yield from large.rows(["holdfast", "window", "lean", *installed])
     yield from large.rows(["live"], repeat=1)
-    rate = large.events / large.found["live"].warm / (small.events / keyed.warm)
-    what = f"live, events a second, {many:,} beside {few:,} with the state of each key in Spark, warm"
-    yield times(what, rate, least=10)
-    ours, window = large.found["holdfast"], large.found["window"]
-    yield times("replay, beside the window query, warm", window.warm / ours.warm, least=8)
-    yield times("replay, beside the window query, with start-up", window.cold / ours.cold, least=4)
-    if "in_polars" in installed:
-        polars = large.found["in_polars"]
+    if keyed is not None:
+        rate = large.events / large.found["live"].warm / (small.events / keyed.warm)
+        what = f"live, events a second, {many:,} beside {few:,} with the state of each key in Spark, warm"
+        yield times(what, rate, least=10)
+    ours = large.found["holdfast"]
+    if (window := large.found.get("window")) is not None:
+        yield times("replay, beside the window query, warm", window.warm / ours.warm, least=8)
+        yield times("replay, beside the window query, with start-up", window.cold / ours.cold, least=4)
+    if (polars := large.found.get("in_polars")) is not None:
         yield times("replay takes of Polars' time, warm", ours.warm / polars.warm, most=2)
     yield times("five times the events take", ours.warm / small.found["holdfast"].warm)
     yield from large.rows(["holdfast"], subscriptions=SUBSCRIPTIONS)
@@ -201,14 +204,22 @@ class _Bench:
         self._transitions: pa.Table | None = None
 
     def rows(self, names: list[str], *, subscriptions: int = 1, repeat: int = 2) -> Iterator[Row]:
-        """Measure jobs; each must find what the first one has found."""
+        """Measure jobs; each must find what the first found.  A peer that fails has a row that says so."""
         many = f", {subscriptions} subscriptions" if subscriptions > 1 else ""
         for name in names:
             what = f"{NAMES[name]}: {self._size}{many}"
             self._progress(what)
-            it = self.found[name] = measured(
-                job, name, self._folder, subscriptions, times=1 + repeat, on_spark=name in ON_SPARK
-            )
+            try:
+                it = measured(
+                    job, name, self._folder, subscriptions, times=1 + repeat, on_spark=name in ON_SPARK
+                )
+            except Failed as error:
+                if name in OURS:
+                    raise
+                self._progress(f"  failed: {error.reason}")
+                yield failed(what, error.reason)
+                continue
+            self.found[name] = it
             found = transitions(it.output)
             it.remove()
             if self._transitions is None:
@@ -216,7 +227,7 @@ class _Bench:
             assert found.equals(self._transitions), f"{name} found other transitions"
             self._progress(f"  {it.warm:.1f} s warm, {it.cold:.1f} s with start-up")
             detail = it.detail(self.events, transitions=len(found))
-            if name not in ("holdfast", "live"):
+            if name not in OURS:
                 detail["holdfast_is_times_faster"] = it.warm / self.found["holdfast"].warm
             yield Row(what, it.warm, "s", detail=detail)
 

@@ -47,6 +47,7 @@ def _operator(one: Tallied) -> Operator:
         keyed=keyed if one.settled and one.within else None,
         key=(FAMILY, digest(one.name)),
         heard=frozenset((topic,)),
+        recounts=True,
     )
 
 

@@ -13,6 +13,7 @@ from ...lang.condition import Guarded
 from ...lang.ops import Expression
 from ...lang.rewrite import in_silence, names, silences
 from ...machines.guard.machine import LONGEST, MOST, Guard, Lengths, Rule
+from ...machines.machine import Mask
 from ...machines.ordered import Ordered
 from ...model.event import Event, Value
 from ...model.instant import Duration
@@ -22,7 +23,7 @@ from ..filters.machine import decisive, within
 from ..keys import joined as key_of
 from ..keys import shown
 from ..operator import Keys, Operator, digest
-from ..tables import looked_up, looking_up, topic_of
+from ..tables import lacking, looked_up, looking_up, topic_of
 
 FAMILY = "guarded"
 
@@ -63,7 +64,16 @@ def _operator(distinct: Sequence[Sequence[Guarded]]) -> Operator:
         key=() if first.roster else (FAMILY,),
         reasons=tuple((name, why) for name in chain.from_iterable(names) if first.roster),
         behind=wait or 0,
+        lacking=_lacking(conditions, run),
     )
+
+
+def _lacking(conditions: Sequence[Guarded], run: Guard) -> Callable[[pa.RecordBatch], Sequence[Mask]] | None:
+    """For each condition which events in a scope have no row in its tables."""
+    lack = lacking(conditions)
+    if lack is None:
+        return None
+    return lambda batch: [lacks & (run.scoping(batch)[-1][0] >= 0) for lacks in lack(batch)]
 
 
 def guard(conditions: Sequence[Guarded]) -> Guard:

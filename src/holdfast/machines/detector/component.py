@@ -33,7 +33,7 @@ Concern = tuple[str | None, Key | None]
 """Whom something concerns: a source's replica and a key, ``None`` for all of them."""
 
 
-class Instance(msgspec.Struct):
+class Instance(msgspec.Struct, gc=False):
     """A status bit (``since`` is when it was set) and the last event.  [F53]
 
     ``pending``: since when the current predicate has been satisfied at every evaluation.

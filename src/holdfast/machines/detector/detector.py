@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import msgspec
 import numpy as np
@@ -127,6 +127,7 @@ class Detector:
         """Let event time come as far as ``until``; if nothing more will come, to the last event."""
         out: list[Transition] = []
         published: list[Knowledge] = []
+        shown = cache(self.shown)
         for i in self.order:
             smc = self.smcs[i]
             for known in published:
@@ -134,7 +135,7 @@ class Detector:
                     component.take(smc, self._points(state, i), known)
             told = self._advanced(state, i, state.reached + 1 if until == NEVER else until - self.waits[i])
             published += (said.event for said in told)
-            out += (self._transition(i, said) for said in told)
+            out += (_transition(i, said, shown(said.id)) for said in told)
         return state, sorted(out, key=lambda t: (t.event.time, t.condition, t.scope or ""))
 
     def _advanced(self, state: State, i: int, until: Instant) -> list[Published]:
@@ -143,10 +144,6 @@ class Detector:
             assert fused is not None
             return columns.advance(fused, own, until)
         return component.advance(self.smcs[i], own, until)
-
-    def _transition(self, condition: int, said: Published) -> Transition:
-        known = said.event
-        return Transition(to_event(known), known.status, self.shown(said.id), said.since, condition)
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         """Take a batch of each topic, after which event time has come as far as ``until``."""
@@ -248,7 +245,9 @@ class Detector:
     def last(self, state: State, condition: int) -> list[Transition]:
         """The last event of a component, of each of its scopes.  [F75]"""
         known = ((id, one.last) for id, one in state.components[condition].instances.items())
-        return [self._transition(condition, Published(last, id, None)) for id, last in known if last]
+        return [
+            _transition(condition, Published(last, id, None), self.shown(id)) for id, last in known if last
+        ]
 
     def inform(self, state: State, condition: int, latest: Sequence[Event]) -> State:
         """Let a component know the latest event of every publisher that it listens to.  [F53, F75]"""
@@ -275,6 +274,11 @@ class Detector:
         until = max((one.until for one in kept.components), default=BEGINNING)
         found = (component.State(until) if old is None else kept.components[old] for old in was)
         return State(list(found), kept.reached)
+
+
+def _transition(condition: int, said: Published, scope: str | None) -> Transition:
+    known = said.event
+    return Transition(to_event(known), known.status, scope, said.since, condition)
 
 
 def _looked_at(smc: Smc, rows: Rows) -> Mask:

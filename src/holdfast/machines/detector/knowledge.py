@@ -12,8 +12,9 @@ Where = Point | str | None
 """Coordinates, or the name of a place, or unknown."""
 
 
-class Knowledge(msgspec.Struct, frozen=True):
-    """A knowledge point: an event with its validity, or several events as one.
+class Knowledge(msgspec.Struct, frozen=True, gc=False):
+    """A knowledge point: an event with its validity, or several events as one.  Nothing in it leads back to
+    it, so nobody need look for that.
 
     ``signature`` tells the events of one component from another's of the same topic; a reading has
     none.  ``latest`` is the latest of the events that it stands for, where they are several.

@@ -68,6 +68,10 @@ class Components:
     def topic(self, name: str) -> str:
         return self._smcs[name].topic
 
+    def speaker(self, name: str, values: Mapping[str, Value]) -> str:
+        signature = values.get(SIGNATURE)
+        return name if signature is None else f"{name} {signature}"
+
     def needs(self, name: str, at: Point) -> Iterator[Subscription]:
         for one in self._smcs[name].inputs.values():
             yield from subscriptions(one.query, at, self._space, self._window)

@@ -20,7 +20,7 @@ from .aggregate import combined
 from .knowledge import Knowledge, Where, order
 from .plan import Column
 from .query import Table, absolute, apart, one_per_cell, select
-from .rows import Ints, Mask, Rows
+from .rows import Ints, Mask, Rows, to_knowledge
 from .span import Instants, Span
 
 Floats = NDArray[np.float64]
@@ -265,6 +265,17 @@ class Series:
         there = now + self.span.high
         cells = one_per_cell(known, self.collide, self.query.each)
         return [min(cells, key=lambda one: (abs(one.time - there), one.time))]
+
+    def readings(self, found: Instants) -> list[Knowledge] | None:
+        """The reading that the query shows at each instant, if it shows one there that met no other."""
+        if self.divided or not self.span.nearest:
+            return None
+        cells = self._nearest(found)
+        if (cells < 0).any() or (np.diff(self.bounds)[cells] > 1).any():
+            return None
+        rows = self.order[self.bounds[cells]]
+        known = to_knowledge(self.rows.topic, self.rows.batch.take(pa.array(rows)))
+        return [_judged(one, now) for one, now in zip(known, found.at.tolist(), strict=True)]
 
     def needed(self, rows: Ints) -> Ints:
         """The rows of which `table` needs knowledge, as far as that can be said."""

@@ -125,7 +125,7 @@ class Smc:
         rules = [self.enter] if self.exit is None else [self.enter, self.exit]
         return all(rule.timeless for rule in rules) and all(_rests(one.query) for one in self.inputs.values())
 
-    @property
+    @cached_property
     def spawns(self) -> bool:
         """Whether there is a component of its own for each key or host."""
         return isinstance(self.here, str) or any(one.key for one in self.inputs.values())
@@ -203,7 +203,7 @@ def _recency(known: Knowledge) -> Instant:
 def transform(smc: Smc, rule: Rule, status: Status, found: Context, signature: str | None) -> Knowledge:
     """The event that tells of a condition: defaults, and what the computations override.  [F67]"""
     newest = max(found.known.values(), key=_recency)
-    context = found._replace(known={**found.known, **found.beside})
+    context = found._replace(known={**found.known, **found.beside}) if rule.computes else found
     computed = {name: compute(context) for name, compute in rule.computes}
     values = {**newest.attributes, **computed}
     attributes: dict[str, Value] = {

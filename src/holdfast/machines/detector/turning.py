@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +14,13 @@ from msgspec.structs import replace
 from ...model.event import Status
 from ...model.instant import Instant
 from .component import Id, Instance, Published, signature
-from .knowledge import Where
+from .knowledge import Knowledge, Where
 from .query import Table
 from .rows import Ints
 from .screening import Candidates, Screened
 from .series import Series
 from .smc import Context, Rule, Smc, transform
+from .span import Instants
 
 
 class Visible:
@@ -26,7 +28,7 @@ class Visible:
 
     def __init__(self, smc: Smc, seen: Mapping[str, Series]) -> None:
         self._smc, self._seen = smc, seen
-        self._here: Where = smc.here if isinstance(smc.here, tuple) else None
+        self.here: Where = smc.here if isinstance(smc.here, tuple) else None
         self._rows: dict[tuple[str, int, Instant], Ints] = {}
 
     def prepare(self, likely: Sequence[tuple[int, Instant]]) -> None:
@@ -38,6 +40,20 @@ class Visible:
             series.rows.fetch(np.unique(np.concatenate([series.needed(some) for some in rows.values()])))
             self._rows |= rows
 
+    def readings(
+        self, keys: int, turns: Mapping[int, Sequence[Instant]]
+    ) -> Iterator[Mapping[str, Knowledge]] | None:
+        """What the only query shows of keys at instants, where that is a reading each."""
+        if len(self._seen) > 1:
+            return None
+        ((name, series),) = self._seen.items()
+        sizes = np.zeros(keys, np.int64)
+        for key, instants in turns.items():
+            sizes[key] = len(instants)
+        at = np.fromiter(chain.from_iterable(turns.values()), np.int64)
+        found = series.readings(Instants(at, np.append(0, np.cumsum(sizes))))
+        return None if found is None else ({name: one} for one in found)
+
     def detect(self, key: int, now: Instant, rule: Rule, one: Instance) -> Context | None:
         """What satisfies a rule for a key at an instant."""
         known: dict[str, Table] = {}
@@ -46,12 +62,10 @@ class Visible:
             if name not in known:
                 rows = self._rows.get((name, key, now))
                 series = self._seen[name]
-                known[name] = series.table(
-                    series.visible(key, now) if rows is None else rows, now, self._here
-                )
+                known[name] = series.table(series.visible(key, now) if rows is None else rows, now, self.here)
             return known[name]
 
-        return rule.detect(self._smc.inputs, tables, Context({}, one.last, now, self._here))
+        return rule.detect(self._smc.inputs, tables, Context({}, one.last, now, self.here))
 
 
 class Moment(NamedTuple):
@@ -76,9 +90,10 @@ class Turning:
     def told(self, instances: dict[Id, Instance]) -> list[Published]:
         """What is told in a step, by instant and key; ``instances`` become what they are after it."""
         concerned = [(key, ("", self.keys[key])) for key in self._concerned(instances)]
-        self.visible.prepare(
-            [(key, now) for key, id in concerned for now in self._likely(key, instances.get(id, Instance()))]
-        )
+        turns = {key: self._likely(key, instances.get(id, Instance())) for key, id in concerned}
+        if self._is_sure and (shown := self.visible.readings(len(self.keys), turns)) is not None:
+            return self._plainly(turns, shown, instances)
+        self.visible.prepare([(key, now) for key, instants in turns.items() for now in instants])
         told: list[tuple[Instant, Id, Published]] = []
         for key, id in concerned:
             one, said = self._turns(key, instances.get(id, Instance()))
@@ -87,6 +102,31 @@ class Turning:
                 instances.pop(id, None)
             else:
                 instances[id] = one
+        return [said for _, _, said in sorted(told, key=lambda row: row[:2])]
+
+    @property
+    def _is_sure(self) -> bool:
+        """Whether something is told at every candidate: predicates are told by columns, and nothing waits."""
+        rules = [self.screened.enter] + ([] if self.screened.leave is None else [self.screened.leave])
+        return all(one.rule.hold == 0 and bool(one.sure.all()) for one in rules)
+
+    def _plainly(
+        self,
+        turns: Mapping[int, Sequence[Instant]],
+        shown: Iterator[Mapping[str, Knowledge]],
+        instances: dict[Id, Instance],
+    ) -> list[Published]:
+        """What is told where the candidates are sure, and what is shown at each of them is known."""
+        told: list[tuple[Instant, Id, Published]] = []
+        for key, instants in turns.items():
+            id = ("", self.keys[key])
+            one = instances.get(id, Instance())
+            for now in instants:
+                rule = self._active(holds=one.since is not None).rule
+                said = self._said(key, rule, one, Context(next(shown), one.last, now, self.visible.here))
+                told.append((now, id, said))
+                one = Instance(said.event.time if said.event.status == "ingress" else None, said.event)
+            instances[id] = one
         return [said for _, _, said in sorted(told, key=lambda row: row[:2])]
 
     def _active(self, *, holds: bool) -> Candidates:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...model.batch import AXES, TIME, TYPES, from_events, plain, to_events
+from ...model.batch import AXES, TIME, TYPES, from_events, plain
 from ...model.event import Event
 from ...model.instant import Instant
 from ...model.topic import Topic
@@ -129,6 +130,27 @@ class Readings:
 
     def event(self, code: int, at: Instant) -> Event:
         """The reading of a scope, as told of an instant."""
-        if code not in self._recent:
-            (self._recent[code],) = to_events(self._topic, self.take(np.array([code])))
-        return replace(self._recent[code], time=at)
+        if code in self._recent:
+            return replace(self._recent[code], time=at)
+        point = tuple(takewhile(_is_known, (self._value(axis, code) for axis in AXES)))
+        own = {a.name: self._value(a.name, code) for a in self._topic.attributes}
+        source, sequence, place = (self._value(name, code) for name in ("source", "sequence", "place"))
+        return Event(self._topic.name, at, source, own, sequence, point or None, place)
+
+    def _value(self, name: str, code: int) -> Any:
+        """What a reading has in a column, without a look at the others."""
+        column = self._columns.get(name)
+        if column is None or code >= len(column):
+            return None
+        value, type = column[code].item(), self._types[name]
+        if type == pa.int64():
+            return value if self._columns[f"{name}?"][code] else None
+        if type == pa.float64():
+            return value if value == value else None
+        if value < 0:
+            return None
+        return value == 1 if type == pa.bool_() else self._texts.key(value)
+
+
+def _is_known(value: Any) -> bool:
+    return value is not None

@@ -54,6 +54,10 @@ class Manager(Protocol):
     def topic(self, name: str) -> str:
         """What it publishes."""
 
+    def speaker(self, name: str, values: dict[str, Any]) -> str:
+        """Which of a component's conditions says that: those that it keeps apart are publishers of their
+        own, and of each the latest event is kept.  [F75]"""
+
 
 @dataclass(frozen=True, slots=True)
 class Insert:
@@ -97,6 +101,10 @@ class State:
     local: set[str] = field(default_factory=set)
     """Those of them that hear this node alone."""
     near: dict[At, tuple[Instant, tuple[str, ...]]] = field(default_factory=dict)
+    spaces: dict[str, Rectangle] = field(default_factory=dict)
+    """Where what a component says lies."""
+    speaking: set[str] = field(default_factory=set)
+    """Conditions that have advertised."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +187,8 @@ class Node:
         state.hosted[name] = needs
         self.manager.insert(state.manager, name)
         client, topic = f"sps/{name}", self.manager.topic(name)
-        self._broker(state, Asked(now, request.Advertise(client, topic, given.region or self.space)), effects)
+        state.spaces[name] = given.region or self.space
+        self._broker(state, Asked(now, request.Advertise(client, topic, state.spaces[name])), effects)
         state.local |= {name} if local else set()
         for need in dict.fromkeys(needs) if not local else ():
             asked = request.Subscribe(client, need.topic, need.region, self.epsilon)
@@ -203,8 +212,12 @@ class Node:
         """Components say what they found."""
         for name, where, values in self.manager.advance(state.manager, now):
             if name in state.hosted:
-                asked = request.Publish(f"sps/{name}", self.manager.topic(name), where, values)
-                self._broker(state, Asked(now, asked), effects)
+                speaker, topic = f"sps/{self.manager.speaker(name, values)}", self.manager.topic(name)
+                if speaker not in state.speaking:  # in the place of the component, which is known
+                    state.speaking.add(speaker)
+                    advert = request.Advertise(speaker, topic, state.spaces[name])
+                    self._broker(state, Asked(now, advert), effects)
+                self._broker(state, Asked(now, request.Publish(speaker, topic, where, values)), effects)
         self._wait(state, now, effects)
 
     def _alive(self, state: State, now: Instant, effects: list[Effect]) -> None:

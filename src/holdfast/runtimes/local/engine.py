@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.edit import changed, standings
-from ...compilers.families import builds_on, linked, meanings, revised, without
+from ...compilers.edit import changed, holders, standings
+from ...compilers.families import builds_on, conditions, linked, meanings, revised, without
 from ...compilers.operator import Kept, Past, ended, until
 from ...compilers.resume import Resumed, resumed
 from ...errors import UsageError, did_you_mean
@@ -31,7 +31,7 @@ from ...lang.condition import Checked
 from ...lang.ops import Case, DeclareTable, Defined, Subscribe
 from ...lang.parse import as_app
 from ...machines.machine import Told
-from ...model.batch import conform, plain, reached, to_events
+from ...model.batch import conform, in_order, plain, reached, to_events
 from ...model.event import Event, Notification, Transition
 from ...model.instant import (
     BEGINNING,
@@ -241,6 +241,13 @@ class Engine:
         self._app = new
         more = [*again.running, *(one for one, _ in going_on)]
         self._go_on(without(after, {*again.names, *changes}), more=more)
+        known = {*conditions(before), *again.names}
+        begun = [
+            one
+            for one in self._running
+            if one.operator.recounts and not known & {*one.operator.subscriptions}
+        ]
+        again = again._replace(running=[*again.running, *begun])
         heard: Heard = {}
         told = list(again.said(standing, self._reached, after, heard))
         told += [n for one, said in going_on for n in self._addressed(one, said, heard)]
@@ -264,7 +271,9 @@ class Engine:
     ) -> None:
         """Run a definition, given what is known of operators that ran before."""
         self._topics = {topic.name: topic for topic in checked.topics}
-        started = [*(self._started(one, state_of(one)) for one in resumed(kept, checked)), *more]
+        going_on = resumed(kept, checked)
+        started = [*(self._started(one, state_of(one)) for one in going_on), *more]
+        begun = {id(one.operator.machine) for one in going_on if one.before is None}
         at = {id(one.operator.machine): one for one in started}
         self._running = []
         for operator in linked(one.operator for one in started):
@@ -272,6 +281,9 @@ class Engine:
             one.operator = operator
             self._running.append(one)
         acquainted(self._running)
+        for one in self._running:
+            if one.operator.recounts and id(one.operator.machine) in begun:
+                self._recount(one)
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }
@@ -279,6 +291,19 @@ class Engine:
         self._remembers = self._keeps_latest or any(one.operator.joins for one in self._running)
         names = [name for one in self._running for name in one.operator.subscriptions]
         self._listeners = {name: self._listeners.get(name, []) for name in names}
+
+    def _recount(self, one: Running) -> None:
+        """Tell one that begins who holds already, of those whom it hears."""
+        heard: Heard = {}
+        for below in self._running:
+            followed = {topic.name for topic in below.operator.followed.values()}
+            if one.operator.heard & followed and standings(below.operator, below.state):
+                said = holders(
+                    below.operator, below.state, self._checked(self._app), below.now(self._reached)
+                )
+                gathered(heard, below.operator.retold(Told({}, said)))
+        if mine := {topic: in_order(heard[topic]) for topic in one.operator.heard & heard.keys()}:
+            one.step(mine, one.now(self._reached))
 
     def _started(self, one: Resumed, state: Any) -> Running:
         """An operator with the state that it had; what starts now starts where time has come to."""

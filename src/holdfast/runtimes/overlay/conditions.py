@@ -37,6 +37,7 @@ from ...lang.ops import (
 )
 from ...lang.parse import parse
 from ...lang.relation.declared import listed
+from ...lang.scopes import in_themselves
 from ...lang.show import show
 from ...machines import filter, ordered
 from ...machines.filter import Filters
@@ -59,7 +60,9 @@ LONGEST = 65_536
 def definitions(app: App) -> dict[str, str]:
     """Each subscription of an app as a text that means the same without the others."""
     folder = Path(app.file).parent if app.file else Path()
-    statements = [_listed(s, folder) for s in app.statements if not isinstance(s, Case)]
+    statements = [
+        _listed(s, folder) for s in in_themselves(app.statements, folder) if not isinstance(s, Case)
+    ]
     _require_movable(statements)
     checked = check(app)
     topics = {name: of for operator in operators(checked) for name, of in operator.listening().items()}

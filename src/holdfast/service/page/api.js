@@ -29,7 +29,7 @@ function askToken(why) {
 }
 
 async function asked(method, path, { query, body, signal, accept } = {}) {
-  const url = new URL(path, location.origin);
+  const url = new URL(`.${path}`, document.baseURI);  // the page may stand under a path
   for (const [name, value] of Object.entries(query || {})) {
     if (value !== null && value !== undefined && value !== "") url.searchParams.set(name, value);
   }

@@ -12,7 +12,7 @@ export default {
   title: "Definition",
   icon: "✎",
   open(main, app) {
-    let checked = null, marks = [], closed = false, number = 0;
+    let checked = null, marks = [], closed = false, number = 0, tried = null;
     const place = h("div", { class: "editor" }), faults = h("div", { class: "faults", role: "status" });
     const found = h("div", { class: "found" }), change = h("div");
     const range = h("select", { "aria-label": "Over how much" }, RANGES.map(([text], i) => h("option", { value: i, selected: i === 2 }, text)));
@@ -36,7 +36,11 @@ export default {
       },
     });
     editor.getInputField().setAttribute("aria-label", "Definition");
-    editor.on("change", () => { draft = editor.getValue() === app.definition.text ? null : editor.getValue(); soon(); });
+    editor.on("change", () => {
+      draft = editor.getValue() === app.definition.text ? null : editor.getValue();
+      found.classList.toggle("stale", tried !== null && tried !== editor.getValue());
+      soon();
+    });
     editor.on("inputRead", (cm, { text }) => { if (/^[\w.]$/.test(text[0])) complete(cm, true); });
 
     // --- checking ---
@@ -109,10 +113,12 @@ export default {
       if (run.disabled) return;
       const end = app.now(), start = end - RANGES[range.value][1];
       run.disabled = true;
+      tried = editor.getValue();
+      found.classList.remove("stale");
       put(found, h("p", { class: "empty" }, "Reading the past …"));
       const begun = performance.now();
       try {
-        const answer = await send("POST", "/api/dry-run", { text: editor.getValue(), start: iso(start), end: iso(end) });
+        const answer = await send("POST", "/api/dry-run", { text: tried, start: iso(start), end: iso(end) });
         if (!closed) showPast(answer, performance.now() - begun);
       } catch (error) {
         put(found, h("p", { class: "fault error" }, error.message));
@@ -159,7 +165,7 @@ export default {
       const names = (some) => some.map((name, i) => [i ? ", " : "", h("b", {}, name)]);
       const lines = [
         it.added.length && h("li", {}, names(it.added), it.added.length === 1 ? " is new; it begins with the next reading." : " are new; they begin with the next reading."),
-        it.changed.length && h("li", {}, names(it.changed), it.changed.length === 1 ? " means something else than now." : " mean something else than now.", " What is known of each place is kept as far as it follows."),
+        it.changed.length && h("li", {}, names(it.changed), it.changed.length === 1 ? " means something else than now." : " mean something else than now.", " What is known of each place is kept as far as it follows; the log settles the rest."),
         it.afresh.length && h("li", {}, names(it.afresh), it.afresh.length === 1 ? " cannot keep what is known of it: it begins afresh with the next reading." : " cannot keep what is known of them: they begin afresh with the next reading."),
         ...Object.entries(it.scopes || {}).map(([name, n]) => h("li", {}, h("b", {}, name), ": ", ["starts", "ends", "unknown"].filter((word) => n[word])
           .map((word) => `${word === "unknown" ? "becomes unknown" : word} in ${n[word].toLocaleString()} ${n[word] === 1 ? "place" : "places"}`).join(", "), ".")),

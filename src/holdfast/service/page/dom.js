@@ -21,10 +21,15 @@ function flat(children) {
     .map((one) => (one instanceof Node ? one : document.createTextNode(String(one))));
 }
 
+// Other children in place of these; who was on one of them by keyboard stays on its successor.
 export function put(node, ...children) {
+  const active = node.contains(document.activeElement) && node !== document.activeElement ? named(document.activeElement) : null;
   node.replaceChildren(...flat(children));
+  if (active) [...node.querySelectorAll("a, button, input, select, [tabindex]")].find((one) => named(one) === active)?.focus({ preventScroll: true });
   return node;
 }
+
+const named = (node) => [node.tagName, node.dataset.name || node.getAttribute("aria-label") || node.textContent, node.getAttribute("href")].join(" ");
 
 // A function that runs once things have been quiet for a moment.
 export function calm(milliseconds, work) {

@@ -62,7 +62,7 @@ export default {
       const axis = { stroke: painted(rate, "--faint"), grid: { stroke: painted(rate, "--line") }, ticks: { stroke: painted(rate, "--line") }, font: `11px ${painted(rate, "--font")}` };
       plot = new uPlot({ width: rate.clientWidth, height: 160, legend: { show: false }, cursor: { show: false },
         series: [{}, { stroke: painted(rate, "--accent"), fill: `${painted(rate, "--accent")}30`, width: 1.5, points: { show: false } }],
-        scales: { y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } }, axes: [axis, { ...axis, size: 56 }] }, data, rate);
+        scales: { x: { range: (_, low, high) => [Math.min(low, high - 60), high] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] } }, axes: [axis, { ...axis, size: 56 }] }, data, rate);
     }
 
     async function look() {

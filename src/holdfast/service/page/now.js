@@ -11,7 +11,7 @@ export default {
   icon: "◉",
   open(main, app) {
     let conditions = [], quiet = { total: 0, silent: 0, sources: [] }, recent = [], only = null, closed = false;
-    const find = h("input", { type: "search", placeholder: "Find a place or a subscription", "aria-label": "Find", oninput: draw });
+    const find = h("input", { type: "search", placeholder: "Find", "aria-label": "Find", oninput: draw });
     const tiles = h("div", { class: "tiles" }), chips = h("div", { class: "chips", role: "group", "aria-label": "Subscriptions" });
     const list = h("div", { class: "conditions" }), silent = h("div"), feed = h("ol", { class: "feed" });
     main.append(
@@ -59,7 +59,7 @@ export default {
       const counts = new Map(app.names.map((name) => [name, 0]));
       for (const one of conditions) counts.set(one.subscription, (counts.get(one.subscription) || 0) + 1);
       const chip = (name, text, count) => h("button", {
-        type: "button", class: "chip", "aria-pressed": only === name, onclick: () => { only = only === name ? null : name; draw(); },
+        type: "button", class: "chip", "data-name": text, "aria-pressed": only === name, onclick: () => { only = only === name ? null : name; draw(); },
       }, name && h("i", { class: "dot", style: { "--is": app.colour(name) } }), text, h("span", { class: "count" }, count));
       put(chips, chip(null, "all", conditions.length), [...counts].map(([name, count]) => chip(name, name, count)));
     }
@@ -82,7 +82,7 @@ export default {
           one.acknowledged && h("span", { class: "badge", title: one.acknowledged.note || "" }, `seen by ${one.acknowledged.who}`),
           one.muted && h("span", { class: "badge" }, one.muted.until ? `muted until ${showTime(instant(one.muted.until), app.now())}` : "muted")),
         h("td", { class: "since" }, since === null ? "did not hold" : h("time", { datetime: one.since, title: showFull(since) }, showTime(since, app.now()))),
-        h("td", { class: "num length" }, since === null ? "" : showLength(app.now() - since)),
+        h("td", { class: "num length", "data-since": since }, since === null ? "" : showLength(app.now() - since)),
         h("td", { class: "actions" }, app.may("acknowledge") && [
           mark(one, "acknowledge", one.acknowledged ? "Unsee" : "Acknowledge", one.acknowledged),
           mark(one, "mute", one.muted ? "Unmute" : "Mute 1 h", one.muted)]));
@@ -90,7 +90,7 @@ export default {
 
     function mark(one, kind, text, is) {
       return h("button", {
-        type: "button", class: "small", "aria-label": `${text}: ${one.subscription} ${one.scope || ""}`,
+        type: "button", class: "small", "data-name": `${kind} ${one.subscription} ${one.scope}`, "aria-label": `${text}: ${one.subscription} ${one.scope || ""}`,
         onclick: async () => {
           try {
             const body = { subscription: one.subscription, scope: one.scope };
@@ -109,12 +109,16 @@ export default {
     app.addEventListener("told", onTold);
     app.addEventListener("changed", soon);
     const timer = setInterval(draw, 5000);
+    const second = setInterval(() => {
+      for (const one of list.querySelectorAll("[data-since]")) one.textContent = showLength(app.now() - Number(one.dataset.since));
+    }, 1000);
     const slow = setInterval(look, 15000);
     look();
     past().catch((error) => say(error.message, "bad"));
     return () => {
       closed = true;
       clearInterval(timer);
+      clearInterval(second);
       clearInterval(slow);
       app.removeEventListener("told", onTold);
       app.removeEventListener("changed", soon);

@@ -7,7 +7,6 @@ round the face that encloses the point and is delivered where nobody nearer was 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -34,7 +33,7 @@ from .datagram import (
     Transmit,
 )
 from .neighbours import BEACON, BEACONS, Beacons, Neighbours, Pace, Report, report_bytes
-from .plane import Walk, enter, gabriel, go_on, nearer
+from .plane import Surroundings, Walk, gabriel, towards
 
 Planarise = Callable[[Point, Mapping[NodeId, Point]], Mapping[NodeId, Point]]
 """From a node's position and all neighbours to those whose links do not cross."""
@@ -200,19 +199,7 @@ def step(view: View, destination: Destination, course: Course) -> tuple[NodeId, 
     node, places, near = view.node, view.places, view.near
     if isinstance(destination, int) and destination in near:
         return destination, None
-    here = places[node]
     target = places[destination] if isinstance(destination, int) else destination
-    left = math.dist(here, target)
-    if (
-        course.walk is not None
-        and course.came_from is not None
-        and left >= math.dist(course.walk.start, target)
-    ):
-        came_from, planar = places[course.came_from], view.planar(here, near)
-        onward = go_on(course.walk, (node, here), came_from, planar, target)
-        return None if onward is None else (onward[1], onward[0])
-    greedy = nearer(here, near, target, view.quality)
-    if greedy is not None:
-        return greedy, None
-    walk = enter(node, here, view.planar(here, near), target) if left else None
-    return None if walk is None else (walk.first[1], walk)
+    came_from = None if course.came_from is None else places[course.came_from]
+    known = Surroundings(node, places[node], near, view.quality, view.planar)
+    return towards(known, target, course.walk, came_from)

@@ -9,7 +9,7 @@ graphs [Frey and Stojmenovic 2006].
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -95,6 +95,33 @@ def go_on(
         onward = next_link(here, planar[onward], planar)
         walk = Walk(walk.start, share, (node, onward))
     return None if walk is entered and (node, onward) == walk.first else (walk, onward)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings(Generic[Node]):
+    """What a node knows: where it stands, who is near, how well links work, and which do not cross."""
+
+    node: Node
+    here: Point
+    near: Mapping[Node, Point]
+    quality: Mapping[Node, float] | None = None
+    planar: Callable[[Point, Mapping[Node, Point]], Mapping[Node, Point]] = gabriel
+
+
+def towards(
+    known: Surroundings[Node], target: Point, walk: Walk[Node] | None, came_from: Point | None
+) -> tuple[Node, Walk[Node] | None] | None:
+    """The next node on the way to a point, greedily or on a walk; nothing if nobody is nearer than here."""
+    here, near = known.here, known.near
+    left = math.dist(here, target)
+    if walk is not None and came_from is not None and left >= math.dist(walk.start, target):
+        onward = go_on(walk, (known.node, here), came_from, known.planar(here, near), target)
+        return None if onward is None else (onward[1], onward[0])
+    greedy = nearer(here, near, target, known.quality)
+    if greedy is not None:
+        return greedy, None
+    begun = enter(known.node, here, known.planar(here, near), target) if left else None
+    return None if begun is None else (begun.first[1], begun)
 
 
 def next_link(here: Point, seen: Point, planar: Mapping[Node, Point]) -> Node:

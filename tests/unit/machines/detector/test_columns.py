@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from holdfast.machines.detector import columns, component, detector
 from holdfast.machines.detector.knowledge import of_event
 from holdfast.machines.detector.query import is_looked_at
+from holdfast.machines.detector.turning import Turning
 from holdfast.model.batch import from_events
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
@@ -161,6 +162,27 @@ def test_every_kind_of_query_says_the_same_both_ways(time, location, monkeypatch
         assert said == expected
         told += len(said)
     assert told or location.startswith(("all", "one"))
+
+
+@pytest.mark.parametrize("exit", ["true", "A.value > 1 set value = A.value - last.value"])
+def test_what_tells_at_nearly_every_reading_is_not_examined_one_by_one(exit, monkeypatch):
+    """The reading that is shown satisfies by columns; it makes the event by the code that defines it."""
+    text = (
+        "topic T (value float, note text) state S A = T each source"
+        f" enter A.value > 1 set value = 2 * A.value, behind = now - A.time exit {exit}"
+    )
+    it, reference = both(text)
+    chance = random.Random(5)
+    events = [
+        Event("T", t * SECOND // 3, f"s{t % 7}", {"value": chance.choice((0.0, 2.0, 3.0)), "note": "n"}, t)
+        for t in range(400)
+    ]
+    wanted = stepped(reference, reference.initial(), events, NEVER)[1]
+    monkeypatch.setattr(Turning, "_turns", None)
+    state, said = stepped(it, it.initial(), events[:200], events[199].time)
+    state, more = stepped(it, state, events[200:], NEVER)
+    assert said + more == wanted
+    assert len(wanted) > 150
 
 
 @pytest.mark.parametrize(("query", "count"), [("T", 1 + 180 + 1), ("max T over 25 s", 1 + 2 + 1)])

@@ -167,3 +167,19 @@ def test_an_event_has_one_time_wherever_it_is_heard():
         net.run(20 * SECOND)
         assert events[0].time < events[1].time
         assert [row[2] for row in told(net)] == [events[1].time]
+
+
+def test_who_comes_later_is_told_what_holds_at_each_place_not_only_where_it_began_last():
+    """Conditions that a component keeps apart are publishers of their own.  [F75]"""
+    net = network()
+    net.ask(20, Insert("Hot"))
+    net.run(5 * SECOND)
+    for sensor in (0, 5, 18):
+        say(net, sensor, 8.0)
+        net.run(2 * SECOND)
+    net.run(20 * SECOND)
+    net.ask(USER, Subscribe("u", "Hot", SPACE, 2.0))
+    net.run(10 * SECOND)
+    found = told(net)
+    assert [status for _, status, _, _ in found] == ["ingress"] * 3
+    assert len({signature for *_, signature in found}) == 3

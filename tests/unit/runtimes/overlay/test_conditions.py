@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Event, check, parse
+from holdfast import Engine, Event, check, load, parse
 from holdfast.compilers.families import meanings
 from holdfast.errors import DefinitionError, Unsupported, UsageError
 from holdfast.protocols.cbps.content import Constraint, Filter
@@ -32,6 +32,57 @@ def test_each_subscription_travels_with_what_it_needs_and_means_the_same():
         (alone,) = check(parse(text)).conditions
         (there,) = (c for c in check(app).conditions if c.name == name)
         assert alone == there
+
+
+HOUSE = """
+[floors]
+ground = { rectangle = [0, 0, 30, 30] }
+[rooms]
+lab = { in = "ground", rectangle = [0, 0, 10, 5] }
+"long hall" = { in = "ground", circle = [20, 5, 4] }
+"""
+IN_A_HOUSE = """
+gazetteer "house.toml"
+topic T (v float)
+region yard = rectangle (100, 100) (200, 200)
+state Each on T [v > 1; v < 0] scope rooms within floors
+state Redundant on T [v > 1; v < 0] scope regions
+levels Heat on T: low [v > 1; v < 0], high [v > 2; v < 1] scope rooms
+state Room on T [v > 1; v < 0] scope rooms
+state Both = at least 2 of Room scope floors
+"""
+
+
+def test_the_regions_of_a_gazetteer_travel_and_mean_the_same(tmp_path):
+    (tmp_path / "house.toml").write_text(HOUSE)
+    (tmp_path / "app.hf").write_text(IN_A_HOUSE)
+    app = load(tmp_path / "app.hf")
+    places = [("lab", None), (None, (20.0, 6.0, 0.0)), (None, (150.0, 150.0, 0.0)), ("ground", None)]
+    readings = [
+        Event("T", at, f"s{at % 3}", {"v": float(v)}, at, *reversed(places[at % 4]))
+        for at, v in enumerate([2, 3, 2, 0.5, -1, 5, 2, 2, 2, -1, -1, -1, 4, -2, 1.5])
+    ]
+
+    def said(app, name):
+        engine = Engine(app)
+        told = [n for event in readings for n in engine.push(event)]
+        return [(n.event.time, n.scope, n.status) for n in told if n.subscription == name]
+
+    texts = definitions(app)
+    assert list(texts) == ["Each", "Redundant", "Heat", "Room", "Both"]
+    for name, text in texts.items():
+        assert "gazetteer" not in text
+        condition(text)
+        assert said(parse(text), name) == said(app, name) != []
+
+
+def test_a_region_by_its_sources_does_not_travel(tmp_path):
+    (tmp_path / "house.toml").write_text('[rooms]\noffice = { sources = ["s1"] }\n')
+    (tmp_path / "app.hf").write_text(
+        'gazetteer "house.toml"\ntopic T (v float)\nstate S on T [v > 1; v < 0] scope rooms\n'
+    )
+    with pytest.raises(Unsupported, match="region 'office' of the gazetteer lists its sources"):
+        definitions(load(tmp_path / "app.hf"))
 
 
 WHOLE = """
@@ -95,9 +146,10 @@ def test_the_papers_short_form_gets_a_topic():
 
 def test_a_file_does_not_travel():
     text = 'gazetteer "rooms.toml"\ntopic T (v float)\nstate S on T [v > 1; v < 0] scope lab\n'
-    for refused in (lambda: definitions(parse(text)), lambda: condition(text)):
-        with pytest.raises(Unsupported, match="declare the regions"):
-            refused()
+    with pytest.raises(Unsupported, match="declare the regions"):
+        condition(text)
+    with pytest.raises(DefinitionError, match=r"cannot read the gazetteer .*rooms\.toml"):
+        definitions(parse(text))
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,27 @@ import pyspark
 import pytest
 
 from holdfast.runtimes.spark import start
-from holdfast.runtimes.spark.session import PATIENCE, _chosen
+from holdfast.runtimes.spark.session import PATIENCE, _chosen, said_to
 from support.runtimes import session
 
 
 def test_spark_waits_long_for_its_own_processes() -> None:
     settings = session().sparkContext.getConf()
     assert {name: settings.get(name) for name in PATIENCE} == PATIENCE
+
+
+def test_what_a_spark_says_that_is_started_here_goes_to_a_file_which_may_be_emptied(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    log, java = tmp_path / "spark.log", [sys.executable, "-c", "import sys; sys.stderr.write('warned ')"]
+    for said in ("warned ", "warned warned ", "warned "):
+        with said_to(log):
+            subprocess.run(java, check=True)
+        assert log.read_text() == said
+        if said.count("warned") == 2:
+            log.write_text("")
+    subprocess.run(java, check=True)
+    assert capfd.readouterr().err == "warned "
 
 
 def test_what_somebody_has_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

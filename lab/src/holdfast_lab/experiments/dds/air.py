@@ -72,13 +72,6 @@ def radio(step: float, mac: Csma = TINYOS, air: str = CLEAR) -> dict[str, Any]:
     }
 
 
-FITTED_IN_WORDS = {
-    "fitted air": f"each link, each way, brings a share of its frames drawn from {QUALITY[0]:g} to "
-    f"{QUALITY[1]:g} (the one fitted parameter), {CONGESTION[0] / 1000:g} to {CONGESTION[1] / 1000:g} ms "
-    "after a busy channel, 1.5 ms of processor time at each end of a hop; ACKs end to end (D25)"
-}
-
-
 def printed(step: float, mac: Csma = TINYOS) -> dict[str, str]:
     """The same in words."""
     backoff = (2**mac.max_exponent - 1) * (CC2420.turnaround + CC2420.sensing) / 1000
@@ -87,8 +80,10 @@ def printed(step: float, mac: Csma = TINYOS) -> dict[str, str]:
         "received follows from signal, noise and interference",
         "path loss": f"exponent {path_loss(step).exponent:g}, no shadowing: on this grid the eight "
         "neighbours of a node hear it and no others do (App. A)",
-        "noise": f"{CLEAR}: links lose what interference destroys; {NOISY}: and {NOISE[NOISY]:.0%} of all "
-        "frames of 20 bytes. The thesis' own is unknown",
+        "airs": f"{FITTED}: each link, each way, brings a share of its frames drawn from {QUALITY[0]:g} to "
+        f"{QUALITY[1]:g} (the one fitted parameter), {CONGESTION[0] / 1000:g} to {CONGESTION[1] / 1000:g} ms "
+        f"after a busy channel, 1.5 ms of processor time at each end of a hop; {CLEAR}: links lose what "
+        f"interference destroys; {NOISY}: and {NOISE[NOISY]:.0%} of all frames of 20 bytes",
         "medium access": f"CSMA as TinyOS has it: 0 to {backoff:.1f} ms before each frame, again while the "
         f"channel is busy; links {'acknowledge, for DYMO' if mac.acknowledged else 'do not acknowledge'}",
     }

@@ -1,9 +1,9 @@
 """Reliability that switches on measured delivery: the evaluation its author never made.  [App. B; D55–D61]
 
 Design.  Five publishers send a sample a second over at most six hops to one base station, which has agreed
-with them on 90 %.  The air is quiet (1 % of the frames are lost), noisy (5 %), or quiet with a storm in the
-middle third (8 %).  ARQoS stands beside BEQoS and FRQoS, beside itself with one threshold and without the
-assurance interval, and at 100 %.
+with them on 90 %.  The air is quiet (1 % of the frames are lost), noisy (5 %), quiet with a storm in the
+middle third (8 %), or the fitted one.  ARQoS stands beside BEQoS and FRQoS, beside itself with one threshold
+and without the assurance interval, and at 100 %.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.runtimes.sensornet.run import Run
 
 from ..experiment import Judged
 from . import setups
-from .air import printed, radio
+from .air import CLEAR, FITTED, printed, radio
 from .measure import RESTS, Measured, Moment, Point
 from .report import Design, Line, Panel, experiment
 from .study import Study
@@ -39,8 +39,13 @@ ARMS: dict[str, tuple[float, float | None, Adaptive]] = {
     "FRQoS": (FULL, None, TERMS),
 }
 """Level of the topic, percent that is asked for, and terms."""
-AIRS = {"quiet": (0.01, 0.01), "noisy": (0.05, 0.05), "storm": (0.01, 0.08)}
-"""The share of frames lost in the outer thirds and in the middle one."""
+AIRS = {
+    "fitted": (FITTED, 0.0, 0.0),
+    "quiet": (CLEAR, 0.01, 0.01),
+    "noisy": (CLEAR, 0.05, 0.05),
+    "storm": (CLEAR, 0.01, 0.08),
+}
+"""On which air, and which share of the frames is lost besides in the outer thirds and in the middle one."""
 WINDOW = 60
 
 RULES = {
@@ -62,12 +67,16 @@ def points(full: bool) -> list[Point]:
     return [
         Point(
             (("air", air), ("arm", arm)),
-            partial(agreed, arm, duration=seconds * SECOND, **radio(setups.SPACING)),
+            partial(agreed, arm, duration=seconds * SECOND, **_air(base)),
             (Moment(0, outer), Moment(15 + seconds / 3, middle), Moment(15 + 2 * seconds / 3, outer)),
         )
-        for air, (outer, middle) in AIRS.items()
+        for air, (base, outer, middle) in AIRS.items()
         for arm in ARMS
     ]
+
+
+def _air(base: str) -> dict[str, Any]:
+    return {**radio(setups.SPACING, air=base), "reliable": setups.acknowledging(base)}
 
 
 def agreed(arm: str, seed: int, **more: Any) -> setups.Setup:
@@ -247,10 +256,12 @@ def parameters(full: bool) -> dict[str, str]:
         "airs": "; ".join(
             f"{air}: {outer:.0%} of the frames lost"
             + (f", {middle:.0%} in the middle third" if middle != outer else "")
-            for air, (outer, middle) in AIRS.items()
-        ),
+            for air, (base, outer, middle) in AIRS.items()
+            if base == CLEAR
+        )
+        + f"; {printed(setups.SPACING)['airs']}",
         "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items()),
-        **{name: text for name, text in printed(setups.SPACING).items() if name != "noise"},
+        **{name: text for name, text in printed(setups.SPACING).items() if name != "airs"},
     }
 
 

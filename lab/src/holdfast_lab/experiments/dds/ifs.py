@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.deployment import Reliable
 from holdfast.protocols.dds.level import BEST_EFFORT, FULL
 
 from ..experiment import Judged, Table
 from . import setups
-from .air import CLEAR, FITTED, FITTED_IN_WORDS, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, printed
 from .measure import Point, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
@@ -40,7 +39,7 @@ def points(full: bool) -> list[Point]:
             level,
             duration=(500 if full else 60) * SECOND,
             ifs=scheduled,
-            reliable=setups.TO_ORIGIN if air == FITTED else Reliable(),
+            reliable=setups.acknowledging(air),
         )
         for air in AIRS
         for name, level in LEVELS.items()
@@ -107,7 +106,7 @@ def parameters(full: bool) -> dict[str, str]:
         "steps apart",
         "level": "BEQoS and FRQoS, ring of 20, RTO 400 ms",
         **printed(setups.SPACING),
-        **FITTED_IN_WORDS,
+        **setups.ACKNOWLEDGED,
     }
 
 

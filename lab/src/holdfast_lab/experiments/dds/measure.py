@@ -14,7 +14,7 @@ from holdfast.sim.network import Network
 from holdfast.sim.node import Node
 from holdfast.sim.radio import CC2420
 
-from .air import CLEAR, NOISE, disturb, radio
+from .air import CLEAR, FITTED, NOISE, disturb, radio
 from .outcome import finish
 from .setups import SPACING, Setup
 
@@ -41,6 +41,8 @@ class Point:
     key: Key
     make: partial[Setup]
     noise: tuple[Moment, ...] = ()
+    aside: bool = False
+    """Whether it stands beside what is judged: unless everything is run, a few seeds do."""
 
     @property
     def signature(self) -> str:
@@ -54,7 +56,7 @@ def point(
     """A set-up on a grid of that step, in the air that the key names; else it is clear."""
     air = key.get("air", CLEAR)
     make = partial(set_up, *given, **radio(step, air=air) | more)
-    return Point(tuple(key.items()), make, (Moment(0, NOISE[air]),))
+    return Point(tuple(key.items()), make, (Moment(0, NOISE[air]),), aside=air != FITTED)
 
 
 Extra = Callable[[Run], Measured]

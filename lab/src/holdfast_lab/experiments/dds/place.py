@@ -1,18 +1,29 @@
-"""Where rendezvous nodes stand in chapters 6 and 7: the figure is lost and decides much, so there are two."""
+"""Where rendezvous nodes stand in chapters 6 and 7: the figure is lost and decides much."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from holdfast.sim.chance import stream
 from holdfast.sim.frame import NodeId
 
 from . import setups
 
-BETWEEN, HASHED = "between", "hashed"
+BETWEEN, HASHED, DRAWN = "between", "hashed", "drawn"
 RENDEZVOUS: Mapping[str, tuple[NodeId, ...]] = {BETWEEN: setups.RENDEZVOUS, HASHED: (0, 2, 1)}
 """For squares, triangles and circles.  *Hashed*: equation 6.1 as it is printed, which can only give the nodes
 0, 1 and 2; circles have the one in the middle, as the text says.  *Between*: on the way from publishers to
 subscribers, as a reader of the text may picture it."""
+
+
+def rendezvous(where: str, seed: int) -> tuple[NodeId, ...]:
+    """The nodes of a placement; *drawn* takes three others with every seed, of those without another role."""
+    if where != DRAWN:
+        return RENDEZVOUS[where]
+    busy = {node for nodes in setups.PUBLISHERS.values() for node in nodes}
+    busy |= {setups.BASE_STATION, setups.LEFT_ACTUATOR, setups.RIGHT_ACTUATOR}
+    free = [node for node in range(setups.SIDE**2) if node not in busy]
+    return tuple(stream(seed, "rendezvous").sample(free, len(setups.PUBLISHERS)))
 
 
 def printed() -> dict[str, str]:
@@ -30,5 +41,5 @@ def printed() -> dict[str, str]:
             f"{name}: {', '.join(map(str, nodes))}" for name, nodes in RENDEZVOUS.items()
         )
         + " (squares, triangles, circles). The figure with the positions is lost: 'between' stands on the "
-        "way, 'hashed' is equation 6.1 as printed",
+        "way, 'hashed' is equation 6.1 as printed, 'drawn' three others with every seed",
     }

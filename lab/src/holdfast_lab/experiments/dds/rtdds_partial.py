@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from holdfast.model.instant import SECOND
-from holdfast.protocols.dds.deployment import Reliable
 from holdfast.protocols.dds.level import BEST_EFFORT, Level
 from holdfast.protocols.dds.level import partial as above
 
 from ..experiment import Judged
 from . import setups
-from .air import CLEAR, FITTED, FITTED_IN_WORDS, NOISY, printed
+from .air import CLEAR, FITTED, NOISY, printed
 from .measure import Point, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
@@ -31,6 +31,10 @@ RULES = {
     "near-linear": "The drops fall almost linearly with the share of reliable messages. Rule: where there "
     "are any (five publishers in the fitted air, else 25 in the noisy one) a straight line through the means "
     "explains 90 % of their variance.",
+    "two-retx": "At 100 % five publishers need two retransmissions a message at either IPI (L905). Rule: "
+    "none; the fitted air has its one parameter from this number, so it cannot be judged by it.",
+    "ms-at-ipi5": "At IPI 5 the delay is in the order of milliseconds even at 100 %. Rule: the mean in the "
+    "fitted air is below 1000 ms.",
     "0%-equals-BE": "At 0 % PRQoS is BEQoS, and IPI makes no difference to its PDR. Rule: with every seed "
     "the same messages are delivered as in a run at BEQoS, and the mean PDRs at IPI 1 and 5 differ by less "
     "than 0.05, in all airs.",
@@ -38,19 +42,24 @@ RULES = {
 
 
 def points(full: bool) -> list[Point]:
-    five = [(air, 5, share, ipi) for air in AIRS for ipi in IPIS for share in SHARES]
+    five = [
+        (air, 5, share, ipi)
+        for air in AIRS
+        for ipi in IPIS
+        for share in (SHARES if full or air == FITTED else (0, 20, 100))
+    ]
     crowd = [(NOISY, CROWD, share, 1) for share in (SHARES[1:] if full else (20, 60, 80, 100))]
     plain = [(air, 5, BEQOS, ipi) for air in AIRS for ipi in IPIS]
     cells: list[tuple[str, int, int | str, int]] = [*five, *crowd, *plain]
     return [
         point(
-            {"air": air, "publishers": publishers, "IPI s": ipi, "FR %": share},
+            _at(air, publishers, ipi, share),
             setups.rtdds_load,
             publishers,
             ipi * SECOND,
             _level(share),
             duration=(500 if full else 100) * SECOND,
-            reliable=setups.TO_ORIGIN if air == FITTED else Reliable(),
+            reliable=setups.acknowledging(air),
         )
         for air, publishers, share, ipi in cells
     ]
@@ -64,11 +73,11 @@ def _level(share: int | str) -> Level:
 
 
 def claims(study: Study) -> Sequence[Judged]:
-    return [_drops(study), _linear(study), _best_effort(study)]
+    return [_drops(study), _linear(study), _fitted(study), _soon(study), _best_effort(study)]
 
 
 def _dmr(study: Study, air: str, share: int, ipi: int = 1, publishers: int = 5) -> float:
-    return study.mean("DMR", **{"air": air, "publishers": publishers, "IPI s": ipi, "FR %": share})
+    return study.mean("DMR", **_at(air, publishers, ipi, share))
 
 
 def _drops(study: Study) -> Judged:
@@ -82,9 +91,7 @@ def _drops(study: Study) -> Judged:
     }
     fitted = ours[FITTED]
     crowd = {f"{share} %": _dmr(study, NOISY, share, publishers=CROWD) for share in (100, 20)}
-    retx = {
-        air: study.mean("ReTx/msg", **{"air": air, "publishers": 5, "IPI s": 1, "FR %": 100}) for air in AIRS
-    }
+    retx = {air: study.mean("ReTx/msg", **_at(air, 5, 1, 100)) for air in AIRS}
     return Judged(
         {"100 %": 0.12, "20 %": 0.02, "100 %, IPI 5": 0},
         {**ours, f"{CROWD} publishers, noisy": crowd},
@@ -127,12 +134,30 @@ def _explained(points: Sequence[tuple[float, float]]) -> float:
     return float(corrcoef([x for x, _ in points], [y for _, y in points])[0, 1] ** 2)
 
 
+def _fitted(study: Study) -> Judged:
+    found = {
+        f"{air}, IPI {ipi}": study.mean("ReTx/msg", **_at(air, 5, ipi, 100)) for air in AIRS for ipi in IPIS
+    }
+    return Judged(
+        2, found, None, "Seeds 101 to 105 gave 2.04 and 1.99 when the air was fitted; these seeds are others."
+    )
+
+
+def _soon(study: Study) -> Judged:
+    found = {air: study.mean("EED ms", **_at(air, 5, 5, 100)) for air in AIRS}
+    return Judged("ms", found, found[FITTED] < 1000, f"{found[FITTED]:.0f} ms in the fitted air.")
+
+
+def _at(air: str, publishers: int, ipi: int, share: int | str) -> dict[str, Any]:
+    return {"air": air, "publishers": publishers, "IPI s": ipi, "FR %": share}
+
+
 def _best_effort(study: Study) -> Judged:
     def delivered(air: str, ipi: int, share: int | str) -> list[float]:
-        return study.values("delivered", **{"air": air, "publishers": 5, "IPI s": ipi, "FR %": share})
+        return study.values("delivered", **_at(air, 5, ipi, share))
 
     def pdr(air: str, ipi: int) -> float:
-        return study.mean("PDR", **{"air": air, "publishers": 5, "IPI s": ipi, "FR %": 0})
+        return study.mean("PDR", **_at(air, 5, ipi, 0))
 
     apart = {air: abs(pdr(air, 1) - pdr(air, 5)) for air in AIRS}
     same = all(delivered(air, ipi, 0) == delivered(air, ipi, BEQOS) for air in AIRS for ipi in IPIS)
@@ -156,7 +181,7 @@ def parameters(full: bool) -> dict[str, str]:
         "readings": "from 0 to 1 by chance; a share of them exceeds the threshold that the subscriber gives",
         "level": "PRQoS, ring of 20, RTO 400 ms, IFS",
         **printed(setups.SPACING),
-        **FITTED_IN_WORDS,
+        **setups.ACKNOWLEDGED,
     }
 
 

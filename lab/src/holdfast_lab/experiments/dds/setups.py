@@ -7,7 +7,7 @@ of that, or of its protocol, ``Dds``.  Nodes are numbered row by row from 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from holdfast.errors import UsageError
@@ -31,6 +31,8 @@ from holdfast.sim.propagation import LogDistance, UnitDisk
 from holdfast.sim.routing import ondemand
 from holdfast.sim.routing.flooding import FLOODING
 from holdfast.sim.routing.grid import hops
+
+from .air import FITTED
 
 TOPIC = "reading"
 ASLEEP = Rest("sleep", "sleep")
@@ -127,6 +129,11 @@ def _set_up(dds: Mapping[str, Any], given: Mapping[str, Any]) -> Setup:
 
 # Chapter 3: what the middleware costs.  [D67]
 
+_DYMO = ondemand.OnDemand()
+DYMO = OnDemand(wait=_DYMO.wait, jitter=_DYMO.jitter)
+TYMO = replace(DYMO, keep=30 * SECOND, resends=0, second=False, buffers=1)
+"""TinyOS' own DYMO: what a link loses is lost, with the route; one message of others at a time."""
+
 
 def middleware_cost(middleware: bool, ipi: Duration = 6 * SECOND, **more: Any) -> Setup:
     """4 × 4 nodes on 100 m × 100 m, publishers 1 and 4, base station 15, best effort over DYMO.
@@ -134,7 +141,6 @@ def middleware_cost(middleware: bool, ipi: Duration = 6 * SECOND, **more: Any) -
     The rendezvous node is 0: the hash taken literally.  DYMO needs to know which links work, so links
     acknowledge.  The rest state is the one of chapter 5's validation: radio and processor always on.
     """
-    dymo = ondemand.OnDemand()
     given: dict[str, Any] = {
         "rows": 4,
         "columns": 4,
@@ -142,7 +148,7 @@ def middleware_cost(middleware: bool, ipi: Duration = 6 * SECOND, **more: Any) -
         "publishers": {TOPIC: (1, 4)},
         "subscribers": ((15, TOPIC),),
         "ipi": ipi,
-        "routing": OnDemand(wait=dymo.wait, jitter=dymo.jitter),
+        "routing": DYMO,
         "mac": Csma(),
         "rest": Rest("listen", "idle"),
         "sampling": 2 * MILLISECOND,
@@ -161,6 +167,18 @@ MIDDLE = (2, 4)
 STATION_HOPS = 3
 TO_ORIGIN = Reliable(acknowledged="end-to-end")
 """The acknowledgement is "sent back to the message origin" (L772); chapter 4 has one subscriber.  [D25]"""
+
+
+def acknowledging(air: str, rto: Duration = TO_ORIGIN.rto) -> Reliable:
+    """Writers of chapter 4: in the fitted air acknowledged by the reader, in the older ones by the RN."""
+    return replace(TO_ORIGIN if air == FITTED else Reliable(), rto=rto)
+
+
+ACKNOWLEDGED = {
+    "acknowledgements": f"{FITTED}: from the base station to the origin (D25); the other airs: by the "
+    "rendezvous node"
+}
+"""The same in words."""
 
 
 def _at(row: int, column: int) -> NodeId:

@@ -116,7 +116,8 @@ def _tables(result: Result) -> list[Table]:
 
 EXPERIMENT = Experiment(
     NAME,
-    "distributed memoization: what a match costs when the broker before has found it  [Fulcrum, Table 7-10]",
+    "distributed memoization: what a match costs when the broker before has found it  [Fulcrum, Figures 7-9 "
+    "and 7-10, Table 7-10]",
     run,
     _tables,
     figure,

@@ -122,5 +122,9 @@ def figure(result: Result) -> Drawing:
 
 
 EXPERIMENT = Experiment(
-    NAME, "the online energy model against somebody who computes afterwards (Table 9)", run, _tables, figure
+    NAME,
+    "the online energy model against somebody who computes afterwards  [Energy-aware DDS, Table 9]",
+    run,
+    _tables,
+    figure,
 )

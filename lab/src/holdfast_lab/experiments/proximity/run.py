@@ -78,5 +78,9 @@ def figure(result: Result) -> Drawing:
 
 
 EXPERIMENT = Experiment(
-    NAME, "buddies who come near one another, watched by agents  [Fulcrum, §7.1]", run, _tables, figure
+    NAME,
+    "buddies who come near one another, watched by agents  [Fulcrum, Figure 7-2, Tables 7-1 to 7-6]",
+    run,
+    _tables,
+    figure,
 )

@@ -5,20 +5,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from holdfast.model.instant import SECOND
 from holdfast.runtimes.sensornet.report.style import COLOURS, new_figure, tidy
+from holdfast.sim.frame import NodeId
 
 from ..experiment import Drawing, Experiment, Judged, Progress, Result, Table, judged
-from .world import CONGESTION, FIRE, Layout, application, by_hand, by_network, centrally, run
+from .world import CONGESTION, FIRE, Failing, Layout, application, beside, by_hand, by_network, centrally, run
 
 NAME = "sps-placement"
 WAYS = {"centrally": centrally, "by hand": by_hand, "by the network": by_network}
 APPS = {"fire": (FIRE, "Fire"), "congestion": (CONGESTION, "TrafficCongestion")}
 MILLIJOULES = 0.20
 """Of a hop: 40 bytes by a CC2420 at 0 dBm on a MicaZ, sent and heard once."""
+
+PASSIVE, QUICK, ACTIVE = "passive", "missed after 6 s", "active"
+"""Replicas: as in the thesis; as quick as can be had; another host that works from the start."""
 
 RULES = {
     "same": "wherever components stand, the user is told the same",
@@ -30,10 +36,19 @@ RULES = {
 }
 
 
+def failures(layout: Layout, host: NodeId) -> dict[str, Failing]:
+    """The host fails: as the thesis has it, and with each cause of what is lost switched off."""
+    return {
+        PASSIVE: Failing([host]),
+        QUICK: Failing([host], beats=2 * SECOND),
+        ACTIVE: Failing([host], twins=[beside(layout, host)]),
+    }
+
+
 def _run(_: Path | None, full: bool, progress: Progress) -> Result:
     layouts = 10 if full else 2
     rows: list[dict[str, Any]] = []
-    lost: list[float] = []
+    lost: dict[str, list[float]] = {PASSIVE: [], QUICK: [], ACTIVE: []}
     repeated = 0
     for app, (text, wanted) in APPS.items():
         whole = application(text, wanted)
@@ -44,10 +59,11 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
             for way, place in WAYS.items():
                 found[way].append(run(*place(whole, layout), layout, seed))
             parts, hosts = by_hand(whole, layout)
-            failed = run(parts, hosts, layout, seed, [hosts[wanted][0]])
             due = set(found["by hand"][-1].told)
-            lost.append(len(due - set(failed.told)) / max(len(due), 1))
-            repeated += failed.repeated
+            for name, failing in failures(layout, hosts[wanted][0]).items():
+                failed = run(parts, hosts, layout, seed, failing)
+                lost[name].append(len(due - set(failed.told)) / max(len(due), 1))
+                repeated += failed.repeated if name == PASSIVE else 0
         told = [[outcome.told for outcome in some] for some in found.values()]
         for way, some in found.items():
             hops = fmean(each.hops for each in some)
@@ -71,12 +87,12 @@ def _run(_: Path | None, full: bool, progress: Progress) -> Result:
     return Result(NAME, parameters, rows, judged(RULES, _verdicts(rows, lost, repeated)))
 
 
-def _verdicts(rows: list[dict[str, Any]], lost: list[float], repeated: int) -> list[Judged]:
+def _verdicts(rows: list[dict[str, Any]], lost: Mapping[str, list[float]], repeated: int) -> list[Judged]:
     by = {(row["application"], row["placed"]): row for row in rows}
     sent = {app: [by[app, way]["messages"] for way in WAYS] for app in APPS}
     late = {app: by[app, "by the network"]["delay s"] - by[app, "centrally"]["delay s"] for app in APPS}
     fewer = all(network < central and network <= hand for central, hand, network in sent.values())
-    share = fmean(lost)
+    share = {name: round(fmean(some), 3) for name, some in lost.items()}
     return [
         Judged(
             "equal",
@@ -94,8 +110,10 @@ def _verdicts(rows: list[dict[str, Any]], lost: list[float], repeated: int) -> l
         ),
         Judged(
             "replicated recovery",
-            {"lost": round(share, 3), "repeated": repeated, "runs": len(lost)},
-            share <= 30 / 360,
+            {"lost": share[PASSIVE], "repeated": repeated, "runs": len(lost[PASSIVE])},
+            fmean(lost[PASSIVE]) <= 30 / 360,
+            f"Missed after 6 s in place of 30: {share[QUICK]} lost. With a second host that works from the "
+            f"start: {share[ACTIVE]}.",
         ),
     ]
 

@@ -16,7 +16,7 @@ from holdfast.lang.parse import parse
 from holdfast.machines.detector.decompose import decompose
 from holdfast.machines.detector.manager import SIGNATURE, STATUS, TIME, Components
 from holdfast.machines.detector.smc import Smc
-from holdfast.model.instant import SECOND
+from holdfast.model.instant import SECOND, Duration
 from holdfast.model.query import Index, Range
 from holdfast.model.space import Point, Rectangle
 from holdfast.protocols.qps.broker import Broker
@@ -104,6 +104,12 @@ def by_hand(app: App, layout: Layout) -> tuple[App, Hosts]:
     return app, dict.fromkeys(app.smcs, (host, False))
 
 
+def beside(layout: Layout, host: NodeId) -> NodeId:
+    """The node next to a host that is neither a sensor nor the user."""
+    idle = set(range(SETTING.nodes)) - {layout.user, host, *layout.sensors}
+    return min(idle, key=lambda node: math.dist(layout.places[node], layout.places[host]))
+
+
 def by_network(app: App, layout: Layout) -> tuple[App, Hosts]:
     """Each as `choices` says: cut where that is cheapest, else near its inputs."""
     publishing = {
@@ -158,8 +164,21 @@ class Outcome(NamedTuple):
     repeated: int
 
 
-def run(app: App, hosts: Hosts, layout: Layout, seed: int, kills: Sequence[NodeId] = ()) -> Outcome:
-    """Let sensors measure for some minutes; nodes that are to be killed are, halfway."""
+class Failing(NamedTuple):
+    """What happens to hosts, halfway, and what was done about it before."""
+
+    kills: Sequence[NodeId] = ()
+    beats: Duration = 10 * SECOND
+    """How often hosts say that they live; after three of them without a word replicas begin."""
+    twins: Sequence[NodeId] = ()
+    """Nodes that have every component as well, from the start: active replicas."""
+
+
+UNHARMED = Failing()
+
+
+def run(app: App, hosts: Hosts, layout: Layout, seed: int, failing: Failing = UNHARMED) -> Outcome:
+    """Let sensors measure for some minutes."""
     field = Scene(SETTING, layout.scene.seed).field
     topics = tuple(dict.fromkeys([*app.measured, *(each.topic for each in app.smcs.values())]))
     deployment = Deployment(
@@ -168,7 +187,7 @@ def run(app: App, hosts: Hosts, layout: Layout, seed: int, kills: Sequence[NodeI
 
     def node(number: NodeId) -> Node:
         at = field.places[number]
-        return Node(Broker(deployment, at), Components(app.smcs, SPACE, at), at, SPACE)
+        return Node(Broker(deployment, at), Components(app.smcs, SPACE, at), at, SPACE, failing.beats)
 
     network = FieldNetwork(field, node)
     for topic in app.measured:
@@ -176,12 +195,13 @@ def run(app: App, hosts: Hosts, layout: Layout, seed: int, kills: Sequence[NodeI
             network.ask(sensor, Advertise(f"s{sensor}", topic, spot(field.places[sensor], SETTING.side)))
     network.ask(layout.user, Subscribe("user", app.wanted, SPACE, 2.0))
     for name, (host, alone) in hosts.items():
-        network.ask(host, Insert(name, alone))
+        for each in (host, *failing.twins):
+            network.ask(each, Insert(name, alone))
     network.run(30 * SECOND)
     before, told = network.hops["publication"], len(network.told)
     for step in range(MINUTES * 60 // EVERY):
         if step == MINUTES * 30 // EVERY:
-            for host in kills:
+            for host in failing.kills:
                 network.kill(host)
         for topic, sensor, value in _readings(app.measured, layout.sensors, seed, step):
             network.ask(sensor, Publish(f"s{sensor}", topic, field.places[sensor], {"value": value}))

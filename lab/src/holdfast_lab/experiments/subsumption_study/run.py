@@ -97,7 +97,7 @@ def _tables(result: Result) -> list[Table]:
 
 EXPERIMENT = Experiment(
     NAME,
-    "covered and merged subscriptions under Zipf's law and uniformly  [Fulcrum, §3.4.6]",
+    "covered and merged subscriptions under Zipf's law and uniformly  [Fulcrum, Figures 3-7 to 3-10]",
     run,
     _tables,
     figure,

@@ -85,5 +85,9 @@ def figure(result: Result) -> Drawing:
 
 
 EXPERIMENT = Experiment(
-    NAME, "routes that become slow, watched by agents  [Fulcrum, §7.2]", run, _tables, figure
+    NAME,
+    "routes that become slow, watched by agents  [Fulcrum, Figures 7-3 to 7-8, Tables 7-7 to 7-9]",
+    run,
+    _tables,
+    figure,
 )

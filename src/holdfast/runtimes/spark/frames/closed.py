@@ -72,7 +72,7 @@ def _nodes(plan: Any) -> Iterator[str]:
 def counted(work: Work, frame: DataFrame, rows: DataFrame) -> Counts:
     """How many rows each partition has, if all of them are closed; reads the frame."""
     if seen_whole(work) or not all(one.compacts for one in work.operators.values()):
-        raise Unlike("somebody must see every row")
+        raise Unlike("it is more than state filters")
     if any(condition.forest is not None for condition in work.checked.conditions):
         raise Unlike("only Python can tell in which region an event lies")
     if not is_repeatable(frame):

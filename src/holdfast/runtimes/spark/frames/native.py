@@ -1,4 +1,4 @@
-"""State filters as Spark's own window query; only what passes crosses to Python, to be given its id.
+"""State filters as Spark's own window query; of what passes Python gives the ids, if they are wanted.
 
 One shuffle of the rows that some predicate holds for, sorted once: the value before tells what changed, and
 the change before tells since when.
@@ -6,28 +6,41 @@ the change before tells since when.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial, reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, Window, WindowSpec
-from pyspark.sql.functions import array, array_compact, coalesce, col, expr, inline, lag, lit, struct, when
+from pyspark.sql import Column, DataFrame, Window, WindowSpec, functions
+from pyspark.sql.functions import (
+    array,
+    array_compact,
+    coalesce,
+    col,
+    explode,
+    expr,
+    get,
+    inline,
+    isnan,
+    lag,
+    lit,
+    struct,
+    unix_micros,
+    when,
+)
 from pyspark.sql.functions import last as latest
 
 from ....compilers.changes import Changes, Turn, changes, hindrance
 from ....compilers.families import conditions
-from ....compilers.keys import shown
 from ....compilers.operator import Operator
-from ....compilers.sql import literal
-from ....machines.machine import CONDITIONS, SCOPE, SINCE, STATUS, Told, with_columns
-from ....model.batch import TIME
-from ...table import identified, table_of
+from ....machines.machine import SINCE, STATUS
+from ....model.batch import AXES
+from ....model.event import notification_id
+from ....model.topic import Kind
+from ...table import IDENTIFYING, attributes_of, ids
 from ..plan import Work
 from ..schema import spark_schema
 from .closed import is_repeatable
-from .rows import batch_of, naming, seen_whole
+from .rows import naming, seen_whole
 from .scan import Unlike
 
 MOST = 4
@@ -36,24 +49,26 @@ MOST = 4
 
 def require(work: Work, frame: DataFrame) -> None:
     """Raise why Spark cannot run the whole definition by itself, if it cannot."""
-    if not work.operators or seen_whole(work):
-        raise Unlike("somebody must see every row" if work.operators else "there is nothing to run")
+    if not work.operators:
+        raise Unlike("there is nothing to run")
+    if seen_whole(work) or not all(one.compacts for one in work.operators.values()):
+        raise Unlike("it is more than state filters")
     for operator in work.operators.values():
-        if (reason := hindrance(_filters(work, operator))) is not None:
+        if (reason := hindrance(_filters(work, operator), work.published)) is not None:
             raise Unlike(reason)
-    if len(work.operators) > (MOST if is_repeatable(frame) else 1):
+    if (many := len(work.operators)) > 1 and (many > MOST or not is_repeatable(frame)):
         raise Unlike("it would be read once for each set of scopes")
 
 
-def notifications(work: Work, rows: DataFrame) -> DataFrame:
-    """The notifications of rows that were laid out and numbered."""
+def notifications(work: Work, having: Callable[[Mapping[str, Column]], DataFrame]) -> DataFrame:
+    """The notifications of rows that are laid out and numbered, ``having`` what matters of their topics."""
     parts = []
-    for number, operator in work.operators.items():
+    for operator in work.operators.values():
         (topic,) = operator.topics.values()
         query = changes(_filters(work, operator), naming(work.checked, topic))
-        mine = rows.filter(expr(f"topic = {literal(topic.name)} AND ({query.where})"))
-        told = partial(_told, work, number)
-        parts.append(_turned(mine, query).mapInArrow(told, spark_schema(work.published)))
+        inside = (expr(name).isNotNull() for name in query.apart if name != "source")
+        mine = having({topic.name: reduce(Column.__and__, inside, expr(query.where))})
+        parts.append(_told(work, operator, _passing(mine, query), query.scope))
     return reduce(DataFrame.union, parts)
 
 
@@ -63,23 +78,12 @@ def _filters(work: Work, operator: Operator) -> list[Any]:
     return [known[names[0]] for names in operator.names]
 
 
-def _turned(rows: DataFrame, query: Changes) -> DataFrame:
-    """The rows that pass some filter, once for each: which it is, what it means there, and since when."""
-    return _passing(rows, query).withColumn(
-        SCOPE, lit(None).cast("string") if query.scope is None else expr(query.scope)
-    )
-
-
 def _passing(rows: DataFrame, query: Changes) -> DataFrame:
-    apart = [expr(name) for name in query.apart]
-    inside = reduce(Column.__and__, [column.isNotNull() for column in apart], lit(True))
-    rows = rows.filter(inside).drop("topic")
-    scope = lit(None).cast("string") if query.scope is None else expr(query.scope)
+    """The rows that pass some filter, once for each: which it is, what it means there, and since when."""
     if all(turn.exit is None for turn in query.turns):
-        return _each(rows, [_momentary(i, turn) for i, turn in enumerate(query.turns)]).withColumn(
-            SCOPE, scope
-        )
-    window = Window.partitionBy(*apart or [lit(0)]).orderBy("time", "source", "sequence")
+        return _each(rows, [_momentary(i, turn) for i, turn in enumerate(query.turns)])
+    order = [name for name in ("time", "source", "sequence") if name not in query.apart]
+    window = Window.partitionBy(*map(expr, query.apart or ["0"])).orderBy(*order)
     if len(query.turns) == 1:
         return _alternating(rows, query.turns[0], window)
     before = window.rowsBetween(Window.unboundedPreceding, -1)
@@ -102,7 +106,7 @@ def _passing(rows: DataFrame, query: Changes) -> DataFrame:
         else when(turned[i], _cell(i, _status(f"@on{i}"), when(~col(f"@on{i}"), col(f"@began{i}"))))
         for i, turn in enumerate(query.turns)
     ]
-    return _each(rows, cells).drop(*bits, *was, *began)
+    return _each(rows, cells)
 
 
 def _alternating(rows: DataFrame, turn: Turn, window: WindowSpec) -> DataFrame:
@@ -111,7 +115,7 @@ def _alternating(rows: DataFrame, turn: Turn, window: WindowSpec) -> DataFrame:
     rows = rows.withColumn("@on", on).withColumn("@was", lag("@on", 1, False).over(window))
     rows = rows.filter(col("@on") != col("@was")).withColumn("@began", lag("time").over(window))
     added = {"@condition": lit(0), STATUS: _status("@on"), SINCE: when(~col("@on"), col("@began"))}
-    return rows.withColumns(added).drop("@on", "@was", "@began")
+    return rows.withColumns(added)
 
 
 def _status(on: str) -> Column:
@@ -131,25 +135,56 @@ def _each(rows: DataFrame, cells: Sequence[Column]) -> DataFrame:
     return rows.select("*", inline(array_compact(array(*cells))))
 
 
-def _told(work: Work, number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Rows that passed become notifications."""
-    operator = work.operators[number]
+# --- notifications ---------------------------------------------------------------------------------
+
+
+def _told(work: Work, operator: Operator, passed: DataFrame, scope: str | None) -> DataFrame:
+    """Rows that passed become notifications; only their ids, where somebody wants them, are Python's."""
     (topic,) = operator.topics.values()
-    for rows in batches:
-        if len(rows):
-            passed = with_columns(batch_of(work, topic, rows), _added(rows))
-            table = table_of(work.published, operator, Told({topic.name: passed}))
-            yield from identified(table).to_batches()
-
-
-def _added(rows: pa.RecordBatch) -> dict[str, pa.Array]:
-    """What a machine adds to events that passed."""
-    scopes = rows.column(SCOPE).dictionary_encode()
-    names = [shown(key) for key in scopes.dictionary.to_pylist()]
-    words = np.uint64(1) << rows.column("@condition").to_numpy().astype(np.uint64)
-    return {
-        CONDITIONS: pa.array(words),
-        STATUS: rows.column(STATUS),
-        SCOPE: pa.array(names, pa.string()).take(scopes.indices),
-        SINCE: rows.column(SINCE).cast(TIME),
+    whom, condition = operator.told_to, col("@condition")
+    if all(len(names) == 1 for names in whom):
+        subscription = get(array(*(lit(name) for (name,) in whom)), condition)
+    else:  # a row for each
+        lists = array(*(array(*map(lit, names)).cast("array<string>") for names in whom))
+        passed = passed.select("*", explode(get(lists, condition)).alias("@subscription"))
+        subscription = col("@subscription")
+    found = {
+        "subscription": subscription,
+        "scope": lit(None) if scope is None else expr(scope),
+        "status": col(STATUS),
+        "time": col("time"),
+        "since": col(SINCE),
+        "topic": lit(topic.name),
+        "source": col("source"),
+        "sequence": col("sequence"),
+        "place": col("place") if "place" in passed.columns else lit(None),
+        "location": _location([col(axis) for axis in AXES if axis in passed.columns]),
     }
+    named = naming(work.checked, topic)
+    for name, (column, _) in attributes_of(work.published).items():
+        if name in topic.by_name:
+            found[column] = _value(col(named(name)), topic.by_name[name].kind)
+    identifying = (unix_micros(found[name]) if name == "time" else found[name] for name in IDENTIFYING)
+    found["id"] = _id()(*(one.cast(kind) for one, kind in zip(identifying, _KINDS, strict=True)))
+    fields = spark_schema(work.published).fields
+    whole = ((found.get(field.name, lit(None)).cast(field.dataType), field.name) for field in fields)
+    return passed.select(*(column.alias(name) for column, name in whole))
+
+
+_KINDS = ("string", "string", "string", "bigint", "string", "bigint")
+
+
+def _id() -> Any:
+    """The id of a notification: many at once, from Spark 4.1 on."""
+    if hasattr(functions, "arrow_udf"):
+        return functions.arrow_udf(ids, "string")
+    return functions.udf(notification_id, "string")
+
+
+def _location(axes: Sequence[Column]) -> Column:
+    """The coordinates of an event as far as they are known; null where none is."""
+    return when(axes[0].isNotNull(), array_compact(array(*axes))) if axes else lit(None)
+
+
+def _value(column: Column, kind: Kind) -> Column:
+    return when(~isnan(column), column) if kind == "float" else column

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal, get_args
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from ....errors import InputError, UsageError
 from ....files.reading import Reading
@@ -29,7 +29,7 @@ from ..history.replay import given, notifications, tasks
 from ..plan import Work
 from ..reading import reported
 from . import closed, native
-from .rows import Bad, able, numbered, packed_rows
+from .rows import Bad, able, laid_out, numbered, packed_rows, require_known
 from .scan import Unlike, scan
 from .zones import returned, zone_of
 
@@ -71,10 +71,11 @@ def replay(
         raise UsageError("replay takes a DataFrame that ends, and this one is a stream")
     if plan not in (None, *get_args(Plan)):
         raise UsageError(f"plan={plan!r}: there is {', '.join(get_args(Plan))}")
+    require_known(bad)
     checked = check(as_app(app), lets=lets)
     reading = Reading(checked.topics, map or {}, topic=topic)
     asked = _Asked(Work.on_history(checked), frame, zone_of(frame, reading, zone), bad)
-    asked.rows  # noqa: B018 -- what is wrong with the frame is said now, whatever the plan
+    asked.laid  # noqa: B018 -- what is wrong with the frame is said now, whatever the plan
     return returned(_planned(asked, plan), frame, asked.reading)
 
 
@@ -90,7 +91,16 @@ class _Asked:
     @cached_property
     def rows(self) -> DataFrame:
         """The rows that some predicate holds for, with a sequence only where the frame has one."""
-        return able(self.work, self.frame, self.reading, self.bad)
+        return able(self.work, self.frame, self.laid, self.reading, self.bad)
+
+    def having(self, wanted: Mapping[str, Column]) -> DataFrame:
+        """The rows of which this holds, numbered."""
+        return numbered(able(self.work, self.frame, self.laid, self.reading, self.bad, wanted))
+
+    @cached_property
+    def laid(self) -> DataFrame:
+        """All rows, in our columns."""
+        return laid_out(self.work.checked, self.frame, self.reading)
 
     @property
     def cores(self) -> int:
@@ -136,7 +146,7 @@ def _require_rows(bad: Bad, report: bytes) -> None:
 
 def _natively(asked: _Asked) -> DataFrame:
     native.require(asked.work, asked.frame)
-    return native.notifications(asked.work, numbered(asked.rows))
+    return native.notifications(asked.work, asked.having)
 
 
 def _by_partition(asked: _Asked) -> DataFrame:

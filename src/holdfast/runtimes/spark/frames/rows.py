@@ -25,8 +25,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ....compilers.families import listened
-from ....compilers.sql import Naming, literal, matching, quoted
+from ....compilers.families import listened, mattering
+from ....compilers.sql import Naming, literal, quoted
 from ....errors import UsageError, did_you_mean
 from ....files.reading import Reading
 from ....lang.condition import Checked
@@ -58,21 +58,32 @@ _YEARS = "time < TIMESTAMP'0001-01-01 00:00:00Z' OR time > TIMESTAMP'9999-12-31 
 def events(work: Work, frame: DataFrame, reading: Reading | None = None, *, bad: Bad = "fail") -> DataFrame:
     """The rows of a frame, or of a stream, that satisfy some predicate, in our columns; all rows of topics
     that must be seen whole."""
-    return numbered(able(work, frame, reading or Reading(work.checked.topics), bad))
+    require_known(bad)
+    reading = reading or Reading(work.checked.topics)
+    return numbered(able(work, frame, laid_out(work.checked, frame, reading), reading, bad))
 
 
-def able(work: Work, frame: DataFrame, reading: Reading, bad: Bad) -> DataFrame:
-    """The same, but a row has a sequence only if the frame gave it one."""
-    if bad not in ("fail", "drop"):
-        raise UsageError(f"bad={bad!r}: rows that cannot be used make it 'fail', or one can 'drop' them")
-    rows, whole = laid_out(work.checked, frame, reading), seen_whole(work)
+def able(
+    work: Work,
+    frame: DataFrame,
+    rows: DataFrame,
+    reading: Reading,
+    bad: Bad,
+    wanted: Mapping[str, Column] | None = None,
+) -> DataFrame:
+    """The same of rows that were laid out, and a row has a sequence only if the frame gave it one; ``wanted``
+    says which rows of which topics matter, if it is not all that can.
+
+    Whoever filters further may keep Spark from ever seeing a row that cannot be used: it filters early.
+    """
     matters = lit(False)
+    wanted = _wanted(work, ends=not frame.isStreaming) if wanted is None else wanted
     for topic in _watched(work):
         mine = expr(f"topic = {literal(topic.name)}")
         if lacking := _lacking(topic, frame.columns, reading):
             matters |= when(mine, _failing(lit(lacking)))
-        else:
-            matters |= mine if topic.name in whole else mine & _matters(work.checked, topic)
+        elif topic.name in wanted:
+            matters |= mine & wanted[topic.name]
     sound = col(_FAULT).isNull()
     if bad == "drop":
         return rows.filter(sound & matters).drop(_FAULT)
@@ -80,9 +91,28 @@ def able(work: Work, frame: DataFrame, reading: Reading, bad: Bad) -> DataFrame:
     return rows.filter(when(sound, coalesce(matters, lit(False))).otherwise(_failing(told))).drop(_FAULT)
 
 
-def seen_whole(work: Work) -> Collection[str]:
-    """The topics of which every row is wanted: they tell the time, or SQL cannot say what matters."""
-    return work.clocks.union(topic.name for topic in listened(work.checked))
+def require_known(bad: Bad) -> None:
+    """Raise if nobody knows what is to become of bad rows."""
+    if bad not in ("fail", "drop"):
+        raise UsageError(f"bad={bad!r}: rows that cannot be used make it 'fail', or one can 'drop' them")
+
+
+def _wanted(work: Work, *, ends: bool) -> dict[str, Column]:
+    """Which rows of each topic can matter."""
+    checked, whole = work.checked, seen_whole(work, ends=ends)
+    return {
+        topic.name: lit(topic.name in whole) | expr(mattering(checked, topic, naming(checked, topic)))
+        for topic in _watched(work)
+    }
+
+
+def seen_whole(work: Work, *, ends: bool = True) -> Collection[str]:
+    """The topics of which every row is wanted: they tell the time, or SQL cannot say what matters.
+
+    Of a frame that ends nobody needs the time who looks only so far around an event."""
+    minding = [one.clock for one in work.timed.values() if one.machine.margin is None]
+    clocks = frozenset().union(*minding) if ends else work.clocks
+    return clocks.union(topic.name for topic in listened(work.checked))
 
 
 def _failing(message: Column) -> Column:
@@ -91,12 +121,6 @@ def _failing(message: Column) -> Column:
 
 def _watched(work: Work) -> list[Topic]:
     return [topic for topic in work.checked.topics if topic.name in work.listening]
-
-
-def _matters(checked: Checked, topic: Topic) -> Column:
-    mine = [condition for condition in checked.conditions if condition.topic == topic]
-    tests = [op for c in mine for op in ([c.enter] if c.momentary else [c.enter, c.exit])]
-    return expr(matching(tests, topic, naming(checked, topic)))
 
 
 def naming(checked: Checked, topic: Topic) -> Naming:
@@ -292,11 +316,6 @@ def packed_rows(work: Work, rows: DataFrame, shards: int) -> DataFrame:
         return reader.spread(found, shards)
 
     return without_topic(work, rows).mapInArrow(pack, SPARK_SCHEMA)
-
-
-def batch_of(work: Work, topic: Topic, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of one topic as a batch."""
-    return _of_topic(pa.Table.from_batches([rows]), topic, _columns(work.checked.topics))
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

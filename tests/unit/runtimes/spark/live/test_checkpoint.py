@@ -206,6 +206,21 @@ def test_a_component_that_has_changed_is_named_with_what_it_was():
         planned(query, WARM.replace("Warm", "Mean"))
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        TOPIC + "collide max\n" + MEAN,
+        TOPIC + MEAN.rstrip() + " tick 1 s\n",
+        TOPIC + MEAN.replace("each source", "each source within 5 m of (1, 2)"),
+        TOPIC.replace(")", ", battery float)") + MEAN,
+    ],
+    ids=["how readings meet", "a tick", "a place", "an attribute more"],
+)
+def test_whatever_a_component_looks_at_is_for_good(other):
+    with pytest.raises(UsageError, match="'Mean' has changed"):
+        checkpoint.planned(planned(None, MEAN), check(parse(other)), READING, None)
+
+
 def test_a_definition_that_needs_another_stage_needs_another_checkpoint():
     query = planned(None, MEAN)
     with pytest.raises(UsageError) as refused:

@@ -144,6 +144,14 @@ def test_a_query_that_dies_in_the_batch_of_an_edit_tells_it_once(crash):
         (f"{TOPIC}state Warm on T [v > 25; v < 22]\n", "its scopes or its topic are others"),
         (f"{TOPIC}state Warm on T [v > 26; v < 22] per source ordered 1 s\n", "it is ordered"),
         (f"{TOPIC}filter Warm on T where v > 25\n", "its scopes or its topic are others"),
+        (
+            "topic T (v int)\nstate Warm on T [v > 25; v < 22] per source\n",
+            "an attribute that it looks at has another kind or unit",
+        ),
+        (
+            f"{TOPIC}region hall = rectangle (0, 0) (1, 1)\nstate Warm on T [v > 25; v < 22] scope hall\n",
+            "its scopes or its topic are others",
+        ),
     ],
 )
 def test_what_cannot_keep_what_is_known_is_refused_and_all_is_as_it_was(other, why):

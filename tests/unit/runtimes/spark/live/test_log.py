@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -55,6 +56,42 @@ def test_files_enter_by_path_and_a_later_one_after_them_whatever_its_name(files,
     look(files, inbox)
     assert names(files) == ["b.jsonl", "c.csv", "a.csv.gz", "z.csv"]
     assert [entry.size for entry in files.entries] == [2, 2, 2, 2]
+
+
+def test_a_look_goes_through_every_file_that_is_there_until_it_is_moved_away(files, inbox, monkeypatch):
+    """What was read is remembered, and not opened again."""
+    seen, known = [], log.FileLog._is_known
+    monkeypatch.setattr(
+        log.FileLog,
+        "_is_known",
+        lambda self, topic: lambda path: (seen.append(path), known(self, topic)(path))[1],
+    )
+    for i in range(9):
+        (inbox / f"{i}.csv").write_text("x\n")
+    look(files, inbox)
+    look(files, inbox)
+    assert len(seen) == 9 + 9
+    for path in list(inbox.iterdir())[:8]:
+        path.unlink()
+    look(files, inbox)
+    assert len(seen) == 9 + 9 + 1
+    assert len(files.entries) == 9
+
+
+def test_the_list_of_files_takes_some_three_hundred_bytes_for_each(files, inbox):
+    name = str(inbox / ("readings-of-the-hour-%06d.parquet"))
+    written = b"".join(
+        msgspec.json.encode(log.Entry(name % i, None, 1_000 + i, i)) + b"\n" for i in range(2_000)
+    )
+    files._path.write_bytes(written)
+    tracemalloc.start()
+    try:
+        files.refresh()
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(files.entries) == 2_000
+    assert 200 < taken / 2_000 < 600
 
 
 def test_a_file_that_is_written_again_does_not_enter_again(files, inbox):

@@ -88,17 +88,34 @@ def test_what_is_to_stop_is_not_started_again(ledger, tmp_path):
         live.wait(1)
 
 
+FAILED = """Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times
+  at org.apache.spark.scheduler.DAGScheduler
+Caused by: java.lang.ArithmeticException: too much"""
+
+
 @pytest.mark.parametrize(
-    ("error", "fault"),
+    ("error", "fault", "said"),
     [
-        (errors.StreamingQueryException("cannot resolve column"), None),
-        (errors.StreamingQueryException(SLOW), InputError("disk full")),
-        (OSError("gone"), None),
+        (errors.StreamingQueryException("cannot resolve column"), None, "Spark ended the query"),
+        (errors.StreamingQueryException(SLOW), InputError("disk full"), "disk full"),
+        (errors.StreamingQueryException(FAILED), None, "failed 4 times\n  Caused by: java.lang.Arithmetic"),
+        (OSError("gone"), None, "Spark has gone away (its Java process ended); run the same command again"),
     ],
-    ids=["another error of Spark", "a fault of ours", "no Spark any more"],
+    ids=["another error of Spark", "a fault of ours", "a task that fails", "no Spark any more"],
 )
-def test_nothing_else_starts_it_again(ledger, tmp_path, error, fault):
+def test_nothing_else_starts_it_again(ledger, tmp_path, error, fault, said):
     live = query(ledger, [error], fault)
-    with pytest.raises(InputError, match=re.escape(str(fault)) if fault else "Spark"):
+    with pytest.raises(InputError, match=re.escape(said)):
         live.wait(1)
     assert ledgers.standing(tmp_path / "ledger.sqlite").restarts == []
+
+
+def test_how_often_and_how_much_is_read_is_no_part_of_the_stream(tmp_path):
+    """What must stay as it is as long as the checkpoint is used is told by `_read_as`."""
+    app = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\n"
+    how = {"every": 9, "batch_bytes": 1, "settle": 9, "idle": 9, "strict": True, "quarantine": True}
+    one, other, wide = (
+        queries.live(app, tmp_path, checkpoint=tmp_path / "checkpoint", **how)
+        for how in ({}, how, {"wide": True})
+    )
+    assert queries._read_as(one) == queries._read_as(other) != queries._read_as(wide)

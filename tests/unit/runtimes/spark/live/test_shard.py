@@ -89,6 +89,32 @@ class Store:
         return sorted((n.scope or "", n.status) for n in told)
 
 
+def test_what_a_shard_says_of_a_batch_is_one_packed_row():
+    store, rows = Store(), []
+    handle = store.processor.handleInputRows
+    store.processor.handleInputRows = lambda *what: rows.extend(handle(*what)) or iter(rows)
+    assert len(store.take({f"s{i:05}": 26.0 for i in range(1_000)}, 0)) == 1_000
+    (told,) = [row for row in rows if row.machine == pack.TOLD]
+    assert len(told.events) < 150 * 1_000
+
+
+def held(text: str, count: int, value: float) -> int:
+    """How many bytes a shard keeps of so many sources that have said that."""
+    store = Store(text)
+    store.take({f"sensor-{i:07}": value for i in range(count)}, 0)
+    return len(store.kept.value or b"")
+
+
+def test_a_scope_costs_bytes_while_its_condition_holds_and_no_others():
+    """Twenty, its key of fourteen characters, and eight for each further subscription."""
+    one = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\n"
+    two = one + "state Mild on T [v > 20; v < 19] per source\n"
+    empty = held(one, 0, 30.0)
+    assert held(one, 10_000, 21.0) < empty + 1_000
+    assert 30 < (held(one, 10_000, 30.0) - empty) / 10_000 < 38
+    assert 6 < (held(two, 10_000, 30.0) - held(one, 10_000, 30.0)) / 10_000 < 10
+
+
 def test_a_batch_writes_what_it_changed_and_not_what_is_there():
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(20_000)}, 0)
@@ -243,6 +269,17 @@ def woken(monkeypatch) -> list[int]:
 
     monkeypatch.setattr(Ordered, "from_bytes", counted)
     return found
+
+
+def test_a_shard_keeps_of_a_batch_what_waits_for_its_time_and_no_more():
+    doors = Doors()
+    doors.take(100, door(99), door(100, False))
+    before = len(doors.shard.to_bytes())
+    doors.take(200, *(door(200, open=i % 2 == 0) for i in range(500)))
+    waiting = len(doors.shard.to_bytes())
+    doors.take(300)
+    assert waiting > before + 500
+    assert len(doors.shard.to_bytes()) < before
 
 
 def test_an_operator_without_events_sleeps_until_it_is_due(woken):

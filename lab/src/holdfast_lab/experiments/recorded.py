@@ -1,0 +1,361 @@
+"""What the recorded results say: the summary of ``docs/experiments/README.md``, and tables on the pages.
+
+    python -m holdfast_lab.experiments.recorded docs/experiments
+
+writes them anew; a test compares.  A record is what ``holdfast reproduce NAME --json`` printed:
+``NAME.json``, or ``NAME.full.json`` if it was the full run.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .experiment import written
+
+BEGIN, END = "<!-- made from the records -->", "<!-- until here -->"
+
+
+class Exhibit(NamedTuple):
+    """Tables and figures of a document, and which experiments show them again; none: why not."""
+
+    what: str
+    experiments: tuple[str, ...]
+    why_not: str = ""
+
+
+HARDWARE = "measured on motes"
+DOCUMENTS: Mapping[str, Sequence[Exhibit]] = {
+    "State-Filters": (Exhibit("Table II", ("state-filter-table", "state-filter-redwoods")),),
+    "SPS": (
+        Exhibit("Figures 3.2 and 3.3, Table 3.1 (that of State-Filters)", ("state-filter-table",)),
+        Exhibit("Figure 4.13", ("qps-subscribers",)),
+        Exhibit("Figure 4.14", ("qps-density",)),
+        Exhibit("Figures 4.15 and 4.16", ("qps-epsilon",)),
+        Exhibit("Tables 5.17 to 5.21", ("journey-planner",)),
+        Exhibit(
+            "§4.3.6 and §5.7, which it does not evaluate",
+            ("qps-physical", "sps-placement", "journey-network"),
+        ),
+    ),
+    "Filter-Split-Forward": (
+        Exhibit("Figures 4, 5 and 12", ("fsf-small",)),
+        Exhibit("Figures 6, 7 and 12", ("fsf-medium",)),
+        Exhibit("Figures 8, 9 and 12", ("fsf-large-network",)),
+        Exhibit("Figures 10, 11 and 12", ("fsf-large-sources",)),
+    ),
+    "Fulcrum": (
+        Exhibit("Table 3-1", ("hop-model",)),
+        Exhibit("Figures 3-7 to 3-10", ("subsumption-study",)),
+        Exhibit("Table 6-1", (), "counts the lines of its own code"),
+        Exhibit("Figure 7-2, Tables 7-1 to 7-6", ("proximity",)),
+        Exhibit("Figures 7-3 to 7-8, Tables 7-7 to 7-9", ("traffic",)),
+        Exhibit("Figures 7-9 and 7-10, Table 7-10", ("memoization",)),
+        Exhibit("relationships of many users, which it does not evaluate", ("relate-spark",)),
+    ),
+    "Energy-aware DDS": (
+        Exhibit("Figures 22, 23 and 25", ("middleware-cost",)),
+        Exhibit("Figures 24, 34, 35 and 65 to 67, Table 13", (), HARDWARE),
+        Exhibit("Figure 30", ("ifs",)),
+        Exhibit("Figure 31", ("rtdds-rto",)),
+        Exhibit("Figure 32", ("rtdds-ipi",)),
+        Exhibit("Table 6", ("rtdds-rate",)),
+        Exhibit("Figure 33", ("rtdds-partial",)),
+        Exhibit("Table 9", ("oem-validation",)),
+        Exhibit("Figures 43 to 53", ("tinydds-modes",)),
+        Exhibit("Figures 54 to 56", ("energy-map",)),
+        Exhibit("Figures 58 to 61", ("eatdds-lifetime",)),
+        Exhibit("appendix B and future work, which it does not evaluate", ("arqos", "state-on-mote")),
+    ),
+}
+"""All tables and figures of results.  What describes a set-up, an architecture or other people's work is not
+among them."""
+
+OWN: Mapping[str, frozenset[str] | None] = {
+    **dict.fromkeys(
+        ("arqos", "state-on-mote", "qps-physical", "sps-placement", "journey-network", "relate-spark")
+    ),
+    **dict.fromkeys(
+        ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources"),
+        frozenset(("exact-recall", "exact-cost", "undecided")),
+    ),
+}
+"""Claims that no document makes; none: all of the experiment."""
+EARLIER: Mapping[str, str] = dict.fromkeys(
+    ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources"),
+    "Recorded with the first set-up and its rules; the one that is described now has not been recorded.",
+)
+"""Records of an earlier set-up or of earlier rules, and what is different today."""
+CAUSES: Mapping[tuple[str, str], str] = {
+    (
+        "sps-placement",
+        "recovery",
+    ): "A replica begins with nothing, as in the thesis: what holds then it tells "
+    "anew, with a later time, or not at all. Of 47 that are lost in twenty runs 25 fall into the half minute "
+    "until the host is missed, 22 are later.",
+}
+"""What pages explain and the records do not say."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A claim, as a record has it."""
+
+    document: str
+    experiment: str
+    claim: Mapping[str, Any]
+
+    @property
+    def own(self) -> bool:
+        if self.experiment not in OWN:
+            return False
+        among = OWN[self.experiment]
+        return among is None or self.claim["id"] in among
+
+    @property
+    def cause(self) -> str:
+        return str(self.claim["note"] or CAUSES.get((self.experiment, self.claim["id"]), ""))
+
+
+def record(folder: Path, experiment: str) -> Mapping[str, Any] | None:
+    """What was recorded of an experiment; the full run if there is one."""
+    for name in (f"{experiment}.full.json", f"{experiment}.json"):
+        if (folder / name).is_file():
+            found: Mapping[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
+            return found
+    return None
+
+
+def experiments(document: str) -> list[str]:
+    """Those of a document, each once."""
+    return list(dict.fromkeys(name for exhibit in DOCUMENTS[document] for name in exhibit.experiments))
+
+
+def documents_of(experiment: str) -> Iterator[str]:
+    return (document for document in DOCUMENTS if experiment in experiments(document))
+
+
+def found(folder: Path) -> list[Found]:
+    """Every claim of every record, once: with the first document that has its experiment."""
+    claims = []
+    for document in DOCUMENTS:
+        for name in experiments(document):
+            kept = record(folder, name)
+            if kept is not None and next(documents_of(name)) == document:
+                claims += [Found(document, name, claim) for claim in kept["claims"]]
+    return claims
+
+
+def summary(folder: Path) -> str:
+    """The counts by document, what does not hold with its cause, and where every table and figure is."""
+    claims = found(folder)
+    return "\n".join(
+        (
+            BEGIN,
+            "",
+            *_counts(folder, claims),
+            "",
+            "### What does not hold, and the measured cause",
+            "",
+            *_listed(claims, False),
+            "",
+            "### What cannot be judged",
+            "",
+            *_listed(claims, None),
+            "",
+            "### Every table and figure of results",
+            "",
+            *_exhibits(folder),
+            "",
+            END,
+        )
+    )
+
+
+def _counts(folder: Path, claims: Sequence[Found]) -> list[str]:
+    head = (
+        "document",
+        "hold",
+        "do not hold",
+        "cannot be judged",
+        "our own claims: hold",
+        "do not",
+        "not recorded",
+    )
+    lines = []
+    for document in DOCUMENTS:
+        here = [each for each in claims if each.document == document]
+        lacking = [name for name in experiments(document) if record(folder, name) is None]
+        theirs, ours = ([each for each in here if each.own is own] for own in (False, True))
+        counts = [_count(theirs, holds) for holds in (True, False, None)]
+        counts += [_count(ours, holds) for holds in (True, False)]
+        lines.append((document, *map(str, counts), ", ".join(lacking) or "–"))
+    return _table(head, lines)
+
+
+def _count(claims: Iterable[Found], holds: bool | None) -> int:
+    return sum(each.claim["holds"] is holds for each in claims)
+
+
+def _listed(claims: Iterable[Found], holds: bool | None) -> list[str]:
+    return [
+        f"- [{each.experiment}]({page(each.experiment)}) `{each.claim['id']}`"
+        f"{' (our own claim)' if each.own else ''}: {each.cause}"
+        + (f" *{EARLIER[each.experiment]}*" if each.experiment in EARLIER else "")
+        for each in claims
+        if each.claim["holds"] is holds
+    ] or ["Nothing."]
+
+
+def _exhibits(folder: Path) -> list[str]:
+    head = ("document", "what", "experiment", "recorded")
+    return _table(
+        head,
+        [
+            (document, exhibit.what, name and f"[{name}]({page(name)})", _how(folder, name, exhibit))
+            for document, exhibits in DOCUMENTS.items()
+            for exhibit in exhibits
+            for name in exhibit.experiments or ("",)
+        ],
+    )
+
+
+def _how(folder: Path, name: str, exhibit: Exhibit) -> str:
+    if not name:
+        return f"not run again: {exhibit.why_not}"
+    if record(folder, name) is None:
+        return "no: see its page"
+    return "the full run" if (folder / f"{name}.full.json").is_file() else "the default run"
+
+
+PAGES = {
+    **dict.fromkeys(("qps-subscribers", "qps-density", "qps-epsilon", "qps-physical"), "qps.md"),
+    **dict.fromkeys(("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources"), "fsf.md"),
+}
+
+
+def page(experiment: str) -> str:
+    """The page of an experiment."""
+    return PAGES.get(experiment, f"{experiment}.md")
+
+
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
+    return [
+        f"| {' | '.join(head)} |",
+        f"|{'---|' * len(head)}",
+        *(f"| {' | '.join(cells)} |" for cells in lines),
+    ]
+
+
+# --- one experiment's page ---------------------------------------------------------------------
+
+
+def sheet(kept: Mapping[str, Any]) -> str:
+    """The claims of a record, why they turn out so, and what was measured."""
+    claims = kept["claims"]
+    return "\n".join(
+        (
+            BEGIN,
+            "",
+            *_table(
+                ("claim", "the document", "ours", ""),
+                [(f"`{c['id']}`", _cell(c["paper"]), _cell(c["ours"]), VERDICTS[c["holds"]]) for c in claims],
+            ),
+            "",
+            "## Why it comes out so",
+            "",
+            *(f"- `{c['id']}`: {c['note']}" for c in claims),
+            "",
+            "## What was measured",
+            "",
+            f"Mean ± standard deviation. Runs for each point: {kept['parameters']['runs for each point']}.",
+            "",
+            *_measured(kept["rows"]),
+            "",
+            END,
+        )
+    )
+
+
+def missing(name: str) -> str:
+    """What a page says until there is a record."""
+    return "\n".join(
+        (
+            BEGIN,
+            "",
+            f"Not recorded yet by the rules below: `holdfast reproduce {name} --json > {name}.json`.",
+            "",
+            END,
+        )
+    )
+
+
+VERDICTS: Mapping[bool | None, str] = {
+    True: "holds",
+    False: "**does not hold**",
+    None: "cannot be judged",
+}
+
+
+def _cell(value: Any) -> str:
+    """What was found, in one cell; nested findings are parted by semicolons."""
+    if isinstance(value, dict) and any(isinstance(inner, dict) for inner in value.values()):
+        return "; ".join(f"{name}: {written(inner)}" for name, inner in value.items())
+    return written(value)
+
+
+def _measured(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    deviating = {name.removesuffix(", sd") for name in rows[0] if name.endswith(", sd")}
+    shown = [name for name in rows[0] if not name.endswith(", sd")]
+    lines = [
+        [
+            plus_minus(row[name], row[f"{name}, sd"]) if name in deviating else written(row[name])
+            for name in shown
+        ]
+        for row in rows
+    ]
+    return _table(shown, lines)
+
+
+def plus_minus(mean: float | None, deviation: float | None) -> str:
+    """
+    >>> plus_minus(1234.5, 10.0), plus_minus(0.25, 0.0), plus_minus(None, None)
+    ('1,234 ± 10', '0.25', '–')
+    """
+    if mean is None:
+        return "–"
+    return _number(mean) + (f" ± {_number(deviation)}" if deviation else "")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def put(text: str, made: str) -> str:
+    """A page with what stands between the marks made anew."""
+    before, _, rest = text.partition(BEGIN)
+    return before + made + rest.partition(END)[2]
+
+
+def pages(folder: Path) -> dict[Path, str]:
+    """Every page with something between the marks, and what is to stand there."""
+    made = {folder / "README.md": summary(folder)}
+    for document in DOCUMENTS:
+        for name in experiments(document):
+            path, kept = folder / page(name), record(folder, name)
+            if path.is_file() and BEGIN in path.read_text(encoding="utf-8"):
+                made[path] = missing(name) if kept is None else sheet(kept)
+    return made
+
+
+def main(folder: str) -> None:
+    for path, made in pages(Path(folder)).items():
+        path.write_text(put(path.read_text(encoding="utf-8"), made), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,94 @@
+"""The summary of the experiments is made from what was recorded, so it cannot say anything else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast_lab.experiments.recorded import (
+    BEGIN,
+    DOCUMENTS,
+    EARLIER,
+    END,
+    OWN,
+    experiments,
+    found,
+    main,
+    page,
+    pages,
+    put,
+    record,
+    sheet,
+    summary,
+)
+from holdfast_lab.experiments.registry import MODULES
+
+PAGES = Path(__file__).resolve().parents[3] / "docs" / "experiments"
+
+
+def test_the_pages_are_what_the_records_say():
+    made = pages(PAGES)
+    assert PAGES / "README.md" in made
+    for path, text in {path: path.read_text(encoding="utf-8") for path in made}.items():
+        assert put(text, made[path]) == text, "python -m holdfast_lab.experiments.recorded docs/experiments"
+
+
+def test_every_experiment_shows_something_of_a_document_and_has_a_page():
+    shown = {name for document in DOCUMENTS for name in experiments(document)}
+    assert shown == set(MODULES) >= {*OWN, *EARLIER}
+    assert all((PAGES / page(name)).is_file() for name in shown)
+    assert all(exhibit.experiments or exhibit.why_not for some in DOCUMENTS.values() for exhibit in some)
+
+
+def test_what_does_not_hold_or_cannot_be_judged_has_a_cause():
+    assert [
+        each.claim["id"] for each in found(PAGES) if each.claim["holds"] is not True and not each.cause
+    ] == []
+
+
+def claim(id: str, holds: bool | None) -> dict[str, object]:
+    return {"id": id, "claim": id, "paper": 1, "ours": 2, "holds": holds, "note": f"Because of {id}."}
+
+
+def test_verdicts_are_counted_by_document_and_our_own_claims_apart(tmp_path):
+    kept = {"claims": [claim("a", True), claim("b", False), claim("c", None)]}
+    (tmp_path / "hop-model.json").write_text(json.dumps(kept))
+    (tmp_path / "arqos.json").write_text(json.dumps({"claims": [claim("d", False)]}))
+    lines = summary(tmp_path).splitlines()
+    (fulcrum,) = (line for line in lines if line.startswith("| Fulcrum | 1 |"))
+    assert fulcrum.startswith("| Fulcrum | 1 | 1 | 1 | 0 | 0 | subsumption-study, ")
+    (dds,) = (line for line in lines if line.startswith("| Energy-aware DDS | 0 |"))
+    assert dds.startswith("| Energy-aware DDS | 0 | 0 | 0 | 0 | 1 | ")
+    assert "- [hop-model](hop-model.md) `b`: Because of b." in lines
+    assert "- [arqos](arqos.md) `d` (our own claim): Because of d." in lines
+    assert (lines[0], lines[-1]) == (BEGIN, END)
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_the_full_run_is_what_counts_if_there_is_one(tmp_path, full):
+    (tmp_path / "traffic.json").write_text('{"claims": []}')
+    if full:
+        (tmp_path / "traffic.full.json").write_text(json.dumps({"claims": [claim("a", True)]}))
+    assert len(record(tmp_path, "traffic")["claims"]) == full
+    assert record(tmp_path, "proximity") is None
+
+
+def test_a_page_has_the_claims_their_causes_and_what_was_measured():
+    row = {"air": "fitted", "IPI s": 5, "PDR": 0.98765, "PDR, sd": 0.01, "DMR": None, "DMR, sd": None}
+    kept = {"parameters": {"runs for each point": "two"}, "rows": [row], "claims": [claim("b", False)]}
+    lines = sheet(kept).splitlines()
+    assert "| `b` | 1 | 2 | **does not hold** |" in lines
+    assert "- `b`: Because of b." in lines
+    assert lines[lines.index("| air | IPI s | PDR | DMR |") + 2] == "| fitted | 5 | 0.988 ± 0.01 | – |"
+
+
+def test_a_page_without_a_record_says_how_to_make_one(tmp_path):
+    (tmp_path / "ifs.md").write_text(f"# ifs\n\n{BEGIN}\nstale\n{END}\n\nmore\n")
+    (tmp_path / "README.md").write_text(f"{BEGIN}{END}")
+    main(str(tmp_path))
+    text = (tmp_path / "ifs.md").read_text()
+    assert "`holdfast reproduce ifs --json > ifs.json`" in text
+    assert text.endswith(f"{END}\n\nmore\n")
+    assert "stale" not in text

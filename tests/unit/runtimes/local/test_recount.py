@@ -1,0 +1,64 @@
+"""A count that begins while states hold knows who holds already."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Engine, Event
+
+STATES = """topic T (v float, room text)
+state Warm on T [v > 25; v < 22] per source
+state Room on T [v > 25; v < 22] per room unknown after 1 h
+"""
+MINUTE = 60_000_000
+ROWS = [("a", "r", 26.0), ("b", "r", 27.0), ("c", "s", 28.0), ("b", "r", 20.0), ("d", "r", 30.0)]
+
+
+def heard(engine, rows=ROWS, start=0):
+    said = []
+    for at, (source, room, value) in enumerate(rows, start):
+        said += engine.push(Event("T", at * MINUTE, source, {"v": value, "room": room}, at))
+    return [(n.subscription, n.scope, n.status, n.since) for n in said]
+
+
+@pytest.mark.parametrize(
+    ("count", "since"),
+    [
+        ("state Many = at least 2 of Warm", 2),  # a and c hold, then d joins
+        ("state Many = at least 3 of Warm", 4),
+        ("state Many = at least 4 of Warm", None),
+        ("state Many = at least 1 of Room within room", 2),  # r has ended and begun since
+    ],
+)
+def test_it_holds_since_those_who_hold_now_are_enough(count, since):
+    engine = Engine(STATES)
+    heard(engine)
+    said = engine.revise(STATES + count)
+    held = [one.since for one in engine.holding() if one.subscription == "Many"]
+    assert min(held, default=None) == (None if since is None else since * MINUTE)
+    assert [n.status for n in said] == ["revised"] * len(held)
+    again = Engine.restore(STATES + count, engine.snapshot())
+    assert engine.holding() == again.holding()
+
+
+def test_it_ends_with_those_who_held_before_it_began():
+    engine = Engine(STATES)
+    heard(engine)
+    engine.subscribe("state Many = at least 3 of Warm")
+    assert heard(engine, [("c", "s", 20.0)], 9)[-1] == ("Many", None, "egress", 4 * MINUTE)
+
+
+def test_where_nobody_can_say_to_whom_a_member_belongs_it_is_counted_from_its_next_start_on():
+    engine = Engine(STATES)
+    heard(engine)
+    engine.revise(STATES + "state Many = at least 1 of Warm within room")
+    assert [one for one in engine.holding() if one.subscription == "Many"] == []
+    assert heard(engine, [("e", "s", 30.0)], 9)[-1][:3] == ("Many", "s", "ingress")
+
+
+def test_it_begins_with_an_edit_of_what_it_counts():
+    engine = Engine(STATES)
+    heard(engine)
+    edit = STATES.replace("v > 25; v < 22] per source", "v > 24; v < 22] per source")
+    said = engine.revise(edit + "state Many = at least 3 of Warm")
+    assert [(n.subscription, n.status, n.since) for n in said] == [("Many", "revised", 4 * MINUTE)]

@@ -16,6 +16,7 @@ from holdfast.runtimes.local.replay import replay
 from holdfast.service.feeds.submission import readings
 from holdfast.service.log.frame import Advance, Definition, entries, to_bytes
 from holdfast.service.log.log import Log, NoRoom, joined
+from holdfast.service.log.past import before
 from holdfast.service.log.seal import history, retain, seal, sealed
 
 TOPIC = Topic("Temperature", (Attribute("value", "float"),))
@@ -160,3 +161,22 @@ def test_old_files_go_by_age_and_by_size(folder):
     assert retain(folder, seconds=3600, size=None) == paths[:1]
     assert retain(folder, seconds=None, size=paths[2].stat().st_size) == paths[1:2]
     assert sealed(folder) == paths[2:]
+
+
+def test_topics_of_a_sealed_segment_are_heard_by_time_and_each_as_it_came(folder):
+    log = Log(folder)
+    badge = Topic("Badge", (Attribute("value", "float"),))
+    log.append([measured(1.0, 2.0, begin=10)])
+    log.append([readings(badge, [Event("Badge", 11, "b", {"value": 7.0}, -1)])])
+    log.append([measured(3.0, begin=5), measured(4.0, begin=12)])  # the first of them is late
+    log.append([readings(badge, [Event("Badge", 30, "b", {"value": 8.0}, -1)])])
+    log.rotate(0)
+    seal(folder, log.next)
+    found = [(one.topic, one.batch.column("value").to_pylist()) for one in before(folder, log.next)]
+    assert found == [
+        ("Temperature", [1.0, 2.0]),
+        ("Badge", [7.0]),
+        ("Temperature", [3.0, 4.0]),
+        ("Badge", [8.0]),
+    ]
+    log.close()

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow.parquet as pq
 
+from ...model.batch import concatenate, times
 from .frame import Definition, Entry, Readings, span
 from .log import Segment, read_segment, segments_of
 from .seal import is_trimmed, sealed
@@ -20,8 +22,8 @@ def is_whole(folder: Path) -> bool:
 
 
 def before(folder: Path, position: int) -> Iterator[Entry]:
-    """Readings, and what the clock said, as they came; of segments that are sealed the readings alone, one
-    topic after the other."""
+    """Readings, and what the clock said, as they came; of segments that are sealed the readings alone,
+    those of each topic as they came, and those of several by how far time had come."""
     for first in _firsts(folder):
         if first < position:
             try:
@@ -42,8 +44,19 @@ def _unsealed(folder: Path, first: int, position: int) -> list[Entry]:
 
 
 def _sealed(folder: Path, first: int) -> Iterator[Readings]:
+    found = {}
     for path in sealed(folder):
         number, _, topic = path.name.removesuffix(".parquet").partition("-")
-        if int(number) == first:
-            for batch in pq.ParquetFile(path).iter_batches(1 << 18):
-                yield Readings(unquote(topic), batch.drop_columns(["topic"]))
+        if int(number) == first and (batches := list(pq.ParquetFile(path).iter_batches(1 << 18))):
+            found[unquote(topic)] = concatenate(batches).drop_columns(["topic"])
+    if not found:
+        return
+    names, marks = list(found), [np.maximum.accumulate(times(batch)) for batch in found.values()]
+    numbers = [np.maximum.accumulate(np.asarray(batch.column("sequence"))) for batch in found.values()]
+    order = np.lexsort((np.concatenate(numbers), np.concatenate(marks)))
+    topics = np.repeat(np.arange(len(names)), [len(mark) for mark in marks])[order]
+    begins = dict.fromkeys(names, 0)
+    for run in np.split(topics, np.flatnonzero(np.diff(topics)) + 1):
+        name = names[run[0]]
+        yield Readings(name, found[name].slice(begins[name], len(run)))
+        begins[name] += len(run)

@@ -57,9 +57,16 @@ class Change(NamedTuple):
 class Core:
     """Runs a definition over the entries of a log."""
 
-    def __init__(self, base: Path, clock: Callable[[], Instant], log: Path | None = None) -> None:
-        """``log`` is the folder of the log: what it still has settles what an edit leaves open."""
-        self._base, self._clock, self._log = base, clock, log
+    def __init__(
+        self,
+        base: Path,
+        clock: Callable[[], Instant],
+        log: Path | None = None,
+        still: Callable[[], object] = lambda: None,
+    ) -> None:
+        """``log`` is the folder of the log: what it still has settles what an edit leaves open; ``still``
+        comes back when nobody seals or removes files there."""
+        self._base, self._clock, self._log, self._still = base, clock, log, still
         self.definition = ""
         self.position = 0
         self._begin(Engine(base=base))
@@ -127,6 +134,7 @@ class Core:
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._base)
         staying = [s for s in app.statements if not (isinstance(s, Defined) and s.name in definition.restart)]
         revised = App(staying, file=app.file)
+        self._still()
         said = engine.revise(
             revised, self._past(revised), whole=self._log is not None and is_whole(self._log)
         )

@@ -11,7 +11,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,7 +95,7 @@ class Service:
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
         self.log = Log(folder, segment_bytes=self.settings.segment_bytes)
         self.store = Store(folder / "service.db")
-        self.core = Core(base, clock, folder)
+        self.core = Core(base, clock, folder, lambda: wait([self.kept]))
         self.counts = Counts()
         self.started = clock()
         self.troubles: dict[str, str] = {}
@@ -113,7 +113,7 @@ class Service:
             ThreadPoolExecutor(1, name) for name in ("log", "engine", "keep")
         )
         self.kept: Future[None] = Future()
-        """Done when no snapshot is being written."""
+        """Done when no snapshot is being written; one is begun by the engine's thread alone."""
         self.kept.set_result(None)
         self._defining = asyncio.Lock()
         self._snapshot_at = time.monotonic()

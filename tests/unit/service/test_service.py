@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from threading import Event as Event_
 
@@ -13,6 +14,7 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.local.engine import Engine
+from holdfast.service import core
 from holdfast.service.feeds.submission import Given, Rejected, table
 from holdfast.service.log.frame import Definition
 from holdfast.service.log.log import NoRoom
@@ -277,6 +279,30 @@ def test_an_edit_keeps_what_is_known_and_says_what_it_changes(tmp_path):
             await service.settled()
             assert await service.holding() == []
             assert service.store.notifications()[-1].status in ("egress", "known")
+
+    asyncio.run(story())
+
+
+def test_an_edit_hears_the_log_when_nobody_seals_it(tmp_path, monkeypatch):
+    looks = []
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(1, 26.0)]))
+            await service.settled()
+            monkeypatch.setattr(core, "is_whole", lambda _: bool(looks.append(service.kept.done())))
+            edit = APP.replace("value > 25", "value > 25.7")
+            for ask in (
+                lambda: service.on_engine(service.core.forecast, Definition(edit)),
+                lambda: service.define(edit),
+            ):
+                service.kept = Future()
+                asked = asyncio.create_task(ask())
+                await asyncio.sleep(0.05)
+                service.kept.set_result(None)
+                await asked
+            assert looks
+            assert all(looks)
 
     asyncio.run(story())
 

@@ -18,7 +18,8 @@ from holdfast.service import core
 from holdfast.service.feeds.submission import Given, Rejected, table
 from holdfast.service.log.frame import Definition
 from holdfast.service.log.log import NoRoom
-from holdfast.service.log.seal import sealed
+from holdfast.service.log.past import is_whole
+from holdfast.service.log.seal import retain, sealed
 from holdfast.service.service import Service, Settings, Submission
 
 APP = """
@@ -279,6 +280,20 @@ def test_an_edit_keeps_what_is_known_and_says_what_it_changes(tmp_path):
             await service.settled()
             assert await service.holding() == []
             assert service.store.notifications()[-1].status in ("egress", "known")
+
+    asyncio.run(story())
+
+
+def test_a_log_is_whole_also_when_the_service_first_ran_without_readings(tmp_path):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            assert is_whole(service.folder)
+        async with served(tmp_path / "a") as service:
+            assert is_whole(service.folder)
+            await service.submit(Submission([reading(1, 26.0)]))
+        assert is_whole(tmp_path / "a")
+        retain(tmp_path / "a", seconds=None, size=0)
+        assert not is_whole(tmp_path / "a")
 
     asyncio.run(story())
 

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 from ...model.batch import concatenate, times
 from .frame import Definition, Entry, Readings, span
 from .log import Segment, read_segment, segments_of
-from .seal import is_trimmed, sealed
+from .seal import began_empty, is_trimmed, sealed
 
 
 def is_whole(folder: Path) -> bool:
     """Whether nothing was removed from a log."""
-    firsts = _firsts(folder)
-    return bool(firsts) and firsts[0] == 0 and not is_trimmed(folder)
+    begins = began_empty(folder) or 0 in _firsts(folder)
+    return begins and not is_trimmed(folder)
 
 
 def before(folder: Path, position: int) -> Iterator[Entry]:

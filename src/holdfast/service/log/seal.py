@@ -22,6 +22,8 @@ FOLDER = "readings"
 _PIECES = 1_000
 _TRIMMED = "trimmed"
 """Beside the files when some were removed."""
+_EMPTY = "began-empty"
+"""Beside the files when the first segment had no readings."""
 
 
 def seal(folder: Path, position: int) -> list[Path]:
@@ -31,7 +33,10 @@ def seal(folder: Path, position: int) -> list[Path]:
     for segment, following in pairwise(segments):
         if following.first > position:
             break
-        done += _written(segment, read_segment(segment, following.first), folder / FOLDER)
+        files = _written(segment, read_segment(segment, following.first), folder / FOLDER)
+        if not files and segment.first == 0:
+            (folder / FOLDER / _EMPTY).touch()
+        done += files
         segment.path.unlink()
     return done
 
@@ -71,6 +76,11 @@ def sealed(folder: Path) -> list[Path]:
 def is_trimmed(folder: Path) -> bool:
     """Whether files were removed."""
     return (folder / FOLDER / _TRIMMED).exists()
+
+
+def began_empty(folder: Path) -> bool:
+    """Whether the first segment was sealed and had no readings: no file of it is missing."""
+    return (folder / FOLDER / _EMPTY).exists()
 
 
 def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Path]:

@@ -47,8 +47,10 @@ def recalled(work: Work, reading: Reading, entries: Sequence[Entry], shards: int
     )
     shares = [Past(not gone, {}) for _ in range(shards)]
     for name, scopes in found.items():
-        for (key, one), shard in zip(scopes.items(), shards_of(list(scopes), shards), strict=True):
-            shares[shard].scopes.setdefault(edits[name], {})[key] = one
+        number, keys = edits[name], list(scopes)
+        places = shards_of(keys, shards) if work.operators[number].key else [0] * len(keys)
+        for key, shard in zip(keys, places, strict=True):
+            shares[shard].scopes.setdefault(number, {})[key] = scopes[key]
     for shard, share in enumerate(shares):
         yield row(PAST, shard, msgspec.msgpack.encode(share))
 

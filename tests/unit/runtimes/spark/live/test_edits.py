@@ -89,6 +89,20 @@ def test_where_it_does_not_follow_the_files_that_were_read_settle_it():
         assert query.holding == 2
 
 
+def test_files_settle_a_state_with_a_roster_too(tmp_path):
+    (tmp_path / "sensors.csv").write_text("source\na\nb\nf\ng\n")
+    roster = f'roster "{tmp_path / "sensors.csv"}"\n'
+    with live.site() as here:
+        query = Query(here)
+        rows = (reading(1, "a", 26), reading(2, "b", 30), reading(3, "f", 24.5), reading(4, "g", 24.5))
+        query.takes(defined(25).rstrip() + f" {roster}", *rows)
+        assert query.takes(defined(24).rstrip() + f" {roster}", reading(5, "b", 20)) == [
+            (3, "Warm", "f", "revised", 3 * SECOND),
+            (4, "Warm", "g", "revised", 4 * SECOND),
+            (5, "Warm", "b", "egress", 2 * SECOND),
+        ]
+
+
 def test_files_of_which_some_have_gone_settle_what_does_not_depend_on_them():
     with live.site() as here:
         query = Query(here)

@@ -6,7 +6,7 @@ come to the same, what was before does not matter.  The whole of it is heard onc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -82,9 +82,14 @@ def _beginning(guarded: Guarded, bit: Initially) -> Guarded:
 
 
 def heard(
-    states: Iterable[Guarded], history: Iterable[tuple[str, pa.RecordBatch]], *, whole: bool
+    states: Iterable[Guarded],
+    history: Iterable[tuple[str, pa.RecordBatch]],
+    until: Mapping[str, Instant],
+    *,
+    whole: bool,
 ) -> dict[str, dict[str, Settled]]:
-    """What a history says of the scopes of states, by their names: all of it, or its latest part."""
+    """What a history says of the scopes of states, by their names, when time has come as far as it has for
+    each: all of the history, or its latest part."""
     meant = {one.name: (one, one) if whole else from_both(one) for one in states}
     running = [
         [one, one.machine.initial()]
@@ -98,6 +103,11 @@ def heard(
             if topic in ran[0].topics:
                 ran[1], said = ran[0].machine.step(ran[1], {topic: batch}, latest[topic])
                 told |= {(n.subscription, n.scope): n.event for n in ran[0].notifications(said)}
+    come = {one.name: until.get(name, BEGINNING) for name, pair in meant.items() for one in pair}
+    for ran in running:
+        if (now := max(come[name] for name in ran[0].subscriptions)) > BEGINNING:
+            ran[1], said = ran[0].machine.step(ran[1], {}, now)
+            told |= {(n.subscription, n.scope): n.event for n in ran[0].notifications(said)}
     at = {name: (one, state) for one, state in running for name in one.subscriptions}
     found = {}
     for name, pair in meant.items():

@@ -42,9 +42,9 @@ def recalled(work: Work, reading: Reading, entries: Sequence[Entry], shards: int
     told = conditions(work.checked)
     gone = [i for i, entry in enumerate(entries) if not os.path.exists(entry.path)]
     left = entries[gone[-1] + 1 :] if gone else entries
-    found = heard(
-        [as_guarded(told[name]) for name in edits], _readings(left, reading), whole=len(left) == len(entries)
-    )
+    states = [as_guarded(told[name]) for name in edits]
+    until = {name: work.reached[number] for name, number in edits.items()}
+    found = heard(states, _readings(left, reading), until, whole=not gone)
     shares = [Past(not gone, {}) for _ in range(shards)]
     for name, scopes in found.items():
         number, keys = edits[name], list(scopes)

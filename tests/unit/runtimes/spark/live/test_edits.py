@@ -112,6 +112,24 @@ def test_files_of_which_some_have_gone_settle_what_does_not_depend_on_them():
         assert query.takes(defined(27), reading(4, "d", 20)) == [(3, "Warm", "a", "unknown", 1 * SECOND)]
 
 
+def test_files_settle_what_is_so_by_the_time_that_has_come():
+    """The latest reading was in a file that has gone."""
+    first, second = reading(100, "z", 20), reading(5, "a", 28)
+    guard = " for 10 s"
+    engine = Engine(defined(25, guard=guard))
+    for event in (first, second):
+        engine.push(event)
+    expected = engine.revise(defined(27, guard=guard), [second], whole=False)
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25, guard=guard), first)
+        query.forgets()
+        query.takes(defined(25, guard=guard), second)
+        edit = query.takes(defined(27, guard=guard), reading(101, "z", 20))
+        assert (edit, query.holding) == (said(expected), len(engine.holding()))
+        assert query.holding == 1
+
+
 def test_where_it_does_not_follow_and_no_file_is_left_it_is_unknown_until_a_reading_decides():
     with live.site() as here:
         query = Query(here)

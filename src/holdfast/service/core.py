@@ -128,25 +128,27 @@ class Core:
             *(_revised(n, held.get((n.subscription, n.scope)), definition.at, position) for n in revised),
         ]
 
-    def _redefined(self, definition: Definition) -> tuple[Engine, list[Notification]]:
-        """An engine that runs another definition, and what is to be said of scopes that change by it."""
+    def _redefined(self, definition: Definition, *, hears: bool = True) -> tuple[Engine, list[Notification]]:
+        """An engine that runs another definition, and what is to be said of scopes that change by it, when
+        it hears the log again."""
         app = parse(definition.text)
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._base)
         staying = [s for s in app.statements if not (isinstance(s, Defined) and s.name in definition.restart)]
         revised = App(staying, file=app.file)
-        self._still()
-        said = engine.revise(
-            revised, self._past(revised), whole=self._log is not None and is_whole(self._log)
-        )
+        past, whole = self._past(revised) if hears else (None, False)
+        said = engine.revise(revised, past, whole=whole)
         if definition.restart:
             engine = Engine.restore(app, engine.snapshot(), base=self._base)
         return engine, said
 
-    def _past(self, app: App) -> Heard | None:
-        """What the log has of the time before now, as another definition would have heard it."""
+    def _past(self, app: App) -> tuple[Heard | None, bool]:
+        """What the log has of the time before now, as another definition would have heard it, and whether
+        that is all."""
         if self._log is None or not self.position:
-            return None
-        return _fitting(before(self._log, self.position), check(app, self._base).topics)
+            return None, False
+        self._still()
+        entries = before(self._log, self.position)
+        return _fitting(entries, check(app, self._base).topics), is_whole(self._log)
 
     def forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
         """How many scopes of each subscription would start, end or become unknown by another definition."""
@@ -182,7 +184,7 @@ class Core:
                 f"{names} would mean something else than now and cannot keep what is known of it: give it "
                 "another name, or let it begin afresh (restart); what holds of it is then withdrawn"
             )
-        self._redefined(definition)
+        self._redefined(definition, hears=False)
         return change
 
 

@@ -138,7 +138,7 @@ class Core:
         past, whole = self._past(revised) if hears else (None, False)
         said = engine.revise(revised, past, whole=whole)
         if definition.restart:
-            engine = Engine.restore(app, engine.snapshot(), base=self._base)
+            said += engine.revise(app)
         return engine, said
 
     def _past(self, app: App) -> tuple[Heard | None, bool]:

@@ -321,6 +321,21 @@ def test_an_edit_hears_the_log_when_nobody_seals_it(tmp_path, monkeypatch):
     asyncio.run(story())
 
 
+def test_a_count_that_begins_afresh_and_holds_is_told(tmp_path):
+    many = "state Many = at least {} of Warm\n"
+
+    async def story():
+        async with served(tmp_path / "a", APP + many.format(2)) as service:
+            await service.submit(Submission([reading(1, 26.0), reading(2, 27.0, "s2")]))
+            await service.settled()
+            await service.define(APP + many.format(1), restart=["Many"])
+            told = [(one.subscription, one.status, one.since) for one in service.store.notifications()]
+            assert told[-2:] == [("Many", "withdrawn", 2), ("Many", "revised", 1)]
+            assert ("Many", 1) in [(h.subscription, h.since) for h in await service.holding()]
+
+    asyncio.run(story())
+
+
 def test_a_definition_that_is_wrong_is_not_in_the_log(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:

@@ -142,7 +142,8 @@ class Engine:
     def subscribe(self, what: str, callback: Callback | None = None) -> Subscription:
         """Hear of a condition that runs already, by its name, or of a new one, by its definition.
 
-        A new condition starts with the next event.  If an equal filter runs and nothing holds
+        A new condition starts with the next event; a new count knows who holds already, and if these are
+        enough, tells at once that it holds.  If an equal filter runs and nothing holds
         there, the two share its state; the answers are the same as if they did not.  Where conditions
         build on one another, one that runs tells its last event at once; a new one knows the latest
         events, and one with the name of another takes its place.
@@ -150,19 +151,20 @@ class Engine:
         if not isinstance(what, str):
             raise UsageError(f"subscribe to a condition by its name or its definition, not to {what!r:.60}")
         _require_callback(callback)
-        name = what.strip()
+        name, begun = what.strip(), list[Notification]()
         if name not in self._listeners:
             if name.isidentifier():
                 hint = did_you_mean(name, self._listeners) or "Give its definition to start it."
                 raise UsageError(f"no condition named '{name}' runs. {hint}")
-            name = self._define(what)
+            name, begun = self._define(what)
         subscription = Subscription(self, name, callback)
         self._listeners[name].append(subscription)
+        self._deliver(begun)
         for notification in [n for running in self._running for n in running.last(name)]:
             subscription._callback(notification)
         return subscription
 
-    def _define(self, text: str) -> str:
+    def _define(self, text: str) -> tuple[str, list[Notification]]:
         added = _as_app(text)
         if text.lstrip().startswith(("[", "{")):  # nameless, as in the papers: any free name will do
             free = next(name for i in count(1) if (name := f"state_{i}") not in self._listeners)
@@ -178,8 +180,7 @@ class Engine:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
         self._app = whole
         self._share(fresh[0], meant[fresh[0]])
-        self._go_on(checked, replaced)
-        return fresh[0]
+        return fresh[0], self._go_on(checked, replaced)
 
     def _share(self, name: str, meaning: str) -> None:
         """Serve a new subscription with an equal condition, where that makes no difference."""
@@ -191,8 +192,11 @@ class Engine:
                     running.operator = operator.serving(served)
                     return
 
-    def _go_on(self, checked: Checked, gone: Collection[str] = (), more: Sequence[Running] = ()) -> None:
-        """Run a changed definition: what ran already goes on, but for what was ended."""
+    def _go_on(
+        self, checked: Checked, gone: Collection[str] = (), more: Sequence[Running] = ()
+    ) -> list[Notification]:
+        """Run a changed definition: what ran already goes on, but for what was ended.  What counts say that
+        begin."""
         before = self._running
         kept = [ended(one.operator.kept, gone) for one in before]
 
@@ -204,7 +208,7 @@ class Engine:
                 return old.state
             return machine.from_bytes(old.operator.machine.to_bytes(old.state), one.was)
 
-        self._run(checked, kept, state_of, more)
+        return self._run(checked, kept, state_of, more)
 
     def revise(
         self, app: App | str, history: History | None = None, *, whole: bool = True
@@ -269,8 +273,8 @@ class Engine:
         kept: Sequence[Kept],
         state_of: Callable[[Resumed], Any],
         more: Sequence[Running] = (),
-    ) -> None:
-        """Run a definition, given what is known of operators that ran before."""
+    ) -> list[Notification]:
+        """Run a definition, given what is known of operators that ran before.  What counts say that begin."""
         self._topics = {topic.name: topic for topic in checked.topics}
         going_on = resumed(kept, checked)
         started = [*(self._started(one, state_of(one)) for one in going_on), *more]
@@ -282,9 +286,12 @@ class Engine:
             one.operator = operator
             self._running.append(one)
         acquainted(self._running)
-        for one in self._running:
-            if one.operator.recounts and id(one.operator.machine) in begun:
-                self._recount(one)
+        said = [
+            notification
+            for one in self._running
+            if one.operator.recounts and id(one.operator.machine) in begun
+            for notification in self._recount(one)
+        ]
         self._listening = {
             topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
         }
@@ -292,9 +299,10 @@ class Engine:
         self._remembers = self._keeps_latest or any(one.operator.joins for one in self._running)
         names = [name for one in self._running for name in one.operator.subscriptions]
         self._listeners = {name: self._listeners.get(name, []) for name in names}
+        return said
 
-    def _recount(self, one: Running) -> None:
-        """Tell one that begins who holds already, of those whom it hears."""
+    def _recount(self, one: Running) -> list[Notification]:
+        """Tell one that begins who holds already, of those whom it hears; what it says of that."""
         heard: Heard = {}
         for below in self._running:
             followed = {topic.name for topic in below.operator.followed.values()}
@@ -303,8 +311,8 @@ class Engine:
                     below.operator, below.state, self._checked(self._app), below.now(self._reached)
                 )
                 gathered(heard, below.operator.retold(Told({}, said)))
-        if mine := {topic: in_order(heard[topic]) for topic in one.operator.heard & heard.keys()}:
-            one.step(mine, one.now(self._reached))
+        mine = {topic: in_order(heard[topic]) for topic in one.operator.heard & heard.keys()}
+        return list(one.operator.notifications(one.step(mine, one.now(self._reached)))) if mine else []
 
     def _started(self, one: Resumed, state: Any) -> Running:
         """An operator with the state that it had; what starts now starts where time has come to."""

@@ -44,7 +44,8 @@ def test_it_holds_since_those_who_hold_now_are_enough(count, since):
 def test_it_ends_with_those_who_held_before_it_began():
     engine = Engine(STATES)
     heard(engine)
-    engine.subscribe("state Many = at least 3 of Warm")
+    many = engine.subscribe("state Many = at least 3 of Warm")
+    assert [(n.status, n.event.time) for n in many] == [("ingress", 4 * MINUTE)]
     assert heard(engine, [("c", "s", 20.0)], 9)[-1] == ("Many", None, "egress", 4 * MINUTE)
 
 

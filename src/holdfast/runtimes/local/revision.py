@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -101,13 +101,18 @@ def _heard(
     engine: Engine, history: History, before: Checked, reached: Mapping[str, Instant]
 ) -> dict[Scoped, Event]:
     """Let an engine hear a history, and time come as far as it has: the last event that was told of each
-    scope.  Topics that have gone since are left out."""
+    scope.  Topics and attributes that have gone since are left out."""
     found: dict[Scoped, Event] = {}
     gone = {topic.name for topic in before.topics} - engine._topics.keys()
+    lost = {
+        topic.name: topic.by_name.keys() - engine._topics[topic.name].by_name.keys()
+        for topic in before.topics
+        if topic.name not in gone
+    }
     for one in history:
         match one:
             case Event():
-                said = [] if one.topic in gone else engine.push(one)
+                said = [] if one.topic in gone else engine.push(_left(one, lost))
             case (str() as topic, batch):
                 said = [] if topic in gone else engine.push_batch(topic, batch)
             case int():
@@ -120,3 +125,11 @@ def _heard(
         found |= {(n.subscription, n.scope): n.event for n in said}
     engine._reach(reached)
     return found
+
+
+def _left(event: Event, lost: Mapping[str, Collection[str]]) -> Event:
+    """An event without attributes that its topic has no more."""
+    names = lost.get(event.topic)
+    if not names or not isinstance(event.attributes, Mapping):
+        return event
+    return replace(event, attributes={k: v for k, v in event.attributes.items() if k not in names})

@@ -54,6 +54,18 @@ def test_topics_that_have_gone_are_left_out():
     assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
 
 
+def test_attributes_that_have_gone_are_left_out_and_others_are_refused():
+    engine = Engine("topic T (v float, w float)\n" + WARM.format(25))
+    event = Event("T", 2, "a", {"v": 26.0, "w": 1.0})
+    engine.push(event)
+    with pytest.raises(UsageError, match="has no 'other'"):
+        engine.revise(
+            "topic T (v float)\n" + WARM.format(27), [Event("T", 2, "a", {"v": 26.0, "other": 1.0})]
+        )
+    said = engine.revise("topic T (v float)\n" + WARM.format(27), [event])
+    assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
+
+
 def test_what_is_muted_is_not_told_of_an_edit_until_it_is_over():
     text = HEAD + WARM + "state Off on U [v > 0; v < 1]\nmute Warm while Off\n"
     engine = Engine(text.format(25))

@@ -122,9 +122,12 @@ def _heard(
                     "a history has events, batches with the names of their topics, and instants to which "
                     f"time has come, not {one!r:.60}"
                 )
-        found |= {(n.subscription, n.scope): n.event for n in said}
-    engine._reach(reached)
-    return found
+        found |= _events(said)
+    return found | _events(engine._reach(reached))
+
+
+def _events(said: Iterable[Notification]) -> dict[Scoped, Event]:
+    return {(n.subscription, n.scope): n.event for n in said}
 
 
 def _left(event: Event, lost: Mapping[str, Collection[str]]) -> Event:

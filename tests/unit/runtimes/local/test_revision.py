@@ -66,6 +66,16 @@ def test_attributes_that_have_gone_are_left_out_and_others_are_refused():
     assert [(n.scope, n.status, n.since) for n in said] == [("a", "revised", None)]
 
 
+def test_what_begins_by_the_time_that_has_come_is_told_with_its_reading():
+    long = HEAD + "state Long on T [v > {} for 10 s; v < 22] per source\n"
+    engine = Engine(long.format(25))
+    event = Event("T", 1_000_000, "a", {"v": 24.0})
+    engine.push(event)
+    engine.advance(60_000_000)
+    (said,) = engine.revise(long.format(23), [event])
+    assert (said.status, said.since, said.event.attributes) == ("revised", 11_000_000, {"v": 24.0})
+
+
 def test_what_is_muted_is_not_told_of_an_edit_until_it_is_over():
     text = HEAD + WARM + "state Off on U [v > 0; v < 1]\nmute Warm while Off\n"
     engine = Engine(text.format(25))

@@ -180,7 +180,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         entries, first, last = self._log.entries, start["files"], end["files"]
         assert last <= len(entries), "the log of files is shorter than what was read of it"
         if _END in end and _END not in start:
-            return [_Part(0, first, (), NEVER, NEVER)]
+            return self._with_past([_Part(0, first, (), NEVER, NEVER)], first)
         known = [entry.latest for entry in entries[:first]]
         latest = max([start.get(_CLOCK, BEGINNING), *(NEVER if at is None else at for at in known)])
         runs = _runs([entry.size for entry in entries[first:last]], self._feed.readers)
@@ -190,9 +190,14 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         if end.get(_CLOCK) != start.get(_CLOCK):
             parts.append(_Part(len(parts), last, (), latest, end[_CLOCK]))
-        if self._feed.work.edited(first):
-            parts.append(_Part(len(parts), 0, entries[:first], latest, is_past=True))
-        return parts
+        return self._with_past(parts, first)
+
+    def _with_past(self, parts: list[_Part], first: int) -> list[_Part]:
+        """The same, and after an edit the files that were read before."""
+        if not self._feed.work.edited(first):
+            return parts
+        past = self._log.entries[:first]
+        return [*parts, _Part(len(parts), 0, past, BEGINNING, is_past=True)]
 
     # --- in an executor ---
 

@@ -46,14 +46,14 @@ class Query:
         for path in self.here.inbox.iterdir():
             path.unlink()
 
-    def takes(self, text, *events, crash=None):
+    def takes(self, text, *events, crash=None, **how):
         """What it tells."""
         app = parse(text)
         self.heard.clear()
         if events:
             self.parts += 1
             self.here.put(f"{self.parts}.parquet", check(app).topics[0], events)
-        stream = live.Stream(self.here.live(app, sink=self.heard.append, shards=3))
+        stream = live.Stream(self.here.live(app, sink=self.heard.append, shards=3, **how))
         self.holding = stream.record.holding
         stream.run(crash)
         self.holding = stream.record.holding
@@ -110,6 +110,13 @@ def test_files_of_which_some_have_gone_settle_what_does_not_depend_on_them():
         query.forgets()
         query.takes(defined(25), reading(3, "b", 30))
         assert query.takes(defined(27), reading(4, "d", 20)) == [(3, "Warm", "a", "unknown", 1 * SECOND)]
+
+
+def test_files_settle_an_edit_after_which_nothing_more_comes():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 24.5))
+        assert query.takes(defined(24), finish=True) == [(2, "Warm", "b", "revised", 2 * SECOND)]
 
 
 def test_files_settle_what_is_so_by_the_time_that_has_come():

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from ..compilers.families import conditions, meanings
+from ..compilers.families import conditions, meanings, operators
 from ..compilers.guarded.revise import why_not
 from ..errors import UsageError
 from ..lang.app import App
@@ -147,8 +147,9 @@ class Core:
         if self._log is None or not self.position:
             return None, False
         self._still()
-        entries = before(self._log, self.position)
-        return _fitting(entries, check(app, self._base).topics), is_whole(self._log)
+        checked = check(app, self._base)
+        entries = before(self._log, self.position, _together(checked))
+        return _fitting(entries, checked.topics), is_whole(self._log)
 
     def forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
         """How many scopes of each subscription would start, end or become unknown by another definition."""
@@ -186,6 +187,16 @@ class Core:
             )
         self._redefined(definition, hears=False)
         return change
+
+
+def _together(checked: Checked) -> list[set[str]]:
+    """The topics that one operator hears, itself or through others: what came of them first matters."""
+    found: list[set[str]] = []
+    for one in operators(checked):
+        mine = {*one.topics, *(topic.name for topic in one.followed.values())}
+        joined = [some for some in found if some & mine]
+        found = [some for some in found if not some & mine] + [mine.union(*joined)]
+    return found
 
 
 def _fitting(entries: Iterable[Entry], topics: Iterable[Topic]) -> Heard:

@@ -163,7 +163,7 @@ def test_old_files_go_by_age_and_by_size(folder):
     assert sealed(folder) == paths[2:]
 
 
-def test_topics_of_a_sealed_segment_are_heard_by_time_and_each_as_it_came(folder):
+def test_topics_of_a_sealed_segment_that_are_heard_together_come_by_time_and_each_as_it_came(folder):
     log = Log(folder)
     badge = Topic("Badge", (Attribute("value", "float"),))
     log.append([measured(1.0, 2.0, begin=10)])
@@ -172,11 +172,16 @@ def test_topics_of_a_sealed_segment_are_heard_by_time_and_each_as_it_came(folder
     log.append([readings(badge, [Event("Badge", 30, "b", {"value": 8.0}, -1)])])
     log.rotate(0)
     seal(folder, log.next)
-    found = [(one.topic, one.batch.column("value").to_pylist()) for one in before(folder, log.next)]
-    assert found == [
+
+    def heard(*together):
+        past = before(folder, log.next, together)
+        return [(one.topic, one.batch.column("value").to_pylist()) for one in past]
+
+    assert heard({"Temperature", "Badge"}) == [
         ("Temperature", [1.0, 2.0]),
         ("Badge", [7.0]),
         ("Temperature", [3.0, 4.0]),
         ("Badge", [8.0]),
     ]
+    assert heard() == [("Badge", [7.0, 8.0]), ("Temperature", [1.0, 2.0, 3.0, 4.0])]
     log.close()

@@ -321,6 +321,30 @@ def test_an_edit_hears_the_log_when_nobody_seals_it(tmp_path, monkeypatch):
     asyncio.run(story())
 
 
+def test_an_edit_hears_topics_of_a_sealed_segment_as_they_came(tmp_path):
+    """It became warm while John was there, who then went."""
+    new = """state New
+  A = latest Temperature
+  B = latest Badge
+  enter A.value > 25 && B.name == "John"
+  exit  A.value < 22
+"""
+    came = [
+        Given(Event("Badge", 5, "door", {"name": "John"}, 5)),
+        reading(10, 26.0),
+        Given(Event("Badge", 20, "door", {"name": "nobody"}, 20)),
+    ]
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission(came))
+        async with served(tmp_path / "a") as service:
+            await service.define(APP + new)
+            assert ("New", 10) in [(h.subscription, h.since) for h in await service.holding()]
+
+    asyncio.run(story())
+
+
 def test_a_count_that_begins_afresh_and_holds_is_told(tmp_path):
     many = "state Many = at least {} of Warm\n"
 

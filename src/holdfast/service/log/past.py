@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...model.batch import concatenate, times
@@ -21,15 +22,16 @@ def is_whole(folder: Path) -> bool:
     return begins and not is_trimmed(folder)
 
 
-def before(folder: Path, position: int) -> Iterator[Entry]:
+def before(folder: Path, position: int, together: Collection[Collection[str]]) -> Iterator[Entry]:
     """Readings, and what the clock said, as they came; of segments that are sealed the readings alone,
-    those of each topic as they came, and those of several by how far time had come."""
+    those of each topic as they came.  Topics that somebody hears together come by how far time had come, the
+    others one after the other: each piece costs."""
     for first in _firsts(folder):
         if first < position:
             try:
                 yield from _unsealed(folder, first, position)
             except FileNotFoundError:  # it is sealed by now
-                yield from _sealed(folder, first)
+                yield from _sealed(folder, first, together)
 
 
 def _firsts(folder: Path) -> list[int]:
@@ -43,12 +45,24 @@ def _unsealed(folder: Path, first: int, position: int) -> list[Entry]:
     return [one.entry for one in found if one.position + span(one.entry) <= position]
 
 
-def _sealed(folder: Path, first: int) -> Iterator[Readings]:
-    found = {}
+def _sealed(folder: Path, first: int, together: Collection[Collection[str]]) -> Iterator[Readings]:
+    paths = {}
     for path in sealed(folder):
         number, _, topic = path.name.removesuffix(".parquet").partition("-")
-        if int(number) == first and (batches := list(pq.ParquetFile(path).iter_batches(1 << 18))):
-            found[unquote(topic)] = concatenate(batches).drop_columns(["topic"])
+        if int(number) == first:
+            paths[unquote(topic)] = path
+    for some in [*together, *([topic] for topic in paths if not any(topic in some for some in together))]:
+        yield from _by_time({topic: _readings(paths[topic]) for topic in paths if topic in some})
+
+
+def _readings(path: Path) -> pa.RecordBatch:
+    table = pq.ParquetFile(path).read().drop_columns(["topic"])
+    return concatenate((table if len(table) else table.schema.empty_table()).to_batches())
+
+
+def _by_time(found: Mapping[str, pa.RecordBatch]) -> Iterator[Readings]:
+    """Readings of topics, each as they came, by how far time had come with them."""
+    found = {topic: batch for topic, batch in found.items() if len(batch)}
     if not found:
         return
     names, marks = list(found), [np.maximum.accumulate(times(batch)) for batch in found.values()]

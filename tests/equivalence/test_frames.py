@@ -19,6 +19,7 @@ from pyspark.sql.functions import spark_partition_id
 
 from holdfast import App, Event, UsageError, check, parse
 from holdfast.lang import ops
+from support import correlated
 from support.histories import REGIONS, TOPIC, histories, subscriptions
 from support.runtimes import engine, output, session
 
@@ -231,6 +232,25 @@ def test_states_whose_predicates_exclude_one_another_by_every_plan(how, numbered
     assert {row[1] for row in found["packed"]} == {"Up", "Odd", "Stays", "Peak", "Whole"}
     if numbered:
         assert found["packed"] == visible(engine(app, events))
+
+
+@settings(max_examples=EXAMPLES)
+@given(text=correlated.definitions(), events=correlated.histories, seed=st.integers(0, 9))
+def test_correlations_of_rows_of_which_spark_keeps_those_in_a_range(text, events, seed):
+    rows = [
+        (e.topic, EPOCH + timedelta(microseconds=e.time), e.source, e.sequence,
+         *[*(e.location or ()), None, None][:2],
+         *(e.attributes.get(name) for name in ("value", "speed", "gusts", "place_")))
+        for e in events
+    ]  # fmt: skip
+    Random(seed).shuffle(rows)
+    frame = session().createDataFrame(
+        rows,
+        "topic string, time timestamp, source string, sequence bigint, x double, y double, "
+        "value double, speed double, gusts bigint, place_ string",
+    )
+    told = notified(parse(text), frame.repartition(2))
+    assert correlated.heard(text, events, told) == correlated.expected(text, events)
 
 
 def test_rows_outside_the_ranges_of_correlations_never_reach_python():

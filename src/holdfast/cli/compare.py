@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..files.reading import Reading
     from ..lang.condition import Checked
     from ..model.event import Event
+    from ..runtimes.sensornet.case import Case
 
 
 def compare(
@@ -47,6 +48,8 @@ def compare(
     from . import worlds
 
     late = length("--lateness", lateness)
+    if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise UsageError(f"--figure {figure}: name it .png, .svg or .pdf")
     app = load(definition)
     checked = check(app)
     warn(checked)
@@ -57,17 +60,23 @@ def compare(
         checked, input, reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
     )
     cases = [cast(point.case, events) for point in study.points]
-    at = stages(cases[0], seeds[0])
-    events = worlds.placed(events, at) if minds_places(cases[0], seeds[0]) else events
-    ideal = worlds.ideal(app, events)
+
+    def where(case: Case, seed: int) -> list[Event]:
+        at = stages(case, seed)
+        return worlds.placed(events, at) if minds_places(case, seed) else events
+
+    seen = {(i, each): where(case, each) for i, case in enumerate(cases) for each in seeds}
+    first = seen[0, seeds[0]]
+    ideal = worlds.ideal(app, first)
     if not ideal:
         raise InputError("no condition holds in this history: there is nothing to compare")
-    found = [worlds.live(app, events, ideal, late, seeds[0])]
-    with progress(len(cases) * len(seeds)) as advance:
-        for point, case in zip(study.points, cases, strict=True):
-            for each in seeds:
-                found.append(worlds.network(point.settings, each, play(case, each), ideal, events))
-                advance()
+    found = [worlds.live(app, first, ideal, late, seeds[0])]
+    with progress(len(seen)) as advance:
+        for (i, each), here in seen.items():
+            knows = ideal if here == first else worlds.ideal(app, here)
+            played = play(cases[i], each)
+            found.append(worlds.network(study.points[i].settings, each, played, knows, events))
+            advance()
     answer = worlds.Answer(events, ideal, found)
     typer.echo(worlds.to_json(answer) if as_json else "\n".join(worlds.spoken(answer)))
     if figure is not None:
@@ -77,6 +86,9 @@ def compare(
 def _require_comparable(definition: Path, checked: Checked) -> None:
     if checked.muted:
         raise UsageError(f"{definition} mutes '{checked.muted[0].target}'; nodes of a network do not mute")
+    for one in checked.conditions:
+        if any("place" in level for level in one.keys):
+            raise UsageError(f"'{one.name}' is by the names of places, which nodes of a network do not say")
 
 
 def _events(checked: Checked, inputs: list[str], reading: Reading) -> list[Event]:

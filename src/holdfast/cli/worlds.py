@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from ..files.difference import Alarm, Difference, Heard, Place, between, difference, stretches
@@ -170,7 +170,7 @@ def _row(name: str, some: Sequence[World]) -> list[str]:
     return [
         name,
         *(f"{number:,.4g}" for number in numbers),
-        f"{delays[len(delays) // 2] / SECOND:.3g} s" if delays else "–",
+        f"{median(delays) / SECOND:.3g} s" if delays else "–",
         f"{fmean(joules):,.4g}" if joules else "–",
     ]
 
@@ -192,6 +192,8 @@ def _prices(ways: Mapping[str, Sequence[World]]) -> Iterator[str]:
         if name == dear:
             continue
         price = between(costs[dear], cost)
+        if not price["saved"]:
+            continue
         missed = price["missed"]
         what = (
             "and misses no more" if missed == 0
@@ -285,7 +287,7 @@ def draw(answer: Answer, path: Path) -> None:
 
     told = {"ideal": answer.ideal} | {name: some[0].heard for name, some in _ways(answer.worlds).items()}
     found = {name: stretches(heard) for name, heard in told.items()}
-    places = (_differing(answer.worlds) or list(found["ideal"]))[: DRAWN // len(found)]
+    places = (_differing(answer.worlds) or list(found["ideal"]))[: max(1, DRAWN // len(found))]
     end = max(event.time for event in answer.events)
     figure = new_figure(9, 0.9 + 0.24 * len(found) * len(places))
     panel = figure.subplots()

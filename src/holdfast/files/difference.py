@@ -36,8 +36,10 @@ class Stretch(NamedTuple):
         return NEVER if self.end is None else max(self.start, self.end)
 
     def meets(self, other: Stretch) -> bool:
-        """Whether the two have a moment in common."""
-        return self.start <= other.until and other.start <= self.until
+        """Whether the two have something in common: more than a moment, or the moment that one of them is."""
+        if self.start == self.until or other.start == other.until:
+            return self.start <= other.until and other.start <= self.until
+        return self.start < other.until and other.start < self.until
 
 
 def stretches(heard: Iterable[Heard]) -> dict[Place, list[Stretch]]:
@@ -105,36 +107,40 @@ class Difference:
 
 def difference(ideal: Iterable[Heard], other: Iterable[Heard], until: Instant = NEVER) -> Difference:
     """What the other world made of the alarms of the ideal; what began after ``until`` does not count."""
-    theirs = {
-        place: [each for each in some if each.start <= until] for place, some in stretches(other).items()
-    }
+    ours, theirs = stretches(ideal), stretches(other)
     alarms: list[Alarm] = []
     false: dict[Place, list[Stretch]] = {}
-    for place, ours in stretches(ideal).items():
-        alarms += _fates(place, ours, theirs.get(place, ()))
-    known = stretches(ideal)
-    for place, some in theirs.items():
-        if made_up := [one for one in some if not any(map(one.meets, known.get(place, ())))]:
+    for place in ours.keys() | theirs.keys():
+        told = [each for each in theirs.get(place, ()) if each.start <= until]
+        met = _met(ours.get(place, ()), told)
+        alarms += (_alarm(place, alarm, *some) for alarm, some in zip(ours.get(place, ()), met, strict=True))
+        known = {id(each) for some, _ in met for each in some}
+        if made_up := [each for each in told if id(each) not in known]:
             false[place] = made_up
     return Difference(sorted(alarms, key=lambda each: (each.start, each[0], each[1] or "")), false)
 
 
-def _fates(place: Place, ours: Sequence[Stretch], theirs: Sequence[Stretch]) -> list[Alarm]:
-    """What became of the alarms of one place."""
-    alarms, used = [], set[int]()
-    for alarm in ours:
-        met = [i for i, each in enumerate(theirs) if each.meets(alarm)]
-        new = [i for i in met if i not in used]
-        used.update(met)
-        alarms.append(_alarm(place, alarm, [theirs[i] for i in met], [theirs[i] for i in new]))
-    return alarms
+def _met(ours: Sequence[Stretch], theirs: Sequence[Stretch]) -> list[tuple[list[Stretch], list[Stretch]]]:
+    """For each alarm the stretches that meet it, and those of them that are its own: the one that begins with
+    it, and whatever is nobody's yet."""
+    left: dict[Instant, list[int]] = {}
+    for i, each in enumerate(theirs):
+        left.setdefault(each.start, []).append(i)
+    same = [left[alarm.start].pop(0) if left.get(alarm.start) else None for alarm in ours]
+    taken, found = {i for i in same if i is not None}, []
+    for alarm, mine in zip(ours, same, strict=True):
+        met = [i for i, each in enumerate(theirs) if i == mine or each.meets(alarm)]
+        new = [i for i in met if i == mine or i not in taken]
+        taken.update(new)
+        found.append(([theirs[i] for i in met], [theirs[i] for i in new]))
+    return found
 
 
 def _alarm(place: Place, alarm: Stretch, met: Sequence[Stretch], new: Sequence[Stretch]) -> Alarm:
     same = any(each.start == alarm.start for each in new)
     fate: Fate = "told" if same else "shifted" if new else "merged" if met else "lost"
-    last = met[-1] if met else None
-    ended = last is not None and alarm.end is not None and last.ended is not None
+    last = (new or met or (None,))[-1]
+    ended = None if last is None or alarm.end is None or last.ended is None else last.ended - alarm.end
     return Alarm(
         *place,
         alarm.start,
@@ -142,7 +148,7 @@ def _alarm(place: Place, alarm: Stretch, met: Sequence[Stretch], new: Sequence[S
         fate,
         max(0, new[0].told - alarm.start) if new else None,
         max(0, len(new) - 1),
-        max(0, last.ended - alarm.end) if ended else None,  # type: ignore[union-attr, operator]
+        None if ended is None else max(0, ended),
         alarm.end is not None and last is not None and last.end is None,
     )
 

@@ -119,37 +119,47 @@ def _parser() -> Lark:
     grammar = files(__package__).joinpath("holdfast.lark").read_text(encoding="utf-8")
     grammar = grammar.replace("<UNITS>", units)
 
-    def with_tables(kept: Path | None) -> Lark:
-        return Lark(
-            grammar,
-            parser="lalr",
-            lexer="contextual",
-            start=["file", "expression", "levels", "duration", "select", "match", "coordinate"],
-            propagate_positions=True,
-            maybe_placeholders=True,
-            cache=False if kept is None else str(kept),
-        )
-
-    kept = _tables(grammar)
-    if kept is None or kept.exists():
-        return with_tables(kept)
-    part = kept.with_name(f"{kept.name}-{os.getpid()}.part")
-    parser = with_tables(part)
-    with suppress(OSError):  # no room, no rights
-        part.replace(kept)
+    if (kept := _tables(grammar)) is not None:
+        with suppress(Exception), kept.open("rb") as file:  # there are none, or they are damaged
+            return Lark.load(file)
+    parser = Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=["file", "expression", "levels", "duration", "select", "match", "coordinate"],
+        propagate_positions=True,
+        maybe_placeholders=True,
+    )
+    if kept is not None:
+        _keep(parser, kept)
     return parser
 
 
+def _keep(parser: Lark, path: Path) -> None:
+    """Keep the tables of a parser; they appear whole, or not at all where there is no room."""
+    part = path.with_name(f"{path.name}-{os.getpid()}.part")
+    try:
+        with part.open("wb") as file:
+            parser.save(file)
+        part.replace(path)
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
 def _tables(grammar: str) -> Path | None:
-    """Where the parser's tables are kept, which take longer to make than most definitions to read; nowhere,
-    where there is no such place.  Lark makes damaged ones anew."""
+    """Where the parser's tables are kept, which take longer to make than most definitions to read: in a
+    folder of ours into which nobody else can put some.  Nowhere, where there is no such place."""
     from lark import __version__
 
     try:
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        folder = Path(cache) / "holdfast" / "language"
-        folder.mkdir(parents=True, exist_ok=True)
+        said = Path(os.environ.get("XDG_CACHE_HOME") or "")
+        folder = (said if said.is_absolute() else Path.home() / ".cache") / "holdfast" / "language"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
     except (OSError, RuntimeError):  # no rights, no room, no home
+        return None
+    if found.st_mode & 0o022 or found.st_uid != os.getuid():
         return None
     made_by = f"{__version__} {sys.version_info[:2]} {grammar}"
     return folder / blake2b(made_by.encode(), digest_size=8).hexdigest()

@@ -245,12 +245,12 @@ class Store:
         """Wait until the disk has what was written, in one thread at a time; who writes goes on meanwhile."""
         for _ in range(_TRIES):
             try:
-                _, written, moved = self._settling.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                busy, written, moved = self._settling.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             except sqlite3.OperationalError as error:
                 raise StoreFull(f"the service's database cannot be written: {error}") from error
-            if moved >= written:
+            if not busy and moved >= written:
                 return
-            time.sleep(0.1)  # somebody reads what was before
+            time.sleep(0.1)  # somebody reads what was before, or moves what was written
         raise StoreFull("the service's database is read by somebody who does not end")
 
     def snapshot(self) -> Snapshot | None:

@@ -100,6 +100,9 @@ def test_readings_that_come_late_shift_or_double_what_a_live_engine_tells(home):
         ({"net.yaml": NETWORK.replace("to: Frost", "to: Fros")}, (), "the definition has no 'Fros'"),
         ({"frost.hf": FROST.replace("value < 0", "value < -90")}, (), "no condition holds in this history"),
         ({}, ("--lateness", "soon"), "--lateness soon"),
+        ({}, ("--figure", "worlds.foo"), "name it .png, .svg or .pdf"),
+        ({"net.yaml": NETWORK.replace("to: Frost", "to: T")}, (), "wants to know of a condition"),
+        ({"frost.hf": FROST.replace("per source", "per place")}, (), "by the names of places"),
         ({"frost.hf": FROST + 'mute Frost during "Sat 00:00 – Mon 06:00" in "UTC"\n'}, (), "do not mute"),
     ],
 )  # fmt: skip

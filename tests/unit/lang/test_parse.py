@@ -374,11 +374,16 @@ def test_the_tables_of_the_parser_are_kept_and_made_anew_where_they_are_damaged(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     first = read()
     (kept,) = (tmp_path / "holdfast" / "language").iterdir()
-    whole = kept.read_bytes()
+    whole, made = kept.read_bytes(), kept.stat().st_ino
     assert read() == first
+    assert kept.stat().st_ino == made, "it was read, not made again"
     kept.write_bytes(whole[: len(whole) // 2])
     assert read() == first
     assert len(kept.read_bytes()) > len(whole) // 2
+    kept.parent.chmod(0o777)
+    kept.write_bytes(b"of somebody else")
+    assert read() == first
+    assert kept.read_bytes() == b"of somebody else", "where others may write, nothing is read or kept"
     kept.unlink()
     kept.parent.rmdir()
     kept.parent.write_text("no folder")

@@ -305,12 +305,16 @@ def test_a_name_that_is_made_to_lead_here_is_not_called(asked, monkeypatch):
         assert receiver.requests == []
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1%eth0", "::1", "127.8.8.8"])
+@pytest.mark.parametrize(
+    "address",
+    ["169.254.169.254", "fe80::1%eth0", "::1", "127.8.8.8", "::ffff:169.254.169.254", "fd00:ec2::254"],
+)
 def test_names_do_not_lead_to_secrets(address):
     with pytest.raises(Unavailable, match="not called by a name"):
         require_outside("hooks.example.org", address)
     require_outside(address, address)
     require_outside("hooks.example.org", "10.0.0.1")
+    require_outside("0:0:0:0:0:0:0:1", "::1")  # an address however it is written
 
 
 @pytest.mark.parametrize(
@@ -328,6 +332,7 @@ def test_names_do_not_lead_to_secrets(address):
         "http://[::ffff:127.0.0.1]/",
         "ftp://hooks.example.org/",
         "http:///hooks.example.org",
+        "https://xn--/",
     ],
 )
 def test_an_address_that_only_looks_like_one_of_the_list(url):

@@ -29,7 +29,7 @@ class Pairing:
         """Whether something is to be told; what starts and ends is noted."""
         begun, pair = self.begun.setdefault(name, set()), (said.subscription, said.scope)
         is_told = name not in self.released or pair in begun
-        if said.status == "egress":
+        if said.status in ("egress", "unknown"):
             begun.discard(pair)
         elif said.status == "ingress" and is_told:
             begun.add(pair)

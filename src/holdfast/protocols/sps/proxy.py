@@ -243,7 +243,8 @@ class Proxies:
     def _asked(self, state: State, old: Ticket, new: Ticket, now: Instant, effects: list[Effect]) -> None:
         """Ask for what is new, then end what is over: what both have is had throughout."""
         client = CLIENT + new.client
-        asked: list[Any] = [Insert(name) for name in new.components if name not in old.components]
+        had = {n for name, kept in state.kept.items() if name != new.client for n in kept.ticket.components}
+        asked: list[Any] = [Insert(n) for n in new.components if n not in old.components and n not in had]
         for wish in new.wishes:
             if wish not in old.wishes:
                 asked.append(request.Subscribe(client, wish.topic, wish.region, wish.epsilon))

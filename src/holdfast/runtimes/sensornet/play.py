@@ -35,6 +35,8 @@ def cast(case: Case, events: Sequence[Event]) -> Case:
     """The network with a history in place of what its publishers measure.  A publisher of the scenario says
     which nodes publish a topic; without one all but the subscribers do."""
     scenario, named = case.scenario, {each.topic: each for each in case.scenario.publishers}
+    if len(named) < len(scenario.publishers):
+        raise UsageError("a topic has two publishers: name all nodes that play it in one of them")
     if not scenario.subscribers:
         raise UsageError("nobody in this network wants to know: say with 'subscribers' which node does")
     topics = dict.fromkeys(event.topic for event in events)
@@ -65,6 +67,8 @@ def _span(events: Sequence[Event]) -> tuple[Instant, Instant]:
 def stages(case: Case, seed: int) -> Mapping[str, Point]:
     """Where each source of the history stands in the network with that seed."""
     plan = planned(case, seed)
+    if all(wish.plain for wish in plan.wishes):
+        raise UsageError("nobody in this network wants to know of a condition: name some with 'to'")
     found = {
         plan.placed.names[node]: plan.placed.positions[node] for each in plan.sources for node in each.nodes
     }

@@ -69,6 +69,7 @@ class MqttFeed:
     trouble: str | None = None
     _inbox: deque[Message] = field(default_factory=deque)
     _connection: int = 0
+    _admitted: bool = False
 
     def __post_init__(self) -> None:
         self._find = finder(self.routes)
@@ -90,7 +91,8 @@ class MqttFeed:
 
     def _on_connect(self, client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         self._connection += 1
-        if reason.is_failure:
+        self._admitted = not reason.is_failure
+        if not self._admitted:
             self._say(f"refused: {reason}")
             return
         client.subscribe([self._wanted(route) for route in self.routes])
@@ -109,14 +111,14 @@ class MqttFeed:
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
         refused = [str(reason) for reason in reasons if reason.is_failure]
-        self.connected = True
+        self.connected = len(refused) < len(reasons)
         self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         self._connection += 1
-        if self.connected:  # who was refused is told why, not that the connection is gone
+        if self._admitted:  # who was refused is told why, not that the connection is gone
             self._say(f"not connected: {reason}")
-        self.connected = False
+        self.connected = self._admitted = False
 
     def _on_connect_fail(self, _client: Any, _data: Any) -> None:
         self._say("the broker cannot be reached")

@@ -167,7 +167,7 @@ export default {
     function effects(it) {
       const names = (some) => some.map((name, i) => [i ? ", " : "", h("b", {}, name)]);
       const lines = [
-        it.added.length && h("li", {}, names(it.added), it.added.length === 1 ? " is new; it begins with the next reading." : " are new; they begin with the next reading."),
+        it.added.length && h("li", {}, names(it.added), it.added.length === 1 ? " is new; what the log says of it holds at once." : " are new; what the log says of them holds at once."),
         it.changed.length && h("li", {}, names(it.changed), it.changed.length === 1 ? " means something else than now." : " mean something else than now.", " What is known of each place is kept as far as it follows; the log settles the rest."),
         it.afresh.length && h("li", {}, names(it.afresh), it.afresh.length === 1 ? " cannot keep what is known of it: it begins afresh with the next reading." : " cannot keep what is known of them: they begin afresh with the next reading."),
         ...Object.entries(it.scopes || {}).map(([name, n]) => h("li", {}, h("b", {}, name), ": ", ["starts", "ends", "unknown"].filter((word) => n[word])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
 import httpx
@@ -18,6 +18,8 @@ from .message import alerts, body, signature
 _TIMEOUT = 10.0
 _LATER = frozenset({408, 425, 429})
 _FORBIDDEN = frozenset({"host", "content-length", "transfer-encoding", "connection"})
+_METADATA = ip_address("fd00:ec2::254")
+"""Where a machine in a cloud learns its secrets; over IPv4 that is link-local."""
 LASTS = 5 * MINUTE
 """How long Alertmanager believes us that something holds."""
 
@@ -26,12 +28,13 @@ def require_allowed(url: str, hosts: Sequence[str]) -> None:
     """Refuse an address whose host is not on the list: a service must not be made to call others."""
     try:
         parts = httpx.URL(url)  # as it will be called: two readers of addresses may differ
-    except httpx.InvalidURL as error:
+        host, written = parts.host, parts.raw_host.decode()
+    except (httpx.InvalidURL, UnicodeError) as error:
         raise UsageError(f"'{url}' is no address: {error}") from None
-    if parts.scheme not in ("http", "https") or not parts.host:
+    if parts.scheme not in ("http", "https") or not host:
         raise UsageError(f"'{url}' is no address; write https://HOST/PATH")
-    if parts.host not in {host.lower() for host in hosts}:
-        raise UsageError(f"'{url}': add '{parts.host}' to allowed_hosts if it may be called")
+    if not {host, written} & {host.lower() for host in hosts}:
+        raise UsageError(f"'{url}': add '{host}' to allowed_hosts if it may be called")
 
 
 def require_outside(host: str, address: str) -> None:
@@ -41,10 +44,20 @@ def require_outside(host: str, address: str) -> None:
     >>> require_outside("localhost", "127.0.0.1")
     """
     found = ip_address(address.partition("%")[0])
-    if host not in ("localhost", address) and (found.is_loopback or found.is_link_local):
+    meant = getattr(found, "ipv4_mapped", None) or found  # ::ffff:127.0.0.1 is this machine, too
+    inside = meant.is_loopback or meant.is_link_local or meant == _METADATA
+    if inside and host != "localhost" and not _is(host, found):
         raise Unavailable(
             f"{host} leads to {address}, which is not called by a name; write the address itself"
         )
+
+
+def _is(host: str, address: IPv4Address | IPv6Address) -> bool:
+    """Whether a host is that address, however it is written."""
+    try:
+        return ip_address(host.partition("%")[0]) == address
+    except ValueError:
+        return False
 
 
 def require_headers(headers: Mapping[str, str]) -> None:

@@ -131,6 +131,17 @@ def test_its_component_lives_with_the_proxy_and_what_it_says_follows():
     assert "Hot" not in walk.net.hosts[HOME].state.inner.hosted
 
 
+def test_a_second_subscriber_of_a_proxy_does_not_begin_the_component_of_the_first_again():
+    walk = Walk(wish("Hot", SPACE), components=("Hot",))
+    walk.to(20)
+    walk.say(8.0)
+    walk.wait(20, 20)
+    you = Traveller(Ticket("you", PLACES[HOME], (wish("Hot", SPACE),), ("Hot",)))
+    walk.net.ask(20, Arrive(you.arrives()))
+    walk.wait(20, 20)
+    assert [event.values[STATUS] for event in walk.heard] == ["ingress"]
+
+
 def test_a_proxy_that_fails_is_followed_by_its_neighbour_at_the_next_word():
     walk = Walk(wish("T", SPACE), every=10 * SECOND, renewal=5 * SECOND)
     walk.to(20)

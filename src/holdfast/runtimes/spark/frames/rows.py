@@ -100,10 +100,11 @@ def require_known(bad: Bad) -> None:
 def _wanted(work: Work, *, ends: bool) -> dict[str, Column]:
     """Which rows of each topic can matter."""
     checked, whole = work.checked, seen_whole(work, ends=ends)
-    return {
-        topic.name: lit(topic.name in whole) | expr(mattering(checked, topic, naming(checked, topic)))
-        for topic in _watched(work)
-    }
+
+    def some(topic: Topic) -> Column:
+        return expr(mattering(checked, topic, naming(checked, topic)))
+
+    return {topic.name: lit(True) if topic.name in whole else some(topic) for topic in _watched(work)}
 
 
 def seen_whole(work: Work, *, ends: bool = True) -> Collection[str]:

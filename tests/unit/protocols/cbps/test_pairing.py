@@ -1,0 +1,28 @@
+"""Whoever was told a start is told its end, or that nobody knows any more."""
+
+from __future__ import annotations
+
+from holdfast.model.event import Event, Notification
+from holdfast.protocols.cbps.pairing import Pairing
+
+
+def said(status: str) -> Notification:
+    return Notification("Warm", Event("T", 0, "a"), status, "a", None)  # type: ignore[arg-type]
+
+
+def test_what_is_released_is_over_with_the_end_of_what_was_told():
+    pairing = Pairing()
+    assert pairing.tells("w", said("ingress"))
+    pairing.released.add("w")
+    assert list(pairing.over()) == []
+    assert pairing.tells("w", said("egress"))
+    assert list(pairing.over()) == ["w"]
+    assert not pairing.tells("w", said("ingress")), "a new start"
+
+
+def test_what_nobody_knows_any_more_is_told_so_and_not_waited_for():
+    pairing = Pairing()
+    pairing.tells("w", said("ingress"))
+    pairing.released.add("w")
+    assert pairing.tells("w", said("unknown"))
+    assert list(pairing.over()) == ["w"]

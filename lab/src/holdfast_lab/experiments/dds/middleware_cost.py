@@ -13,7 +13,7 @@ from holdfast.sim.mac import Csma
 from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, NOISY, TINYOS, TINYOS_FOR_DYMO, printed, radio
-from .measure import RESTS, Point, point
+from .measure import MEMORY, RESTS, Point, memory, point
 from .report import Design, Line, Panel, experiment
 from .study import Study
 
@@ -144,12 +144,14 @@ def _energy(study: Study) -> Judged:
 def parameters(full: bool) -> dict[str, str]:
     return {
         "set-up": f"Chapter 3: 4 × 4 nodes, publishers 1 and 4, base station 15, {5000 if full else 1000} s "
-        "(the thesis gives no duration); processors sample at 4 Hz, 2 ms each time, and send the mean",
+        "(the thesis gives no duration); the two publishers read their sensors at 4 Hz, 2 ms of processor "
+        "time for each reading, and send the mean",
         "baseline": "publishers send straight to node 15; no middleware",
         "TinyDDS": "DefTDDS at best effort; the rendezvous node is 0, equation 6.1 taken literally; ten "
         "subscriptions",
         "routing": "on demand in both arms. TYMO: routes kept 30 s, what a link loses is lost with its "
         "route, one message of others at a time; DYMO: sent again twice, then another route",
+        "RAM bytes": MEMORY,
         "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items()),
         **printed(STEP, TINYOS_FOR_DYMO),
     }
@@ -177,7 +179,8 @@ EXPERIMENT = experiment(
         parameters,
         RULES,
         claims,
-        ("PDR", "EED ms", "frames", "mJ, sleeping", "mJ, listening"),
+        ("PDR", "EED ms", "frames", "mJ, sleeping", "mJ, listening", "RAM bytes"),
         panels,
+        extra=memory,
     )
 )

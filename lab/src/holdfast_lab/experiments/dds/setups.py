@@ -79,6 +79,9 @@ class Setup:
     delays: bool = False
     """Whether the processor's time for a frame delays it."""
     sampling: Duration = 0
+    """How long a publisher's processor works for each reading of its sensor."""
+    sampled: Duration | None = None
+    """How often that is read; samples are means.  [D62]"""
     until_first_death: bool = False
     seed: int = 1
 
@@ -98,6 +101,7 @@ class Setup:
                     topic=topic,
                     from_=who,
                     every=self.ipi,
+                    sampled=self.sampled,
                     readings={"value": self.readings},
                     phase=self.phase,
                     start=self.start,
@@ -152,6 +156,7 @@ def middleware_cost(middleware: bool, ipi: Duration = 6 * SECOND, **more: Any) -
         "mac": Csma(),
         "rest": Rest("listen", "idle"),
         "sampling": 2 * MILLISECOND,
+        "sampled": 250 * MILLISECOND,
         "duration": 1000 * SECOND,
         **({} if middleware else {"protocol": Direct()}),
     }

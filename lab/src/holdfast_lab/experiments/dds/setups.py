@@ -22,7 +22,7 @@ from holdfast.runtimes.sensornet.nodes import Grid
 from holdfast.runtimes.sensornet.readings import Measured, Uniform
 from holdfast.runtimes.sensornet.routing import OnDemand, Routing, Static
 from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Energy, Publisher, Scenario, Subscriber
+from holdfast.runtimes.sensornet.scenario import Energy, Publisher, Radio, Scenario, Subscriber
 from holdfast.sim.chance import stream
 from holdfast.sim.energy import Rest
 from holdfast.sim.frame import NodeId
@@ -71,6 +71,7 @@ class Setup:
     failures: tuple[Failure, ...] = ()
     propagation: LogDistance | UnitDisk | None = None
     """None: exactly the eight neighbours hear a node.  [D52]"""
+    radio: Radio = field(default_factory=Radio)
     mac: Mac = field(default_factory=lambda: Csma(acknowledged=False))
     """TinyOS' default: CSMA, no acknowledgements on links."""
     routing: Routing = field(default_factory=lambda: Static(jitter=FLOODING.jitter))
@@ -91,6 +92,7 @@ class Setup:
         return Scenario(
             nodes=Grid(self.rows, self.columns, self.spacing),
             links=self.propagation or UnitDisk(1.5 * self.spacing),
+            radio=self.radio,
             mac=self.mac,
             routing=self.routing,
             energy=Energy(rest=self.rest, battery=self.battery_j, delays=self.delays, sampling=self.sampling),

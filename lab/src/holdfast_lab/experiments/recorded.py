@@ -250,6 +250,19 @@ PAGES = {
 }
 
 
+SEVERAL: Mapping[str, Sequence[str]] = {
+    "fsf.md": (
+        "approach",
+        "subscriptions",
+        "subscription load",
+        "publication load",
+        "recall",
+        "gaps not seen",
+    )
+}
+"""Pages that show several experiments, and which columns of their rows."""
+
+
 def page(experiment: str) -> str:
     """The page of an experiment."""
     return PAGES.get(experiment, f"{experiment}.md")
@@ -293,17 +306,28 @@ def sheet(kept: Mapping[str, Any]) -> str:
     )
 
 
-def missing(name: str) -> str:
+def sheets(kept: Mapping[str, Mapping[str, Any]], shown: Sequence[str]) -> str:
+    """The same for a page with several experiments; of their rows these columns."""
+    claims = {name: {claim["id"]: claim for claim in each["claims"]} for name, each in kept.items()}
+    ids = dict.fromkeys(id for each in claims.values() for id in each)
+    verdicts = [(f"`{id}`", *(_verdict(each.get(id)) for each in claims.values())) for id in ids]
+    notes = [f"- {name}, `{id}`: {c['note']}" for name, each in claims.items() for id, c in each.items()]
+    lines = [*_table(("claim", *kept), verdicts), "", "### Why it comes out so", "", *notes]
+    for name, each in kept.items():
+        rows = [row for row in each["rows"] if row["setting"] == name]
+        seeds = f"Mean ± standard deviation, seeds {each['parameters']['seeds'].partition(';')[0]}."
+        lines += ["", f"### What was measured: {name}", "", seeds, "", *_measured(rows, shown)]
+    return "\n".join((BEGIN, "", *lines, "", END))
+
+
+def _verdict(claim: Mapping[str, Any] | None) -> str:
+    return "–" if claim is None else f"{VERDICTS[claim['holds']]}: {_cell(claim['ours'])}"
+
+
+def missing(*names: str) -> str:
     """What a page says until there is a record."""
-    return "\n".join(
-        (
-            BEGIN,
-            "",
-            f"Not recorded yet by the rules below: `holdfast reproduce {name} --json > {name}.json`.",
-            "",
-            END,
-        )
-    )
+    said = [f"`holdfast reproduce {name} --json > {name}.json`" for name in names]
+    return "\n".join((BEGIN, "", f"Not recorded yet by the rules of this page: {', '.join(said)}.", "", END))
 
 
 VERDICTS: Mapping[bool | None, str] = {
@@ -320,9 +344,9 @@ def _cell(value: Any) -> str:
     return written(value)
 
 
-def _measured(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+def _measured(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> list[str]:
     deviating = {name.removesuffix(", sd") for name in rows[0] if name.endswith(", sd")}
-    shown = [name for name in rows[0] if not name.endswith(", sd")]
+    shown = columns or [name for name in rows[0] if not name.endswith(", sd")]
     lines = [
         [
             plus_minus(row[name], row[f"{name}, sd"]) if name in deviating else written(row[name])
@@ -356,12 +380,20 @@ def put(text: str, made: str) -> str:
 def pages(folder: Path) -> dict[Path, str]:
     """Every page with something between the marks, and what is to stand there."""
     made = {folder / "README.md": summary(folder)}
-    for document in DOCUMENTS:
-        for name in experiments(document):
-            path, kept = folder / page(name), record(folder, name)
-            if path.is_file() and BEGIN in path.read_text(encoding="utf-8"):
-                made[path] = missing(name) if kept is None else sheet(kept)
+    names = dict.fromkeys(name for document in DOCUMENTS for name in experiments(document))
+    for called in dict.fromkeys(map(page, names)):
+        path = folder / called
+        if path.is_file() and BEGIN in path.read_text(encoding="utf-8"):
+            made[path] = _between(folder, called, [name for name in names if page(name) == called])
     return made
+
+
+def _between(folder: Path, called: str, names: Sequence[str]) -> str:
+    kept = {name: None if name in EARLIER else record(folder, name) for name in names}
+    there = {name: each for name, each in kept.items() if each is not None}
+    if len(there) < len(names):
+        return missing(*names)
+    return sheets(there, SEVERAL[called]) if called in SEVERAL else sheet(there[names[0]])
 
 
 def main(folder: str) -> None:

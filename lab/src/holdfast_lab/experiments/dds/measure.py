@@ -25,6 +25,9 @@ Key = tuple[tuple[str, Any], ...]
 Measured = dict[str, Any]
 """What was measured, by name; numbers, or lists of them."""
 
+JUDGED, LONG = "as judged", "500 s"
+"""How long a run lasts; the thesis' own length stands beside a shorter one, since rings take time to fill."""
+
 RESTS: Mapping[str, Rest] = {"sleeping": Rest("sleep", "sleep"), "listening": Rest("listen", "idle")}
 """Radio and processor asleep between frames, though they hear; or always on, as in Table 9."""
 

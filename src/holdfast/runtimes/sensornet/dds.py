@@ -321,7 +321,7 @@ class Motes:
     def measures(self) -> Row:
         account, times = self._scene.account, self._discovery()
         known = [time for time in times if time is not None]
-        counted = self.counted()
+        counted, memory = self.counted(), footprint(self._scene.network, self.memory())
         return {
             "issued": len(account.published),
             "overflowed": len(self._refused),
@@ -332,7 +332,8 @@ class Motes:
             "undiscovered": len(times) - len(known),
             "discovery_messages": self._rebroadcasts
             + sum(account.messages[kind.__name__] for kind in DISCOVERY),
-            "ram_bytes": footprint(self._scene.network, self.memory()).ram_bytes,
+            "ram_bytes": memory.ram_bytes,
+            "fits": memory.fits if memory.platform.ram_bytes else None,
             "counted": dict(counted),
         }
 

@@ -69,6 +69,7 @@ def test_memory_is_rings_of_reliable_writers_and_tables():
         found = run.finish().protocol
         assert {name: size for name, size in run.family.memory().items() if size} == kept
         assert found["ram_bytes"] == footprint(run.network).ram_bytes + sum(kept.values())
+        assert found["fits"]
 
 
 def test_what_became_of_samples_that_did_not_arrive():

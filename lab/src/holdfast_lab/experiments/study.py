@@ -87,8 +87,10 @@ def conduct(
         missing = [key for key in cells if key not in done]
         if missing:
             progress(doing)
-        for some in [[key] for key in missing] if kept and spread is in_turn else [missing]:
+        together = 1 if kept and spread is in_turn else max(1, len(missing))
+        for i in range(0, len(missing), together):
+            some = missing[i : i + together]
             done |= zip(some, spread(function, [cells[key] for key in some]), strict=True)
-            if kept and some:
+            if kept:
                 kept.write(done)
     return {key: done[key] for cells in rounds.values() for key in cells}

@@ -94,11 +94,8 @@ OWN: Mapping[str, frozenset[str] | None] = {
     ),
 }
 """Claims that no document makes; none: all of the experiment."""
-EARLIER: Mapping[str, str] = dict.fromkeys(
-    ("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources"),
-    "Recorded with the first set-up and its rules; the one that is described now has not been recorded.",
-)
-"""Records of an earlier set-up or of earlier rules, and what is different today."""
+EARLIER = frozenset(("fsf-small", "fsf-medium", "fsf-large-network", "fsf-large-sources"))
+"""Whose records are of an earlier set-up and of its rules: their pages show them, and nobody counts them."""
 CAUSES: Mapping[tuple[str, str], str] = {
     ("journey-network", "placement-fewer"): "Hosts and deliveries are fewer; of the Thursday's publications "
     "0.0123 % cross, above the thesis' 0.01 %, since sensors speak once in 300 s here and at 1 Hz there: of "
@@ -134,7 +131,9 @@ class Found:
 
 
 def record(folder: Path, experiment: str) -> Mapping[str, Any] | None:
-    """What was recorded of an experiment; the full run if there is one."""
+    """What was recorded of an experiment as it is today; the full run if there is one."""
+    if experiment in EARLIER:
+        return None
     for name in (f"{experiment}.full.json", f"{experiment}.json"):
         if (folder / name).is_file():
             found: Mapping[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
@@ -217,7 +216,6 @@ def _listed(claims: Iterable[Found], holds: bool | None) -> list[str]:
     return [
         f"- [{each.experiment}]({page(each.experiment)}) `{each.claim['id']}`"
         f"{' (our own claim)' if each.own else ''}: {each.cause}"
-        + (f" *{EARLIER[each.experiment]}*" if each.experiment in EARLIER else "")
         for each in claims
         if each.claim["holds"] is holds
     ] or ["Nothing."]
@@ -240,7 +238,7 @@ def _how(folder: Path, name: str, exhibit: Exhibit) -> str:
     if not name:
         return f"not run again: {exhibit.why_not}"
     if record(folder, name) is None:
-        return "no: see its page"
+        return "an earlier set-up: see its page" if name in EARLIER else "no: see its page"
     return "the full run" if (folder / f"{name}.full.json").is_file() else "the default run"
 
 
@@ -389,7 +387,7 @@ def pages(folder: Path) -> dict[Path, str]:
 
 
 def _between(folder: Path, called: str, names: Sequence[str]) -> str:
-    kept = {name: None if name in EARLIER else record(folder, name) for name in names}
+    kept = {name: record(folder, name) for name in names}
     there = {name: each for name, each in kept.items() if each is not None}
     if len(there) < len(names):
         return missing(*names)

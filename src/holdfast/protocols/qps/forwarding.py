@@ -156,6 +156,7 @@ class Forwarding:
         gone = minus(before, role.covered)
         if gone:
             role.asked = _without(role.asked, gone)
+            outdated(role.latest, gone)
             yield from self._end(role, gone, self._version(state, role, now))
         for term in terms:
             news = self._stricter(role, term)
@@ -361,6 +362,12 @@ def kept(latest: dict[Publisher, Publication], event: Publication) -> None:
     known = latest.get(publisher)
     if known is None or known.time <= event.time:
         latest[publisher] = event
+
+
+def outdated(latest: dict[Publisher, Publication], area: Area) -> list[Publication]:
+    """Forget the latest events of an area from which no more come."""
+    found = [publisher for publisher, event in latest.items() if has(area, event.location)]
+    return [latest.pop(publisher) for publisher in found]
 
 
 def is_news(known: Advert | None, given: Coverage) -> bool:

@@ -57,6 +57,7 @@ class Hosting:
         areas.remove(area)
         if not areas:
             del hosted.adverts[asked.client]
+            hosted.own.pop(asked.client, None)
         yield from self._announced(state, asked.topic, now)
 
     def _announced(self, state: State, topic: str, now: Instant) -> Iterator[Effect]:
@@ -246,6 +247,7 @@ class Hosting:
                 yield from self._ended(state, topic, now)
             if silent & hosted.adverts.keys():
                 hosted.adverts = {c: some for c, some in hosted.adverts.items() if c not in silent}
+                hosted.own = {c: event for c, event in hosted.own.items() if c not in silent}
                 yield from self._announced(state, topic, now)
 
     def renewed(self, state: State, now: Instant) -> Iterator[Effect]:

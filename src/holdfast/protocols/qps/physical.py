@@ -80,9 +80,9 @@ class Physical:
     def handle(self, state: PhysicalState, given: Input) -> tuple[PhysicalState, list[Effect]]:
         turn = Turn(self, state, given.now)
         match given:
-            case Started(now):
+            case Started():
                 turn.to_broker(given)
-                turn.effects.append(SetTimer("check", now + self.mapping.check))
+                turn.checks_later()
             case Asked(_, Resources() as resources):
                 state.resources = resources
             case Received(_, _, heard):

@@ -128,10 +128,14 @@ class Succession:
         if first[1] not in (last[1], self.at):
             self.direct(first[1], Here(*role, last[1], last[0]))
 
+    def checks_later(self) -> None:
+        when = self.deployment.after(self.now, self.mapping.check, self.state.broker.chance)
+        self.effects.append(SetTimer("check", when))
+
     def checked(self) -> None:
         """Compare, and say that one is there; forget who has not.  [F46, F47]"""
         state = self.state
-        self.effects.append(SetTimer("check", self.now + self.mapping.check))
+        self.checks_later()
         old = self.now - 3 * self.mapping.check
         state.known = {role: known for role, known in state.known.items() if known.heard >= old}
         for role, held in list(state.held.items()):

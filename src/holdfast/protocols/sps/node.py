@@ -103,8 +103,8 @@ class State:
     near: dict[At, tuple[Instant, tuple[str, ...]]] = field(default_factory=dict)
     spaces: dict[str, Rectangle] = field(default_factory=dict)
     """Where what a component says lies."""
-    speaking: set[str] = field(default_factory=set)
-    """Conditions that have advertised."""
+    speaking: dict[str, set[str]] = field(default_factory=dict)
+    """Conditions of each component that have advertised."""
 
 
 @dataclass(frozen=True)
@@ -197,12 +197,23 @@ class Node:
         self._wait(state, now, effects)
 
     def _remove(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
-        client, needs = f"sps/{name}", state.hosted.pop(name, ())
-        if name in state.local:
-            state.local.discard(name)
+        """It listens no more and says nothing any more."""
+        if name not in state.hosted:
             return
-        for need in dict.fromkeys(needs):
-            self._broker(state, Asked(now, request.Unsubscribe(client, need.topic, need.region)), effects)
+        client, needs = f"sps/{name}", dict.fromkeys(state.hosted.pop(name))
+        space, topic = state.spaces.pop(name), self.manager.topic(name)
+        over: list[request.Request] = [
+            request.Unsubscribe(client, need.topic, need.region)
+            for need in needs
+            if name not in state.local
+        ]
+        over += [
+            request.Unadvertise(speaker, topic, space)
+            for speaker in sorted(state.speaking.pop(name, {client}))
+        ]
+        state.local.discard(name)
+        for each in over:
+            self._broker(state, Asked(now, each), effects)
 
     def _wait(self, state: State, now: Instant, effects: list[Effect]) -> None:
         if (due := self.manager.due(state.manager)) is not None:
@@ -213,8 +224,9 @@ class Node:
         for name, where, values in self.manager.advance(state.manager, now):
             if name in state.hosted:
                 speaker, topic = f"sps/{self.manager.speaker(name, values)}", self.manager.topic(name)
-                if speaker not in state.speaking:  # in the place of the component, which is known
-                    state.speaking.add(speaker)
+                speaking = state.speaking.setdefault(name, {f"sps/{name}"})
+                if speaker not in speaking:  # in the place of the component, which is known
+                    speaking.add(speaker)
                     advert = request.Advertise(speaker, topic, state.spaces[name])
                     self._broker(state, Asked(now, advert), effects)
                 self._broker(state, Asked(now, request.Publish(speaker, topic, where, values)), effects)

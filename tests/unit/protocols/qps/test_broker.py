@@ -284,3 +284,59 @@ def test_a_new_subscriber_gets_the_latest_event_of_each_publisher_marked_as_repe
     net.ask(0, Publish("p", "Heat", (3.0, 3.0), {"n": 2}))
     net.settle()
     assert [(e.values["n"], e.repeated) for _, e in told(net)] == [(2, False)] * 3
+
+
+def test_who_asks_again_gets_the_latest_event_and_not_what_was_the_latest_when_it_asked_before():
+    net = network(keeps_latest=True)
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(63, Want("s", "Heat", WHOLE))
+    net.settle()
+    net.ask(0, Publish("p", "Heat", (1.0, 1.0), {"n": 0}))
+    net.settle()
+    net.ask(63, Unsubscribe("s", "Heat", WHOLE))
+    net.settle()
+    for node, n in ((63, 0), (40, 1)):  # the second event is heard by nobody
+        told(net)
+        net.ask(node, Want("s", "Heat", WHOLE))
+        net.settle()
+        assert [(event.values["n"], event.repeated) for _, event in told(net)] == [(n, True)]
+        net.ask(node, Unsubscribe("s", "Heat", WHOLE))
+        net.settle()
+        net.ask(0, Publish("p", "Heat", (2.0, 2.0), {"n": 1}))
+        net.settle()
+
+
+def test_who_was_told_is_not_told_again_when_somebody_has_an_old_event_brought():
+    """Nodes forget after a while which events have come, but not which was the latest of each publisher."""
+    net = network(keeps_latest=True, compliance="guaranteed", memory=10 * SECOND)
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(63, Want("first", "Heat", WHOLE, 5.0))
+    net.settle()
+    net.ask(0, Publish("p", "Heat", (1.0, 1.0), {"n": 0}))
+    net.ask(0, Advertise("q", "Heat", CORNER))
+    net.run(60 * SECOND)
+    net.ask(0, Publish("q", "Heat", (2.0, 2.0), {"n": 1}))  # now the first is forgotten
+    net.settle()
+    assert [event.values["n"] for _, event in told(net)] == [0, 1]
+    net.ask(0, Want("strict", "Heat", WHOLE, 1.0))  # asks for the ways anew
+    net.ask(63, Want("strict too", "Heat", WHOLE, 1.0))
+    net.settle()
+    assert {(event.client, event.values["n"]) for _, event in told(net)} == {
+        (who, n) for who in ("strict", "strict too") for n in (0, 1)
+    }
+
+
+def test_nodes_that_began_together_renew_each_at_its_own_time_and_on_average_as_often():
+    for spread, least in ((0.0, 1), (0.5, 60)):
+        net = network(renewal=20 * SECOND, spread=spread)
+        machine = net.hosts[0].machine
+        times = {}
+        for node, host in net.hosts.items():
+            now, many = 0, 0
+            while now < 2000 * SECOND:
+                (timer,) = machine._next_renewal(host.state, now)
+                assert abs(timer.at - now - 20 * SECOND) <= spread / 2 * 20 * SECOND
+                now, many = timer.at, many + 1
+                times.setdefault(node, now)
+            assert 95 <= many <= 105
+        assert len(set(times.values())) >= least

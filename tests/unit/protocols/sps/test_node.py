@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from holdfast.compilers.components.machine import smc
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
@@ -134,13 +136,24 @@ def test_a_host_that_fails_is_replaced_near_by_and_what_holds_is_known_again():
     assert [row[1] for row in told(net)] == ["egress"]
 
 
-def test_a_component_that_is_removed_listens_no_more():
+@pytest.mark.parametrize("local", [False, True])
+def test_a_component_that_is_removed_listens_no_more_and_nobody_is_told_that_it_holds(local):
     net = network()
-    net.ask(20, Insert("Hot"))
+    net.ask(0, Insert("Hot", local=local))
     net.run(5 * SECOND)
-    net.ask(20, Remove("Hot"))
+    say(net, 0, 8.0)
+    net.run(20 * SECOND)
+    assert list(net.hosts[0].state.broker.hosted["Hot"].own)
+    net.ask(0, Remove("Hot"))
+    net.ask(0, Remove("Hot"))  # it is none already
     net.run(5 * SECOND)
-    assert not net.hosts[20].state.broker.hosted["T"].wanted
+    state = net.hosts[0].state
+    assert not (hosted := state.broker.hosted.get("T")) or not hosted.wanted
+    assert not state.broker.hosted["Hot"].adverts
+    assert not (state.speaking or state.spaces or state.local)
+    net.ask(USER, Subscribe("u", "Hot", SPACE, 2.0))
+    net.run(20 * SECOND)
+    assert told(net) == []
 
 
 def test_a_component_that_hears_its_own_node_alone_needs_no_message():

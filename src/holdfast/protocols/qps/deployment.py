@@ -9,10 +9,10 @@ from typing import Literal
 
 from ...errors import UsageError, did_you_mean
 from ...model.instant import MINUTE, SECOND, Duration, Instant
-from ...model.space import Point, Shape
-from .area import Area, minus, of
+from ...model.space import Point, Rectangle, Shape
+from .area import Area, minus, of, said
 from .mapping import Mapping
-from .tree import Tree
+from .tree import ROOT, Tree
 
 Compliance = Literal["best-effort", "guaranteed"]
 
@@ -75,9 +75,8 @@ class Deployment:
         """A client's region, which must lie in space."""
         area = of(shape)
         if minus(area, self.tree.area):
-            low, side = self.tree.low, self.tree.side
-            space = f"{low} to {(low[0] + side, low[1] + side)}"
-            raise UsageError(f"the region {shape} is not all in space, which is {space}")
+            space = said(Rectangle(*self.tree.corners(ROOT)))
+            raise UsageError(f"the region {said(shape)} is not all in space, which is {space}")
         return area
 
     def location(self, point: Point) -> tuple[float, float]:

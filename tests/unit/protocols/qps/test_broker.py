@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.model.instant import SECOND
-from holdfast.model.space import Rectangle
+from holdfast.model.space import Circle, Polygon, Rectangle
 from holdfast.protocols.qps.area import box
 from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Deployment
@@ -161,7 +161,10 @@ def test_after_the_end_nothing_is_registered_anywhere():
         (Want("s", "Heat", WHOLE, 0.9), "ε is 0.9; it is 1"),
         (Want("s", "Heat", WHOLE, float("nan")), "ε is nan"),
         (Want("s", "Heat", Rectangle((1.0, 1.0), (1.0, 9.0))), "is empty"),
+        (Want("s", "Heat", Rectangle((9.0, 9.0), (1.0, 1.0))), "first corner is the lower left"),
         (Want("s", "Heat", Rectangle((1.0, 1.0), (99.0, 9.0))), "not all in space"),
+        (Want("s", "Heat", Polygon(((1.0, 1.0), (2.0, 2.0), (3.0, 3.0)))), "is empty"),
+        (Want("s", "Heat", Circle((9.0, 9.0), 3.0)), "draw a polygon round the circle"),
         (Want("s", "Heet", WHOLE), "no topic 'Heet'. Did you mean 'Heat'"),
         (Advertise("p", "Rain", WHOLE), "no topic 'Rain'. There is Heat"),
         (Publish("p", "Heat", (1.0, 1.0), {}), "has not advertised that"),

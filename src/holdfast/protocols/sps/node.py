@@ -48,8 +48,11 @@ class Manager(Protocol):
     def due(self, state: Any) -> Instant | None:
         """When it wants to be called again."""
 
-    def needs(self, name: str, at: Point) -> Iterable[Need]:
-        """What a component listens to at that place."""
+    def needs(self, state: Any, name: str) -> Iterable[Need]:
+        """What a component listens to now."""
+
+    def widened(self, state: Any, name: str) -> bool:
+        """Whether it is to listen farther away from now on, since it has not heard what it looks for."""
 
     def topic(self, name: str) -> str:
         """What it publishes."""
@@ -98,6 +101,8 @@ class State:
     broker: Any
     manager: Any
     hosted: dict[str, tuple[Need, ...]] = field(default_factory=dict)
+    asked: dict[str, Instant] = field(default_factory=dict)
+    """Since when each listens to that."""
     local: set[str] = field(default_factory=set)
     """Those of them that hear this node alone."""
     near: dict[At, tuple[Instant, tuple[str, ...]]] = field(default_factory=dict)
@@ -183,18 +188,35 @@ class Node:
         """One of that name is replaced.  [F53]"""
         name, local = given.name, given.local
         self._remove(state, name, now, effects)
-        needs = tuple(self.manager.needs(name, self.at))
-        state.hosted[name] = needs
         self.manager.insert(state.manager, name)
         client, topic = f"sps/{name}", self.manager.topic(name)
         state.spaces[name] = given.region or self.space
         self._broker(state, Asked(now, request.Advertise(client, topic, state.spaces[name])), effects)
-        state.local |= {name} if local else set()
-        for need in dict.fromkeys(needs) if not local else ():
-            asked = request.Subscribe(client, need.topic, need.region, self.epsilon)
-            self._broker(state, Asked(now, asked), effects)
+        state.hosted[name] = ()
+        if local:
+            state.local.add(name)
+            state.hosted[name] = tuple(self.manager.needs(state.manager, name))
+        else:
+            self._listen(state, name, now, effects)
         effects.append(Nearby(Living(self.at, tuple(state.hosted)), "living"))
         self._wait(state, now, effects)
+
+    def _listen(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
+        """Subscribe to what a component needs now, then end what it does not need any more."""
+        client, before = f"sps/{name}", dict.fromkeys(state.hosted[name])
+        state.hosted[name] = tuple(self.manager.needs(state.manager, name))
+        state.asked[name] = now
+        needs = dict.fromkeys(state.hosted[name])
+        asked: list[request.Request] = [
+            request.Subscribe(client, need.topic, need.region, self.epsilon)
+            for need in needs
+            if need not in before
+        ]
+        asked += [
+            request.Unsubscribe(client, need.topic, need.region) for need in before if need not in needs
+        ]
+        for each in asked:
+            self._broker(state, Asked(now, each), effects)
 
     def _remove(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
         """It listens no more and says nothing any more."""
@@ -202,6 +224,7 @@ class Node:
             return
         client, needs = f"sps/{name}", dict.fromkeys(state.hosted.pop(name))
         space, topic = state.spaces.pop(name), self.manager.topic(name)
+        state.asked.pop(name, None)
         over: list[request.Request] = [
             request.Unsubscribe(client, need.topic, need.region)
             for need in needs
@@ -235,6 +258,9 @@ class Node:
     def _alive(self, state: State, now: Instant, effects: list[Effect]) -> None:
         """Say so; and where a host was silent too long, have its components begun nearest to it."""
         effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
+        for name, since in list(state.asked.items()):
+            if since <= now - self.every and self.manager.widened(state.manager, name):
+                self._listen(state, name, now, effects)
         if state.hosted:
             effects.append(Nearby(Living(self.at, tuple(state.hosted)), "living"))
         for at, (heard, names) in list(state.near.items()):

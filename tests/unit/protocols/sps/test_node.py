@@ -12,6 +12,7 @@ from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector
 from holdfast.machines.detector.manager import SIGNATURE, STATUS, TIME, Components
 from holdfast.machines.detector.stability import Stability
+from holdfast.machines.detector.subscriptions import Window
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER, SECOND
 from holdfast.model.space import Rectangle
@@ -37,15 +38,15 @@ SMCS = {each.name: smc(each) for each in CHECKED.components}
 USER, SENSORS = 63, (0, 5, 18)
 
 
-def network(**options):
+def network(smcs=SMCS, window=None, **options):
     places = [(8.0 * x + 4, 8.0 * y + 4 + x / 100) for x in range(8) for y in range(8)]
     deployment = Deployment(
-        tree=Tree((0.0, 0.0), 64.0, 2), topics=("T", "Hot", "Fire"), keeps_latest=True, **options
+        tree=Tree((0.0, 0.0), 64.0, 2), topics=("T", "Hot", "Fire", "Near"), keeps_latest=True, **options
     )
 
     def node(number):
         at = places[number]
-        return Node(Broker(deployment, at), Components(SMCS, SPACE, at), at, SPACE)
+        return Node(Broker(deployment, at), Components(smcs, SPACE, at, window), at, SPACE)
 
     net = FieldNetwork(Field(places, 12.0), node)
     for sensor in SENSORS:
@@ -196,3 +197,41 @@ def test_who_comes_later_is_told_what_holds_at_each_place_not_only_where_it_bega
     found = told(net)
     assert [status for _, status, _, _ in found] == ["ingress"] * 3
     assert len({signature for *_, signature in found}) == 3
+
+
+NEAR = """
+    topic T (value float)
+    state Near A = T closest to (12, 12) enter A.value > 5 exit A.value < 3
+"""
+
+
+def test_who_looks_for_the_closest_asks_no_farther_than_it_must():
+    """The window gets wider until something in it is the closest for sure; up to a cap.  [F64]"""
+    smcs = {each.name: smc(each) for each in check(parse(NEAR)).components}
+    net = network(smcs, Window(4.0, 60.0))
+    net.ask(USER, Subscribe("u", "Near", SPACE, 2.0))
+    net.ask(9, Insert("Near"))  # sensor 0 is 11.3 away, sensor 18 is 11.3, sensor 5 is 33
+
+    def half():
+        return net.hosts[9].state.manager.windows["Near"].half
+
+    net.run(5 * SECOND)
+    assert half() == 4.0
+    net.run(60 * SECOND)
+    assert half() == 60.0  # nobody has said anything
+    net.ask(9, Insert("Near"))
+    net.run(2 * SECOND)
+    for value in (8.0, 1.0, 8.0):
+        say(net, 5, 1.0)
+        say(net, 0, value)
+        net.run(20 * SECOND)
+    assert half() == 16.0
+    wanted = net.hosts[9].state.broker.hosted["T"].wanted["sps/Near"]
+    assert len(wanted) == 1
+    net.run(60 * SECOND)
+    assert half() == 16.0
+    assert [status for _, status, _, _ in sorted(told(net), key=lambda row: row[2])] == [
+        "ingress",
+        "egress",
+        "ingress",
+    ]

@@ -1,5 +1,6 @@
 """A broker of Quad-PubSub: what clients may ask, what is sent, and what they are told.  [F21–F43]"""
 
+import math
 from collections import Counter
 
 import msgspec
@@ -8,7 +9,7 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.model.instant import SECOND
 from holdfast.model.space import Circle, Polygon, Rectangle
-from holdfast.protocols.qps.area import box
+from holdfast.protocols.qps.area import box, minus
 from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Deployment
 from holdfast.protocols.qps.message import Message, Publication, Source, Subscribe, bytes_of
@@ -21,7 +22,7 @@ from holdfast.protocols.qps.request import (
     Unsubscribe,
 )
 from holdfast.protocols.qps.request import Subscribe as Want
-from holdfast.protocols.qps.tree import Scope, Tree
+from holdfast.protocols.qps.tree import ROOT, Scope, Tree
 from holdfast.runtimes.sensornet.field import FieldNetwork
 from holdfast.sim.field import Field
 
@@ -115,6 +116,31 @@ def test_near_brokers_above_the_leaves_are_told_as_an_option():
         net.ask(0, Advertise("p", "Heat", region))
         net.settle()
     assert wide.messages["advertise"] > plain.messages["advertise"] == 1
+
+
+def test_who_advertised_from_elsewhere_before_the_subscription_is_asked_by_the_leaf():
+    net = network()
+    net.ask(63, Advertise("far", "Heat", CORNER))  # it stands in another leaf
+    net.settle()
+    net.ask(40, Want("s", "Heat", CORNER))
+    net.settle()
+    net.ask(63, Publish("far", "Heat", (1.0, 1.0), {}))
+    net.settle()
+    assert len(told(net)) == 1
+
+
+def test_a_subscription_goes_to_the_nearest_broker_that_has_all_of_what_is_new():
+    net = network()
+    tree = net.hosts[0].machine.deployment.tree
+    net.ask(0, Want("a", "Heat", CORNER))
+    (first,) = net.hosts[0].state.hosted["Heat"].asked
+    serving = [s for s in tree.scopes() if not minus(box((0, 0), (8, 8)), tree.cell(s))]
+    away = {scope: math.dist((4.0, 4.0), tree.address("Heat", scope)) for scope in serving}
+    assert first.target == min(away, key=away.get) != ROOT
+    net.ask(0, Want("b", "Heat", Rectangle((0.0, 0.0), (16.0, 8.0))))
+    second = net.hosts[0].state.hosted["Heat"].asked[-1]
+    assert second.area == box((8, 0), (16, 8))
+    assert second.target == tree.nearest("Heat", second.area, net.field.places[0])
 
 
 def test_only_what_is_not_covered_is_asked_for():

@@ -254,7 +254,8 @@ class Forwarding:
     # --- advertisements ---
 
     def advertised(self, state: State, given: Advertise, now: Instant) -> Iterator[Effect]:
-        """A publisher elsewhere: a leaf asks it for what it has been asked for.  [F32]"""
+        """A publisher elsewhere: a leaf asks it for what it has been asked for.  What it does not publish any
+        more it says itself, where somebody has to know (``Coverage``).  [F32]"""
         role = self.role(state, given.topic, given.to)
         at, known = given.source.at, role.adverts.get(given.source.at)
         if known is not None and known.version > given.version:
@@ -268,9 +269,6 @@ class Forwarding:
                         at,
                         Subscribe(role.topic, source, None, part, 0.0, asked.fulfil, asked.version),
                     )
-            if known is not None and minus(known.area, given.area) and at in role.covering:
-                role.covering[at] = replace(role.covering[at], area=meet(role.covering[at].area, given.area))
-                yield from self.checked(role, now)
 
     # --- events ---
 

@@ -121,17 +121,16 @@ class _World:
         self._placed: Topology = plan.placed
         self._recordings = case.recordings
         self.places: Sequence[Point] = [(float(p[0]), float(p[1])) for p in plan.placed.positions]
-        self._places = self.places
         self.chosen: list[Chosen] = []
-        low = (min(p[0] for p in self._places), min(p[1] for p in self._places))
-        side = max(max(p[axis] for p in self._places) - low[axis] for axis in (0, 1)) or 1.0
+        low = (min(p[0] for p in self.places), min(p[1] for p in self.places))
+        side = max(max(p[axis] for p in self.places) - low[axis] for axis in (0, 1)) or 1.0
         self._tree = Tree(low, side, LEVELS)
         self._space = Rectangle(low, tuple(c + side for c in low))
         self._sources = {each.topic.name: each for each in plan.sources}
         self._subscribers = {wish.name: wish.node for wish in plan.wishes if not wish.plain}
         self._everybody = [wish.node for wish in plan.wishes]
         self._hosts: dict[str, list[Publisher]] = {}
-        self.reach = getattr(case.scenario.links, "range_m", None) or _reach(self._places)
+        self.reach = getattr(case.scenario.links, "range_m", None) or _reach(self.places)
         self.millijoules = _millijoules(plan, case)
 
     def component(self, name: str, of: Smc) -> Iterator[str]:
@@ -145,7 +144,7 @@ class _World:
         ground = Ground(
             tree=self._tree,
             reach=self.reach,
-            subscribers=tuple(self._places[node] for node in who),
+            subscribers=tuple(self.places[node] for node in who),
             output=SAID,
             joined=not separate,
         )
@@ -171,7 +170,7 @@ class _World:
             yield f"    … and {len(choice.parts) - 8} more, alike"
 
     def _nearest(self, at: Point) -> str:
-        return self._placed.names[self._places.index(_nearest(self._places, at))]
+        return self._placed.names[self.places.index(_nearest(self.places, at))]
 
     def _publishers(self, topic: str, name: str, of: Smc) -> Sequence[Publisher]:
         source = self._sources.get(topic)
@@ -188,7 +187,7 @@ class _World:
     def _sensors(self, source: Source, topic: str) -> list[Publisher]:
         every = source.publisher.every
         a_day = self._recordings[source.place].a_day() if every is None else DAY / every
-        places = {node: self._places[node] for node in source.nodes}
+        places = {node: self.places[node] for node in source.nodes}
         return [
             Publisher(self._placed.names[node], topic, at, _spot(at, self._space), a_day)
             for node, at in places.items()

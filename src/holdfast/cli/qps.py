@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -79,8 +79,7 @@ def qps(
         machine, wire = Relays(inner, name, place, near, Envelope), Wire
     wanted = [_region(text, deployment) for text in want or []]
     checked_epsilon(epsilon)
-    if not all(map(math.isfinite, values or ())):
-        raise UsageError("a reading is a number; what is missing is not published")
+    _require_numbers(values or ())
     printed, enough = 0, asyncio.Event()
 
     def told(what: Any) -> None:
@@ -158,6 +157,11 @@ def _region(text: str, deployment: Deployment) -> Rectangle:
     except UsageError as error:
         raise UsageError(f"--want {text}: {error}") from None
     return region
+
+
+def _require_numbers(values: Iterable[float]) -> None:
+    if not all(map(math.isfinite, values)):
+        raise UsageError("a reading is a number; what is missing is not published")
 
 
 def _numbers(text: str, many: int, option: str) -> tuple[float, ...]:

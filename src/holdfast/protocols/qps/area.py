@@ -42,8 +42,8 @@ def of(shape: Shape) -> Area:
             raise UsageError(f"a region lies in the plane, and has two coordinates: {low} {high}")
         case Rectangle(low, high) if not all(a < b for a, b in zip(low, high, strict=True)):
             raise UsageError(
-                f"the region {said(shape)} is empty: its first corner is the lower left, its second the upper "
-                "right one"
+                f"the region {said(shape)} is empty: its first corner is the lower left, its second the "
+                "upper right one"
             )
         case Rectangle() | Polygon():
             found = _area(geometry(shape))

@@ -14,7 +14,7 @@ from typing import ClassVar
 from msgspec.structs import replace as changed
 
 from ...model.instant import Instant
-from ...model.protocol import Asked, Effect, Fired, Input, Onward, Passing, Received, Route, SetTimer, Started
+from ...model.protocol import Asked, Effect, Fired, Input, Onward, Passing, Received, Route, Started
 from ...model.space import Point
 from .broker import Broker
 from .deployment import Deployment

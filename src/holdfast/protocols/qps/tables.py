@@ -70,17 +70,23 @@ def logical(
                 _wishes(role, row).patches.append(Patch(row.area, row.version, "over"))
             case Advertise():
                 role.adverts[row.source.at] = Advert(row.area, row.version, now)
-            case Coverage(covered=True):
-                role.covering[row.source.at] = Advert(row.area, row.version, now)
-            case Coverage(source=Source(scope=own)) if own == scope:
-                role.missing = row.area
-            case Coverage(source=Source(scope=Scope() as below)) if below.level > scope.level:
-                role.reports[below] = Advert(row.area, row.version, now)
             case Coverage():
-                _wishes(role, row).unfulfilled = row.area
+                _covered(role, row, now)
             case Publication():
                 role.latest[row.home, row.publisher] = row
     return role
+
+
+def _covered(role: Logical, row: Coverage, now: Instant) -> None:
+    match row.source.scope:
+        case _ if row.covered:
+            role.covering[row.source.at] = Advert(row.area, row.version, now)
+        case role.scope:
+            role.missing = row.area
+        case Scope() as below if below.level > role.scope.level:
+            role.reports[below] = Advert(row.area, row.version, now)
+        case _:
+            _wishes(role, row).unfulfilled = row.area
 
 
 def _wishes(role: Logical, row: Subscribe | Unsubscribe | Coverage) -> Wishes:

@@ -226,9 +226,7 @@ class Node:
         space, topic = state.spaces.pop(name), self.manager.topic(name)
         state.asked.pop(name, None)
         over: list[request.Request] = [
-            request.Unsubscribe(client, need.topic, need.region)
-            for need in needs
-            if name not in state.local
+            request.Unsubscribe(client, need.topic, need.region) for need in needs if name not in state.local
         ]
         over += [
             request.Unadvertise(speaker, topic, space)

@@ -32,7 +32,7 @@ from .sink import Sinks
 ENVELOPE = 12
 """Bytes that the physical layer writes before a message."""
 SPREAD = 0.5
-"""Over what share of a period nodes, which boot together, say again what they asked for, and that they act."""
+"""Over what share of a period nodes, which boot together, spread what they say again."""
 REPORTS = 10 * SECOND
 """How often a node's meter tells its broker what is left."""
 

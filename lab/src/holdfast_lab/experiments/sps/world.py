@@ -19,9 +19,9 @@ from holdfast.machines.detector.smc import Smc
 from holdfast.model.instant import SECOND, Duration
 from holdfast.model.query import Index, Range
 from holdfast.model.space import Point, Rectangle
+from holdfast.protocols.qps import mapping
 from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Deployment
-from holdfast.protocols.qps.mapping import Mapping
 from holdfast.protocols.qps.physical import Physical
 from holdfast.protocols.qps.request import Advertise, Notify, Publish, Subscribe
 from holdfast.protocols.qps.tree import Tree
@@ -190,7 +190,7 @@ def run(app: App, hosts: Hosts, layout: Layout, seed: int, failing: Failing = UN
         topics=topics,
         keeps_latest=True,
         renewal=20 * SECOND,
-        mapping=Mapping(check=10 * SECOND) if failing.copies else None,
+        mapping=mapping.Mapping(check=10 * SECOND) if failing.copies else None,
     )
     broker = Physical if failing.copies else Broker
 

@@ -20,6 +20,7 @@ from ..qps import request
 from ..qps.message import At
 
 INFOS, ALIVE = "infos", "alive"
+ASIDE = 1e-6
 
 
 class Need(Protocol):
@@ -264,4 +265,10 @@ class Node:
         for at, (heard, names) in list(state.near.items()):
             if heard < now - 3 * self.every:
                 del state.near[at]
-                effects.append(Route(at, Revive(at, names), "revive"))
+                effects.append(Route(self._beside(at), Revive(at, names), "revive"))
+
+    def _beside(self, at: At) -> At:
+        """So little beside where a host stood that of those round it one is nearest, also in a grid: all of
+        them look for it, and only one is to begin."""
+        little = ASIDE * (self.space.high[0] - self.space.low[0])
+        return (at[0] + little, at[1] + little * 0.618)

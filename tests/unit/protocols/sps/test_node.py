@@ -38,8 +38,8 @@ SMCS = {each.name: smc(each) for each in CHECKED.components}
 USER, SENSORS = 63, (0, 5, 18)
 
 
-def network(smcs=SMCS, window=None, **options):
-    places = [(8.0 * x + 4, 8.0 * y + 4 + x / 100) for x in range(8) for y in range(8)]
+def network(smcs=SMCS, window=None, skew=0.01, **options):
+    places = [(8.0 * x + 4, 8.0 * y + 4 + x * skew) for x in range(8) for y in range(8)]
     deployment = Deployment(
         tree=Tree((0.0, 0.0), 64.0, 2), topics=("T", "Hot", "Fire", "Near"), keeps_latest=True, **options
     )
@@ -135,6 +135,17 @@ def test_a_host_that_fails_is_replaced_near_by_and_what_holds_is_known_again():
     say(net, 0, 1.0)
     net.run(20 * SECOND)
     assert [row[1] for row in told(net)] == ["egress"]
+
+
+@pytest.mark.parametrize("host", [1, 20, 56])
+def test_of_those_who_stand_equally_near_to_a_host_that_failed_only_one_begins(host):
+    net = network(skew=0.0, renewal=10 * SECOND)
+    net.ask(host, Insert("Hot"))
+    net.run(5 * SECOND)
+    net.kill(host)
+    net.run(60 * SECOND)
+    (other,) = [node for node, each in net.hosts.items() if "Hot" in each.state.hosted]
+    assert other in net.field._links[host]
 
 
 @pytest.mark.parametrize("local", [False, True])

@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.model.instant import SECOND
 from holdfast.model.space import Circle, Polygon, Rectangle
-from holdfast.protocols.qps.area import box, minus
+from holdfast.protocols.qps.area import box, meet, minus
 from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Deployment
 from holdfast.protocols.qps.message import Message, Publication, Source, Subscribe, bytes_of
@@ -266,6 +266,24 @@ def test_a_tighter_subscriber_renews_the_way_that_it_shares_only_if_that_is_guar
         net.ask(63, Want("tight", "Heat", CORNER, 1.0))
         net.settle()
         assert (net.messages["subscribe"] > sent) == again
+
+
+def test_a_broker_asks_anew_for_what_somebody_elsewhere_wants_by_a_shorter_way():
+    def asked(net):
+        return {
+            key: list(role.asked) for host in net.hosts.values() for key, role in host.state.logical.items()
+        }
+
+    for compliance, again in (("best-effort", False), ("guaranteed", True)):
+        net = network(compliance=compliance)
+        net.ask(63, Want("loose", "Heat", WHOLE, 8.0))
+        net.settle()
+        before = asked(net)
+        net.ask(62, Want("tight", "Heat", WHOLE, 1.3))
+        net.settle()
+        after = asked(net)
+        pairs = [(old, new) for key, some in before.items() for old in some for new in after[key]]
+        assert any(meet(a.area, b.area) and b.epsilon < a.epsilon for a, b in pairs) == again
 
 
 def test_messages_go_over_a_wire():

@@ -120,10 +120,14 @@ def test_who_does_not_say_any_more_that_it_acts_is_forgotten_after_three_checks(
 TIRING = Mapping(suit=by_resources(8.0), compare=fallen(0.5), check=10 * SECOND, patience=2 * SECOND)
 
 
+def turns(net):
+    return {role[1]: h.state.broker.logical[role].turn for h in net.hosts.values() for role in h.state.held}
+
+
 def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
     net = network(mapping=TIRING)
     connected(net)
-    before = roles(net)
+    before, since = roles(net), turns(net)
     for node in before.values():
         net.ask(node, Resources(energy=0.1))
     came = 0
@@ -134,6 +138,7 @@ def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
     assert came == 40
     assert before.keys() == after.keys()
     assert all(before[scope] != after[scope] for scope in before)
+    assert all(since[scope] < turn for scope, turn in turns(net).items())  # of two, the later acts
     assert net.messages["offer"] == net.messages["taken"] == len(before)
 
 

@@ -14,6 +14,7 @@ Whoever schedules machines knows them by this alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -43,6 +44,8 @@ class Told(NamedTuple):
 
     rows: Mapping[str, pa.RecordBatch]
     single: Sequence[Transition] = ()
+    made: Mapping[str, Topic] = MappingProxyType({})
+    """The topics of rows that are no events which it heard."""
 
 
 class Survey(NamedTuple):
@@ -137,6 +140,7 @@ def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
     if not told.rows:
         return list(told.single)
     some = {name: passed for name, passed in told.rows.items() if len(passed)}
+    topics = {**topics, **told.made}
     rows = [t for name, passed in some.items() for t in _transitions(topics[name], passed)]
     if len(told.rows) == 1 and not told.single and len(rows) == sum(map(len, told.rows.values())):
         return rows

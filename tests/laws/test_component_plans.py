@@ -10,7 +10,7 @@ from holdfast.errors import DefinitionError
 from holdfast.machines.detector import detector, smc
 from holdfast.machines.detector.columns import State
 from holdfast.model.instant import NEVER
-from support.columnar import both, definitions, histories, instances, levels, stepped
+from support.columnar import both, carried, definitions, histories, instances, journeys, levels, stepped
 from support.fused import SECOND
 
 PLANNED = definitions().filter(lambda text: both(text)[0].plans[0] is not None)
@@ -25,6 +25,7 @@ def is_planned(text):
 
 
 LEVELS = levels().filter(is_planned)
+CARRIED = carried().filter(lambda text: both(text)[0].plans[0] is not None)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -67,6 +68,35 @@ def test_components_on_components_say_what_the_reference_machine_says(text, even
         assert said == expected
         assert same(it, mine, theirs)
         mine = it.from_bytes(it.to_bytes(mine))
+
+
+@given(CARRIED, journeys, st.integers(0, 9), st.data())
+def test_what_hosts_carry_says_what_the_reference_machine_says(text, events, at, data):
+    it, reference = both(text)
+    arrived = data.draw(st.permutations(events))
+    cut = data.draw(st.integers(0, len(events)))
+    mine, theirs = it.initial(), reference.initial()
+    for some, until in ((arrived[:cut], at * SECOND), (arrived[cut:], 12 * SECOND), ([], NEVER)):
+        mine, said = stepped(it, mine, some, until)
+        theirs, expected = stepped(reference, theirs, some, until)
+        assert said == expected
+        assert same(it, mine, theirs)
+        mine = it.from_bytes(it.to_bytes(mine))
+
+
+@FEW
+@given(CARRIED, journeys, st.integers(0, 9))
+def test_what_hosts_carry_goes_from_columns_to_points_and_back(text, events, at):
+    it, reference = both(text)
+    state, out = stepped(it, it.initial(), [e for e in events if e.time < at * SECOND], at * SECOND)
+    late = [e for e in events if e.time >= at * SECOND]
+    for event in late[: len(late) // 2]:
+        state, said = it.react(state, event)
+        assert said == []
+    state, said = stepped(it, state, late[len(late) // 2 :], 20 * SECOND)
+    theirs, expected = stepped(reference, reference.initial(), events, 20 * SECOND)
+    assert out + said == expected
+    assert same(it, state, theirs)
 
 
 @FEW

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from holdfast.compilers.components.machine import detector
+from holdfast.errors import DefinitionError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.machine import transitions
@@ -220,6 +221,14 @@ def both(text):
     checked = check(parse(text))
     it = detector(checked.components, checked.topics)
     return it, replace(it, plans=())
+
+
+def is_planned(text):
+    """Whether the last component of a definition, if it is one, runs in columns."""
+    try:
+        return both(text)[0].plans[-1] is not None
+    except DefinitionError:
+        return False
 
 
 def stepped(it, state, some, until, *, reduced=False):

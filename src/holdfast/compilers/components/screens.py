@@ -132,8 +132,10 @@ def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, 
         who = name or "it"
         if component.keys:
             yield f"{who} keeps {' and '.join(component.keys)} apart around each source of {component.here}"
-        if query.time != Closest(NOW) or len(statuses[name]) > 1:
-            yield f"{who} looks at more than the latest readings around each source of {component.here}"
+        if query.time != Closest(NOW):
+            yield f"{who} looks at more than the latest around each source of {component.here}"
+        if len(statuses[name]) > 1:
+            yield f"{who} looks at starts and ends around each source of {component.here}"
         match query.location:
             case Closest() | Multiple(_, Ball()) | Pool(Ball()):
                 pass

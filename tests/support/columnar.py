@@ -216,6 +216,13 @@ journeys = st.lists(events | moves, max_size=18) | st.lists(events | moves | mov
 histories = st.lists(events, max_size=18) | st.lists(events, min_size=8, max_size=18)
 
 
+def signless(event):
+    """The event at 0 if it is at -0: which of the two is told of one place is chance."""
+    return (
+        event if event.location is None else replace(event, location=tuple(c + 0.0 for c in event.location))
+    )
+
+
 def both(text):
     """The machine as it runs, in columns where it can, and the reference machine."""
     checked = check(parse(text))

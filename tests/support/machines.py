@@ -225,13 +225,6 @@ def _components(draw):
     return re.sub(r"(\n  exit [^\n]*\n(?:  tick 1 s\n)?)", rf"\1{delivery}", first)
 
 
-def _signless(event):
-    """The event at 0 if it is at -0: which of the two is told of one place is chance."""
-    return (
-        event if event.location is None else replace(event, location=tuple(c + 0.0 for c in event.location))
-    )
-
-
 def _instant_after_instant(text, events):
     """What the machine says that evaluates one instant after another."""
     made = checked(text)
@@ -427,7 +420,7 @@ MACHINES = (
         "components in columns",
         "components",
         columnar.definitions().filter(columnar.is_planned),
-        _many(columnar.events.map(_signless)),
+        _many(columnar.events.map(columnar.signless)),
         moment_by_moment,
         _instant_after_instant,
         tuned={"holdfast.machines.detector.detector.FEW": (0,)},
@@ -436,7 +429,7 @@ MACHINES = (
         "components on components in columns",
         "components",
         columnar.levels().filter(columnar.is_planned),
-        _many(columnar.events.map(_signless)),
+        _many(columnar.events.map(columnar.signless)),
         moment_by_moment,
         _instant_after_instant,
         tuned={"holdfast.machines.detector.detector.FEW": (0,)},
@@ -445,7 +438,7 @@ MACHINES = (
         "components that hosts carry in columns",
         "components",
         columnar.carried().filter(columnar.is_planned),
-        _many((columnar.events | columnar.moves).map(_signless)),
+        _many((columnar.events | columnar.moves).map(columnar.signless)),
         moment_by_moment,
         _instant_after_instant,
         tuned={"holdfast.machines.detector.detector.FEW": (0,)},

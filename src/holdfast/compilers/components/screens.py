@@ -409,30 +409,28 @@ def _values(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str
                 return lambda batch: floats(batch, column.name)
             return lambda batch: batch.column(column.name)
         case Number() | Arithmetic() | Negative() | Absolute():
-            return _numbers(op, shows, read)
+            told = all(_is_number(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows)
+            return _numbers(op, shows, read) if told else None
     return None
 
 
-def _numbers(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str, Column]]) -> Values | None:
+def _numbers(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str, Column]]) -> Values:
     """The same of numbers, as :func:`holdfast.lang.evaluate.computed` has them."""
-    leaves = list(_leaves(op))
-    if not all(_is_number(leaf, shows) for leaf in leaves) or counts_whole(op, shows):
-        return None
     match op:
         case Number(constant):
             return lambda batch: np.full(len(batch), float(constant))
-        case Member():
-            return _values(op, shows, read)
         case Negative(arg):
-            inner = _numbers(arg, shows, read)
-            return None if inner is None else lambda batch: 0.0 - inner(batch)
+            negated = _numbers(arg, shows, read)
+            return lambda batch: 0.0 - negated(batch)
         case Absolute(arg):
             inner = _numbers(arg, shows, read)
-            return None if inner is None else lambda batch: _absolute(inner(batch))
+            return lambda batch: _absolute(inner(batch))
         case Arithmetic(sign, left, right):
             a, b, compute = _numbers(left, shows, read), _numbers(right, shows, read), ARITHMETIC[sign]
-            return None if a is None or b is None else lambda batch: _quietly(compute, a(batch), b(batch))
-    return None
+            return lambda batch: _quietly(compute, a(batch), b(batch))
+    found = _values(op, shows, read)
+    assert found is not None, "not a number"
+    return found
 
 
 def _is_number(leaf: Expression, shows: Mapping[str, Shown]) -> bool:

@@ -17,7 +17,7 @@ from ...model.topic import Topic
 Test = Callable[[pa.RecordBatch], NDArray[np.bool_]]
 
 
-STATUS, VALID, AWAY = "@status", "@valid", "@away"
+STATUS, VALID, AWAY = "=status", "=valid", "=away"
 """What knowledge has besides attributes: whether it starts or ends something, if that is still so, and how
 far from the host it was."""
 

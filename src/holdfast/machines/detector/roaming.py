@@ -69,9 +69,9 @@ class Places(NamedTuple):
         """The same, after another."""
         before = Places.of([first])
         names = [*self.names, *before.names]
-        number = np.where(before.numbers < 0, -1, names.index(first) if isinstance(first, str) else -1)
-        pairs = ((before.dims, self.dims), (before.xs, self.xs), (number, self.numbers))
-        return Places(*(np.concatenate(pair) for pair in pairs), names)
+        number = names.index(first) if isinstance(first, str) else -1
+        dims, xs = np.append(before.dims, self.dims), np.concatenate((before.xs, self.xs))
+        return Places(dims, xs, np.append(number, self.numbers), names)
 
     def far(self, others: Places) -> NDArray[np.float64]:
         """How far the others are from each."""

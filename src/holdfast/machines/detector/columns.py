@@ -319,8 +319,8 @@ def of_points(fused: Fused, points: component.State) -> State:
         if points.info.points.get(name)
     }
     state = State(points.until, content, {}, points.instances, points.hosts)
-    for topic, known in held.items():
-        take(fused, state, topic, of_knowledge(fused.topics[topic], known))
+    for topic, some in held.items():
+        take(fused, state, topic, of_knowledge(fused.topics[topic], some))
     return state
 
 

@@ -19,11 +19,10 @@ PARTS = 3
 def scenes(draw):
     """Instants, the last move at each, how far parts are after moves, and what happens to parts when."""
     at = sorted(draw(st.sets(st.integers(0, 20), max_size=8)))
-    moves = np.maximum.accumulate(
-        draw(st.lists(st.integers(0, 2), min_size=len(at), max_size=len(at))) or [0]
-    )
-    steps = st.sampled_from((0.0, 1.0, 2.0, 2.0 * (1 + MARGIN / 2), 3.0, math.inf))
-    far = [draw(st.lists(steps, min_size=PARTS, max_size=PARTS)) for _ in range(3)]
+    steps = draw(st.lists(st.integers(0, 2), min_size=len(at), max_size=len(at)))
+    moves = np.maximum.accumulate(steps or [0])
+    away = st.sampled_from((0.0, 1.0, 2.0, 2.0 * (1 + MARGIN / 2), 3.0, math.inf))
+    far = [draw(st.lists(away, min_size=PARTS, max_size=PARTS)) for _ in range(3)]
     some = st.tuples(st.integers(0, 20), st.integers(0, PARTS - 1), st.integers(0, 1))
     happens = sorted(draw(st.lists(some, max_size=8, unique_by=lambda row: row[:2])), key=lambda row: row[0])
     return np.array(at, int), moves[: len(at)].astype(int), np.array(far), happens

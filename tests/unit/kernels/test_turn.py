@@ -18,11 +18,8 @@ ways = pytest.mark.parametrize("way", ["body", "compiled"])
 def test_what_is_told_is_found_key_after_key(way, keys, lasting, held):
     enter, leave = (np.array([row[i] for key in keys for row in key], bool) for i in (0, 1))
     ends = np.cumsum([0, *map(len, keys)])
-    holds, found, before = (
-        np.full(len(keys), held and lasting),
-        np.empty(len(enter), int),
-        np.empty(len(enter), bool),
-    )
+    holds = np.full(len(keys), held and lasting)
+    found, before = np.empty(len(enter), int), np.empty(len(enter), bool)
     size = getattr(turns, way)(enter, leave, ends, holds, lasting, found, before)
     expected, after = [], []
     for k, key in enumerate(keys):

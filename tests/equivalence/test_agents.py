@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, address
+from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, address, disabled
 from holdfast.protocols.agents.ring import Moved
 from holdfast.protocols.agents.talk import Reading
 from holdfast.protocols.cbps.broker import Broker
@@ -232,7 +232,7 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
     overlay.ask("subscriber", Replace("relation", active("Meet", MEET.relation, "range_ring")))
     overlay.settle()
     assert [row[2] for row in told(overlay)] == ["egress"]
-    paused = active("Meet", MEET.relation, "range_ring", disabled=True)
+    paused = disabled(active("Meet", MEET.relation, "range_ring"))
     overlay.ask("subscriber", Replace("relation", paused))
     overlay.settle()
     assert agents(overlay) == {}

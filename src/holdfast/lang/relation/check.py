@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import DefinitionError, Place, did_you_mean
@@ -66,7 +66,8 @@ def _related(one: Relate, known: Known) -> Related:
         relation, listens = _best(one, known) if one.best else _compared(one, known)
         _check_strategy(one, relation)
         published = _published(one, relation)
-        return Related(one.name, relation, listens, one.using, one.delivery, published, one.settings)
+        settings = tuple(replace(setting, word=str(setting.word)) for setting in one.settings)
+        return Related(one.name, relation, listens, one.using, one.delivery, published, settings)
     except DefinitionError as error:
         if error.place is not None:
             raise

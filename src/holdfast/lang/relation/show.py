@@ -60,11 +60,12 @@ def _relate(
         words.append(f"best of ({', '.join(one.best)}) by {show_duration(one.by)}")
     words += [] if one.accuracy is None else [f"accuracy {one.accuracy}"]
     words += [] if one.using is None else [f"using {one.using}"]
-    words += [f"({', '.join(map(_setting, one.settings))})"] if one.settings else []
+    words += [f"({', '.join(map(show_setting, one.settings))})"] if one.settings else []
     return " ".join(filter(None, [*words, delivered(one.delivery)]))
 
 
-def _setting(one: Setting) -> str:
+def show_setting(one: Setting) -> str:
+    """A setting of a strategy."""
     whose = [] if one.of is None else [write_text(one.of) if one.is_source else one.of]
     return " ".join([one.word, *whose, write_number(one.value)])
 

@@ -135,7 +135,7 @@ def _overlay(one: Related) -> Iterator[str]:
         return
     yield f"  agents    {_homes(relation)}"
     if one.settings:
-        yield f"  settings  {', '.join(map(show_setting, one.settings))}, by which the rooms below are divided"
+        yield f"  settings  {', '.join(map(show_setting, one.settings))}: rooms are divided so"
     match relation.kind:
         case "distance":
             yield from _rings(relation, "distance")

@@ -77,10 +77,10 @@ def _column(values: list[Any], type: pa.DataType) -> pa.Array:
 def table_of(topics: Sequence[Topic], operator: Operator, told: Told) -> pa.Table:
     """A row for each notification of what a machine has said: late events first, the rest in order of time
     where it is of several kinds, else as it stands."""
-    if operator.shown is not None:
-        return to_table(topics, operator.notifications(told))
-    of = {**operator.topics, **told.made}
-    tables = [_by_columns(topics, operator, of[name], rows) for name, rows in told.rows.items() if len(rows)]
+    known = {**operator.topics, **told.topics}
+    tables = [
+        _by_columns(topics, operator, known[topic], rows) for topic, rows in told.rows.items() if len(rows)
+    ]
     if told.single or not tables:
         tables.append(to_table(topics, list(operator.addressed(told.single))))
     if len(tables) == 1:
@@ -99,7 +99,7 @@ def _by_columns(
     passed = passed if len(rows) == len(passed) else passed.take(pa.array(rows))
     columns = {
         "subscription": names,
-        "scope": passed.column(SCOPE),
+        "scope": operator.shown_scopes(passed.column(SCOPE)),
         "status": plain(passed.column(STATUS)),
         "time": passed.column("time"),
         "since": passed.column(SINCE),

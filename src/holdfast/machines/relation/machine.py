@@ -194,7 +194,7 @@ class Relations:
         if said is None:
             return state, Told({})
         rows = self._telling.rows(said, state.sources)
-        return state, Told({self.told.name: rows}, made={self.told.name: self.told})
+        return state, Told({self.told.name: rows}, topics={self.told.name: self.told})
 
     def _received(self, state: State, topic: str, batch: pa.RecordBatch) -> list[Transition]:
         """Keep the readings that time has not passed; what is said of the others."""

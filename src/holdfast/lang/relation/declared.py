@@ -99,8 +99,9 @@ def _legs(one: DeclareRoute, folder: Path) -> Iterator[tuple[str, float]]:
 def pairs(one: Relate, roles: Mapping[str, Topic], folder: Path) -> Iterator[tuple[str, str]]:
     """The pairs that are named, each once."""
     found: Iterator[tuple[int, tuple[str, ...]]]
-    table = one.pairs if isinstance(one.pairs, str) else None
-    if table is not None:
+    table: str | None = None
+    if isinstance(one.pairs, str):
+        table = one.pairs
         found = rows(folder / table, ("a", "b"), place_of(table, one.at))
     else:
         found = enumerate(one.pairs or ())

@@ -232,6 +232,35 @@ def mutes(draw, name, delivery=""):
     return below + parent + "\n".join(sorted(some)) + "\n"
 
 
+@st.composite
+def intervals(draw, name, delivery=""):
+    """Conditions of several kinds that hold at once or after one another, perhaps with a count above them."""
+    lasting = st.sampled_from((filters, guarded, levels, counts))
+    some = [draw(draw(lasting)(f"{name}{c}", delivery)) for c in "AB"]
+    moment = f"filter {name}F on {draw(_topics)} where value > 0 {delivery}\n"
+    a, b, f = (f"{name}{c}" for c in "ABF")
+    related = draw(
+        st.sampled_from(
+            (
+                f"{a}, {b} overlapping",
+                f"{a}, {b} overlapping",
+                f"{a} overlaps {b}",
+                f"{a} during {b}",
+                f"{f} during {b}",
+                f"{a} before {b}",
+                f"{f} before {a}",
+                f"{a} starts {b}",
+                f"{a} ends {b}",
+            )
+        )
+    )
+    within = draw(st.sampled_from(("1 s", "3 s") if "before" in related else ("", "", "2 s")))
+    extents = ", ".join(filter(None, (within, draw(st.sampled_from(("", "", "2 m"))))))
+    per = draw(st.sampled_from(("", "", "per road", "per n")))
+    text = f"{''.join(some)}{moment}correlate {name} = {related} {extents and 'within ' + extents} {per}\n"
+    return text + (f"state {name}Above = any of {name}\n" if "overlapping" in related else "")
+
+
 # --- definitions -------------------------------------------------------------------------------------
 
 KINDS = {
@@ -242,6 +271,7 @@ KINDS = {
     "Levels": levels,
     "Count": counts,
     "Mute": mutes,
+    "Intervals": intervals,
 }
 WITH_TABLES = KINDS | {"Tabled": tabled}
 """An overlay has no tables: they are files elsewhere."""

@@ -78,6 +78,8 @@ def _listed(checked: Checked) -> Iterator[str]:
             yield f"{word} {one.name} from {', '.join(topic.name for topic in one.listens)}"
     for tally in checked.tallied:
         yield f"state {tally.name} over {tally.over.name}"
+    for aligned in checked.aligned:
+        yield f"correlate {aligned.name} over {', '.join(topic.name for topic in aligned.over)}"
     for mute in checked.muted:
         yield f"mute {mute.target}"
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import Place, pointed
+from ..model.allen import Allen
 from ..model.correlation import Correlation, Tell
 from ..model.count import Quota, Unknown
 from ..model.guard import Care
@@ -247,6 +248,36 @@ class Correlated:
 
 
 @dataclass(frozen=True)
+class Aligned:
+    """A checked correlation of conditions.
+
+    ``over`` are the conditions, as the topics of what they tell; ``topic`` is what it publishes itself.
+    Those meet that agree in the attributes ``per``; ``settled`` says whether the keys of all of them tell
+    these.  ``near`` is in metres.
+    """
+
+    name: str
+    over: tuple[Topic, ...]
+    relation: Allen
+    within: Duration | None
+    near: float
+    per: tuple[str, ...]
+    settled: bool
+    topic: Topic
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The conditions that it is over."""
+        return self.over
+
+    @property
+    def momentary(self) -> bool:
+        """Only what holds at once lasts."""
+        return self.relation != "overlapping"
+
+
+@dataclass(frozen=True)
 class Related:
     """A checked relationship; ``topic`` is what is told of it, ``using`` how an overlay watches it."""
 
@@ -289,12 +320,16 @@ class Checked:
     leveled: tuple[Leveled, ...] = ()
     tallied: tuple[Tallied, ...] = ()
     muted: tuple[Muted, ...] = ()
+    aligned: tuple[Aligned, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
         """The topics that notifications can be of: those of readings, and of conditions that publish events
         of their own."""
         complex_events = (one for one in self.correlations if one.tell != "events")
-        some = (self.components, complex_events, self.relations, self.leveled, self.tallied, self.muted)
+        some = (
+            *(self.components, complex_events, self.relations, self.leveled),
+            *(self.tallied, self.muted, self.aligned),
+        )
         own = (one.topic for conditions in some for one in conditions)
         return (*self.topics, *own)

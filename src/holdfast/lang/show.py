@@ -14,6 +14,7 @@ from ..model.table import Column
 from ..model.topic import Attribute, Topic
 from .literal import is_name, write_number, write_text
 from .ops import (
+    Align,
     Absolute,
     And,
     Arithmetic,
@@ -107,6 +108,10 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             from .component import show, table
 
             return (show.show_detect if notation == "readable" else table.show_table)(statement)
+        case Align():
+            from .correlation.show import show_align
+
+            return show_align(statement)
         case Correlate():
             from .correlation.show import show_correlate
 

@@ -16,7 +16,7 @@ from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from .component.table import table
 from .component.tree import component
-from .correlation.tree import correlate
+from .correlation.tree import align, correlate
 from .count.tree import tally
 from .mute.tree import mute
 from .nodes import (
@@ -327,6 +327,7 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "table": table,
     "collide": lambda parts: Collide(cast(Function, str(parts[0])), place(parts[0])),
     "correlate": correlate,
+    "align": align,
     "group_of": group_of,
     "route": route,
     "relate": relate,

@@ -13,6 +13,7 @@ from holdfast.lang.app import App
 from holdfast.lang.literal import RESERVED_WORDS, STARTING_WORDS, is_name
 from holdfast.lang.ops import (
     Absolute,
+    Align,
     And,
     Arithmetic,
     Between,
@@ -41,6 +42,7 @@ from holdfast.lang.ops import (
     Turn,
     UseGazetteer,
 )
+from holdfast.model.allen import BETWEEN
 from holdfast.model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
 from holdfast.model.qos import Delivery
 from holdfast.model.space import Circle, Polygon, Rectangle
@@ -150,6 +152,19 @@ ladders = st.builds(
     levels,
     deliveries,
 )
+_bounds = (st.none() | durations.filter(bool), st.none() | st.sampled_from((0.5, 50.0, 1e3)))
+_some = st.lists(names, max_size=2, unique=True).map(tuple)
+aligned = st.one_of(
+    st.builds(
+        Align,
+        names,
+        st.lists(names | st.text(min_size=1, max_size=5), min_size=2, max_size=3).map(tuple),
+        st.just("overlapping"),
+        *_bounds,
+        _some,
+    ),
+    st.builds(Align, names, st.tuples(names, names), st.sampled_from(BETWEEN), *_bounds, _some),
+)
 quoted = st.text(max_size=5)
 turns = st.builds(Turn, expressions, durations)
 relates = st.one_of(
@@ -198,6 +213,7 @@ statements = st.one_of(
         cares,
     ),
     ladders,
+    aligned,
     st.builds(Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries, cares),
     st.builds(
         Case,

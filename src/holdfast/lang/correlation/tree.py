@@ -61,21 +61,21 @@ def correlate(parts: list[Any]) -> Correlate:
 def align(parts: list[Any]) -> Align:
     """``correlate … = Smoke, DoorOpen overlapping …``; without a name it has those of what it is over."""
     name, aligned, first, second, level = parts
-    if aligned.data == "overlapping":
-        words, relation = [as_token(part) for part in parts_of(aligned)], "overlapping"
-    else:
-        one, relation, other = map(as_token, parts_of(aligned))
-        words = [one, other]
+    words = [as_token(part) for part in parts_of(aligned)]
+    relation = _RELATIONS.get(aligned.data) or str(words.pop(1))
     over = tuple(map(word_of, words))
     extents = [node for node in (first, second) if node is not None]
     return Align(
         "_".join(over) if name is None else label_of(name),
         over,
-        cast(Allen, str(relation)),
+        cast(Allen, relation),
         *_extents(extents),
         () if level is None else tuple(word_of(as_token(part)) for part in parts_of(level)),
         place(words[0] if name is None else name),
     )
+
+
+_RELATIONS = {"overlapping": "overlapping", "within_other": "during"}
 
 
 def _extents(nodes: list[Any]) -> tuple[Duration | None, float | None]:

@@ -108,12 +108,10 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
             width = one.within or math.inf
             if start >= end or any(abs(a["start"] - b["start"]) >= width for a, b in combinations(chosen, 2)):
                 continue
-            last = [(s["began"].source, s["began"].sequence, i) for i, s in enumerate(chosen) if s["start"] == start]
-            tell(chosen, "ingress", None, chosen[max(last)[2]]["began"], [None] * len(chosen))
+            last = max((_rank(s["began"], i), i) for i, s in enumerate(chosen) if s["start"] == start)[1]
+            tell(chosen, "ingress", None, chosen[last]["began"], [None] * len(chosen))
             if end < math.inf:
-                first = min(
-                    (s["ended"].source, s["ended"].sequence, i) for i, s in enumerate(chosen) if s["end"] == end
-                )[2]
+                first = min((_rank(s["ended"], i), i) for i, s in enumerate(chosen) if s["end"] == end)[1]
                 ends = [end if i == first else None for i in range(len(chosen))]
                 tell(chosen, "egress", start, chosen[first]["ended"], ends)
             continue
@@ -148,6 +146,11 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
             ends = [s["end"] if s["end"] <= told else None for s in chosen]
             tell(chosen, "atomic", None, event, ends)
     return sorted(rows)
+
+
+def _rank(event, member):
+    """In which order what happens at one moment is looked at."""
+    return (event.source, event.sequence, member)
 
 
 def _is_last(stretch, others, by):

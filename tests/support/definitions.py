@@ -26,6 +26,7 @@ from holdfast.lang.ops import (
     DeclareTopic,
     Expect,
     Expression,
+    Fold,
     Given,
     Ladder,
     Let,
@@ -165,6 +166,13 @@ aligned = st.one_of(
     ),
     st.builds(Align, names, st.tuples(names, names), st.sampled_from(BETWEEN), *_bounds, _some),
 )
+_few = st.builds(Number, st.integers(0, 9))
+folds = st.one_of(
+    st.builds(Fold, names, names, _few, levels.filter(bool), st.none(), st.none(), st.none() | _few),
+    st.builds(
+        Fold, names, names, _few, st.just(()), st.sampled_from((0.5, 10.0)), st.just(80.0), st.none() | _few
+    ),
+)
 quoted = st.text(max_size=5)
 turns = st.builds(Turn, expressions, durations)
 relates = st.one_of(
@@ -214,6 +222,7 @@ statements = st.one_of(
     ),
     ladders,
     aligned,
+    folds,
     st.builds(Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries, cares),
     st.builds(
         Case,

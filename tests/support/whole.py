@@ -261,6 +261,17 @@ def intervals(draw, name, delivery=""):
     return text + (f"state {name}Above = any of {name}\n" if "overlapping" in related else "")
 
 
+@st.composite
+def folds(draw, name, delivery=""):
+    """A storm of a state, with or without guards, perhaps with a count above it."""
+    below = draw(draw(st.sampled_from((filters, guarded, levels)))(f"{name}Below", delivery))
+    cells = draw(st.sampled_from(("scope hall", "scope nook within hall", "cells 1 m within 4 m")))
+    most = draw(st.integers(1, 2))
+    fewer = draw(st.sampled_from(("", "until fewer than 1")))
+    text = f"{below}fold {name} = {name}Below {cells} beyond {most} {fewer}\n"
+    return text + (f"state {name}Above = any of {name}\n" if draw(st.booleans()) else "")
+
+
 # --- definitions -------------------------------------------------------------------------------------
 
 KINDS = {
@@ -272,6 +283,7 @@ KINDS = {
     "Count": counts,
     "Mute": mutes,
     "Intervals": intervals,
+    "Fold": folds,
 }
 WITH_TABLES = KINDS | {"Tabled": tabled}
 """An overlay has no tables: they are files elsewhere."""

@@ -80,6 +80,8 @@ def _listed(checked: Checked) -> Iterator[str]:
         yield f"state {tally.name} over {tally.over.name}"
     for aligned in checked.aligned:
         yield f"correlate {aligned.name} over {', '.join(topic.name for topic in aligned.over)}"
+    for fold in checked.folded:
+        yield f"fold {fold.name} over {fold.over.name}"
     for mute in checked.muted:
         yield f"mute {mute.target}"
 

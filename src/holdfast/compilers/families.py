@@ -21,6 +21,7 @@ from .correlations import machine as correlations
 from .counts import machine as counts
 from .filters import explain as explain_filters
 from .filters import machine as filters
+from .folds import machine as folds
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
 from .guarded import revise, settle
@@ -148,6 +149,16 @@ FAMILIES = (
         intervals.in_words,
         intervals.explained,
         lambda checked: (part.splitlines() for part in intervals.explained(checked.aligned)),
+        hears_others=True,
+    ),
+    Family(
+        folds.FAMILY,
+        "folded",
+        folds.operators,
+        folds.meaning,
+        folds.in_words,
+        folds.explained,
+        lambda checked: (part.splitlines() for part in folds.explained(checked.folded)),
         hears_others=True,
     ),
     Family(

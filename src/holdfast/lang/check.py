@@ -23,17 +23,16 @@ from .condition import (
     Aligned,
     Caution,
     Checked,
-    Component,
     Condition,
-    Correlated,
+    Folded,
     Guarded,
     Leveled,
-    Related,
     Tallied,
 )
 from .correlation import check as correlation
 from .correlation import states
 from .count import check as count
+from .fold import check as fold
 from .guarded import guarded
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
@@ -50,6 +49,7 @@ from .ops import (
     Detect,
     Expect,
     Expression,
+    Fold,
     Given,
     Ladder,
     Let,
@@ -173,6 +173,7 @@ def _checked(
         tuple(one for one in above if isinstance(one, Tallied)),
         muted,
         tuple(one for one in above if isinstance(one, Aligned)),
+        tuple(one for one in above if isinstance(one, Folded)),
     )
 
 
@@ -184,6 +185,8 @@ def _hearing(
             return count.tallied(statement, made, known, folder)
         case Align():
             return states.aligned(statement, made)
+        case Fold():
+            return fold.folded(statement, made, known)
 
 
 def _collide(statements: Iterable[Statement]) -> Function:

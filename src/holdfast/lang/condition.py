@@ -142,6 +142,28 @@ class Tallied:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """A checked fold: ``over`` is the condition, as the topic of what it tells; ``topic`` is what the fold
+    publishes.  A cell holds while more than ``most`` of what is directly in it does, until there are fewer
+    than ``fewer``; cells are regions, or squares with ``sides``, the smallest first."""
+
+    name: str
+    over: Topic
+    topic: Topic
+    most: int
+    fewer: int
+    forest: Forest | None
+    sides: tuple[float, ...]
+    waits: bool = False
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The condition that it is over."""
+        return (self.over,)
+
+
+@dataclass(frozen=True)
 class Clock:
     """A mute by the clock."""
 
@@ -321,6 +343,7 @@ class Checked:
     tallied: tuple[Tallied, ...] = ()
     muted: tuple[Muted, ...] = ()
     aligned: tuple[Aligned, ...] = ()
+    folded: tuple[Folded, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
@@ -329,7 +352,7 @@ class Checked:
         complex_events = (one for one in self.correlations if one.tell != "events")
         some = (
             *(self.components, complex_events, self.relations, self.leveled),
-            *(self.tallied, self.muted, self.aligned),
+            *(self.tallied, self.muted, self.aligned, self.folded),
         )
         own = (one.topic for conditions in some for one in conditions)
         return (*self.topics, *own)

@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..errors import DefinitionError, Place, did_you_mean
-from .condition import Aligned, Component, Condition, Correlated, Guarded, Leveled, Related, Tallied
-from .ops import Align, Tally, place_of
+from .condition import (
+    Aligned,
+    Component,
+    Condition,
+    Correlated,
+    Folded,
+    Guarded,
+    Leveled,
+    Related,
+    Tallied,
+)
+from .ops import Align, Fold, Tally, place_of
 
-Hears = Tally | Align
-Heard = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied | Aligned
+Hears = Tally | Align | Fold
+Heard = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied | Aligned | Folded
 
 
 def heard_by(statement: Hears) -> tuple[str, ...]:
     """The names of the conditions that one is over."""
-    return (statement.over,) if isinstance(statement, Tally) else statement.over
+    return statement.over if isinstance(statement, Align) else (statement.over,)
 
 
 def built(
@@ -71,3 +81,16 @@ def keys_of(over: Heard) -> tuple[str, ...]:
             return over.within
         case _:
             return ()
+
+
+def speaks_by_time(over: Heard) -> bool:
+    """Whether a condition says things that no reading of that moment makes it say."""
+    match over:
+        case Condition():
+            return False
+        case Leveled():
+            return any(map(speaks_by_time, over.rungs))
+        case Tallied() | Folded():
+            return over.waits
+        case _:
+            return True

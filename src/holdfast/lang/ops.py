@@ -392,6 +392,21 @@ class Align:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """``fold Storm = Heat scope floors within building beyond 3``: where more than so many siblings hold,
+    what is around them is told; regions, or squares of ``cells 10 m within 160 m``."""
+
+    name: str
+    over: str
+    most: Number
+    scope: Levels = ()
+    side: float | None = None
+    widest: float | None = None
+    fewer: Number | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class DeclareGroup:
     """``group Team of User ("ann", "bob")``, or with the sources in a table."""
 
@@ -469,10 +484,10 @@ class Case:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
-Defined = Subscribe | Detect | Correlate | Relate | Ladder | Tally | Align
+Defined = Subscribe | Detect | Correlate | Relate | Ladder | Tally | Align | Fold
 """What defines a condition that can be subscribed to."""
 
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
-    | DeclareGroup | DeclareRoute | Relate | Ladder | Tally | DeclareTable | Mute | Align
+    | DeclareGroup | DeclareRoute | Relate | Ladder | Tally | DeclareTable | Mute | Align | Fold
 )  # fmt: skip

@@ -18,6 +18,7 @@ from .component.table import table
 from .component.tree import component
 from .correlation.tree import align, correlate
 from .count.tree import tally
+from .fold.tree import fold
 from .mute.tree import mute
 from .nodes import (
     as_token,
@@ -321,6 +322,7 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "ladder": _ladder,
     "tally": tally,
     "mute": mute,
+    "fold": fold,
     "labelled": _labelled,
     "equation": _labelled,
     "component": component,

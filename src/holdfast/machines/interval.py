@@ -32,8 +32,8 @@ Cell = tuple[str | None, tuple[int, ...]]
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A stretch in which a scope of a condition holds: from when, where it started, with whom it can meet, and
-    when it ended if it has."""
+    """A stretch in which a scope of a condition holds: from when, where it started, with whom it can meet,
+    and when it ended if it has."""
 
     start: Instant
     at: Point | None
@@ -122,8 +122,8 @@ def distance(p: Point | None, q: Point | None) -> float:
 
 
 class Turn(NamedTuple):
-    """What happens to a scope of a condition at a moment: a start, an end, or both; in the order in which that
-    is looked at."""
+    """What happens to a scope of a condition at a moment: a start, an end, or both; in the order in which
+    that is looked at."""
 
     starts: bool
     source: str
@@ -217,8 +217,8 @@ class Intervals:
             for turn in turns:
                 yield from self._together(state, turn)
             return
-        ended = [(turn, one) for turn in turns if turn.ends and (one := self._ended(state, turn)) is not None]
-        began = [(turn, one) for turn in turns if turn.starts and (one := self._began(state, turn)) is not None]
+        ended = [(turn, one) for turn in turns if turn.ends and (one := self._ended(state, turn))]
+        began = [(turn, one) for turn in turns if turn.starts and (one := self._began(state, turn))]
         for shelf in state.over:
             shelf.forget(at - (self.within or 1))
         yield from self._decided(state, at, ended, began)

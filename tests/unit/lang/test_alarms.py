@@ -22,6 +22,8 @@ mute Warm during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"
 mute Warm while Dark ordered 30 s
 mute Warm beyond 5 within room
 correlate Danger = Warm, Dark overlapping within 30 s, 50 m per room
+fold Storm = Warm scope hall, lab within house beyond 3 until fewer than 2
+fold Squares = Warm cells 10 m within 160 m beyond 2
 correlate After = Warm before Dark within 1 min
 correlate "in it" = Warm during Dark within 50 m
 """
@@ -47,6 +49,14 @@ def test_they_are_shown_as_they_are_written():
         ("state C = half of Warm", "nobody says who they are", 5),
         ('state C = half of Warm roster "none.csv"', "cannot be read", 5),
         ("state C = at least 2 of D\nstate D = at least 2 of C", "in a circle: 'C' over 'D' over 'C'", 5),
+        ("fold X = Wram cells 1 m within 2 m beyond 3", "unknown condition 'Wram'", 5),
+        ("fold X = Hot cells 1 m within 2 m beyond 3", "over as it starts", 5),
+        ("fold X = Warm cells 1 m within 3 m beyond 3", "squares of 1 m do not fill one of 3 m", 5),
+        ("fold X = Warm cells 1 m within 1 m beyond 3", "do not fill", 5),
+        ("fold X = Warm cells 0 m within 1 m beyond 3", "a side above zero", 5),
+        ("fold X = Warm cells 1 m within 2 m beyond 0", "above zero", 5),
+        ("fold X = Warm cells 1 m within 2 m beyond 1 until fewer than 3", "would unfold as it folds", 5),
+        ("region a = circle (0, 0) 1\nfold X = Warm scope b beyond 1", "b", 6),
         ("correlate X = Warm, Drak overlapping", "unknown condition 'Drak'", 5),
         ("correlate X = Warm overlap Dark", "expected how the conditions lie in time, not 'overlap'", 5),
         ("correlate X = Warm, Warm overlapping", "'Warm' is correlated with itself", 5),

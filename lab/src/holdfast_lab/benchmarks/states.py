@@ -1,4 +1,5 @@
-"""Smoke beside an open door: correlated as states, and as the raw readings of the same sensors.
+"""Smoke beside an open door: correlated as states, and as the raw readings of the same sensors; and a storm
+over a city, folded and told one by one.
 
 Both hear the same readings, moment after moment, in one process; seconds are of the processor.  What
 is remembered is the snapshot of the whole engine, at its largest.  What the states tell is compared with all
@@ -140,8 +141,44 @@ def _stretches(some: Readings, topic: str) -> list[tuple[int, float, float]]:
 
 
 def run(progress: Callable[[str], None]) -> list[Row]:
-    """Both ways, and brute force."""
-    return list(_rows(progress))
+    """Both ways, and brute force; then the storm."""
+    return [*_rows(progress), *storm(progress)]
+
+
+SIDE = 64
+"""So many roofs stand in a row, and so many rows there are."""
+
+
+def storm(progress: Callable[[str], None]) -> Iterator[Row]:
+    """A storm that grows over a city and shrinks again, ring by ring."""
+    progress(f"a storm over {SIDE * SIDE:,} roofs")
+    side = np.arange(SIDE) + 0.5
+    x, y = (axis.reshape(-1) for axis in np.meshgrid(side, side))
+    ring = np.maximum(abs(x - SIDE / 3), abs(y - SIDE / 3)).astype(np.int64)
+    names = pa.array([f"roof{i}" for i in range(len(x))])
+    text = "topic T (value float)\nstate Wet on T [value > 5; value < 2] per source\n"
+    engine = Engine(f"{text}fold Storm = Wet cells 1 m within {SIDE} m beyond 2 until fewer than 2\n")
+    told, spent = {"Wet": 0, "Storm": 0}, 0.0
+    for moment in range(2 * (ring.max() + 1)):
+        grows = moment <= ring.max()
+        mine = np.flatnonzero(ring == (moment if grows else 2 * ring.max() + 1 - moment))
+        columns = {
+            "time": pa.array(np.full(len(mine), moment * SECOND)).cast(TIME),
+            "source": names.take(pa.array(mine)),
+            "sequence": pa.array(moment * len(x) + np.arange(len(mine))),
+            "x": pa.array(x[mine]),
+            "y": pa.array(y[mine]),
+            "value": pa.array(np.full(len(mine), 6.0 if grows else 1.0)),
+        }
+        start = time.process_time()
+        said = engine.push_batch("T", pa.RecordBatch.from_pydict(columns))
+        spent += time.process_time() - start
+        for one in said:
+            told[one.subscription] += 1
+    assert not engine.holding(), "the storm is over"
+    yield Row("a storm: what is told of each roof", told["Wet"], "messages")
+    yield times("… of what is told of it folded", told["Wet"] / told["Storm"], least=2)
+    yield Row("… time for each start or end of a roof", spent / told["Wet"] * 1e6, "µs")
 
 
 def _rows(progress: Callable[[str], None]) -> Iterator[Row]:

@@ -14,7 +14,12 @@ from ..kinds import Scope
 from ..ops import Align, place_of
 from ..types import unknown_attribute
 
-_MAY_BE_MOMENTS = {"before": (True, True), "during": (True, False), "starts": (True, False), "ends": (True, False)}
+_MAY_BE_MOMENTS = {
+    "before": (True, True),
+    "during": (True, False),
+    "starts": (True, False),
+    "ends": (True, False),
+}
 """Of which of its two conditions it makes sense that they have no length."""
 
 

@@ -11,8 +11,8 @@ from ...model.count import Quota, Share
 from ...model.space import Forest, Gazetteer
 from ...model.topic import Attribute, Topic
 from .. import scopes
-from ..condition import Condition, Leveled, Tallied
-from ..hearing import Heard, is_momentary, keys_of, named
+from ..condition import Tallied
+from ..hearing import Heard, is_momentary, keys_of, named, speaks_by_time
 from ..kinds import Scope
 from ..ops import Number, Tally, place_of
 from ..types import unknown_attribute
@@ -54,21 +54,8 @@ def tallied(statement: Tally, made: Mapping[str, Heard], known: Gazetteer, folde
         roster(statement, keys, within, forest, folder),
         statement.unknown,
         1 + (over.stage if isinstance(over, Tallied) else 0),
-        _speaks_by_time(over),
+        speaks_by_time(over),
     )
-
-
-def _speaks_by_time(over: Heard) -> bool:
-    """Whether a condition says things that no reading of that moment makes it say."""
-    match over:
-        case Condition():
-            return False
-        case Leveled():
-            return any(map(_speaks_by_time, over.rungs))
-        case Tallied():
-            return over.waits
-        case _:
-            return True
 
 
 def _forest(statement: Tally, known: Gazetteer) -> Forest | None:

@@ -35,7 +35,8 @@ def muted(statements: Sequence[Mute], conditions: Iterable[Heard]) -> tuple[Mute
     known = {one.name: one for one in conditions}
     together: dict[str, list[Mute]] = {}
     for statement in statements:
-        together.setdefault(named(statement.target, known, place_of(statement.target, statement.at)).name, []).append(statement)
+        target = named(statement.target, known, place_of(statement.target, statement.at))
+        together.setdefault(target.name, []).append(statement)
     _require_no_circle(statements)
     return tuple(_muted(known[name], some, known) for name, some in together.items())
 

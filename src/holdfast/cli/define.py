@@ -76,12 +76,10 @@ def _listed(checked: Checked) -> Iterator[str]:
     ):
         for one in some:
             yield f"{word} {one.name} from {', '.join(topic.name for topic in one.listens)}"
-    for tally in checked.tallied:
-        yield f"state {tally.name} over {tally.over.name}"
-    for aligned in checked.aligned:
-        yield f"correlate {aligned.name} over {', '.join(topic.name for topic in aligned.over)}"
-    for fold in checked.folded:
-        yield f"fold {fold.name} over {fold.over.name}"
+    above = {"state": checked.tallied, "correlate": checked.aligned, "fold": checked.folded}
+    for word, hearing in above.items():
+        for one in hearing:
+            yield f"{word} {one.name} over {', '.join(topic.name for topic in one.listens)}"
     for mute in checked.muted:
         yield f"mute {mute.target}"
 

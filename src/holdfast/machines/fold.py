@@ -8,7 +8,7 @@ what comes into the set of those starts, what goes out of it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -66,7 +66,7 @@ class Fold:
     most: int
     fewer: int
     paths: Callable[[pa.RecordBatch], Sequence[Path]]
-    corners: Callable[[Event, Path], Sequence[Point]]
+    corners: Callable[[Event], Sequence[Point]]
     dropped: frozenset[str]
     is_timed: bool
     """Whether what it hears is not said in order of time, and so waits until its moment is over."""
@@ -98,7 +98,8 @@ class Fold:
         return state, out
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
-        batch, out = batches.get(self.topic.name), []
+        batch = batches.get(self.topic.name)
+        out: list[Transition] = []
         if batch is not None and len(batch):
             events = to_events(self.topic, batch)
             for event, path in zip(events, self.paths(batch), strict=True):
@@ -190,14 +191,7 @@ class Fold:
 
     def _into(self, state: State, name: str) -> str | None:
         """The cell that is told from now on in the place of what holds on."""
-        inside = (
-            {name: None}
-            if name in state.members
-            else state.cells[name].members
-            if name in state.cells
-            else {}
-        )
-        around = self._tellers(state, inside)
+        around = self._tellers(state, (name,) if name in state.members else _inside(state, name))
         into = around.pop() if len(around) == 1 else ""
         return into[1:] if into.startswith(CELL) else None
 
@@ -218,14 +212,12 @@ class Fold:
         into: str | None = None,
     ) -> Transition:
         kept: dict[str, Value] = {n: v for n, v in event.attributes.items() if n not in self.dropped}
-        shape: str | None = None
-        size = 1 if name in state.members else 0
-        if name.startswith(CELL):
-            inside = state.cells[name].members if name in state.cells else {}
-            members = [state.members[one] for one in inside]
-            shape = outline(p for one in members for p in self.corners(one.event, one.path))
-            size = len(members)
-        own = (size, shape, into)
+        inside = {name: None} if name in state.members else _inside(state, name)
+        around = None
+        if name.startswith(CELL) and status != "egress":
+            spots = (self.corners(state.members[one].event) for one in inside)
+            around = outline(point for some in spots for point in some)
+        own = (len(inside), around, into)
         told = replace(event, topic=self.name, attributes=kept | dict(zip(self.own, own, strict=True)))
         return Transition(told, status, name[1:] or None, since, 0)
 
@@ -269,6 +261,11 @@ class Fold:
         if was is not None and was[0] is None:
             return self.initial()
         return msgspec.msgpack.decode(raw, type=State)
+
+
+def _inside(state: State, cell: str) -> Mapping[str, None]:
+    """The members in a cell."""
+    return state.cells[cell].members if cell in state.cells else {}
 
 
 CELL, MEMBER = "#", "."

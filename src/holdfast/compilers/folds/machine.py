@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -83,14 +84,15 @@ def _through_regions(topic: Topic, forest: Forest) -> Paths:
     return paths
 
 
-def _of_regions(forest: Forest) -> Callable[[Event, Path], Sequence[Point]]:
+def _of_regions(forest: Forest) -> Callable[[Event], Sequence[Point]]:
     """Where a member itself is, else the smallest region around it that has a shape."""
-    shapes = {CELL + region.name: region.shape for region in forest.regions if region.shape is not None}
 
-    def found(event: Event, path: Path) -> Sequence[Point]:
+    def found(event: Event) -> Sequence[Point]:
         if event.location is not None:
             return (event.location,)
-        shape = next((shapes[cell] for cell in path if cell in shapes), None)
+        at = forest.locate(event.place, event.source, None)
+        shapes = (forest.regions[i].shape for i in forest.chains[at]) if at >= 0 else ()
+        shape = next((shape for shape in shapes if shape is not None), None)
         return () if shape is None else corners(shape)
 
     return found
@@ -134,13 +136,12 @@ def _square(side: float, low: Sequence[float]) -> str | None:
     return f"{CELL}{side:g} m at {x + 0.0:.12g},{y + 0.0:.12g}" if x - x == 0 and y - y == 0 else None
 
 
-def _of_squares(side: float) -> Callable[[Event, Path], Sequence[Point]]:
+def _of_squares(side: float) -> Callable[[Event], Sequence[Point]]:
     """The corners of the smallest square around a member."""
 
-    def found(event: Event, path: Path) -> Sequence[Point]:
-        x, y = (*(event.location or ()), 0.0, 0.0)[:2]
-        a, b = (np.floor(c / side) * side for c in (x, y))
-        return ((a, b), (a + side, b), (a + side, b + side), (a, b + side))
+    def found(event: Event) -> Sequence[Point]:
+        x, y = (math.floor(c / side) * side for c in (*(event.location or ()), 0.0, 0.0)[:2])
+        return ((x, y), (x + side, y), (x + side, y + side), (x, y + side))
 
     return found
 

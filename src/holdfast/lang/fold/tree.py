@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..nodes import as_tree, coordinate_of, label_of, levels, place, signed, word_of
-from ..ops import Fold
+from ..ops import Fold, Levels
 
 
 def fold(parts: list[Any]) -> Fold:
     """``fold Storm = Heat scope floors within building beyond 3``."""
     name, over, cells, most, fewer = parts
-    side, widest, scope = None, None, ()
+    sides: list[float | None] = [None, None]
+    scope: Levels = ()
     if cells.data == "squares":
-        side, widest = map(coordinate_of, as_tree(cells).children)
+        sides = [coordinate_of(side) for side in as_tree(cells).children]
     else:
         scope = levels(as_tree(cells).children[0])
     return Fold(
@@ -21,8 +22,7 @@ def fold(parts: list[Any]) -> Fold:
         word_of(over),
         signed([None, most]),
         scope,
-        side,
-        widest,
+        *sides,
         None if fewer is None else signed([None, fewer]),
         place(name),
     )

@@ -87,7 +87,11 @@ class Fold:
     def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
         if self.is_timed and state.waiting.add(event):
             return state, []
-        return state, list(self._taken(state, event, self._path(event)))
+        return state, [*self._no_longer_waiting(state), *self._taken(state, event, self._path(event))]
+
+    def _no_longer_waiting(self, state: State) -> list[Transition]:
+        """What waited when that was needed, which an edit has changed."""
+        return self.advance(state, NEVER)[1] if not self.is_timed and state.waiting.held else []
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
         out: list[Transition] = []
@@ -99,7 +103,7 @@ class Fold:
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         batch = batches.get(self.topic.name)
-        out: list[Transition] = []
+        out = self._no_longer_waiting(state)
         if batch is not None and len(batch):
             events = to_events(self.topic, batch)
             for event, path in zip(events, self.paths(batch), strict=True):

@@ -192,10 +192,7 @@ class Intervals:
         out: list[Transition] = []
         waiting = state.waiting
         while (at := waiting.first) < until:
-            events = []
-            while waiting.first == at:
-                events.append(waiting.take())
-            out += self._moment(state, at, events)
+            out += self._moment(state, at, waiting.moment())
         waiting.passed(until)
         return state, out
 
@@ -212,7 +209,8 @@ class Intervals:
 
     def _moment(self, state: State, at: Instant, events: Sequence[Event]) -> Iterator[Transition]:
         """Ends come before starts: what ends as another starts does not hold with it."""
-        turns = sorted(filter(None, map(self._turn, events)), key=lambda turn: turn[:-1])
+        heard = list(filter(None, map(self._turn, events)))
+        turns = sorted(self._lasting(state, heard), key=lambda turn: turn[:-1])
         if self.relation == "overlapping":
             for turn in turns:
                 yield from self._together(state, turn)
@@ -233,6 +231,22 @@ class Intervals:
         member = self._numbers[event.topic]
         name = "" if scope is None else str(scope)
         return Turn(starts, event.source, event.sequence, member, name, ends, event)
+
+    def _lasting(self, state: State, turns: Sequence[Turn]) -> Iterator[Turn]:
+        """What a moment comes to, in each scope: what starts and ends in it has not been, unless that is all
+        that it can do."""
+        ends: dict[tuple[int, str], Turn] = {}
+        starts: dict[tuple[int, str], Turn] = {}
+        for turn in turns:
+            of = turn.member, turn.scope
+            holds = of in starts or (turn.scope in state.holds[turn.member].by_scope and of not in ends)
+            if turn.starts and turn.ends:
+                yield turn
+            elif turn.starts and not holds:
+                starts[of] = turn
+            elif turn.ends and holds and starts.pop(of, None) is None:
+                ends[of] = turn
+        yield from (*ends.values(), *starts.values())
 
     def _interval(self, turn: Turn) -> Interval:
         event = turn.event

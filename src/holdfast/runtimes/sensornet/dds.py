@@ -41,10 +41,9 @@ from ...protocols.dds.state import State
 from ...protocols.dds.topic import Structure, Topic, TopicId, Topics
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
-from ...sim.host import KIND, NodeHost
+from ...sim.host import KIND, NodeHost, Routing
 from ...sim.node import Node
 from ...sim.routing.datagram import Datagram, Destination
-from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from .account import LOST, ON_THE_WAY, WAITING, Row, Wish
 from .conditions import on_motes, scope, why_not_alone
@@ -199,13 +198,17 @@ class Motes:
     def destinations(self) -> Iterable[Destination]:
         return [int(peer) for peer in self.deployment.positions]
 
+    @property
+    def patience(self) -> Duration | None:
+        return self._dds.reliable.rto
+
     def _interests(self, wish: Wish) -> dict[str, Interest]:
         """What a subscriber asks for, by the name that its readers have."""
         if wish.name in self._placed and not wish.plain:
             return {wish.name: Interest(topic=wish.topics[0], condition=wish.name)}
         return {f"{wish.name} {topic}": Interest(topic=topic) for topic in wish.topics}
 
-    def boot(self, node: Node, router: Router) -> None:
+    def boot(self, node: Node, router: Routing) -> None:
         self._sinks.boot(node)
         router.register_handler(KIND, True, self._passes)
         machine = Participant(self.deployment, str(node.id))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 CROWDED = 0.02
 """From this share of time on the air on, frames wait for and destroy one another, which is not estimated."""
+TOGETHER = 6
+"""So many messages that a protocol sends at a time, by itself, get into one another's way."""
 MOST = 5
 """How many plans are shown."""
 
@@ -130,20 +132,21 @@ def _row(way: Way, one: Outlook) -> list[str]:
 def _subscriptions(energy: Energy) -> Iterator[str]:
     """What one more subscription takes, beside the others."""
     names = list(energy.able[0][0].without)
-    shown = _table("one more subscription", *(way.name for way, _ in energy.able))
-    for name in names:
-        adds = [way.adds(name) for way, _ in energy.able]
-        shown.add_row(name, *(f"{joules:.3g} J, {frames:,.0f}" for joules, frames in adds))
-    yield "what a subscription adds to the others, a day: joules of all nodes, frames"
+    shown = _table("one more subscription adds", *names)
+    for way, _ in energy.able:
+        adds = [way.adds(name) for name in names]
+        shown.add_row(way.name, *(f"{joules:.3g} J, {frames:,.0f}" for joules, frames in adds))
+    yield ""
     yield from _printed(shown)
 
 
 def _crowded(energy: Energy) -> Iterator[str]:
-    crowded = [way.name for way, one in energy.able if one.busy > CROWDED]
+    """Where frames will meet, which is not estimated."""
+    crowded = [way.name for way, one in energy.able if one.busy > CROWDED or one.together > TOGETHER]
     if crowded:
         yield (
-            f"more than {CROWDED:.0%} of the time somebody is on the air with {', '.join(crowded)}: frames "
-            "will collide, and it takes more than is said here; 'holdfast sim' tells how much"
+            f"expect more than is said of {', '.join(crowded)}: many messages at a time collide, which is "
+            "not estimated; 'holdfast sim' tells how much"
         )
 
 

@@ -103,7 +103,10 @@ class Budget:
 def fitting(plans: Sequence[Plan], days: float) -> list[Plan]:
     """Those that last, the one that loses least first: for each way the best."""
     lasting = sorted((one for one in plans if one.days >= days), key=lambda one: (one.loss, one.changes))
-    return list({one.way: one for one in reversed(lasting)}.values())[::-1]
+    best: dict[str, Plan] = {}
+    for one in lasting:
+        best.setdefault(one.way, one)
+    return list(best.values())
 
 
 def _plan(way: Way, outlook: Outlook, every: int, wider: float, found: Mapping[str, Found]) -> Plan:

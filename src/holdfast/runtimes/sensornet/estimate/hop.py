@@ -20,6 +20,8 @@ from ....sim.frame import NodeId
 from ....sim.mac import Aloha, Csma, LowPowerListening
 from ....sim.mac.station import ACK_BYTES, DATA_OVERHEAD
 from ....sim.network import Network
+from ....sim.propagation import LogDistance
+from ....sim.radio import milliwatts
 
 Floats = npt.NDArray[np.float64]
 
@@ -62,6 +64,19 @@ class Air:
             {each.node: (each.quality, each.per_us) for each in self.network.heard(node) if each.decodable}
             for node in range(self.nodes)
         ]
+
+    @cached_property
+    def power(self) -> list[dict[NodeId, float]]:
+        """mW of each node's signal at those who can receive it."""
+        return [
+            {each.node: each.power_mw for each in self.network.heard(node) if each.decodable}
+            for node in range(self.nodes)
+        ]
+
+    @property
+    def decoded(self) -> bool:
+        """Whether it is power that decides; else whoever is in range hears well."""
+        return isinstance(self.network.setup.propagation, LogDistance)
 
     def right(self, sender: NodeId, receiver: NodeId, size: int) -> float:
         """The chance that a frame of so many bytes arrives."""
@@ -230,78 +245,91 @@ class Listening(Access):
         self.duty = self.check / mac.interval
         self.waits = ((1 << mac.exponent) - 1) / 2 * self.unit + self.check
 
-    def overheard(self, sender: NodeId, _to: NodeId, size: int, listener: NodeId, /) -> float:
+    def _catches(self, sender: NodeId, node: NodeId, cycle: float) -> float:
+        """The chance that whoever looks notices strobes: one begins while it does or, if the signal makes the
+        channel busy, at any time."""
+        strong = not self.air.decoded or (self.air.power[sender][node] >= milliwatts(self.radio.carrier_dbm))
+        return 1.0 if strong or self.mac.wake == "preamble" else min(1.0, self.check / cycle)
+
+    def overheard(self, sender: NodeId, to: NodeId, size: int, listener: NodeId, /) -> float:
         """Whoever sleeps hears it if it looks in time."""
-        right = self.air.right(sender, listener, size + DATA_OVERHEAD)
-        if self.mac.wake == "preamble":
-            return right
-        return right * min(1.0, self._burst(size + DATA_OVERHEAD) / self.mac.interval)
+        size += DATA_OVERHEAD
+        looks = self._burst(sender, to, size) / self.mac.interval
+        right = self.air.right(sender, listener, size)
+        return right * self._catches(sender, listener, self._cycle(size)) * min(1.0, looks)
 
     def _cycle(self, size: int) -> float:
-        """From one strobe to the next."""
+        """From one strobe to the next; of a long preamble, the whole."""
+        if self.mac.wake == "preamble":
+            return self.mac.interval + self.check + self.radio.airtime(size)
         return self.radio.turnaround + self.radio.airtime(size) + self.patience
 
-    def _burst(self, size: int) -> float:
-        """How long strobes go on until a neighbour looks and answers."""
-        return self.mac.interval / 2 + 1.5 * self._cycle(size)
+    def _burst(self, sender: NodeId, to: NodeId, size: int) -> float:
+        """How long a burst lasts on average: until the neighbour has looked and answered, or to its end."""
+        cycle = self._cycle(size)
+        if self.mac.wake == "preamble":
+            return cycle
+        caught = self._catches(sender, to, cycle) * self.air.both_ways(sender, to, size)
+        return caught * (self.mac.interval / 2 + cycle) + (1 - caught) * (self.mac.interval + self.check)
 
     def _awake(self, listening: float, receiving: float) -> float:
         """Joules of a radio that is awake for so many µs."""
         return (listening * self.air.above(LISTEN) + receiving * self.air.above(RECEIVE)) / SECOND
 
     def _unicast(self, sender: NodeId, to: NodeId, size: int) -> Hop:
+        """Bursts until data and acknowledgement have come through, ``retries`` times more."""
         size += DATA_OVERHEAD
-        on_air, ack = self.radio.airtime(size), self.radio.airtime(ACK_BYTES)
-        there = self.air.right(sender, to, size)
+        on_air, ack, cycle = self.radio.airtime(size), self.radio.airtime(ACK_BYTES), self._cycle(size)
+        notices = self._catches(sender, to, cycle)
+        there = notices * self.air.right(sender, to, size)
         both = there * self.air.right(to, sender, ACK_BYTES)
-        tries = self.mac.retries + 1
+        tries, burst = self.mac.retries + 1, self._burst(sender, to, size)
         bursts = (1 - (1 - both) ** tries) / both if both else tries
-        if self.mac.wake == "strobes":
-            cycle, burst = self._cycle(size), self._burst(size)
-            strobes = burst / cycle
-            sent, wait = strobes * on_air, cycle / 2
-            heard, looks = on_air, burst / self.mac.interval
-        else:
-            cycle = self.mac.interval + self.check + on_air
-            strobes, burst, sent, wait = 1.0, cycle, cycle, 0.0
-            heard, looks = self.mac.interval / 2 + on_air, 1.0
+        strobes = burst / cycle
+        sent = burst if self.mac.wake == "preamble" else strobes * on_air
+        wait, heard = (0.0, self.mac.interval / 2 + on_air) if sent == burst else (cycle / 2, on_air)
+        looks = burst / self.mac.interval
         transmitting = self.air.above(TRANSMIT) / SECOND
         joules = self.air.spent()
         joules[sender] += bursts * (sent * transmitting + self._awake(self.waits + burst - sent, ack))
         joules[sender] += bursts * self._sending
         for node, (quality, _) in self.air.near[sender].items():
             if node != to:
-                joules[node] += bursts * looks * quality * self._awake(wait - self.check, heard)
+                noticed = looks * quality * self._catches(sender, node, cycle)
+                joules[node] += bursts * noticed * self._awake(max(0.0, wait - self.check / 2), heard)
         answering = ack * transmitting + self._awake(self.radio.turnaround + self.mac.linger, 0)
-        joules[to] += bursts * (self._awake(wait - self.check, heard) + there * answering)
+        joules[to] += bursts * there * (self._awake(max(0.0, wait - self.check / 2), heard) + answering)
         joules[to] += bursts * there * self._receiving
         self._overhear(joules, sender, to, size, bursts * looks)
-        until = self.waits + burst if self.mac.wake == "strobes" else self.waits + cycle
+        last = self.mac.interval / 2 + cycle if self.mac.wake == "strobes" else cycle
         return Hop(
             joules,
             bursts * (strobes + there),
             1 - (1 - there) ** tries,
             1 - (1 - both) ** tries,
-            (until + (bursts - 1) * (self.waits + self.mac.interval)) / SECOND,
-            bursts * (sent + ack) / SECOND,
+            (self.waits + last + (bursts - 1) * (self.waits + self.mac.interval + self.check)) / SECOND,
+            bursts * (sent + there * ack) / SECOND,
         )
 
     def _broadcast(self, sender: NodeId, size: int) -> Hop:
+        """For a whole interval; whoever notices stays awake to the end."""
         size += DATA_OVERHEAD
         on_air = self.radio.airtime(size)
         whole = self.mac.interval + self.check
         if self.mac.wake == "strobes":
-            cycle = self.radio.turnaround + on_air
+            cycle = float(self.radio.turnaround + on_air)
             strobes = whole / cycle
-            sent, awake = strobes * on_air, self.mac.interval / 2 + self.check
+            sent, awake = strobes * on_air, self.mac.interval / 2
             heard, copies = awake * on_air / cycle, awake / cycle
         else:
-            strobes, sent, awake = 1.0, whole + on_air, self.mac.interval / 2 + on_air
+            cycle = strobes = 1.0
+            sent, awake = whole + on_air, self.mac.interval / 2 + on_air
             heard, copies = awake, 1.0
         joules = self.air.spent()
         joules[sender] += sent * self.air.above(TRANSMIT) / SECOND + self._sending
         joules[sender] += self._awake(self.waits + max(0.0, whole - sent), 0)
         for node, (quality, _) in self.air.near[sender].items():
-            linger = awake - heard + self.mac.linger - self.check
-            joules[node] += quality * (self._awake(linger, heard) + copies * self._receiving)
+            noticed = quality * self._catches(sender, node, cycle)
+            awakened = self._awake(awake - heard + self.mac.linger, heard)
+            joules[node] += noticed * (awakened + copies * self._receiving)
         return Hop(joules, strobes, 1.0, 1.0, (self.waits + whole / 2) / SECOND, sent / SECOND)

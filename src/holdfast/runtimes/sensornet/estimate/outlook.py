@@ -6,6 +6,7 @@ routes have settled, nobody fails, and readings come as in the history.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, prod
@@ -62,6 +63,8 @@ class Outlook:
     idle: Bill
     """A day: beacons, and what the protocol says when nothing happens."""
     readings: Mapping[Kind, Reading]
+    together: int
+    """How many messages the protocol sends by itself at a time, at most."""
 
     def caused(self, a_day: Mapping[Kind, float] | None = None) -> Bill:
         """By readings, a day; at other rates, if some are given."""
@@ -88,7 +91,7 @@ class Outlook:
         setup = self.plan.setup
         joules = self.joules(a_day)
         found = [
-            ((battery - self.start.joules[node]) / joules[node], node)
+            (float((battery - self.start.joules[node]) / joules[node]), node)
             for node in range(len(joules))
             if (battery := setup.batteries.get(node, setup.battery_j)) is not None
         ]
@@ -131,7 +134,8 @@ def outlook(case: Case, seed: int, rates: Rates, quiet: int | None = None) -> Ou
     sampling = case.scenario.energy.sampling
     working = (air.working(sampling) + timer) * DAY / SAMPLINGS if sampling else 0.0
     idle = idle + Bill(control * A_DAY + working, beacons * A_DAY)
-    return Outlook(plan, rates, air.rest, every.bill(rehearsed.start), idle, readings)
+    together = max(Counter(sent.at for sent in rehearsed.idle).values(), default=0)
+    return Outlook(plan, rates, air.rest, every.bill(rehearsed.start), idle, readings, together)
 
 
 def _at(air: Air, node: NodeId, joules: float) -> Bill:
@@ -193,7 +197,7 @@ class _Prices:
             if here not in each.ends or each.word == "ack":
                 continue
             trip = self.trip(each)
-            seconds += trip.seconds
+            seconds += sum(self.trip(one).seconds for one in _before(each, sent))
             if len(shared[id(each)]) > 1 and self._patience is not None:
                 seconds += (1 / max(trip.delivered, 1e-3) - 1) * self._patience
             else:
@@ -208,3 +212,11 @@ def _exchanges(sent: Sequence[Sent]) -> list[list[Sent]]:
     for i, each in enumerate(sent):
         found.setdefault((i,) if each.exchange is None else each.exchange, []).append(each)
     return list(found.values())
+
+
+def _before(last: Sent, sent: Sequence[Sent]) -> list[Sent]:
+    """What two ends say to each other until a message is through: its pieces, one after the other."""
+    ends = {last.way[0], last.way[-1]}
+    if last.flood:
+        return [last]
+    return [one for one in sent if {one.way[0], one.way[-1]} == ends and one.at <= last.at]

@@ -51,7 +51,8 @@ class Way:
         if other is None:
             whole = self.outlook.idle + self.outlook.caused()
             return float(whole.joules.sum()), whole.frames
-        return float((self.outlook.joules() - other.joules()).sum()), self.outlook.frames - other.frames
+        joules = float((self.outlook.joules() - other.joules()).sum())
+        return round(joules, 9), round(self.outlook.frames - other.frames, 6)
 
 
 def ways(case: Case) -> dict[str, Case]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from ..runtimes.sensornet.estimate.budget import Plan
     from ..runtimes.sensornet.estimate.outlook import Outlook
     from ..runtimes.sensornet.estimate.ways import Way
+    from ..runtimes.sensornet.study import Study
 
 CROWDED = 0.02
 """From this share of time on the air on, frames wait for and destroy one another, which is not estimated."""
 TOGETHER = 6
 """So many messages that a protocol sends at a time, by itself, get into one another's way."""
-MOST = 5
-"""How many plans are shown."""
+LABELLED = 40
+"""Up to so many nodes each has its number beside it on the map."""
 
 
 class Asked(NamedTuple):
@@ -40,13 +41,17 @@ class Asked(NamedTuple):
     seed: int | None
 
 
+def read_study(network: Path, definition: Path) -> Study:
+    from ..runtimes.sensornet.study import read
+
+    return read(network, definition)
+
+
 def answer(
     definition: Path, network: Path, events: Sequence[Event], asked: Asked, as_json: bool, figure: Path | None
 ) -> str:
     """What each way takes; in words or as JSON, and on a map."""
-    from ..runtimes.sensornet.study import read
-
-    study = read(network, definition)
+    study = read_study(network, definition)
     seed = study.seeds[0] if asked.seed is None else asked.seed
     found = Energy(study.points[0].case, events, seed, asked.subscription)
     days = None if asked.must_last is None else asked.must_last / DAY
@@ -55,6 +60,17 @@ def answer(
     if as_json:
         return to_json(found, days)
     return "\n".join((*spoken(found), *(() if days is None else planned(found, days))))
+
+
+def of_turns(
+    definition: Path, network: Path, events: Sequence[Event], subscription: str
+) -> Callable[[float], float]:
+    """Joules a day of a network with its own protocol, by how often a day a subscription starts or ends."""
+    from ..runtimes.sensornet.estimate.ways import by_itself
+
+    study = read_study(network, definition)
+    found = by_itself(study.points[0].case, study.seeds[0], events, subscription)
+    return lambda a_day: found.by_turns(subscription, a_day)
 
 
 class Energy:
@@ -165,7 +181,7 @@ def planned(energy: Energy, days: float) -> Iterator[str]:
             )
         return
     yield f"to last {days:g} d:"
-    yield from (f"  {i}. {_said(plan)}" for i, plan in enumerate(fits[:MOST], 1))
+    yield from (f"  {i}. {_said(plan)}" for i, plan in enumerate(fits, 1))
 
 
 def _said(plan: Plan) -> str:
@@ -289,7 +305,12 @@ def draw(energy: Energy, path: Path) -> None:
         panel.scatter(
             [places[n][0] for n in wants], [places[n][1] for n in wants], 130, "none", edgecolors="k"
         )
+        for place, spent in zip(places, joules, strict=True):
+            if len(places) <= LABELLED:
+                above = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "size": 6}
+                panel.annotate(f"{spent:.3g}", place[:2], **above)
         panel.set_aspect("equal")
+        panel.margins(0.15)
         tidy(panel, way.name)
     figure.colorbar(dots, ax=list(panels.flat), label="J a day", shrink=0.8)
     figure.savefig(path, dpi=110)

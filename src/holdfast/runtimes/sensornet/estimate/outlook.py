@@ -72,6 +72,18 @@ class Outlook:
         rates = {kind: self.rates.a_day(kind) for kind in self.readings} if a_day is None else a_day
         return sum((self.readings[kind].bill.times(often) for kind, often in rates.items()), zero)
 
+    def by_turns(self, subscription: str, a_day: float) -> float:
+        """Joules of all nodes, a day, if a subscription started and ended so often in all."""
+        place = self.rates.subscriptions.index(subscription)
+        turning, other = (
+            [(self.rates.counts[kind], reading.bill.joules.sum()) for kind, reading in self.readings.items()
+             if kind.sort[place][0] == turns]
+            for turns in (True, False)
+        )  # fmt: skip
+        more = _mean(turning) - _mean(other) if turning else 0.0
+        now = self.rates.turns(subscription) * DAY / self.rates.span
+        return float(self.joules().sum() + (a_day - now) * more)
+
     def joules(self, a_day: Mapping[Kind, float] | None = None) -> Floats:
         """Of each node, a day."""
         return np.asarray(self.rest * A_DAY + self.idle.joules + self.caused(a_day).joules)
@@ -111,6 +123,10 @@ class Outlook:
                     weight, came = weight + often, came + often * chance
                     seconds += often * chance * after
         return (seconds / came if came else inf, came / weight) if weight else None
+
+
+def _mean(some: Sequence[tuple[int, float]]) -> float:
+    return sum(count * joules for count, joules in some) / (sum(count for count, _ in some) or 1)
 
 
 def outlook(case: Case, seed: int, rates: Rates, quiet: int | None = None) -> Outlook:

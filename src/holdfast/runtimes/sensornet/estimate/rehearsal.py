@@ -32,7 +32,7 @@ SLOT = 2 * SECOND
 """A reading in each; by its end everything that it brings about has happened."""
 SETTLED = 60 * SECOND
 """Before the first reading: discovery is over."""
-QUIET = 2100 * SECOND
+QUIET = 1050 * SECOND
 """Behind the last one: what is sent when nothing happens."""
 
 INEXHAUSTIBLE = 1e9

@@ -119,6 +119,14 @@ def looked_at(case: Case, seed: int, events: Sequence[Event]) -> Iterator[Way]:
             yield Way(name, variant, found, without, note=note)
 
 
+def by_itself(case: Case, seed: int, events: Sequence[Event], subscription: str) -> Outlook:
+    """The network as its scenario has it, for one subscription."""
+    case = wanted(case, seed, subscription)
+    stages(cast(case, events), seed)
+    wishes = planned(cast(case, events), seed).wishes
+    return outlook(cast(case, events), seed, rates(events, case.definition, wishes))
+
+
 def _outlook(case: Case, seed: int, events: Sequence[Event], whole: Rates) -> Outlook:
     wished = tuple(dict.fromkeys(wish.name for wish in planned(case, seed).wishes if not wish.plain))
     return outlook(cast(case, events), seed, whole.of(wished))

@@ -242,6 +242,7 @@ def _way(way: Way) -> dict[str, Any]:
         "note": way.note,
         "joules": float(joules.sum()),
         "rest": one.rest * 86400,
+        "beacons": float(one.control.joules.sum()),
         "once": float(one.start.joules.sum()),
         "frames": one.frames,
         "busy": one.busy,

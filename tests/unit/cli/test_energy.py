@@ -59,7 +59,7 @@ def test_every_way_is_told_with_every_node_and_what_a_subscription_adds(home):
         assert sum(node["joules"] for node in way["nodes"]) == pytest.approx(way["joules"])
         (frost,) = way["subscriptions"]
         assert (frost["turns"], frost["told"]) == (11, pytest.approx(1.0))
-        assert way["joules"] == pytest.approx(9 * way["rest"] + frost["adds_joules"])
+        assert way["joules"] == pytest.approx(9 * way["rest"] + frost["adds_joules"] + way["beacons"])
     assert ways["filters at the source"]["joules"] < ways["everything to the sink"]["joules"]
     assert ways["Quad-PubSub"]["note"] == "over geographic routing"
     assert all(plan["days"] >= 40 for plan in found["plans"])

@@ -60,8 +60,10 @@ class Outlook:
     """Watts of a node to which nothing happens."""
     start: Bill
     """Once."""
+    control: Bill
+    """A day: beacons, and processors that sample."""
     idle: Bill
-    """A day: beacons, and what the protocol says when nothing happens."""
+    """A day: what the protocol says when nothing happens."""
     readings: Mapping[Kind, Reading]
     together: int
     """How many messages the protocol sends by itself at a time, at most."""
@@ -86,17 +88,22 @@ class Outlook:
 
     def joules(self, a_day: Mapping[Kind, float] | None = None) -> Floats:
         """Of each node, a day."""
-        return np.asarray(self.rest * A_DAY + self.idle.joules + self.caused(a_day).joules)
+        return np.asarray(self.rest * A_DAY + self.by_itself.joules + self.caused(a_day).joules)
+
+    @property
+    def by_itself(self) -> Bill:
+        """What is sent a day if nothing is read."""
+        return self.control + self.idle
 
     @property
     def frames(self) -> float:
         """A day."""
-        return self.idle.frames + self.caused().frames
+        return self.by_itself.frames + self.caused().frames
 
     @property
     def busy(self) -> float:
         """The share of time for which somebody is on the air."""
-        return (self.idle.airtime + self.caused().airtime) / A_DAY
+        return (self.by_itself.airtime + self.caused().airtime) / A_DAY
 
     def days(self, a_day: Mapping[Kind, float] | None = None) -> tuple[float, NodeId] | None:
         """Until the first node dies, and which; nothing where no battery ends."""
@@ -129,9 +136,9 @@ def _mean(some: Sequence[tuple[int, float]]) -> float:
     return sum(count * joules for count, joules in some) / (sum(count for count, _ in some) or 1)
 
 
-def outlook(case: Case, seed: int, rates: Rates, quiet: int | None = None) -> Outlook:
+def outlook(case: Case, seed: int, rates: Rates) -> Outlook:
     """What a network will take, in which a history is cast whose rates are known."""
-    rehearsed = rehearse(case, seed, rates.examples, *(() if quiet is None else (quiet,)))
+    rehearsed = rehearse(case, seed, rates.examples)
     plan = planned(case, seed)
     routes = _routes(case, seed)
     air = routes.air
@@ -149,9 +156,9 @@ def outlook(case: Case, seed: int, rates: Rates, quiet: int | None = None) -> Ou
     idle = every.bill(rehearsed.idle).times(A_DAY / rehearsed.seconds)
     sampling = case.scenario.energy.sampling
     working = (air.working(sampling) + timer) * DAY / SAMPLINGS if sampling else 0.0
-    idle = idle + Bill(control * A_DAY + working, beacons * A_DAY)
+    said = Bill(control * A_DAY + working, beacons * A_DAY)
     together = max(Counter(sent.at for sent in rehearsed.idle).values(), default=0)
-    return Outlook(plan, rates, air.rest, every.bill(rehearsed.start), idle, readings, together)
+    return Outlook(plan, rates, air.rest, every.bill(rehearsed.start), said, idle, readings, together)
 
 
 def _at(air: Air, node: NodeId, joules: float) -> Bill:

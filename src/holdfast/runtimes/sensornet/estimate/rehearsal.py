@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ....model.instant import MILLISECOND, SECOND, Duration, Instant
+from ....model.instant import MILLISECOND, SECOND, Instant
 from ....protocols.dds.message import Ack, Data
 from ....sim.frame import BROADCAST, NodeId
 from ....sim.host import Routing
@@ -79,7 +79,7 @@ class Rehearsed:
     """Seconds after which somebody who waits for an answer sends again."""
 
 
-def rehearse(case: Case, seed: int, examples: Sequence[Example], quiet: Duration = QUIET) -> Rehearsed:
+def rehearse(case: Case, seed: int, examples: Sequence[Example]) -> Rehearsed:
     """Readings one after the other, each in a slot of its own, then silence."""
     when = [i * SLOT for i in range(len(examples))]
     events = [replace(each.event, time=at) for each, at in zip(examples, when, strict=True)]
@@ -93,7 +93,7 @@ def rehearse(case: Case, seed: int, examples: Sequence[Example], quiet: Duration
         duration=2 * SETTLED,
     )
     stage = cast(replace(case, scenario=scenario), events)
-    ends = SETTLED + len(examples) * SLOT + quiet
+    ends = SETTLED + len(examples) * SLOT + QUIET
     run = Rehearsal(replace(stage, scenario=replace(stage.scenario, duration=ends)), seed)
     run.finish()
     return run.rehearsed([SETTLED + at for at in when])

@@ -78,7 +78,7 @@ def beside(case: Case, minutes: int, seed: int = 1) -> dict[str, tuple[float, fl
     measures = run.finish().measures
     nodes = np.array(run.network.joules()) - before
     caused = found.caused({kind: float(count) for kind, count in found.rates.counts.items()})
-    expected = found.idle.times(measures["seconds"] / A_DAY) + caused
+    expected = found.by_itself.times(measures["seconds"] / A_DAY) + caused
     resting = found.rest * measures["seconds"]
     return {
         "joules above rest": (float(expected.joules.sum()), float((nodes - resting).sum())),

@@ -72,7 +72,7 @@ def test_what_lasts_is_said_and_what_cannot_is_said_with_what_is_nearest(home):
     assert "DDS, hybrid: cannot be here: a tree leads to its sinks only: 4" in text
     assert "nothing that can be planned lasts 400 d; nearest: " in text
     assert "a node to which nothing happens lasts 63." in text
-    assert "to last 30 d:\n  1. filters at the source: " in explained("--must-last", "30 d")
+    assert "to last 20 d:\n  1. filters at the source: " in explained("--must-last", "20 d")
 
 
 def test_two_subscriptions_add_what_they_add_and_one_alone_can_be_asked_for(home):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 from holdfast.model.instant import MINUTE, SECOND, Instant
@@ -19,14 +19,13 @@ from holdfast.runtimes.sensornet.conditions import Watch
 from holdfast.runtimes.sensornet.dds import Dds
 from holdfast.runtimes.sensornet.run import Run
 
-from ..data import locate
-from ..experiment import Judged, Progress, Result
+from ..experiment import Judged
 from . import setups
 from .air import CLEAR, FITTED, NOISY, printed
 from .measure import Measured, Point, point
-from .report import Design, Line, Panel, experiment, run
-from .rooms import BEGIN, BROKER, CONDITION, FILE, HOURS, ROOMS, STATION, TOPIC, Course, Trace, read, wrong
-from .state_on_mote import STEP, monitored
+from .report import Design, Line, Panel, experiment
+from .rooms import BEGIN, BROKER, CONDITION, FILE, STATION, TOPIC, Course, Trace, wrong
+from .state_on_mote import STEP, in_rooms, monitored
 from .study import Study
 
 AIRS = (FITTED, CLEAR, NOISY)
@@ -223,12 +222,4 @@ NAME = "reliability-by-transition"
 TITLE = "reliability by transition beside QoS by topic, on real readings  [our own]"
 
 
-def reproduce(data: Path | None, full: bool, progress: Progress) -> Result:
-    """A working day of some rooms; with ``full`` a whole day of twice as many."""
-    progress("reading")
-    rooms, hours = (2 * ROOMS, 24) if full else (ROOMS, HOURS)
-    trace = Trace(read(locate(FILE, data), rooms, hours), 15 * SECOND)
-    return run(design(trace, hours), data, full, progress)
-
-
-EXPERIMENT = replace(experiment(design(Trace({}, 0), 0)), run=reproduce)
+EXPERIMENT = replace(experiment(design(Trace({}, 0), 0)), run=partial(in_rooms, design))

@@ -101,8 +101,9 @@ class Budget:
 
 
 def fitting(plans: Sequence[Plan], days: float) -> list[Plan]:
-    """Those that last, the one that loses least first: for each way the best."""
-    lasting = sorted((one for one in plans if one.days >= days), key=lambda one: (one.loss, one.changes))
+    """Those that last, for each way the best: what loses least, then changes least, then lasts longest."""
+    lasting = [one for one in plans if one.days >= days]
+    lasting.sort(key=lambda one: (one.loss, one.changes, -one.days))
     best: dict[str, Plan] = {}
     for one in lasting:
         best.setdefault(one.way, one)

@@ -16,7 +16,7 @@ from ....model.batch import from_events
 from ....model.event import Event
 from ....model.instant import DAY, Duration
 from ..account import Wish
-from ..conditions import Definition, Watch
+from ..conditions import Definition, Watch, why_not_alone
 
 Sort = tuple[tuple[bool, bool], ...]
 """For each subscription whether a reading starts or ends it, and whether it satisfies a predicate of it."""
@@ -47,6 +47,8 @@ class Rates:
     kinds: Sequence[Kind]
     """Of each of them."""
     subscriptions: tuple[str, ...]
+    alone: bool
+    """Whether each source has states of its own."""
 
     @cached_property
     def counts(self) -> Mapping[Kind, int]:
@@ -55,7 +57,7 @@ class Rates:
     @cached_property
     def examples(self) -> Sequence[Example]:
         """In order of time: of each kind one, and what turns a condition before it."""
-        return _examples(self.events, self.kinds)
+        return _examples(self.events, self.kinds, self.alone)
 
     def of(self, subscriptions: tuple[str, ...]) -> Rates:
         """As if nobody wanted anything but these."""
@@ -63,7 +65,7 @@ class Rates:
             return self
         places = [self.subscriptions.index(name) for name in subscriptions]
         kinds = [kind._replace(sort=tuple(kind.sort[i] for i in places)) for kind in self.kinds]
-        return Rates(self.span, self.events, kinds, subscriptions)
+        return Rates(self.span, self.events, kinds, subscriptions, self.alone)
 
     def a_day(self, kind: Kind) -> float:
         return self.counts[kind] * DAY / self.span
@@ -82,7 +84,9 @@ class Rates:
 def rates(events: Sequence[Event], definition: Definition, wishes: Iterable[Wish]) -> Rates:
     """The kinds of readings in a history, in order, and how many there are of each."""
     names = tuple(dict.fromkeys(wish.name for wish in wishes if not wish.plain))
-    return Rates(_span(events), events, _kinds(events, definition, names), names)
+    filters = definition.filters
+    alone = all(name in filters and why_not_alone(filters[name]) is None for name in names)
+    return Rates(_span(events), events, _kinds(events, definition, names), names, alone)
 
 
 def _span(events: Sequence[Event]) -> Duration:
@@ -121,16 +125,18 @@ def _mattering(definition: Definition, name: str, events: Sequence[Event]) -> se
     return {i for i, keeps in zip(mine, kept.tolist(), strict=True) if keeps}
 
 
-def _examples(events: Sequence[Event], kinds: Sequence[Kind]) -> list[Example]:
-    """The first reading of each kind, and all before it that turn something: so states are as they were."""
+def _examples(events: Sequence[Event], kinds: Sequence[Kind], alone: bool) -> list[Example]:
+    """The first reading of each kind, and all before it that turn something: so states are as they were.  If
+    each source has states of its own, those of the same source are enough."""
     first: dict[Kind, int] = {}
     for i, kind in enumerate(kinds):
         first.setdefault(kind, i)
     last: dict[str, int] = {}
     for kind, i in first.items():
-        last[kind.source] = max(i, last.get(kind.source, 0))
+        about = kind.source if alone else ""
+        last[about] = max(i, last.get(about, 0))
     return [
         Example(event, kind)
         for i, (event, kind) in enumerate(zip(events, kinds, strict=True))
-        if i == first[kind] or (i < last[kind.source] and any(turns for turns, _ in kind.sort))
+        if i == first[kind] or (i < last[kind.source if alone else ""] and any(t for t, _ in kind.sort))
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import pi, sin
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from holdfast.errors import UsageError
 from holdfast.model.event import Event
 from holdfast.model.instant import MINUTE, SECOND
 from holdfast.runtimes.sensornet.case import Case, planned
+from holdfast.runtimes.sensornet.conditions import defined
 from holdfast.runtimes.sensornet.estimate.hop import Air
 from holdfast.runtimes.sensornet.estimate.outlook import A_DAY, Outlook, outlook
 from holdfast.runtimes.sensornet.estimate.rates import rates
@@ -95,6 +97,13 @@ def require_close(found: dict[str, tuple[float, float]], *but: str) -> None:
 @pytest.mark.parametrize("name", FIVE)
 def test_what_is_expected_is_within_a_tenth_of_what_happens(name):
     require_close(beside(case(*FIVE[name]), 60 if "brokers" in name or "tree" in name else 120))
+
+
+def test_a_state_that_sensors_share_passes_brokers_as_often_as_is_expected():
+    """What satisfies a predicate goes on, since others may have turned the state; the rest stays."""
+    one = case("cbps", "id-grid", 1, CSMA)
+    shared = defined(one.scenario.definition.replace(" per source", ""), Path())
+    require_close(beside(replace(one, definition=shared), 30))
 
 
 @pytest.mark.soak

@@ -193,7 +193,7 @@ def _said(plan: Plan) -> str:
     if plan.wider > 1:
         changed += [f"{name} [{enter:g}; {exit:g}]" for name, (enter, exit) in plan.bands.items()]
     lost = [
-        f"{name}: {one.met:,} of {one.known:,} told, {one.late:.3g} s late"
+        f"{name}: {one.met:,} of {one.known:,} told, {one.late:.3g} s late, {one.excess:.3g} s too long"
         for name, one in plan.detection.items()
     ]
     return f"{', '.join(changed)}: {plan.days:,.0f} d, {plan.joules:,.4g} J a day; {'; '.join(lost)}"

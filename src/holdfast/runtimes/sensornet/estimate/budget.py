@@ -15,7 +15,7 @@ from ....compilers.advise.judge import Grid, Known, Trial, as_it_stands, judged,
 from ....compilers.advise.rows import Measure, Rows, Stretch, gathered
 from ....compilers.keys import shown
 from ....errors import UsageError
-from ....kernels.vary import DELAY, REACHED
+from ....kernels.vary import DELAY, HOLDING, REACHED, SHARED
 from ....lang.tune import Threshold, Tunable, tunable
 from ....model.batch import from_events
 from ....model.event import Event
@@ -43,6 +43,8 @@ class Detection:
     met: int
     late: float
     """Seconds until it is known, on average; of what is not told, as long as it lasts."""
+    excess: float
+    """Seconds for which it is told to hold though it does not, for each stretch."""
 
     @property
     def share(self) -> float:
@@ -66,11 +68,11 @@ class Plan:
 
     @property
     def loss(self) -> tuple[float, float]:
-        """The less the better: what is not told at all, then how late the rest is."""
+        """The less the better: what is not told at all, then for how long what is told is wrong."""
         some = self.detection.values()
         known = sum(each.known for each in some) or 1
-        late = sum(each.late * each.known for each in some) / known
-        return 1 - sum(each.met for each in some) / known, late
+        wrong = sum((each.late + each.excess) * each.known for each in some) / known
+        return 1 - sum(each.met for each in some) / known, wrong
 
     @property
     def changes(self) -> tuple[int, float]:
@@ -132,7 +134,7 @@ def _over(outlook: Outlook, name: str, told: Detection) -> Detection:
     if arrival is None:
         return told
     seconds, chance = arrival
-    return Detection(told.known, round(told.met * chance), told.late + seconds)
+    return replace(told, met=round(told.met * chance), late=told.late + seconds)
 
 
 def _rates(rates: Rates, every: int, turns: Mapping[str, Counter[str]]) -> dict[Kind, float]:
@@ -226,7 +228,8 @@ class _Tried:
         counts = self._counts[0, self._exits.index(self.band(wider)[1]), 0]
         known, length = self._known.count, self._known.length
         late = (int(counts[DELAY]) + length) / known / SECOND if known else 0.0
-        return Detection(known, int(counts[REACHED]), late)
+        excess = (int(counts[HOLDING]) - int(counts[SHARED])) / max(1, known) / SECOND
+        return Detection(known, int(counts[REACHED]), late, excess)
 
     def _turns(self, wider: float) -> Counter[str]:
         enter, exit = self.band(wider)

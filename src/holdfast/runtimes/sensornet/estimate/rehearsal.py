@@ -38,7 +38,7 @@ QUIET = 1050 * SECOND
 INEXHAUSTIBLE = 1e9
 """Joules: in a rehearsal nobody dies."""
 
-EVENTS = frozenset(("data", "ack", "notification", "publish", "event", "publication"))
+EVENTS = frozenset(("data", "ack", "notification", "publication"))
 """Words of what is sent because of a reading; all else is sent anyway."""
 
 

@@ -65,6 +65,7 @@ def test_nothing_is_lost_as_it_stands_and_something_with_every_thirtieth_reading
     stands, thinned = at[SOURCE, 1, 1.0], at[SOURCE, 30, 1.0]
     assert (stands.met, stands.share) == (stands.known, 1.0)
     assert stands.late < 1 < thinned.late
+    assert stands.excess == 0.0 < at[SOURCE, 1, 4.0].excess, "a state that is left late"
     assert thinned.met < thinned.known
 
 

@@ -69,15 +69,16 @@ def _listed(checked: Checked) -> Iterator[str]:
     for levels in checked.leveled:
         rungs = " < ".join(rung.name for rung in levels.rungs)
         yield f"levels {levels.name} on {levels.listens[0].name}: {rungs}"
-    for word, some in (
-        ("state", checked.components),
-        ("correlate", checked.correlations),
-        ("relate", checked.relations),
+    for word, some, how in (
+        ("state", checked.components, "from"),
+        ("correlate", checked.correlations, "from"),
+        ("relate", checked.relations, "from"),
+        ("state", checked.tallied, "over"),
+        ("correlate", checked.aligned, "over"),
+        ("fold", checked.folded, "over"),
     ):
         for one in some:
-            yield f"{word} {one.name} from {', '.join(topic.name for topic in one.listens)}"
-    for tally in checked.tallied:
-        yield f"state {tally.name} over {tally.over.name}"
+            yield f"{word} {one.name} {how} {', '.join(topic.name for topic in one.listens)}"
     for mute in checked.muted:
         yield f"mute {mute.target}"
 
@@ -110,6 +111,7 @@ def explain(
     """The plan: what is pushed where, what is kept in state."""
     from ..compilers.explain import explain as plan
     from ..compilers.explain import explain_on_spark
+    from .covering import enclosed
 
     require_choice("--engine", engine, ["local", "spark"])
     if network is not None:
@@ -123,7 +125,10 @@ def explain(
         return
     if figure is not None:
         raise UsageError("--figure draws a network; name one with --network SCENARIO")
-    typer.echo((explain_on_spark if engine == "spark" else plan)(load(definition, let)))
+    checked = load(definition, let)
+    typer.echo((explain_on_spark if engine == "spark" else plan)(checked))
+    if engine == "local" and (said := enclosed(checked)):
+        typer.echo("\n".join(["\ncovering", *(f"  {line}" for line in said)]))
 
 
 def test(definition: Definition, let: Lets = None) -> None:

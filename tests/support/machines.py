@@ -25,7 +25,19 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
-from support import columnar, correlated, counted, fused, guarded, histories, muted, naive, related
+from support import (
+    aligned,
+    columnar,
+    correlated,
+    counted,
+    folded,
+    fused,
+    guarded,
+    histories,
+    muted,
+    naive,
+    related,
+)
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
@@ -381,6 +393,27 @@ MACHINES = (
             counted.expected,
         )
         for name, per in (("counts", "source"), ("counts that stay", "room, source"))
+    ),
+    *(
+        Listed(
+            name,
+            "intervals",
+            aligned.definitions(per),
+            aligned.histories(per),
+            moment_by_moment,
+            aligned.expected,
+            aligned.heard,
+        )
+        for name, per in (("intervals", "source"), ("intervals that stay", "room, source"))
+    ),
+    Listed(
+        "folds",
+        "folds",
+        folded.definitions(),
+        folded.histories(),
+        condition_by_condition,
+        folded.expected,
+        folded.heard,
     ),
     Listed(
         "mutes",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.protocols.cbps import states
 from holdfast.protocols.cbps.content import Constraint, Filter, covers, satisfied
 from holdfast.protocols.cbps.database import Item, Table
-from holdfast.protocols.cbps.states import State, classes, feeds
+from holdfast.protocols.cbps.states import State, classes
 from support import naive_match as naive
 
 TRUE = (Filter(),)
@@ -122,28 +122,17 @@ def test_covering_is_not_enough_to_compute_one_from_the_output_of_the_other():
     assert output(HOT, sequence) == [{"v": 31.0}, {"v": 21.0}]
     assert output(WARM, sequence) == [{"v": 26.0}, {"v": 19.0}]
     assert states.covers(WARM, HOT)
-    assert not feeds(WARM, HOT)
-
-
-def test_a_plain_filter_feeds_every_state_that_needs_no_more():
-    beyond = State((*when(">", 24), *when("<", 23)), TRUE)
-    assert feeds(beyond, HOT)
-    assert feeds(beyond, WARM)
-    assert feeds(beyond, State(when(">", 25), TRUE))
-    assert not feeds(State(when(">", 24), TRUE), HOT)
 
 
 def test_a_toggle_covers_itself_though_its_start_can_be_its_end():
     same = State(when(">", 3), when(">", 3))
     assert states.covers(same, same)
-    assert feeds(same, same)
 
 
 def test_too_much_work_is_answered_with_no(monkeypatch):
     assert states.covers(WARM, HOT)
     monkeypatch.setattr(states, "MOST_PIECES", 2)
     assert not states.covers(WARM, HOT)
-    assert not feeds(WARM, WARM)
 
 
 def test_too_many_boxes_are_refused_and_not_computed():
@@ -167,18 +156,11 @@ def test_who_is_covered_holds_only_while_the_other_holds(a, b, sequence):
     assert output(b, stretches) == output(b, sequence)
 
 
-@given(definitions(), definitions(), events())
-def test_who_is_fed_can_be_computed_from_the_output_of_the_other(a, b, sequence):
-    assume(feeds(a, b))
-    assert output(b, output(a, sequence)) == output(b, sequence)
-
-
 @given(definitions(), definitions())
 def test_the_answer_is_exact(a, b):
     """What is said to be covered is; what is not, some events show it."""
     found = list(every_step((a, b), events_for(a, b)))
     assert states.covers(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
-    assert feeds(a, b) is all(passed_a or not passed_b for (passed_a, passed_b), _ in found)
 
 
 @given(definitions(), definitions(), definitions())
@@ -190,7 +172,6 @@ def test_the_answer_is_exact(a, b):
 def test_the_answer_is_exact_of_several_together(a, b, c):
     found = list(every_step((a, b, c), events_for(a, b, c)))
     assert states.covers((a, b), c) is all(any(held[:2]) or not held[2] for _, held in found)
-    assert feeds((a, b), c) is all(any(passed[:2]) or not passed[2] for passed, _ in found)
     if states.covers(a, c):
         assert states.covers((a, b), c)
 
@@ -242,11 +223,8 @@ def test_the_three_clauses_suffice(a, b):
 @given(definitions(), definitions(), definitions())
 def test_covering_is_reflexive_and_transitive(a, b, c):
     assert states.covers(a, a)
-    assert feeds(a, a)
     if states.covers(a, b) and states.covers(b, c):
         assert states.covers(a, c)
-    if feeds(a, b) and feeds(b, c):
-        assert feeds(a, c)
 
 
 @pytest.mark.parametrize("kind", ["subscription", "advertisement"])

@@ -9,8 +9,8 @@ Several states together cover one if one of them holds whenever that does, thoug
 alone: ``[v > 20; v < 10]`` and ``[v < 30; v > 40]`` cover whatever there is of ``v``.  The same question is
 asked, of as many bits as there are states.
 
-That B holds only while A does is not yet enough to compute B from what A lets pass: A drops what comes
-while it holds.  ``feeds`` is that stronger question.
+That B holds only while A does is not enough to compute B from what A lets pass: A drops what comes while it
+holds.  So it is people who are told (``explain``), and brokers pass every state on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from math import ceil, floor, isinf
-from typing import NamedTuple
 
 from .content import Box, Filter
 from .ranges import EVERYTHING, LINE, Cut, Range, Value, Values, between
@@ -54,31 +53,15 @@ def covers(a: State | Sequence[State], b: State) -> bool:
     some = _several(a)
     if len(some) > MOST_TOGETHER:
         return any(covers(one, b) for one in some)
-    return all(any(step.holds[:-1]) or not step.holds[-1] for step in steps(*some, b))
-
-
-def feeds(a: State | Sequence[State], b: State) -> bool:
-    """Whether every event that B lets pass passes A too, or one of several: B can then be computed from what
-    these let pass."""
-    some = _several(a)
-    if len(some) > MOST_TOGETHER:
-        return any(feeds(one, b) for one in some)
-    return all(any(step.passes[:-1]) or not step.passes[-1] for step in steps(*some, b))
+    return all(any(holds[:-1]) or not holds[-1] for holds in reached(*some, b))
 
 
 def _several(a: State | Sequence[State]) -> Sequence[State]:
     return (a,) if isinstance(a, State) else a
 
 
-class Step(NamedTuple):
-    """What one event does to each filter: whether it passes, and whether it holds when that has come."""
-
-    passes: Truths
-    holds: Truths
-
-
-def steps(*filters: State) -> Iterator[Step]:
-    """Every step that some sequence of events leads to."""
+def reached(*filters: State) -> Iterator[Truths]:
+    """Which filters hold, after every event of every sequence."""
     possible = classes(tuple(region for one in filters for region in (one.enter, one.leave)))
     stays = [one.momentary for one in filters]
     start = (False,) * len(filters)
@@ -86,11 +69,9 @@ def steps(*filters: State) -> Iterator[Step]:
     while ahead:
         bits = ahead.pop()
         for truths in possible:
-            passes = tuple(truths[2 * i + bit] for i, bit in enumerate(bits))
+            passes = [truths[2 * i + bit] for i, bit in enumerate(bits)]
             after = tuple(bit ^ (p and not m) for bit, p, m in zip(bits, passes, stays, strict=True))
-            yield Step(
-                passes, tuple(bit or (p and m) for bit, p, m in zip(after, passes, stays, strict=True))
-            )
+            yield tuple(bit or (p and m) for bit, p, m in zip(after, passes, stays, strict=True))
             if after not in seen:
                 seen.add(after)
                 ahead.append(after)

@@ -46,6 +46,7 @@ from holdfast.lang.ops import (
 from holdfast.model.allen import BETWEEN
 from holdfast.model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
 from holdfast.model.qos import Delivery
+from holdfast.model.relation import Setting
 from holdfast.model.space import Circle, Polygon, Rectangle
 from holdfast.model.topic import KINDS, Attribute, Topic
 from holdfast.model.unit import UNITS
@@ -175,6 +176,12 @@ folds = st.one_of(
 )
 quoted = st.text(max_size=5)
 turns = st.builds(Turn, expressions, durations)
+amounts = st.floats(0, 1e6)
+settings = st.one_of(
+    st.builds(Setting, names, amounts),
+    st.builds(Setting, names, amounts, names),
+    st.builds(Setting, names, amounts, quoted, st.just(True)),
+)
 relates = st.one_of(
     st.builds(DeclareGroup, names, names, st.lists(quoted, min_size=1, max_size=3).map(tuple) | quoted),
     st.builds(
@@ -192,7 +199,14 @@ relates = st.one_of(
         turns,
         st.none() | turns,
         accuracy=st.none() | names,
-        using=st.sampled_from((None, "range_ring", "hierarchy")),
+        delivery=deliveries,
+    ),
+    st.builds(
+        Relate,
+        names,
+        enter=turns,
+        using=st.sampled_from(("range_ring", "hierarchy")),
+        settings=st.lists(settings, max_size=3).map(tuple),
         delivery=deliveries,
     ),
     st.builds(

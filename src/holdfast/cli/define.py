@@ -111,6 +111,7 @@ def explain(
     """The plan: what is pushed where, what is kept in state."""
     from ..compilers.explain import explain as plan
     from ..compilers.explain import explain_on_spark
+    from .covering import enclosed
 
     require_choice("--engine", engine, ["local", "spark"])
     if network is not None:
@@ -124,7 +125,10 @@ def explain(
         return
     if figure is not None:
         raise UsageError("--figure draws a network; name one with --network SCENARIO")
-    typer.echo((explain_on_spark if engine == "spark" else plan)(load(definition, let)))
+    checked = load(definition, let)
+    typer.echo((explain_on_spark if engine == "spark" else plan)(checked))
+    if engine == "local" and (said := enclosed(checked)):
+        typer.echo("\n".join(["\ncovering", *(f"  {line}" for line in said)]))
 
 
 def test(definition: Definition, let: Lets = None) -> None:

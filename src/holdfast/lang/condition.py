@@ -20,7 +20,7 @@ from ..model.guard import Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
-from ..model.relation import Relation
+from ..model.relation import Relation, Setting
 from ..model.schedule import Schedule
 from ..model.space import Forest, Point
 from ..model.table import Table
@@ -309,6 +309,7 @@ class Related:
     using: str | None
     delivery: Delivery
     topic: Topic
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from ..model.guard import PLAIN, Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
+from ..model.relation import Setting
 from ..model.space import Point, Shape
 from ..model.table import Column
 from ..model.topic import Topic
@@ -444,6 +445,7 @@ class Relate:
     by: Duration = 0
     accuracy: str | None = None
     using: str | None = None
+    settings: tuple[Setting, ...] = ()
     delivery: Delivery = TIMELY
     at: Place | None = field(default=None, compare=False, repr=False)
 

@@ -309,7 +309,7 @@ def _cut(tokens: Tokens, random: Random) -> Tokens:
 
 def _splice(tokens: Tokens, random: Random) -> Tokens:
     other = random.choice(_tokens())
-    return tokens[: random.randrange(len(tokens) + 1)] + [*other[random.randrange(len(other)) :]]
+    return [*tokens[: random.randrange(len(tokens) + 1)], *other[random.randrange(len(other)) :]]
 
 
 def _append(tokens: Tokens, random: Random) -> Tokens:

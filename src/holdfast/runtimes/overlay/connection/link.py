@@ -260,8 +260,8 @@ class Link(asyncio.BufferedProtocol):
                 self.send(Pong())
             case Pong():
                 pass
-            case Inquiry():
-                self._owner.asked(self)
+            case Inquiry(about):
+                self._owner.asked(self, about)
             case Account(counters):
                 self._owner.told(counters)
             case Bye():

@@ -232,7 +232,7 @@ def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, de
             for value in (31, 29, 20):
                 options = ("--connect", broker, "--settle", str(settle))
                 ran = holdfast("publish", *events(value, source=source), *options)
-                assert (ran.status, ran.err) == (0, "1 events sent\n")
+                assert (ran.status, ran.err) == (0, "1 event sent\n")
             while len(told[source]) < 2 and subscriber.has_more(patience=settle):
                 one = json.loads(subscriber.line())
                 told[one["source"]].append(one)
@@ -302,7 +302,7 @@ def test_a_broker_that_is_not_there_yet_can_be_waited_for(holdfast):
     late = Running("broker", "--name", "late", "--listen", address)
     late.line()
     status, _, err = early.rest()
-    assert (status, err.splitlines()[-1]) == (0, "1 events sent")
+    assert (status, err.splitlines()[-1]) == (0, "1 event sent")
     late.end()
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UsageError
-from .options import Definition, Lets, counted, load, require_choice, warn
+from ..errors import UsageError, counted
+from .options import Definition, Lets, load, require_choice, warn
 
 if TYPE_CHECKING:
     from ..lang.condition import Checked

@@ -80,6 +80,8 @@ def test_one_in_which_nothing_was_done_begins(tmp_path):
         ("spark", None, "spark/offsets: nothing is there, though batch 1 has been done"),
         ("files.jsonl", None, "files.jsonl: it has 0 of the 4 files that have been read"),
         ("files.jsonl", b'{"path":"a.csv"}\n{"path":', "files.jsonl: it has 1 of the 4 files"),
+        ("files.jsonl", b'{"path":"a.csv"}\n\0\0\n' * 2, "files.jsonl: damaged"),
+        ("spark/state/0/1/1.changelog", None, "state/0/1: the states after batch 1 are missing"),
         ("ledger.sqlite", None, "ledger.sqlite: missing, though batches have been done"),
         ("ledger.sqlite", b"x" * 5_000, "ledger.sqlite: damaged (file is not a database)"),
     ],
@@ -106,3 +108,28 @@ def test_parts_of_two_copies_do_not_make_one(checkpoint):
 
 def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "lines", [("v1", {}, {}), ("v1", {"conf": {}}, {"files": 4}), ("v1", {"files": 4}), ("v1",)]
+)
+def test_offsets_that_say_something_else_are_damaged(checkpoint, lines):
+    """Whoever changed them may have written their checksum, too."""
+    write(checkpoint.spark / "offsets" / "2", *lines)
+    with pytest.raises(UsageError, match=r"spark/offsets/2: damaged"):
+        damages.require_whole(checkpoint)
+
+
+def test_a_folder_in_the_place_of_a_file_is_damage(checkpoint):
+    (checkpoint.spark / "offsets" / "2").unlink()
+    (checkpoint.spark / "offsets" / "2").mkdir()
+    with pytest.raises(UsageError, match=r"spark/offsets/2: damaged"):
+        damages.require_whole(checkpoint)
+
+
+def test_states_are_whole_from_the_last_picture_of_them_on(checkpoint):
+    here = checkpoint.spark / "state" / "0" / "1"
+    write(here / "2.zip", "bits")
+    for gone in here.glob("*.changelog"):
+        gone.unlink()
+    damages.require_whole(checkpoint)

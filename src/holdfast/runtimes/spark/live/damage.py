@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile, ZipFile
 
 import msgspec
 
@@ -118,14 +119,19 @@ def _agrees(path: Path) -> bool:
 
 
 def _cut_short(log: Path, needed: int) -> Iterator[Damage]:
-    """Whether the log of files has fewer lines than have been read of it, or some that say nothing."""
+    """Whether the log of files has fewer lines than have been read of it, some that say nothing, or one twice:
+    what follows that would be read again."""
     lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
     if len(lines) < needed:
         yield Damage(log, f"it has {len(lines):,} of the {needed:,} files that have been read")
     try:
-        msgspec.json.Decoder(dict).decode_lines(b"\n".join(lines[:needed]))
-    except msgspec.DecodeError:
+        entries = msgspec.json.Decoder(dict).decode_lines(b"\n".join(lines))
+        known = {(entry["path"], entry.get("topic")) for entry in entries}
+    except (msgspec.DecodeError, KeyError, TypeError):
         yield Damage(log, "damaged")
+    else:
+        if len(known) < len(entries):
+            yield Damage(log, "it has a file twice")
 
 
 def _lost_states(folder: Path, partitions: int, version: int) -> Iterator[Damage]:
@@ -134,13 +140,30 @@ def _lost_states(folder: Path, partitions: int, version: int) -> Iterator[Damage
     for operator in sorted(folder.glob("[0-9]*")) or [folder / "0"]:
         for partition in range(partitions):
             here = operator / str(partition)
-            pictures, changes = _versions(here, "zip"), _versions(here, "changelog")
-            last = max((number for number in pictures if number <= version), default=0)
-            since = [changes.get(number) for number in range(last + 1, version + 1)]
-            if any(path is None for path in since):
+            needed = _needed(here, version)
+            if not needed or not all(path.exists() for path in needed):
                 yield Damage(here, f"the states after batch {version - 1} are missing")
-            elif not all(_agrees(path) for path in (pictures.get(last), *since) if path is not None):
+            elif not all(map(_agrees, needed)):
                 yield Damage(here, f"the states after batch {version - 1} are damaged")
+
+
+def _needed(here: Path, version: int) -> list[Path]:
+    """The files from which Spark makes the states of a version."""
+    pictures, changes = _versions(here, "zip"), _versions(here, "changelog")
+    last = max((number for number in pictures if number <= version), default=0)
+    since = [changes.get(number, here / f"{number}.changelog") for number in range(last + 1, version + 1)]
+    return [*_pieces(pictures[last]), *since] if last else since
+
+
+def _pieces(picture: Path) -> list[Path]:
+    """A picture of states, and the files that it names; the picture alone if it is damaged."""
+    try:
+        with ZipFile(picture) as found:
+            *_, said = found.read("metadata").splitlines()
+        files = msgspec.json.decode(said)["sstFiles"]
+        return [picture, *(picture.parent / "SSTs" / one["dfsSstFileName"] for one in files)]
+    except (BadZipFile, ValueError, KeyError, TypeError):
+        return [picture]
 
 
 def _versions(folder: Path, kind: str) -> dict[int, Path]:

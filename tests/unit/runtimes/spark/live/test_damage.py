@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -41,7 +42,7 @@ def checkpoint(tmp_path):
         ledger.commit(batch, ledgers.Record(), [])
         for partition in (0, 1):
             write(it.spark / "state" / "0" / str(partition) / f"{batch + 1}.changelog", "bits")
-    it.log.write_text('{"path":"a.csv"}\n' * 4)
+    it.log.write_text("".join(f'{{"path":"{name}.csv"}}\n' for name in "abcd"))
     return it
 
 
@@ -81,6 +82,7 @@ def test_one_in_which_nothing_was_done_begins(tmp_path):
         ("files.jsonl", None, "files.jsonl: it has 0 of the 4 files that have been read"),
         ("files.jsonl", b'{"path":"a.csv"}\n{"path":', "files.jsonl: it has 1 of the 4 files"),
         ("files.jsonl", b'{"path":"a.csv"}\n\0\0\n' * 2, "files.jsonl: damaged"),
+        ("files.jsonl", b'{"path":"a.csv"}\n' * 4, "files.jsonl: it has a file twice"),
         ("spark/state/0/1/1.changelog", None, "state/0/1: the states after batch 1 are missing"),
         ("ledger.sqlite", None, "ledger.sqlite: missing, though batches have been done"),
         ("ledger.sqlite", b"x" * 5_000, "ledger.sqlite: damaged (file is not a database)"),
@@ -129,7 +131,18 @@ def test_a_folder_in_the_place_of_a_file_is_damage(checkpoint):
 
 def test_states_are_whole_from_the_last_picture_of_them_on(checkpoint):
     here = checkpoint.spark / "state" / "0" / "1"
-    write(here / "2.zip", "bits")
+    write(here / "SSTs" / "8-a.sst", "bits")
+    with ZipFile(here / "2.zip", "w") as picture:
+        picture.writestr(
+            "metadata", 'v1\n{"sstFiles":[{"localFileName":"8.sst","dfsSstFileName":"8-a.sst"}]}'
+        )
     for gone in here.glob("*.changelog"):
         gone.unlink()
     damages.require_whole(checkpoint)
+    write(here / "SSTs" / "8-a.sst", "bits")
+    (here / "SSTs" / "8-a.sst").write_bytes(b"bats")
+    with pytest.raises(UsageError, match=r"state/0/1: the states after batch 1 are damaged"):
+        damages.require_whole(checkpoint)
+    (here / "SSTs" / "8-a.sst").unlink()
+    with pytest.raises(UsageError, match=r"state/0/1: the states after batch 1 are missing"):
+        damages.require_whole(checkpoint)

@@ -119,8 +119,8 @@ def _agrees(path: Path) -> bool:
 
 
 def _cut_short(log: Path, needed: int) -> Iterator[Damage]:
-    """Whether the log of files has fewer lines than have been read of it, some that say nothing, or one twice:
-    what follows that would be read again."""
+    """Whether the log of files has fewer lines than have been read of it, some that say nothing, or one
+    twice: what follows that would be read again."""
     lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
     if len(lines) < needed:
         yield Damage(log, f"it has {len(lines):,} of the {needed:,} files that have been read")

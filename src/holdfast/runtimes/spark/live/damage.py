@@ -15,10 +15,8 @@ from zipfile import BadZipFile, ZipFile
 import msgspec
 
 from ....errors import UsageError
-from .checkpoint import Checkpoint
+from .checkpoint import LOST, Checkpoint
 from .ledger import standing
-
-_REMEDY = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
 
 
 class Damage(NamedTuple):
@@ -29,7 +27,7 @@ class Damage(NamedTuple):
 def require_whole(checkpoint: Checkpoint) -> None:
     """Refuse a checkpoint in which something is damaged or missing."""
     for path, what in _damages(checkpoint):
-        raise UsageError(f"{path}: {what}; {_REMEDY}")
+        raise UsageError(f"{path}: {what}; {LOST}")
 
 
 def _damages(checkpoint: Checkpoint) -> Iterator[Damage]:

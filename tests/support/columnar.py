@@ -108,6 +108,34 @@ def definitions(draw, keys=KEYS):
     return f"{TOPICS}{collide}state First\n{lines}{rules}{tick}{delivery}{here}"
 
 
+@st.composite
+def levels(draw):
+    """A component above another; it may look at readings, too."""
+    below = draw(definitions())
+    key = draw(st.sampled_from(("location", "location", "source", "place", "road", None)))
+    apart = f" each {key}" if key else draw(st.sampled_from(("", "", " any location", " closest to 1")))
+    time = draw(st.sampled_from(("", "", "", " at -1 s", " over 2 s", " over [-4 s, -1 s]")))
+    function = draw(st.sampled_from(("count ", "avg ", "max "))) if " over " in time else ""
+    status = draw(st.sampled_from(("", "", "", "ingress ", "egress ")))
+    inputs = {"D": f"{function}{status}First{time}{apart}"}
+    if draw(st.booleans()):
+        inputs["E"] = draw(queries("T", key))
+    tests = ["D.status == ingress", "D.value > 0.5", "D.n <= 1", "D.value != 1", "D.count >= 1"]
+    tests += [] if function else ["D.valid", "D.valid && D.status == egress", "!D.valid"]
+    tests += ["E.value > 0", "E.value < 2"] if "E" in inputs else []
+    some = st.lists(st.sampled_from(tests), min_size=1, max_size=3)
+    enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(some)) for _ in range(2))
+    leave = draw(st.sampled_from((leave, leave, leave, "true", "false")))
+    sets = (
+        " set level = D.value",
+        " set seen = D.count, twice = 2 * D.value - 1",
+        " set far = |1 - D.value|",
+    )
+    sets = draw(st.sampled_from(("", "", *sets)))
+    lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
+    return f"{below}state Second\n{lines}  enter {enter}{sets}\n  exit {leave}\n"
+
+
 def mostly(*common, rare):
     return st.sampled_from(common * 4 + rare)
 
@@ -150,6 +178,8 @@ def stepped(it, state, some, until, *, reduced=False):
 
 def instances(it, state):
     """What is remembered of every key, and what holds."""
-    (own,) = state.components
-    known = {id: (one.since, one.pending, repr(one.last)) for id, one in own.instances.items()}
+    known = [
+        {id: (one.since, one.pending, repr(one.last)) for id, one in own.instances.items()}
+        for own in state.components
+    ]
     return known, sorted(it.holding(state), key=repr)

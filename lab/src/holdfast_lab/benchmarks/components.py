@@ -17,6 +17,7 @@ from holdfast.compilers.components.machine import detector
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector, State
+from holdfast.machines.machine import transitions
 from holdfast.model.batch import concatenate, times
 from holdfast.model.event import Transition
 from holdfast.model.instant import NEVER, SECOND
@@ -48,7 +49,7 @@ def _stepped(it: Detector, batches: Iterator[dict[str, pa.RecordBatch]]) -> tupl
     for some in batches:
         until = min(int(times(batch)[-1]) for batch in some.values())
         state, told = it.step(state, some, until)
-        found += told.single
+        found += transitions(it.topics, told)
     state, last = it.advance(state, NEVER)
     return state, [(t.scope or "", t.status, t.event.time) for t in found + last]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -15,18 +16,28 @@ from ...model.instant import Duration, Instant
 from ...model.query import Multiple
 from .plan import Column, Plan, Screen
 from .rows import Ints, Mask
-from .series import Series, Shown
+from .series import Cells, Series, Shown
 from .smc import Rule, Smc
 from .span import Instants, every_instant
+
+Views = Mapping[str, Sequence[Series]]
+"""What each query may look at: of each status by itself."""
+
+Choice = Mapping[str, int]
+"""Of each query the status of which it is, by number."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The instants at which a rule may be satisfied; those of keys that are ``sure``, at which it is."""
+    """The instants at which a rule may be satisfied; those of keys that are ``sure``, at which it is.
+
+    Where columns tell, ``by`` are the statuses of queries that satisfy it, and where they do.
+    """
 
     rule: Rule
     mask: Mask
     sure: Mask
+    by: Sequence[tuple[Choice, Mask]] = field(default=(), kw_only=True)
 
     @cached_property
     def next(self) -> Ints:
@@ -49,27 +60,32 @@ class Screened:
     """The instants of a step from ``first`` to before ``until``, and the candidates of each rule;
     without ``leave``, momentary."""
 
-    def __init__(
-        self, smc: Smc, plan: Plan, seen: Mapping[str, Series], first: Instant, until: Instant
-    ) -> None:
+    def __init__(self, smc: Smc, plan: Plan, seen: Views, first: Instant, until: Instant) -> None:
         self._smc, self._plan, self._seen, self._first, self._until = smc, plan, seen, first, until
-        streams = [(*series.by_key, shift) for series in seen.values() for shift in series.span.shifts]
+        every = list(chain.from_iterable(seen.values()))
+        streams = [(*series.by_key, shift) for series in every for shift in series.span.shifts]
         if smc.tick is not None:
-            streams.append((*_ticks(list(seen.values()), smc.tick, smc.lasts, first, until), 0))
+            streams.append((*_ticks(every, smc.tick, smc.lasts, first, until), 0))
         self.found = every_instant(streams, first, until)
         self.enter = self._candidates(smc.enter, plan.enter)
         self.leave = None if smc.exit is None or plan.exit is None else self._candidates(smc.exit, plan.exit)
 
     @cached_property
-    def _shown(self) -> dict[str, Shown]:
-        """What queries show that show one value of a key."""
-        found: dict[str, Shown] = {}
-        for name, series in self._seen.items():
-            if not series.divided:
-                found[name] = series.shown(self.found, self._plan.columns[name])
-            elif series.nearest is not None and series.is_steady:
-                found[name] = self._of_nearest(series, series.nearest, self._plan.columns[name])
+    def shown(self) -> dict[str, list[Shown]]:
+        """What queries show, of each status, that show one value of a key and status."""
+        found: dict[str, list[Shown]] = {}
+        for name, views in self._seen.items():
+            some = [self._shown(series, self._plan.columns[name]) for series in views if not series.hidden]
+            if None not in some:
+                found[name] = [one for one in some if one is not None]
         return found
+
+    def _shown(self, series: Series, columns: tuple[Column, ...]) -> Shown | None:
+        if not series.divided:
+            return series.shown(self.found, columns)
+        if series.nearest is not None and series.is_steady:
+            return self._of_nearest(series, series.nearest, columns)
+        return None
 
     def _of_nearest(self, series: Series, order: Ints, columns: tuple[Column, ...]) -> Shown:
         """What a query shows of the closest location of which there is something."""
@@ -79,34 +95,59 @@ class Screened:
         free = np.arange(len(self.found.at) + 1)
         foremost(*moments, order, series.owners, shown.there, *self.found, free, chosen)
         there = chosen >= 0
+        low, high = (np.append(ends, 0)[chosen] for ends in shown.cells)
         return Shown(
-            there,
+            Cells(np.where(there, low, -1), np.where(there, high, -1)),
             {name: _taken(column, chosen, there) for name, column in shown.columns.items()},
             shown.exact,
         )
 
     def _candidates(self, rule: Rule, screen: Screen) -> Candidates:
         names = rule.mentions or tuple(self._smc.inputs)
-        keys = len(self.found.ends) - 1
-        divided = [name for name in names if name not in self._shown]
-        if not divided:
-            mask = screen.test(_table(len(self.found.at), self._shown.values()))
-            there = [self._shown[name].there for name in names]
-            exact = screen.exact and all(self._shown[name].exact for name in names)
-            return Candidates(rule, np.logical_and.reduce([mask, *there]), np.full(keys, exact))
-        if len(names) == 1 and self._seen[names[0]].is_steady and _shows_several(self._seen[names[0]]):
-            return self._counted(rule, screen, names[0])
-        mask = np.ones(len(self.found.at), np.bool_)
-        if len(names) > 1 and all(_shows_several(self._seen[name]) for name in divided):
-            mask = screen.test(_table(len(self.found.at), self._shown.values()))  # reads none of these
-        there = [self._shown[name].there for name in names if name not in divided]
+        if all(name in self.shown and not self._is_vague(name) for name in names):
+            return self._combined(rule, screen, names)
+        single = self._seen[names[0]] if len(names) == 1 else ()
+        if len(single) == 1 and single[0].is_steady and _shows_several(single[0]):
+            return self._counted(rule, screen, single[0])
+        mask, keys = np.ones(len(self.found.at), np.bool_), len(self.found.ends) - 1
+        plain = {name: shown[0] for name, shown in self.shown.items() if len(shown) == 1}
+        if len(names) > 1 and all(
+            not self._is_vague(name) if name in plain else _shows_several(self._seen[name][0])
+            for name in names
+        ):
+            mask = screen.test(_table(len(mask), plain.values()))  # reads none of the others
+        there = [self._somewhere(name) for name in names if name in self.shown]
         return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
 
-    def _counted(self, rule: Rule, screen: Screen, name: str) -> Candidates:
+    def _is_vague(self, name: str) -> bool:
+        """Whether columns do not tell what a query shows: of several statuses, how many places satisfy."""
+        shown = self.shown[name]
+        return any(one.vague for one in shown) or (len(shown) > 1 and _shows_several(self._seen[name][0]))
+
+    def _combined(self, rule: Rule, screen: Screen, names: Sequence[str]) -> Candidates:
+        """The candidates of a rule over queries that show one value of each status."""
+        mask, size = np.zeros(len(self.found.at), np.bool_), len(self.found.ends) - 1
+        by = []
+        for numbers in product(*(range(len(self.shown[name])) for name in names)):
+            choice = dict(zip(names, numbers, strict=True))
+            shown = [self.shown[name][number] for name, number in choice.items()]
+            found = screen.test(_table(len(mask), shown))
+            found = np.logical_and.reduce([found, *(one.there for one in shown)])
+            by.append((choice, found))
+            mask |= found
+        exact = screen.exact and all(one.exact for name in names for one in self.shown[name])
+        return Candidates(rule, mask, np.full(size, exact), by=by)
+
+    def _somewhere(self, name: str) -> Mask:
+        """Where a query shows something."""
+        found: Mask = np.logical_or.reduce([one.there for one in self.shown[name]])
+        return found
+
+    def _counted(self, rule: Rule, screen: Screen, series: Series) -> Candidates:
         """The candidates of a rule over one query that shows several values: by how many satisfy."""
-        series = self._seen[name]
         moments = self._moments(series)
-        shown = series.shown(moments, self._plan.columns[name])
+        ((_, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
+        shown = series.shown(moments, columns)
         satisfied = shown.there & screen.test(_table(len(moments.at), [shown]))
         count, present = (self._sum(series, moments, part) for part in (satisfied, shown.there))
         exact = screen.exact and shown.exact

@@ -14,11 +14,10 @@ from msgspec.structs import replace
 from ...model.event import Status
 from ...model.instant import Instant
 from .component import Id, Instance, Published, signature
-from .knowledge import Knowledge, Where
+from .knowledge import Knowledge, Where, order
 from .query import Table
 from .rows import Ints
-from .screening import Candidates, Screened
-from .series import Series
+from .screening import Candidates, Screened, Views
 from .smc import Context, Rule, Smc, transform
 from .span import Instants
 
@@ -26,19 +25,21 @@ from .span import Instants
 class Visible:
     """What the thesis says of keys at instants, from the rows that are visible then."""
 
-    def __init__(self, smc: Smc, seen: Mapping[str, Series]) -> None:
-        self._smc, self._seen = smc, seen
+    def __init__(self, smc: Smc, seen: Views) -> None:
+        self._smc = smc
+        self._seen = {name: [s for s in views if not s.hidden] for name, views in seen.items()}
         self.here: Where = smc.here if isinstance(smc.here, tuple) else None
-        self._rows: dict[tuple[str, int, Instant], Ints] = {}
+        self._rows: dict[tuple[str, int, int, Instant], Ints] = {}
 
     def prepare(self, likely: Sequence[tuple[int, Instant]]) -> None:
         """Be ready for some keys and instants."""
         if not likely:
             return
-        for name, series in self._seen.items():
-            rows = {(name, key, now): series.visible(key, now) for key, now in likely}
-            series.rows.fetch(np.unique(np.concatenate([series.needed(some) for some in rows.values()])))
-            self._rows |= rows
+        for name, views in self._seen.items():
+            for i, series in enumerate(views):
+                rows = {(name, i, key, now): series.visible(key, now) for key, now in likely}
+                series.rows.fetch(np.unique(np.concatenate([series.needed(some) for some in rows.values()])))
+                self._rows |= rows
 
     def readings(
         self, keys: int, turns: Mapping[int, Sequence[Instant]]
@@ -46,7 +47,10 @@ class Visible:
         """What the only query shows of keys at instants, where that is a reading each."""
         if len(self._seen) > 1:
             return None
-        ((name, series),) = self._seen.items()
+        ((name, views),) = self._seen.items()
+        if len(views) != 1:
+            return None
+        (series,) = views
         sizes = np.zeros(keys, np.int64)
         for key, instants in turns.items():
             sizes[key] = len(instants)
@@ -60,12 +64,16 @@ class Visible:
 
         def tables(name: str) -> Table:
             if name not in known:
-                rows = self._rows.get((name, key, now))
-                series = self._seen[name]
-                known[name] = series.table(series.visible(key, now) if rows is None else rows, now, self.here)
+                some = [self._table(name, i, key, now) for i in range(len(self._seen[name]))]
+                known[name] = some[0] if len(some) == 1 else sorted(chain.from_iterable(some), key=order)
             return known[name]
 
         return rule.detect(self._smc.inputs, tables, Context({}, one.last, now, self.here))
+
+    def _table(self, name: str, i: int, key: int, now: Instant) -> Table:
+        """What a query selects for a key at an instant among what has one status."""
+        series, rows = self._seen[name][i], self._rows.get((name, i, key, now))
+        return series.table(series.visible(key, now) if rows is None else rows, now, self.here)
 
 
 class Moment(NamedTuple):

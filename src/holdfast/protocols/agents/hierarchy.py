@@ -20,6 +20,7 @@ from typing import ClassVar
 import msgspec
 
 from ...model.relation import Relation, Term
+from .mediated import Above, Below
 from .talk import Reading, Report, Say, Wants, latest, room, tests
 
 KEPT = 0.25
@@ -51,7 +52,7 @@ class Reset(msgspec.Struct, frozen=True, tag=True):
 
 
 @dataclass
-class Observer:
+class Observer(Below):
     """Observes, transforms and filters.  [B61]"""
 
     name: str
@@ -86,23 +87,9 @@ class Observer:
             return []
         return self._tell(0)
 
-    def lost(self, _other: str) -> Wants:
-        self.has_told = True
-        return []
-
-    def found(self, _other: str) -> Wants:
-        self.has_told = False
-        return self._tell(0)
-
-    def doubt(self) -> None:
-        """What is reported is the mediator's business."""
-
-    def reset(self, _relation: Relation) -> Wants:
-        return []
-
 
 @dataclass
-class Mediator:
+class Mediator(Above):
     """Adds up what observers say, and divides the room among them.  ``volatility`` says how much each of
     them moves; without it all alike.  [B62, B66]"""
 
@@ -121,9 +108,6 @@ class Mediator:
     round: int = 0
     bit: int | None = 0
     hears: ClassVar[tuple[type, ...]] = (Value,)
-
-    def read(self, _reading: Reading) -> Wants:
-        return []
 
     @property
     def total(self) -> float:
@@ -198,18 +182,6 @@ class Mediator:
     def _given(self) -> dict[str, float]:
         room = self._room() * (1 - KEPT)
         return {name: room * self._part(name) for name in self.observers}
-
-    def lost(self, other: str) -> Wants:
-        self.known.pop(other, None)
-        self.asked.clear()
-        was, self.bit = self.bit, None
-        return [] if was is None else [Report("unknown", other, None, math.nan)]
-
-    def found(self, _other: str) -> Wants:
-        return []
-
-    def doubt(self) -> None:
-        self.bit = None
 
     def reset(self, relation: Relation) -> Wants:
         self.relation = relation

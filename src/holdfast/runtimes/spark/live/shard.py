@@ -12,7 +12,6 @@ from ....compilers.families import Revised, revised
 from ....compilers.operator import Kept, Operator, until, with_time
 from ....compilers.operator import Past as Known
 from ....errors import UsageError
-from ....machines.machine import Told
 from ....model.batch import concatenate, in_order
 from ....model.instant import BEGINNING, NEVER, Instant
 from ...table import identified, schema_of, table_of
@@ -117,7 +116,7 @@ def stepped(
             last = with_time(operator, batches, was) if now == NEVER else batches
             state, told = operator.machine.step(state, last, now)
             if taken:
-                told = Told(told.rows, (*taken.said, *told.single))
+                told = told._replace(single=(*taken.said, *told.single))
             memory = _remembered(operator, state)
             tables.append(table_of(work.published, operator, told))
             heard |= operator.retold(told)

@@ -136,6 +136,8 @@ def _lost_states(folder: Path, partitions: int, version: int) -> Iterator[Damage
     """Whether a shuffle partition lacks its states after the last batch: a picture of them, and every change
     since that."""
     for operator in sorted(folder.glob("[0-9]*")) or [folder / "0"]:
+        if operator.exists():
+            yield from _unknown_form(operator)
         for partition in range(partitions):
             here = operator / str(partition)
             needed = _needed(here, version)
@@ -143,6 +145,20 @@ def _lost_states(folder: Path, partitions: int, version: int) -> Iterator[Damage
                 yield Damage(here, f"the states after batch {version - 1} are missing")
             elif not all(map(_agrees, needed)):
                 yield Damage(here, f"the states after batch {version - 1} are damaged")
+
+
+def _unknown_form(operator: Path) -> Iterator[Damage]:
+    """Whether Spark could not know any more in which form an operator keeps its states."""
+    told = operator / "_metadata" / "v2"
+    if not (numbers := _numbers(told)):
+        yield Damage(told, "nothing is there, though there are states")
+        return
+    yield from _unreadable(last := told / str(numbers[-1]))
+    for store in _json_lines(last)[-1]["stateStoreInfo"]:
+        for path in store["stateSchemaFilePaths"]:
+            form = operator / "_stateSchema" / store["storeName"] / path.rpartition("/")[2]
+            if not form.exists() or not _agrees(form):
+                yield Damage(form, "damaged" if form.exists() else "missing")
 
 
 def _needed(here: Path, version: int) -> list[Path]:

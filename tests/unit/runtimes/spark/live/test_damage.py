@@ -42,6 +42,9 @@ def checkpoint(tmp_path):
         ledger.commit(batch, ledgers.Record(), [])
         for partition in (0, 1):
             write(it.spark / "state" / "0" / str(partition) / f"{batch + 1}.changelog", "bits")
+    known = {"storeName": "default", "stateSchemaFilePaths": ["file:/elsewhere/0_a"]}
+    write(it.spark / "state" / "0" / "_metadata" / "v2" / "0", "v2", {"stateStoreInfo": [known]})
+    write(it.spark / "state" / "0" / "_stateSchema" / "default" / "0_a", "bits")
     it.log.write_text("".join(f'{{"path":"{name}.csv"}}\n' for name in "abcd"))
     return it
 
@@ -83,6 +86,10 @@ def test_one_in_which_nothing_was_done_begins(tmp_path):
         ("files.jsonl", b'{"path":"a.csv"}\n{"path":', "files.jsonl: it has 1 of the 4 files"),
         ("files.jsonl", b'{"path":"a.csv"}\n\0\0\n' * 2, "files.jsonl: damaged"),
         ("files.jsonl", b'{"path":"a.csv"}\n' * 4, "files.jsonl: it has a file twice"),
+        ("spark/state/0/_metadata", None, "_metadata/v2: nothing is there, though there are states"),
+        ("spark/state/0/_metadata/v2/0", b"v2\n{", "state/0/_metadata/v2/0: damaged"),
+        ("spark/state/0/_stateSchema", None, "_stateSchema/default/0_a: missing"),
+        ("spark/state/0/_stateSchema/default/0_a", b"bats", "_stateSchema/default/0_a: damaged"),
         ("spark/state/0/1/1.changelog", None, "state/0/1: the states after batch 1 are missing"),
         ("ledger.sqlite", None, "ledger.sqlite: missing, though batches have been done"),
         ("ledger.sqlite", b"x" * 5_000, "ledger.sqlite: damaged (file is not a database)"),

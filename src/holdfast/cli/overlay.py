@@ -110,11 +110,11 @@ def broker(
     from ..runtimes.overlay.broker import listening
     from ..runtimes.overlay.client import connected
     from ..runtimes.overlay.commands.serve import inquire, serve
-    from ..runtimes.overlay.conditions import regions as of_network
     from ..runtimes.overlay.connection.address import parse_address
     from ..runtimes.overlay.connection.backoff import Backoff
     from ..runtimes.overlay.connection.limits import Limits
     from ..runtimes.overlay.connection.outbox import POLICIES
+    from ..runtimes.overlay.regions import regions as of_network
 
     if ask is not None:
         identity = _identity("client", None, token_file, tls_cert, tls_key, tls_ca)
@@ -265,7 +265,7 @@ def _among_regions(definition: Path, client: Connector) -> App:
     from ..lang.parse import load as parsed
     from ..lang.scopes import lacks_regions
     from ..runtimes.overlay.commands.serve import inquire
-    from ..runtimes.overlay.conditions import REGIONS, among
+    from ..runtimes.overlay.regions import REGIONS, among
 
     app = parsed(definition)
     if not lacks_regions(app.statements):

@@ -11,11 +11,12 @@ from ...protocols.agents.hosting import Hosting
 from ...protocols.cbps.broker import Broker
 from ...protocols.cbps.bundle import is_losable
 from ...protocols.cbps.context import late, stamped
-from .conditions import REGIONS, condition
+from .conditions import condition
 from .connection.address import Address
 from .connection.backoff import Backoff
 from .connection.identity import Identity
 from .connection.limits import Limits
+from .regions import REGIONS
 from .shipped.pool import BOUNDS, Bounds, Pool, require_starlark
 from .shipped.signing import vouching
 from .tcp import BACKOFF, DEFAULTS, TcpHost

@@ -55,8 +55,6 @@ from ...protocols.cbps.scopes import NOWHERE, Scopes, contains
 
 LONGEST = 65_536
 """How many characters a definition may have that comes from somewhere else."""
-REGIONS = "regions"
-"""What a broker is asked about whose regions are those of its network."""
 
 
 def definitions(app: App) -> dict[str, str]:
@@ -82,22 +80,6 @@ def definitions(app: App) -> dict[str, str]:
         below = [statement for one, statement in defined.items() if one in needed]
         found[name] = show(App([*declared, *mine, *below, *mutes]))
     return found
-
-
-def regions(path: Path) -> str:
-    """The regions of a gazetteer, as they travel."""
-    text = show(App(in_themselves([UseGazetteer(path.name)], path.parent)))
-    if len(text) > LONGEST:
-        raise UsageError(
-            f"{path}: its regions have {len(text):,} characters, and a definition that travels "
-            f"{LONGEST:,} at most"
-        )
-    return text
-
-
-def among(app: App, regions: str) -> App:
-    """An app with the regions of a network, for one that names such and has none of its own.  [S6]"""
-    return App([*parse(regions).statements, *app.statements], file=app.file)
 
 
 def _listed(statement: Statement, folder: Path) -> Statement:

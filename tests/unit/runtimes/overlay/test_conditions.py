@@ -9,7 +9,7 @@ from holdfast.compilers.families import meanings
 from holdfast.errors import DefinitionError, Unsupported, UsageError
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content, to_event
-from holdfast.runtimes.overlay.conditions import LONGEST, among, condition, definitions, regions
+from holdfast.runtimes.overlay.conditions import condition, definitions
 
 APP = """
 let high = 25
@@ -74,27 +74,6 @@ def test_the_regions_of_a_gazetteer_travel_and_mean_the_same(tmp_path):
         assert "gazetteer" not in text
         condition(text)
         assert said(parse(text), name) == said(app, name) != []
-
-
-def test_the_regions_of_a_network_mean_what_they_would_mean_in_the_definition(tmp_path):
-    (tmp_path / "house.toml").write_text(HOUSE)
-    (tmp_path / "app.hf").write_text('gazetteer "house.toml"\n' + REDUNDANT)
-    (mine,) = definitions(load(tmp_path / "app.hf")).values()
-    (theirs,) = definitions(among(parse(REDUNDANT), regions(tmp_path / "house.toml"))).values()
-    assert condition(mine) is condition(theirs)
-
-
-REDUNDANT = "topic T (v float)\nstate Redundant on T [v > 1; v < 0] scope regions within ground\n"
-
-
-def test_regions_that_no_definition_could_have_are_refused(tmp_path):
-    path = tmp_path / "house.toml"
-    path.write_text('[rooms]\noffice = { sources = ["s1"] }\n')
-    with pytest.raises(Unsupported, match="lists its sources"):
-        regions(path)
-    path.write_text("[rooms]\n" + "".join(f"room-{i} = {{}}\n" for i in range(LONGEST // 10)))
-    with pytest.raises(UsageError, match="a definition that travels 65,536 at most"):
-        regions(path)
 
 
 def test_a_region_by_its_sources_does_not_travel(tmp_path):

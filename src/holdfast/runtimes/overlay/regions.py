@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...errors import UsageError
 from ...lang.app import App
-from ...lang.ops import UseGazetteer
+from ...lang.ops import DeclareRegion, UseGazetteer
 from ...lang.parse import parse
 from ...lang.scopes import in_themselves
 from ...lang.show import show
@@ -29,4 +29,5 @@ def regions(path: Path) -> str:
 
 def among(app: App, regions: str) -> App:
     """An app with the regions of a network, for one that names such and has none of its own.  [S6]"""
-    return App([*parse(regions).statements, *app.statements], file=app.file)
+    known = [statement for statement in parse(regions).statements if isinstance(statement, DeclareRegion)]
+    return App([*known, *app.statements], file=app.file)

@@ -162,11 +162,15 @@ def _unknown_form(operator: Path) -> Iterator[Damage]:
 
 
 def _needed(here: Path, version: int) -> list[Path]:
-    """The files from which Spark makes the states of a version."""
+    """The files from which Spark makes the states of a version, and its last changes, if they are there."""
     pictures, changes = _versions(here, "zip"), _versions(here, "changelog")
     last = max((number for number in pictures if number <= version), default=0)
-    since = [changes.get(number, here / f"{number}.changelog") for number in range(last + 1, version + 1)]
-    return [*_pieces(pictures[last]), *since] if last else since
+    since = {
+        number: changes.get(number, here / f"{number}.changelog") for number in range(last + 1, version + 1)
+    }
+    if version in changes:
+        since[version] = changes[version]
+    return [*(_pieces(pictures[last]) if last else ()), *since.values()]
 
 
 def _pieces(picture: Path) -> list[Path]:

@@ -143,8 +143,13 @@ def test_states_are_whole_from_the_last_picture_of_them_on(checkpoint):
         picture.writestr(
             "metadata", 'v1\n{"sstFiles":[{"localFileName":"8.sst","dfsSstFileName":"8-a.sst"}]}'
         )
-    for gone in here.glob("*.changelog"):
+    for gone in here.glob("1.changelog"):
         gone.unlink()
+    damages.require_whole(checkpoint)
+    (here / "2.changelog").write_bytes(b"bats")
+    with pytest.raises(UsageError, match=r"state/0/1: the states after batch 1 are damaged"):
+        damages.require_whole(checkpoint)
+    (here / "2.changelog").unlink()
     damages.require_whole(checkpoint)
     write(here / "SSTs" / "8-a.sst", "bits")
     (here / "SSTs" / "8-a.sst").write_bytes(b"bats")

@@ -6,25 +6,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.errors import DefinitionError
 from holdfast.machines.detector import detector, smc
 from holdfast.machines.detector.columns import State
 from holdfast.model.instant import NEVER
-from support.columnar import both, definitions, histories, instances, levels, stepped
+from support.columnar import (
+    both,
+    carried,
+    definitions,
+    histories,
+    instances,
+    is_planned,
+    journeys,
+    levels,
+    stepped,
+)
 from support.fused import SECOND
 
 PLANNED = definitions().filter(lambda text: both(text)[0].plans[0] is not None)
 FEW = settings(max_examples=settings().max_examples // 3)
 
 
-def is_planned(text):
-    try:
-        return both(text)[0].plans[1] is not None
-    except DefinitionError:
-        return False
-
-
-LEVELS = levels().filter(is_planned)
+LEVELS, CARRIED = (kind.filter(is_planned) for kind in (levels(), carried()))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -38,9 +40,14 @@ def same(it, state, reference):
     return instances(it, state) == instances(it, reference)
 
 
-@given(PLANNED, histories, st.integers(0, 9), st.data())
-def test_columns_say_what_the_reference_machine_says(text, events, at, data):
+KINDS = {"alone": (PLANNED, histories), "levels": (LEVELS, histories), "carried": (CARRIED, journeys)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(st.integers(0, 9), st.data())
+def test_columns_say_what_the_reference_machine_says(kind, at, data):
     """Events come in any order, also when time has passed them, and the state is kept in between."""
+    text, events = map(data.draw, KINDS[kind])
     it, reference = both(text)
     arrived = data.draw(st.permutations(events))
     cut = data.draw(st.integers(0, len(events)))
@@ -49,45 +56,17 @@ def test_columns_say_what_the_reference_machine_says(text, events, at, data):
         mine, said = stepped(it, mine, some, until)
         theirs, expected = stepped(reference, theirs, some, until)
         assert said == expected
-        assert isinstance(mine.components[0], State)
+        assert isinstance(mine.components[0], State) or kind == "levels"
         assert same(it, mine, theirs)
         mine = it.from_bytes(it.to_bytes(mine))
 
 
-@given(LEVELS, histories, st.integers(0, 9), st.data())
-def test_components_on_components_say_what_the_reference_machine_says(text, events, at, data):
-    """What the lower tells goes on as columns, and the state is kept in between."""
-    it, reference = both(text)
-    arrived = data.draw(st.permutations(events))
-    cut = data.draw(st.integers(0, len(events)))
-    mine, theirs = it.initial(), reference.initial()
-    for some, until in ((arrived[:cut], at * SECOND), (arrived[cut:], 12 * SECOND), ([], NEVER)):
-        mine, said = stepped(it, mine, some, until)
-        theirs, expected = stepped(reference, theirs, some, until)
-        assert said == expected
-        assert same(it, mine, theirs)
-        mine = it.from_bytes(it.to_bytes(mine))
-
-
+@pytest.mark.parametrize("kind", KINDS)
 @FEW
-@given(LEVELS, histories, st.integers(0, 9))
-def test_components_on_components_go_from_columns_to_points_and_back(text, events, at):
-    it, reference = both(text)
-    state, out = stepped(it, it.initial(), [e for e in events if e.time < at * SECOND], at * SECOND)
-    late = [e for e in events if e.time >= at * SECOND]
-    for event in late[: len(late) // 2]:
-        state, said = it.react(state, event)
-        assert said == []
-    state, said = stepped(it, state, late[len(late) // 2 :], 20 * SECOND)
-    theirs, expected = stepped(reference, reference.initial(), events, 20 * SECOND)
-    assert out + said == expected
-    assert same(it, state, theirs)
-
-
-@FEW
-@given(PLANNED, histories, st.integers(0, 9))
-def test_a_component_goes_from_columns_to_points_and_back(text, events, at):
+@given(st.integers(0, 9), st.data())
+def test_a_component_goes_from_columns_to_points_and_back(kind, at, data):
     """Single events and batches may take turns."""
+    text, events = map(data.draw, KINDS[kind])
     it, reference = both(text)
     state, out = stepped(it, it.initial(), [e for e in events if e.time < at * SECOND], at * SECOND)
     late = [e for e in events if e.time >= at * SECOND]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from holdfast.compilers.components.machine import detector
+from holdfast.errors import DefinitionError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.machine import transitions
@@ -136,6 +137,44 @@ def levels(draw):
     return f"{below}state Second\n{lines}  enter {enter}{sets}\n  exit {leave}\n"
 
 
+@st.composite
+def carried(draw):
+    """A component that sources of a topic carry with them."""
+    place = draw(
+        st.sampled_from(
+            (
+                " within 1 m of here",
+                " any location within 1 m of here",
+                " all locations within 1 m of here",
+                " one location within 1 m of here",
+                " any location within 1 m of here + (1)",
+                " closest to here",
+                "",
+                " each location",
+                " any location",
+                " each road",
+            )
+        )
+    )
+    time = "" if "here" in place else draw(st.sampled_from(("", "", " at -1 s", " over 2 s")))
+    function = "avg " if time == " over 2 s" else ""
+    inputs = {"A": f"{function}T{time}{place}"}
+    if draw(st.booleans()):
+        inputs["B"] = f"U{place}" if place.startswith(" each") else "U"
+    names = "".join(inputs)
+    some = [f"{name}.value {sign} {limit}" for name in names for sign in "<>" for limit in (0, 1)]
+    if not function:
+        some += ["|A.location - here| <= 1", "|A.location - here| > 1", "A.valid", 'A.source == "s1"']
+    predicates = st.lists(st.sampled_from(some), min_size=1, max_size=2)
+    enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
+    leave = draw(st.sampled_from((leave, leave, "true", "false")))
+    tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n")))
+    lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
+    host = draw(st.sampled_from("VVVU"))
+    topics = TOPICS + "topic V ()\n"
+    return f"{topics}state First\n{lines}  enter {enter}\n  exit {leave}\n{tick}  here {host}\n"
+
+
 def mostly(*common, rare):
     return st.sampled_from(common * 4 + rare)
 
@@ -159,7 +198,29 @@ events = st.builds(
     st.sampled_from((True, False, None)),
     mostly((0.0,), (0.0,), (1.0,), "north", rare=((-0.0,), (1.0, 2.0), "0.0", None)),
 )
+moves = st.builds(
+    lambda time, source, spot: Event(
+        "V",
+        time * SECOND // 2,
+        source,
+        {},
+        0,
+        spot if isinstance(spot, tuple) else None,
+        spot if isinstance(spot, str) else None,
+    ),
+    st.integers(0, 16),
+    st.sampled_from(("v1", "v1", "v2")),
+    mostly((0.0,), (1.0,), (2.0,), "north", rare=((1.0, 2.0), None)),
+)
+journeys = st.lists(events | moves, max_size=18) | st.lists(events | moves | moves, min_size=8, max_size=18)
 histories = st.lists(events, max_size=18) | st.lists(events, min_size=8, max_size=18)
+
+
+def signless(event):
+    """The event at 0 if it is at -0: which of the two is told of one place is chance."""
+    return (
+        event if event.location is None else replace(event, location=tuple(c + 0.0 for c in event.location))
+    )
 
 
 def both(text):
@@ -167,6 +228,14 @@ def both(text):
     checked = check(parse(text))
     it = detector(checked.components, checked.topics)
     return it, replace(it, plans=())
+
+
+def is_planned(text):
+    """Whether the last component of a definition, if it is one, runs in columns."""
+    try:
+        return both(text)[0].plans[-1] is not None
+    except DefinitionError:
+        return False
 
 
 def stepped(it, state, some, until, *, reduced=False):

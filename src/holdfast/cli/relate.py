@@ -86,6 +86,6 @@ def _lines(one: Related, events: list[Event]) -> Iterator[str]:
         yield "agents cannot watch it; it runs at one broker, to which all readings go"
         return
     for using in fitting:
-        cost, _ = account(relation, using, events)
+        cost, _ = account(relation, using, events, one.settings if using == one.using else ())
         said = f"{counted(cost.messages, 'message')} between agents and {counted(cost.reports, 'report')}"
         yield f"{using}: {said} in place of {counted(cost.full, 'reading')}, {cost.saved:.1%} saved"

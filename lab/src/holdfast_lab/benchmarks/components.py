@@ -23,7 +23,7 @@ from holdfast.model.event import Transition
 from holdfast.model.instant import NEVER, SECOND
 from holdfast.runtimes.local.replay import replay
 
-from . import Row, Timing, components_spark, timed
+from . import Row, Timing, component_kinds, components_spark, timed
 from .process import apart
 from .traffic import CONGESTION, PERIOD, ROADS, SENSORS, TOPICS, traffic
 
@@ -35,8 +35,13 @@ Found = list[tuple[str, str, int]]
 
 
 def run(progress: Callable[[str], None]) -> list[Row]:
-    """Throughput with peers, state, memory; and on Spark."""
-    return [*throughput(progress), *growth(progress), *components_spark.rows(progress)]
+    """Throughput with peers, of every kind, state, memory; and on Spark."""
+    return [
+        *throughput(progress),
+        *component_kinds.rows(progress),
+        *growth(progress),
+        *components_spark.rows(progress),
+    ]
 
 
 def _machine() -> Detector:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ...kernels.around import MARGIN
 from ...lang.condition import Component, Rule
 from ...lang.ops import (
     Absolute,
@@ -31,11 +32,11 @@ from ...lang.ops import (
     Truth,
 )
 from ...lang.rewrite import both, either, parts
-from ...machines.detector.plan import STATUS, VALID, Column, Plan, Saying, Screen
+from ...machines.detector.plan import AWAY, STATUS, VALID, Column, Plan, Saying, Screen
 from ...machines.detector.span import span
 from ...model.batch import AXES
 from ...model.event import Status
-from ...model.query import NOW, Aggregate, Closest, Function, Index, Members, Multiple, Pool, Query
+from ...model.query import NOW, Aggregate, Ball, Closest, Function, Index, Members, Multiple, Pool, Query
 from ...model.topic import Attribute, Kind, Topic
 from ..columns import ARITHMETIC, floats, predicate
 
@@ -58,6 +59,9 @@ class Screened(NamedTuple):
 
 def screened(component: Component, others: Iterable[Component] = ()) -> Screened | str:
     """The columnar plan of a component, or why it has none; ``others`` are those that it may build on."""
+    others = list(others)
+    if component.here in {one.name for one in others}:
+        return f"what {component.here} tells carries a replica"
     statuses = dict(_statuses(component, others))
     reason = next(_reasons(component, statuses), None)
     if reason is not None:
@@ -82,7 +86,8 @@ def screened(component: Component, others: Iterable[Component] = ()) -> Screened
     unsure = (
         "columns do not tell all of a predicate" if not all(one.exact for one in (enter, *leave)) else None
     )
-    reasons = [*(one for one in says if isinstance(one, str)), unsure, guarded]
+    carried = "hosts carry it" if isinstance(component.here, str) else None
+    reasons = [*(one for one in says if isinstance(one, str)), unsure, guarded, carried]
     return Screened(plan, tuple(beyond), next(filter(None, reasons), None))
 
 
@@ -103,7 +108,7 @@ def _topic(component: Component, query: Query) -> Topic:
 def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
     """Why a component is evaluated one instant after another."""
     if isinstance(component.here, str):
-        yield f"each source of {component.here} carries a replica"
+        yield from _roaming_reasons(component, statuses)
     for name, query in component.inputs:
         yield from (f"{name or 'it'} {reason}" for reason in _query_reasons(query, statuses[name]))
     if len({query.separate for _, query in component.inputs}) > 1:
@@ -115,6 +120,27 @@ def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -
             yield "a predicate says what counts where there is nothing"
         if rule.hold and _changes_by_itself(rule, component):
             yield "a guard is over a predicate that time alone can change"
+
+
+def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
+    """Why one that hosts carry with them is."""
+    if any(rule.hold for rule in (component.enter, component.exit)):
+        yield f"each source of {component.here} carries a guard"
+    for name, query in component.inputs:
+        if not query.is_relative:
+            continue
+        who = name or "it"
+        if component.keys:
+            yield f"{who} keeps {' and '.join(component.keys)} apart around each source of {component.here}"
+        if query.time != Closest(NOW):
+            yield f"{who} looks at more than the latest around each source of {component.here}"
+        if len(statuses[name]) > 1:
+            yield f"{who} looks at starts and ends around each source of {component.here}"
+        match query.location:
+            case Closest() | Multiple(_, Ball()) | Pool(Ball()):
+                pass
+            case _:
+                yield f"{who} looks at a range around each source of {component.here}"
 
 
 def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
@@ -208,6 +234,14 @@ class Shown:
                 return Column(f"{owner}.valid", VALID, "bool")
         return None
 
+    def away(self, owner: str) -> Column | None:
+        """How far what it shows is from a host that moves, if that can be a column."""
+        if not isinstance(self.component.here, str) or self.query.is_relative:
+            return None
+        if self._besides(owner, "valid") is None:
+            return None
+        return Column(f"|{owner}.location - here|", AWAY, "number")
+
     def given(self, owner: str, name: str) -> Column | None:
         """An attribute as a column of events, if it can be one."""
         found = self.column(owner, name)
@@ -268,6 +302,21 @@ def _relaxed(op: Expression, shows: Mapping[str, Shown], left: list[Expression])
     if all(_is_shown(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows):
         return _named(op, shows)
     left.append(op)
+    return _nearly(op, shows)
+
+
+def _nearly(op: Expression, shows: Mapping[str, Shown]) -> Expression:
+    """What columns show of a comparison that they do not tell: a distance from a host that moves, with a
+    margin."""
+    match op:
+        case Compare(sign, Absolute(Arithmetic("-", a, b)), Number(limit)) if Name("here") in (a, b):
+            other = b if a == Name("here") else a
+            if isinstance(other, Member) and other.name == "location" and other.owner in shows:
+                column = shows[other.owner].away(other.owner)
+                if column is not None and sign in ("<", "<=", ">", ">="):
+                    shows[other.owner].columns[column.name] = column
+                    edge, sign = (1 + MARGIN, "<=") if sign in ("<", "<=") else (1 - MARGIN, ">=")
+                    return Compare(sign, Name(column.name), Number(limit * edge))
     return Truth(True)
 
 
@@ -360,30 +409,28 @@ def _values(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str
                 return lambda batch: floats(batch, column.name)
             return lambda batch: batch.column(column.name)
         case Number() | Arithmetic() | Negative() | Absolute():
-            return _numbers(op, shows, read)
+            told = all(_is_number(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows)
+            return _numbers(op, shows, read) if told else None
     return None
 
 
-def _numbers(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str, Column]]) -> Values | None:
+def _numbers(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str, Column]]) -> Values:
     """The same of numbers, as :func:`holdfast.lang.evaluate.computed` has them."""
-    leaves = list(_leaves(op))
-    if not all(_is_number(leaf, shows) for leaf in leaves) or counts_whole(op, shows):
-        return None
     match op:
         case Number(constant):
             return lambda batch: np.full(len(batch), float(constant))
-        case Member():
-            return _values(op, shows, read)
         case Negative(arg):
-            inner = _numbers(arg, shows, read)
-            return None if inner is None else lambda batch: 0.0 - inner(batch)
+            negated = _numbers(arg, shows, read)
+            return lambda batch: 0.0 - negated(batch)
         case Absolute(arg):
             inner = _numbers(arg, shows, read)
-            return None if inner is None else lambda batch: _absolute(inner(batch))
+            return lambda batch: _absolute(inner(batch))
         case Arithmetic(sign, left, right):
             a, b, compute = _numbers(left, shows, read), _numbers(right, shows, read), ARITHMETIC[sign]
-            return None if a is None or b is None else lambda batch: _quietly(compute, a(batch), b(batch))
-    return None
+            return lambda batch: _quietly(compute, a(batch), b(batch))
+    found = _values(op, shows, read)
+    assert found is not None, "not a number"
+    return found
 
 
 def _is_number(leaf: Expression, shows: Mapping[str, Shown]) -> bool:

@@ -99,18 +99,19 @@ def _legs(one: DeclareRoute, folder: Path) -> Iterator[tuple[str, float]]:
 def pairs(one: Relate, roles: Mapping[str, Topic], folder: Path) -> Iterator[tuple[str, str]]:
     """The pairs that are named, each once."""
     found: Iterator[tuple[int, tuple[str, ...]]]
+    table: str | None = None
     if isinstance(one.pairs, str):
-        path = folder / one.pairs
-        found = rows(path, ("a", "b"), place_of(one.pairs, one.at))
+        table = one.pairs
+        found = rows(folder / table, ("a", "b"), place_of(table, one.at))
     else:
-        path, found = None, enumerate(one.pairs or ())
+        found = enumerate(one.pairs or ())
     alike = len({topic.name for topic in roles.values()}) == 1
     seen: set[tuple[str, str]] = set()
 
     def refused(line: int, a: str, what: str) -> DefinitionError:
-        if path is None:
+        if table is None:
             return DefinitionError(what, place_of(a, one.at))
-        return DefinitionError(f"{path}, line {line}: {what}", place_of(one.pairs, one.at))
+        return DefinitionError(f"{folder / table}, line {line}: {what}", place_of(table, one.at))
 
     for line, (a, b) in found:
         if not a.strip() or not b.strip():

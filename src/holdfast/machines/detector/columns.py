@@ -7,7 +7,8 @@ defines the meaning; so what is told is told by it, and a mask that is not exact
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -25,8 +26,9 @@ from .component import Id, Instance, Published
 from .infospace import InfoSpace, witness
 from .knowledge import Knowledge, Where
 from .plan import Plan
+from .roaming import Host, Hosts, hosts
 from .rows import SIGNATURE, STATUS, UNTIL, Ints, Rows, bare, coded, of_knowledge, to_knowledge
-from .screening import Screened
+from .screening import Screened, Views
 from .series import Series
 from .smc import Smc
 from .span import Span, span
@@ -39,12 +41,13 @@ TICKS = 1 << 22
 
 class State(msgspec.Struct, tag="columns"):
     """``content`` is what each query may still look at, ``held`` the input buffer by topic; everything
-    before ``until`` has been evaluated."""
+    before ``until`` has been evaluated.  ``hosts`` is where those are that move."""
 
     until: Instant = BEGINNING
     content: dict[str, pa.RecordBatch] = {}
     held: dict[str, list[pa.RecordBatch]] = {}
     instances: dict[Id, Instance] = {}
+    hosts: Hosts = {}
 
 
 class Fused(NamedTuple):
@@ -92,6 +95,8 @@ def take(fused: Fused, state: State, topic: str, batch: pa.RecordBatch) -> None:
                 state.content[name] = concatenate(
                     [state.content[name], some] if name in state.content else [some]
                 )
+        if topic == fused.smc.here:
+            hosts(state.hosts, Rows(fused.topics[topic], batch.filter(pa.array(late))))
         batch = batch.filter(pa.array(~late))
     if len(batch):
         state.held.setdefault(topic, []).append(batch)
@@ -129,7 +134,7 @@ def _ripe(smc: Smc, state: State) -> Iterator[tuple[Instant, Id]]:
 
 def is_fresh(state: State) -> bool:
     """Whether nothing is known."""
-    return not state.instances and not any(map(len, _batches(state)))
+    return not state.instances and not state.hosts and not any(map(len, _batches(state)))
 
 
 def advance(fused: Fused, state: State, until: Instant) -> Spoken:
@@ -168,12 +173,7 @@ def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published] | 
     for _, (_, key) in _ripe(fused.smc, state):
         keys.setdefault(key, len(keys))
     seen = {name: _views(fused, name, rows, codes, len(keys)) for name, (rows, codes) in coded.items()}
-    screened = Screened(fused.smc, fused.plan, seen, state.until, until)
-    told: list[Published] | Said | None
-    told = Telling(fused.smc, fused.plan, list(keys), screened, seen).said(state.instances)
-    if told is None:
-        turning = Turning(fused.smc, list(keys), until, screened, Visible(fused.smc, seen))
-        told = turning.told(state.instances)
+    told = _told(fused, state, list(keys), seen, _moved(fused, state, ready), until)
     for name, views in seen.items():
         parts = []
         for series in views:
@@ -184,18 +184,45 @@ def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published] | 
     return told
 
 
+def _told(
+    fused: Fused, state: State, keys: list[str], seen: Views, moved: Sequence[Host | None], until: Instant
+) -> list[Published] | Said:
+    """What is told of keys, and of each host that moves."""
+    told: list[tuple[Instant, Id, Published]] = []
+    for host in moved:
+        screened = Screened(fused.smc, fused.plan, seen, state.until, until, host)
+        if host is None:
+            said = Telling(fused.smc, fused.plan, keys, screened, seen).said(state.instances)
+            if said is not None:
+                return said
+        visible = Visible(fused.smc, seen, host)
+        turning = Turning(fused.smc, keys, until, screened, visible, "" if host is None else host.name)
+        told += turning.told(state.instances)
+    return [said for _, _, said in sorted(told, key=lambda row: row[:2])]
+
+
+def _moved(fused: Fused, state: State, ready: Mapping[str, list[pa.RecordBatch]]) -> Sequence[Host | None]:
+    """The hosts that move, with where they have been; none, if nobody carries the component."""
+    if not isinstance(fused.smc.here, str):
+        return [None]
+    topic = fused.topics[fused.smc.here]
+    some = ready.get(topic.name) or [bare(from_events(topic, []))]
+    return hosts(state.hosts, Rows(topic, concatenate(some) if len(some) > 1 else some[0]))
+
+
 def _views(fused: Fused, name: str, rows: Rows, codes: Ints, count: int) -> list[Series]:
     """What a query may look at, of each status by itself."""
     query, collide = fused.smc.inputs[name].query, fused.smc.collide
     statuses = fused.plan.statuses[name]
+    made = partial(Series, query, fused.span(name), collide, carried=isinstance(fused.smc.here, str))
     if len(statuses) == 1:
-        return [Series(query, fused.span(name), collide, rows, codes, count, fused.here, statuses[0])]
+        return [made(rows, codes, count, fused.here, statuses[0])]
     found = []
     own = coded(rows.batch, STATUS)
     for status in statuses:
         mine = own.codes == (own.values.index(status) if status in own.values else -2)
         some = Rows(rows.topic, rows.batch.filter(pa.array(mine)))
-        found.append(Series(query, fused.span(name), collide, some, codes[mine], count, fused.here, status))
+        found.append(made(some, codes[mine], count, fused.here, status))
     return found
 
 
@@ -291,9 +318,9 @@ def of_points(fused: Fused, points: component.State) -> State:
         for name in smc.inputs
         if points.info.points.get(name)
     }
-    state = State(points.until, content, {}, points.instances)
-    for topic, known in held.items():
-        take(fused, state, topic, of_knowledge(fused.topics[topic], known))
+    state = State(points.until, content, {}, points.instances, points.hosts)
+    for topic, some in held.items():
+        take(fused, state, topic, of_knowledge(fused.topics[topic], some))
     return state
 
 
@@ -315,7 +342,8 @@ def _until(known: Knowledge, said: Mapping[Status, Instant]) -> Instant:
 
 def to_points(fused: Fused, state: State) -> component.State:
     """The state to evaluate one instant after another."""
-    points = component.State(state.until, instances=state.instances, tick=_tick(fused.smc, state))
+    tick = _tick(fused.smc, state)
+    points = component.State(state.until, hosts=state.hosts, instances=state.instances, tick=tick)
     for name, content in state.content.items():
         until = content.column(UNTIL).to_pylist() if UNTIL in content.schema.names else [NEVER] * len(content)
         for known, end in zip(to_knowledge(fused.topic(name), content), until, strict=True):

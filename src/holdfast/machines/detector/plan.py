@@ -17,8 +17,9 @@ from ...model.topic import Topic
 Test = Callable[[pa.RecordBatch], NDArray[np.bool_]]
 
 
-STATUS, VALID = "@status", "@valid"
-"""What knowledge has besides attributes: whether it starts or ends something, and if that is still so."""
+STATUS, VALID, AWAY = "=status", "=valid", "=away"
+"""What knowledge has besides attributes: whether it starts or ends something, if that is still so, and how
+far from the host it was."""
 
 
 class Column(NamedTuple):

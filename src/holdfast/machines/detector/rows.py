@@ -23,7 +23,7 @@ from .query import is_looked_at
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-STATUS, SIGNATURE, UNTIL = "@status", "@signature", "@until"
+STATUS, SIGNATURE, UNTIL = "=status", "=signature", "=until"
 """What events of components have besides: of those that start or end something the status, and when they
 cease to be valid; of those of spawned components whose they are."""
 

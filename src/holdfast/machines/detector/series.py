@@ -11,16 +11,18 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ...kernels.aggregate import AGGREGATES
+from ...kernels.around import MARGIN
 from ...kernels.window import by_key, positions
 from ...model.batch import TYPES, plain
 from ...model.event import Status
 from ...model.instant import NEVER, Duration, Instant
-from ...model.query import Aggregate, Closest, Function, Index, Pool, Query
+from ...model.query import Aggregate, Ball, Closest, Function, Index, Multiple, Pool, Query
 from ...model.space import Point
 from .aggregate import combined
 from .knowledge import Knowledge, Where, order
-from .plan import STATUS, VALID, Column
+from .plan import AWAY, STATUS, VALID, Column
 from .query import Table, absolute, apart, one_per_cell, select
+from .roaming import Places, where
 from .rows import SIGNATURE, Coded, Ints, Mask, Rows, coded, to_knowledge
 from .span import Instants, Span
 
@@ -66,7 +68,8 @@ class Series:
     A part is a key or, where the query keeps locations apart, a key and a standing; ``owners`` are
     the keys of parts, ``spots`` the standings, and it is ``divided`` if parts are not simply the keys.
     Cell ``c`` holds the rows ``order[bounds[c]:bounds[c + 1]]``; the cells of part ``p`` are those from
-    ``starts[p]`` to before ``starts[p + 1]``.  All have the same ``status``.
+    ``starts[p]`` to before ``starts[p + 1]``.  All have the same ``status``.  It ``roams`` if what the query
+    looks at depends on where a host is that moves.
     """
 
     def __init__(
@@ -79,9 +82,12 @@ class Series:
         count: int,
         here: Where = None,
         status: Status = "atomic",
+        *,
+        carried: bool = False,
     ) -> None:
         self.query, self.span, self.collide, self.rows, self.count = query, span, collide, rows, count
         self._here, self.status = here, status
+        self.roams = carried and query.is_relative
         parts, self.owners, self.spots = self._parts(keys)
         order = _by_time(rows.times)
         starts = np.zeros(len(self.owners) + 1, np.int64)
@@ -98,12 +104,13 @@ class Series:
         """The part of each row, and the keys and standings of the parts; no standings if parts are simply
         the keys."""
         every = np.arange(self.count)
-        if isinstance(self.query.location, Pool):
+        if isinstance(self.query.location, Pool) and not self.roams:
             return keys, every, None
         spots = self.rows.standings
         spot = np.zeros(self.count, np.int64)
         spot[keys] = spots.codes
-        if not isinstance(self.query.location, Closest) and (spot[keys] == spots.codes).all():
+        whole = not self.roams and not isinstance(self.query.location, Closest)
+        if whole and (spot[keys] == spots.codes).all():
             return keys, every, None
         size = max(1, len(spots.values))
         pairs, parts = np.unique(keys * size + spots.codes, return_inverse=True)
@@ -117,7 +124,7 @@ class Series:
     def nearest(self) -> Ints | None:
         """If the query shows the closest location, the parts that can be it, those of a key together, the
         nearer first."""
-        if not isinstance(self.query.location, Closest) or self.spots is None:
+        if not isinstance(self.query.location, Closest) or self.spots is None or self.roams:
             return None
         there = absolute(self.query.location.index, self._here)
         values = self.rows.standings.values
@@ -204,7 +211,7 @@ class Series:
         """What it shows."""
         cells = self.cells(found)
         widest = int((cells.high - cells.low).max(initial=1))
-        columns = {column.name: self.values(column, cells, found.at) for column in wanted}
+        columns = {c.name: self.values(c, cells, found.at) for c in wanted if c.attribute != AWAY}
         vague = self.meet and self.rows.until is not None and any(c.attribute == VALID for c in wanted)
         return Shown(cells, columns, all(self.is_small(column, widest) for column in wanted), vague)
 
@@ -380,8 +387,32 @@ class Series:
         times, spots = self.rows.times[rows], self.rows.standings.codes[rows]
         return not ((times[1:] == times[:-1]) & (spots[1:] == spots[:-1])).any()
 
-    def visible(self, key: int, now: Instant) -> Ints:
-        """The rows among which the query selects for a key at an instant."""
+    @cached_property
+    def places(self) -> Places:
+        """Where the parts are."""
+        assert self.spots is not None
+        values = self.rows.standings.values
+        return Places.of([where(*values[spot]) for spot in self.spots.tolist()])
+
+    def _around(self, now: Instant, here: Where) -> Ints:
+        """The parts that may be near, or closest."""
+        match self.query.location:
+            case Multiple(_, Ball(centre, radius)) | Pool(Ball(centre, radius)):
+                far = Places.of([absolute(centre, here)]).far(self.places)[0]
+                return np.flatnonzero(far <= radius * (1 + MARGIN))
+            case Closest(index):
+                far = Places.of([absolute(index, here)]).far(self.places)[0]
+                far[self.times[self.starts[:-1]] > now] = np.inf
+                return np.flatnonzero((far <= far.min(initial=np.inf) * (1 + MARGIN)) & (far < np.inf))
+        return np.arange(len(self.owners))
+
+    def visible(self, key: int, now: Instant, here: Where = None) -> Ints:
+        """The rows among which the query selects for a key at an instant, somewhere."""
+        if self.roams:
+            near = self._around(now, here)
+            parts = near[self.owners[near] == key].tolist()
+            found = [self._rows(*self._visible(part, now)) for part in parts]
+            return np.concatenate([np.empty(0, np.int64), *found])
         if not self.divided:
             return self._rows(*self._visible(key, now))
         if self.nearest is not None:

@@ -286,8 +286,8 @@ class Relations:
                 known.latest, known.points, known.numbers, known.stamps, state.clock,
                 *bits.columns, ties, status, at, who, number, since, value,
             )  # fmt: skip
-        columns = (column[:count].copy() for column in (ties, status, at, who, number, since, value))
-        return self._remembered(state, Said(*columns))
+        said = Said(ties, status, at, who, number, since, value)
+        return self._remembered(state, said.first(count))
 
     def _remembered(self, state: State, said: Said) -> Said:
         """Where all sources are watched, ties of which nothing must be remembered are forgotten, and what was

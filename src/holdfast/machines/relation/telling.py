@@ -34,6 +34,10 @@ class Said(NamedTuple):
     since: Ints
     values: Floats
 
+    def first(self, count: int) -> Said:
+        """So many of them, without the room for more."""
+        return Said(*(column[:count].copy() for column in self))  # type: ignore[arg-type]
+
 
 def joined(some: Sequence[Said]) -> Said | None:
     """All that was said, if something was."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import ClassVar
 
 import msgspec
@@ -28,6 +29,9 @@ KEPT = 0.25
 
 ENOUGH = 0.8
 """As printed: so much of what is needed is taken for all of it."""
+
+
+NONE: Mapping[str, float] = MappingProxyType({})
 
 
 class Value(msgspec.Struct, frozen=True, tag=True):
@@ -154,8 +158,9 @@ class Mediator(Above):
             return need if cache >= ENOUGH * need else None
         return min(cache, need) * (1 - 1e-9) if cache >= need / 4 else None
 
-    def _part(self, name: str) -> float:
-        whole = math.fsum(self.volatility.get(one, 1.0) for one in self.observers)
+    def _part(self, name: str, among: tuple[str, ...] | None = None) -> float:
+        """The part that one of some observers gets, by default of all."""
+        whole = math.fsum(self.volatility.get(one, 1.0) for one in among or self.observers)
         return self.volatility.get(name, 1.0) / whole
 
     def _divide(self) -> Wants:
@@ -189,12 +194,15 @@ class Mediator(Above):
 
 
 def hierarchy(
-    relation: Relation, terms: tuple[Term, ...], *, printed: bool = False
+    relation: Relation, terms: tuple[Term, ...], moves: Mapping[str, float] = NONE, *, printed: bool = False
 ) -> list[Observer | Mediator]:
-    """One mediator, beside the first source, and an observer for each term."""
+    """One mediator, beside the first source, and an observer for each term; ``moves`` is how volatile sources
+    are."""
     below = observers(terms)
-    names = tuple(one.name for one in below)
-    return [*below, Mediator(below[0].mediator, names, relation, printed=printed, sources=sources(below))]
+    names, whose = tuple(one.name for one in below), sources(below)
+    volatility = {name: moves[source] for name, source in whose.items() if source in moves}
+    top = below[0].mediator
+    return [*below, Mediator(top, names, relation, volatility, printed=printed, sources=whose)]
 
 
 def observers(terms: tuple[Term, ...]) -> list[Observer]:

@@ -21,7 +21,15 @@ def made(state):
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        ("state S A = T enter A.value > 1 exit true here Car", "each source of Car carries a replica"),
+        ("state S on T enter value > 1 for 5 s exit true here Car", "each source of Car carries a guard"),
+        (
+            "state S A = avg T over 5 s within 9 m of here enter A.value > 1 exit true here Car",
+            "A looks at more than the latest around each source of Car",
+        ),
+        (
+            "state S A = T closest to here each road enter A.value > 1 exit true here Car",
+            "A keeps road apart around each source of Car",
+        ),
         (
             "state B on T enter value > 1 exit false state S A = B whatever status enter A.valid exit true",
             "A takes starts and ends as one",

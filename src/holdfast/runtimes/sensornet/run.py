@@ -15,6 +15,7 @@ from ...model.instant import MILLISECOND, Duration
 from ...model.topic import Topic
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
+from ...sim.host import Routing
 from ...sim.network import Network
 from ...sim.node import Node
 from ...sim.routing import tempo
@@ -147,9 +148,13 @@ class Run:
 
     # What happens.
 
-    def _boot(self, node: Node) -> None:
+    def _router(self, node: Node) -> Routing:
+        """How messages of a node that starts are carried."""
         machine, flooding = self._routing
-        router = Router(node, machine, self.ledger, flooding)
+        return Router(node, machine, self.ledger, flooding)
+
+    def _boot(self, node: Node) -> None:
+        router = self._router(node)
         if self.case.scenario.energy.sampling:
             node.after(SAMPLINGS, self._sample, node)
         for i, some in enumerate(self._sending.get(node.id, ())):

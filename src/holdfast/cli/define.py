@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UsageError
+from ..errors import UsageError, counted
 from .inputs import history, require_playable
 from .options import (
     Definition,
@@ -19,7 +19,6 @@ from .options import (
     Unit,
     Wide,
     Zone,
-    counted,
     length,
     load,
     reading_of,

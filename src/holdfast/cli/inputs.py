@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..errors import InputError, UsageError
-from .options import counted
+from ..errors import InputError, UsageError, counted
 
 if TYPE_CHECKING:
     from ..files.find import InputFile

@@ -10,6 +10,7 @@ from holdfast.errors import UsageError, did_you_mean
 from .experiment import Experiment
 
 MODULES = {
+    "air-parts": "dds.air_parts",
     "arqos": "dds.arqos",
     "eatdds-lifetime": "dds.eatdds_lifetime",
     "energy-map": "dds.energy_map",

@@ -153,6 +153,12 @@ class Role(msgspec.Struct, frozen=True, array_like=True, tag="role"):
     """To who may take its place: the subscribers that it knows."""
 
 
+class Round(msgspec.Struct, frozen=True, array_like=True, tag="round"):
+    """NEW ROUND: the main RN has the RN of a topic look for the next one.  [D48]"""
+
+    topic: TopicId
+
+
 class Handover(msgspec.Struct, frozen=True, array_like=True, tag="handover"):
     """A piece of the subscriber table for the next RN; with the last one the role is its."""
 
@@ -220,6 +226,7 @@ Message = (
     | Ack
     | Energy
     | Role
+    | Round
     | Handover
     | Taken
     | LevelRequest
@@ -242,6 +249,7 @@ _PLAIN_SIZES: dict[type, int] = {
     Demand: 7,
     Ack: _NAME,
     Energy: 8,
+    Round: 2,
     Taken: 5,
     LevelRequest: 5,
     Switch: 6,

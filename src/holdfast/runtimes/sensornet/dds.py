@@ -22,6 +22,7 @@ from ...protocols.dds.level import BEST_EFFORT, FULL, TRANSITION, Level
 from ...protocols.dds.message import (
     DISCOVERY,
     PLAIN,
+    UNIT,
     Ack,
     Data,
     Have,
@@ -42,6 +43,7 @@ from ...protocols.dds.topic import Structure, Topic, TopicId, Topics
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
 from ...sim.host import KIND, NodeHost, Routing
+from ...sim.metrics import ENTRY_BYTES, footprint
 from ...sim.node import Node
 from ...sim.routing.datagram import Datagram, Destination
 from ...sim.topology import Topology
@@ -345,7 +347,7 @@ class Motes:
     def measures(self) -> Row:
         account, times = self._scene.account, self._discovery()
         known = [time for time in times if time is not None]
-        counted = self.counted()
+        counted, memory = self.counted(), footprint(self._scene.network, self.memory())
         return {
             "issued": len(account.published),
             "overflowed": len(self._refused),
@@ -356,8 +358,15 @@ class Motes:
             "undiscovered": len(times) - len(known),
             "discovery_messages": self._rebroadcasts
             + sum(account.messages[kind.__name__] for kind in DISCOVERY),
+            "ram_bytes": memory.ram_bytes,
+            "fits": memory.fits if memory.platform.ram_bytes else None,
             "counted": dict(counted),
         }
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of the middleware on the node that keeps most; rings are there, full or not.  [D70]"""
+        kept = [_memory(host.state, self.deployment) for host in self.hosts.values()]
+        return max(kept, key=lambda each: sum(each.values()), default={})
 
     def counted(self) -> Counter[str]:
         """What all nodes' middleware says that it has done."""
@@ -389,6 +398,22 @@ def _held(node: NodeId, state: State) -> tuple[list[Name], list[Sample]]:
     ringed = [held.data.name for writer in state.writers.values() for held in writer.ring]
     ringed += [data.name for history in state.histories.values() for data in history.sent.values()]
     return ringed, [(str(node), Stream(topic), time) for topic, _, time in state.slotted]
+
+
+def _memory(state: State, deployment: Deployment) -> dict[str, int]:
+    reliable = [
+        stream
+        for stream in state.writers
+        if stream.condition != PLAIN or deployment.topics.by_id[stream.topic].level < BEST_EFFORT
+    ]
+    tables = [*state.subscribers.values(), *(each.registry for each in state.rendezvous.values())]
+    wishes = [wish for table in tables for wish in table.wishes.values()]
+    return {
+        "rings": len(reliable) * deployment.reliable.ring * UNIT,
+        "subscriptions": sum(map(bytes_of, wishes)),
+        "streams heard": len(state.heard) * ENTRY_BYTES,
+        "energies": sum(len(each.energies) for each in state.clusters.values()) * ENTRY_BYTES,
+    }
 
 
 def _about(message: Message) -> tuple[TopicId, str | None]:

@@ -10,6 +10,7 @@ from holdfast.runtimes.sensornet.account import LOST, WAITING
 from holdfast.runtimes.sensornet.outcome import Outcome
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.runtimes.sensornet.study import read_text
+from holdfast.sim.metrics import footprint
 from support.protocols import marked, watched
 
 
@@ -58,6 +59,17 @@ def test_the_sections_of_the_protocol_are_its_own_values():
     assert found.schedule is not None
     run.finish()
     assert run.account.messages["LevelRequest"] > 0
+
+
+def test_memory_is_rings_of_reliable_writers_and_tables():
+    """[D70] Node 0 writes, and is the rendezvous node with one subscription."""
+    table = {"subscriptions": 12}
+    for level, kept in (("best-effort", table), ("full", {"rings": 20 * 20, **table})):
+        run = made(watched(f"{{kind: dds, level: {level}, rendezvous: [0]}}", "T"))
+        found = run.finish().protocol
+        assert {name: size for name, size in run.family.memory().items() if size} == kept
+        assert found["ram_bytes"] == footprint(run.network).ram_bytes + sum(kept.values())
+        assert found["fits"]
 
 
 def test_what_became_of_samples_that_did_not_arrive():

@@ -17,7 +17,6 @@ from ....model.instant import DAY, SECOND, Instant
 from ....sim.frame import NodeId
 from ....sim.network import Network
 from ..case import Case, Plan, planned
-from ..run import SAMPLINGS
 from .hop import Air, Floats
 from .rates import Kind, Rates
 from .rehearsal import Rehearsal, Rehearsed, Sent, rehearse
@@ -146,17 +145,15 @@ def outlook(case: Case, seed: int, rates: Rates) -> Outlook:
     found: dict[Kind, list[Reading]] = {}
     for example, sent, told in zip(rates.examples, rehearsed.caused, rehearsed.told, strict=True):
         found.setdefault(example.kind, []).append(every.reading(sent, told))
-    timer = air.working(plan.setup.platform.work.timer)
+    read = air.working(plan.setup.platform.work.timer) + air.working(case.scenario.energy.sampling)
     names = {name: node for node, name in enumerate(plan.placed.names)}
     readings = {
-        kind: replace(some[-1], bill=some[-1].bill + _at(air, names[kind.source], timer))
+        kind: replace(some[-1], bill=some[-1].bill + _at(air, names[kind.source], read))
         for kind, some in found.items()
     }
     control, beacons = routes.control()
     idle = every.bill(rehearsed.idle).times(A_DAY / rehearsed.seconds)
-    sampling = case.scenario.energy.sampling
-    working = (air.working(sampling) + timer) * DAY / SAMPLINGS if sampling else 0.0
-    said = Bill(control * A_DAY + working, beacons * A_DAY)
+    said = Bill(control * A_DAY, beacons * A_DAY)
     together = max(Counter(sent.at for sent in rehearsed.idle).values(), default=0)
     return Outlook(plan, rates, air.rest, every.bill(rehearsed.start), said, idle, readings, together)
 

@@ -17,6 +17,7 @@ from holdfast_lab.experiments.data import locate
 from holdfast_lab.experiments.dds import (
     air_parts,
     arqos,
+    by_transition,
     eatdds_lifetime,
     energy_map,
     ifs,
@@ -43,9 +44,10 @@ from holdfast_lab.experiments.study import in_turn
 PAGES = Path(__file__).resolve().parents[3] / "docs" / "experiments"
 MODULES = (
     air_parts, arqos, eatdds_lifetime, energy_map, ifs, middleware_cost, rtdds_ipi, rtdds_partial, rtdds_rate,
-    rtdds_rto,
-    state_on_mote, tinydds_modes,
+    rtdds_rto, state_on_mote, by_transition, tinydds_modes,
 )  # fmt: skip
+IN_ROOMS = (state_on_mote, by_transition)
+"""Those that need real readings."""
 
 
 def quiet(_: str) -> None:
@@ -119,7 +121,7 @@ def test_equal_points_and_seeds_give_equal_measurements():
 
 def test_every_design_has_points_that_run_and_measure_what_its_table_shows():
     for module in MODULES:
-        if module is state_on_mote:
+        if module in IN_ROOMS:
             continue
         design = module.EXPERIMENT.run.args[0]
         points = design.points(False)
@@ -166,9 +168,7 @@ def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
 def judged(module, value, **more) -> dict[str, bool | None]:
     """The verdicts on a study in which ``value(at)`` says what was measured at each point."""
     design = (
-        module.design(rooms.Trace({1: (1.0,)}, 0), 8)
-        if module is state_on_mote
-        else module.EXPERIMENT.run.args[0]
+        module.design(rooms.Trace({1: (1.0,)}, 0), 8) if module in IN_ROOMS else module.EXPERIMENT.run.args[0]
     )
     points = design.points(False)
     study = Study({point.key: [value(dict(point.key)) | more] * 2 for point in points})
@@ -274,6 +274,16 @@ def states(at):
     }  # fmt: skip
 
 
+def turning(at):
+    by_turn = at["arm"] in (by_transition.TURNS, by_transition.ONLY)
+    full = at["arm"] == by_transition.RELIABLE
+    return {
+        "turns": 10, "turns lost": 0 if by_turn or full else 2, "same turns": float(by_turn or full),
+        "acks": 10 if by_turn else 100 if full else 0, "wrong s/h": 0.1 if by_turn or full else 5.0,
+        "messages": 20 if at["arm"] == by_transition.ONLY else 200,
+    }  # fmt: skip
+
+
 def switched(at):
     """Not the thesis': what our rules expect."""
     factors = {
@@ -290,7 +300,7 @@ MEASURED = {
     air_parts: switched,
     rtdds_rto: rto, rtdds_ipi: ipi, rtdds_rate: rate, rtdds_partial: part, ifs: scheduled,
     arqos: adapting, middleware_cost: cost, tinydds_modes: modes, energy_map: spent,
-    eatdds_lifetime: lived, state_on_mote: states,
+    eatdds_lifetime: lived, state_on_mote: states, by_transition: turning,
 }  # fmt: skip
 
 
@@ -354,6 +364,9 @@ def test_by_the_figures_of_the_thesis_every_claim_holds(module):
         (arqos, {"SWITCH": 10}, "two-thresholds"),
         (arqos, {"measured PDR": 0.9}, "assurance-interval"),
         (arqos, {"frames": 100.0}, "nack-100%"),
+        (by_transition, {"same turns": 0.0}, "every-turn"),
+        (by_transition, {"acks": 30}, "no-acks-inside"),
+        (by_transition, {"wrong s/h": 1.0}, "cheap-as-best-effort"),
         *((air_parts, {"ReTx/msg": 2.0}, id) for id in air_parts.RULES if id not in AIRY),
         (air_parts, {"EED ms": 100.0}, "processor-delays"),
         (state_on_mote, {"same": 0.0}, "same-answer"),
@@ -448,6 +461,28 @@ def test_a_base_station_is_told_what_starts_and_ends_and_nothing_else():
     assert study.mean("wrong s/h", air=NOISY, arm="samples, reliable") < 1
 
 
+def test_by_transition_a_station_knows_every_turn_whatever_is_lost():
+    """A room that wavers across the band, and one that is stuffy once, in the noisy air."""
+    minutes = 40
+    trace = rooms.Trace(
+        {
+            0: tuple(650.0 if i // 5 % 2 else 450.0 for i in range(minutes)),
+            17: tuple(700.0 if 10 <= i < 20 else 450.0 for i in range(minutes)),
+        },
+        15 * SECOND,
+    )
+    found = {
+        dict(point.key)["arm"]: measure(by_transition.known, (point, 1))
+        for point in by_transition.points(trace)
+        if (dict(point.key)["air"], dict(point.key)["band"]) == (NOISY, str(by_transition.MAIN))
+    }
+    for arm in (by_transition.TURNS, by_transition.ONLY):
+        assert (found[arm]["turns"], found[arm]["turns lost"], found[arm]["same turns"]) == (9, 0, 1.0)
+        assert found[arm]["acks"] < 30
+    assert found[by_transition.CHEAP]["acks"] == 0
+    assert found[by_transition.RELIABLE]["acks"] >= 2 * minutes
+
+
 def test_real_rooms_are_read_minute_by_minute():
     try:
         path = locate(rooms.FILE)
@@ -493,9 +528,7 @@ def test_a_result_is_tabled_and_drawn(tmp_path):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(
-    "name", [module.EXPERIMENT.name for module in MODULES if module is not state_on_mote]
-)
+@pytest.mark.parametrize("name", [module.EXPERIMENT.name for module in MODULES if module not in IN_ROOMS])
 def test_the_default_run_judges_every_claim(name, tmp_path):
     experiment = load(name)
     result = experiment.run(None, False, quiet)

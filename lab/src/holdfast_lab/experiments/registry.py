@@ -31,6 +31,7 @@ MODULES = {
     "qps-physical": "qps.physical",
     "qps-subscribers": "qps.three:MORE_SUBSCRIBERS",
     "relate-spark": "relate_spark",
+    "reliability-by-transition": "dds.by_transition",
     "rtdds-ipi": "dds.rtdds_ipi",
     "rtdds-partial": "dds.rtdds_partial",
     "rtdds-rate": "dds.rtdds_rate",

@@ -15,7 +15,7 @@ from ...model.event import Status, Value
 from ...model.instant import Instant
 from ...model.protocol import Peer
 from .interest import Constraint
-from .level import Level
+from .level import Level, Threshold
 from .topic import TopicId
 
 PLAIN = ""
@@ -91,10 +91,12 @@ class Demand(msgspec.Struct, frozen=True, array_like=True, tag="demand"):
     """What subscribers want of a topic's publishers, all together; told where it is not the usual."""
 
     topic: TopicId
-    level: Level
+    level: Threshold
     plain: bool = True
     """Whether anybody wants the samples themselves."""
     conditions: tuple[str, ...] = ()
+    turns: bool = False
+    """Whether somebody needs the samples that start or end a condition."""
 
 
 class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
@@ -115,6 +117,8 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     """Which demand its publisher knows (``digest``)."""
     forwarded: bool = False
     """Whether it comes from the RN, and so is for a reader."""
+    turns: bool = False
+    """Whether it starts or ends a condition of its topic."""
     hops: int = 0
 
 

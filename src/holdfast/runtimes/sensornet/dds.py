@@ -18,7 +18,7 @@ from ...protocols.dds import request
 from ...protocols.dds.deployment import Adaptive, Deployment, Discovery, ModeName, Reliable, Rotation
 from ...protocols.dds.ifs import Schedule, grid_slots
 from ...protocols.dds.interest import Interest
-from ...protocols.dds.level import BEST_EFFORT, FULL, Level
+from ...protocols.dds.level import BEST_EFFORT, FULL, TRANSITION, Level
 from ...protocols.dds.message import (
     DISCOVERY,
     PLAIN,
@@ -42,11 +42,10 @@ from ...protocols.dds.state import State
 from ...protocols.dds.topic import Structure, Topic, TopicId, Topics
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
-from ...sim.host import KIND, NodeHost
+from ...sim.host import KIND, NodeHost, Routing
 from ...sim.metrics import ENTRY_BYTES, footprint
 from ...sim.node import Node
 from ...sim.routing.datagram import Datagram, Destination
-from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from .account import LOST, ON_THE_WAY, WAITING, Row, Wish
 from .conditions import on_motes, scope, why_not_alone
@@ -61,7 +60,7 @@ NOBODY = "its rendezvous node knew nobody"
 UNKNOWN = "its publisher did not know"
 """Nobody had told the publisher that it was wanted."""
 
-LEVELS: Mapping[str | float, Level] = {"best-effort": BEST_EFFORT, "full": FULL}
+LEVELS: Mapping[str | float, Level] = {"best-effort": BEST_EFFORT, "full": FULL, "transition": TRANSITION}
 LATE_IN_ROUND = 0.9
 """EATDDS: nodes report in the last tenth of the reporting period, so that an election knows the latest."""
 
@@ -74,8 +73,9 @@ class Dds:
     mode: ModeName = "DefTDDS"
     rendezvous: tuple[Named, ...] = ()
     """By hash [D10]; none: the node that is nearest to the middle."""
-    level: Literal["best-effort", "full"] | float = "best-effort"
-    """How reliably samples travel: a number is the reading above which they must arrive.  [D8]"""
+    level: Literal["best-effort", "full", "transition"] | float = "best-effort"
+    """How reliably samples travel: a number is the reading above which they must arrive [D8]; by transition,
+    those must that start or end a condition of the definition."""
     percent: Annotated[float, Meta(ge=0, le=100)] | None = None
     """ARQoS: the share of its samples that subscribers to a topic ask for."""
     reliable: Reliable = field(default_factory=Reliable)
@@ -92,10 +92,14 @@ class Dds:
     def deployment(self, scene: Scene) -> Deployment:
         """What is compiled into the nodes."""
         placed = scene.placed
+        conditions = _deployed(scene, self.level)
         topics = Topics(
-            tuple(_topic(i, each, self.level) for i, each in enumerate(scene.definition.topics.values()))
+            tuple(
+                _topic(i, each, self.level, conditions)
+                for i, each in enumerate(scene.definition.topics.values())
+            )
         )
-        definition = Checked(scene.definition.checked.topics, tuple(_on_motes(scene).values()))
+        definition = Checked(scene.definition.checked.topics, tuple(conditions.values()))
         return Deployment(
             topics=topics,
             table=tuple(map(str, _rendezvous(self, placed))),
@@ -116,16 +120,34 @@ class Dds:
 def _on_motes(scene: Scene) -> dict[str, Condition]:
     """The conditions that publishers' nodes run; others are evaluated where they are wanted."""
     wanted = {wish.name for wish in scene.wishes if not wish.plain}
-    known = scene.definition.filters
-    return {name: c for name, c in known.items() if name in wanted and why_not_alone(c) is None}
+    return {name: c for name, c in _able(scene).items() if name in wanted}
 
 
-def _topic(id: TopicId, topic: model.Topic, level: str | float) -> Topic:
+def _deployed(scene: Scene, level: str | float) -> dict[str, Condition]:
+    """Those, and by transition all others that a mote can run: it must know what its samples turn."""
+    if level != TRANSITION:
+        return _on_motes(scene)
+    able = _able(scene)
+    turned = {each.topic.name for each in able.values()}
+    for topic in {name: None for wish in scene.wishes for name in wish.topics if name not in turned}:
+        hint = "Define a state 'per source' or a filter on it."
+        raise Fault(f"nothing that a mote can tell turns with samples of '{topic}'", ("level",), hint=hint)
+    return able
+
+
+def _able(scene: Scene) -> dict[str, Condition]:
+    """The conditions that a mote can run."""
+    return {name: c for name, c in scene.definition.filters.items() if why_not_alone(c) is None}
+
+
+def _topic(id: TopicId, topic: model.Topic, level: str | float, conditions: Mapping[str, Condition]) -> Topic:
     numbers = [each.name for each in topic.attributes if each.kind in ("float", "int")]
     reading = "value" if "value" in numbers or not numbers else numbers[0]
     known = LEVELS.get(level)
     structure = Structure(topic.name, topic.attributes)
-    return Topic(id, topic.name, structure, level=float(level) if known is None else known, reading=reading)
+    at = float(level) if known is None else known
+    turned = tuple(name for name, each in conditions.items() if each.topic.name == topic.name)
+    return Topic(id, topic.name, structure, level=at, reading=reading, turned=turned)
 
 
 def _rendezvous(dds: Dds, placed: Topology) -> list[NodeId]:
@@ -178,13 +200,17 @@ class Motes:
     def destinations(self) -> Iterable[Destination]:
         return [int(peer) for peer in self.deployment.positions]
 
+    @property
+    def patience(self) -> Duration | None:
+        return self._dds.reliable.rto
+
     def _interests(self, wish: Wish) -> dict[str, Interest]:
         """What a subscriber asks for, by the name that its readers have."""
         if wish.name in self._placed and not wish.plain:
             return {wish.name: Interest(topic=wish.topics[0], condition=wish.name)}
         return {f"{wish.name} {topic}": Interest(topic=topic) for topic in wish.topics}
 
-    def boot(self, node: Node, router: Router) -> None:
+    def boot(self, node: Node, router: Routing) -> None:
         self._sinks.boot(node)
         router.register_handler(KIND, True, self._passes)
         machine = Participant(self.deployment, str(node.id))

@@ -15,6 +15,7 @@ from ...model.instant import Duration
 from ...model.topic import Topic
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
+from ...sim.host import Routing
 from ...sim.network import Network
 from ...sim.node import Node
 from ...sim.routing import tempo
@@ -144,9 +145,13 @@ class Run:
 
     # What happens.
 
-    def _boot(self, node: Node) -> None:
+    def _router(self, node: Node) -> Routing:
+        """How messages of a node that starts are carried."""
         machine, flooding = self._routing
-        router = Router(node, machine, self.ledger, flooding)
+        return Router(node, machine, self.ledger, flooding)
+
+    def _boot(self, node: Node) -> None:
+        router = self._router(node)
         for i, some in enumerate(self._sending.get(node.id, ())):
             send(node, router, some, i, self.seed)
         self.family.boot(node, router)

@@ -141,3 +141,17 @@ def test_slots_need_a_grid():
     )
     with pytest.raises(DefinitionError, match="scenario:8:28: the slots are those of a grid"):
         read_text(text)
+
+
+def test_by_transition_samples_that_turn_a_condition_are_acknowledged_and_no_others():
+    run = made(watched("{kind: dds, mode: HyTDDS, level: transition}", "T"))
+    (row,) = run.finish().subscriptions
+    turns = made(watched("{kind: dds, mode: HyTDDS}")).finish().subscriptions[0]["expected"]
+    assert row["delivered"] == row["expected"] == 90
+    assert run.account.messages["Ack"] == turns > 0
+
+
+def test_by_transition_needs_something_that_turns():
+    with pytest.raises(DefinitionError, match="nothing that a mote can tell turns with samples of 'T'") as e:
+        made(watched("{kind: dds, level: transition}", "T").replace(" per source", ""))
+    assert marked(str(e.value)) == "transition"

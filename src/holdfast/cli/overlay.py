@@ -251,7 +251,7 @@ def _requests(
     definition: Path | None, only: list[str], where: str | None, ship: Path | None, sign: Path | None
 ) -> tuple[list[Any], dict[str, Following]]:
     """What is asked of the broker, and which of it are relationships that agents watch."""
-    from ..protocols.cbps.client import subscribe, watch
+    from ..protocols.cbps.client import subscribe
     from ..runtimes.overlay.commands.wanted import content_filter
 
     if (definition is None) == (where is None):
@@ -263,24 +263,24 @@ def _requests(
     from ..lang.check import check
     from ..lang.parse import load as parsed
     from ..runtimes.overlay.commands.watching import actively
-    from ..runtimes.overlay.conditions import definitions
+    from ..runtimes.overlay.exactly import watches
 
     assert definition is not None
     app = parsed(definition)
-    found = definitions(app)
+    found = watches(app)
     for name in only:
         if name not in found:
             hint = did_you_mean(name, found) or f"There is {', '.join(found) or 'none'}."
             raise UsageError(f"--only {name}: {definition} has no subscription of that name. {hint}")
     if not found:
         raise UsageError(f"{definition} subscribes to nothing: add a filter or a state")
-    wanted = {name: text for name, text in found.items() if not only or name in only}
+    wanted = {name: request for name, request in found.items() if not only or name in only}
     active = [one for one in check(app).relations if one.name in wanted and (one.using or ship)]
     if ship and not active:
         raise UsageError(f"--ship {ship}: {definition} has no relationship that could be watched by it")
     code = None if ship is None else _text(ship)
     submitted, followed = actively(active, code, _signature(code, sign))
-    rest = [watch(name, text) for name, text in wanted.items() if name not in followed]
+    rest = [request for name, request in wanted.items() if name not in followed]
     return [*rest, *submitted], followed
 
 

@@ -279,8 +279,6 @@ def listened(checked: Checked) -> list[Topic]:
     """The topics of which every reading is looked at, by a machine that SQL cannot stand in for."""
     found = [family.of(checked) for family in FAMILIES if family.in_sql is None and not family.hears_others]
     heard = {topic for conditions in found for one in conditions for topic in one.listens}
-    heard |= {one.topic for one in checked.conditions if one.tables}  # SQL does not know the tables
-    heard |= {one.topic for one in checked.guarded if one.tables}
     return [topic for topic in checked.topics if topic in heard]
 
 

@@ -176,6 +176,7 @@ def in_words(condition: Condition | Guarded) -> dict[str, str]:
         "list of attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
         "start": show(condition.enter),
         "end": show(condition.exit),
+        **{f"table {one.name}": f"{len(one):,} rows, {one.digest[:12]}" for one in condition.tables},
     }
 
 

@@ -122,7 +122,8 @@ class Engine:
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
         self._has_warned = False
-        self._run(self._checked(self._app), [], lambda _one: None)
+        self._current = self._checked(self._app)
+        self._run(self._current, [], lambda _one: None)
 
     def _checked(self, app: App) -> Checked:
         return check(app, self._base, self._lets, self._tables)
@@ -178,7 +179,7 @@ class Engine:
         fresh = [name for name in meant if name not in self._listeners or name in replaced]
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
-        self._app = whole
+        self._app, self._current = whole, checked
         self._share(fresh[0], meant[fresh[0]])
         return fresh[0], self._go_on(checked, replaced)
 
@@ -225,8 +226,12 @@ class Engine:
         the beginning.  If the history is only the latest part and not ``whole``, it settles a scope where
         what was before cannot matter.
         """
-        new = _as_app(app)
-        before, after = self._checked(self._app), self._checked(new)
+        return self._revise(_as_app(app), self._tables, history, whole)
+
+    def _revise(
+        self, new: App, tables: dict[str, Any], history: History | None, whole: bool
+    ) -> list[Notification]:
+        before, after = self._current, check(new, self._base, self._lets, tables)
         again = NOTHING
         settled: dict[str, Mapping[str, Any]] = {}
         if history is not None and whole:
@@ -240,11 +245,13 @@ class Engine:
             one = next(one for one in self._running if name in one.operator.subscriptions)
             past = Past(one.operator, one.state, latest, one.now(self._reached), settled.get(name, {}))
             operator, state, said = revised(name, before, after, past)
-            going_on.append((Running(operator, state), said))
+            if said or meanings(before)[name] != meanings(after)[name]:
+                going_on.append((Running(operator, state), said))
         standing = {key: one for r in self._running for key, one in standings(r.operator, r.state).items()}
-        self._app = new
+        self._app, self._tables, self._current = new, tables, after
         more = [*again.running, *(one for one, _ in going_on)]
-        self._go_on(without(after, {*again.names, *changes}), more=more)
+        served = {name for one in more for name in one.operator.subscriptions}
+        self._go_on(without(after, served), more=more)
         known = {*conditions(before), *again.names}
         begun = [
             one
@@ -336,20 +343,21 @@ class Engine:
             raise UsageError(f"'{above[0]}' builds on '{name}'; end it first")
         kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
         self._app = App(kept, file=self._app.file)
-        self._go_on(self._checked(self._app))
+        self._current = self._checked(self._app)
+        self._go_on(self._current)
 
-    def take_table(self, name: str, data: Any = None) -> None:
+    def take_table(
+        self, name: str, data: Any = None, history: History | None = None, *, whole: bool = True
+    ) -> list[Notification]:
         """Go on with a changed table: an Arrow table or data frame, or its file as it is now.
 
-        What holds goes on holding: the next reading of a scope is compared with its new row.
+        Who has the same row goes on as it was.  Of others the same is said as by ``revise``, which settles
+        them by what held before, the last reading and a history.
         """
         declared = {s.name for s in self._app.statements if isinstance(s, DeclareTable)}
         if name not in declared:
             raise UsageError(f"there is no table '{name}'. {did_you_mean(name, declared) or ''}".rstrip())
-        tables = {**self._tables, name: data}
-        checked = check(self._app, self._base, self._lets, tables)
-        self._tables = tables
-        self._go_on(checked)
+        return self._revise(self._app, {**self._tables, name: data}, history, whole)
 
     def _silence(self, subscription: Subscription) -> None:
         listeners = self._listeners.get(subscription.name, [])
@@ -560,7 +568,7 @@ class Engine:
         """
         engine = cls(base=base)
         engine._app, engine._lets, engine._tables = _as_app(app), lets, dict(tables or {})
-        checked = engine._checked(engine._app)
+        engine._current = checked = engine._checked(engine._app)
         whole = opened(snapshot)
         engine._reached, engine._sequence, engine._latest = whole.reached, whole.sequence, whole.latest
         engine._late_counts.update(whole.late_counts)

@@ -107,6 +107,9 @@ def test_a_table_in_python():
         ("source,high,low\na,warm,1\n", "row 2: 'warm' in 'high' is not a number"),
         ("source,hihg,low\na,1,1\n", "has no column 'high'; it has source, hihg, low"),
         ("source,high,low\n,1,1\n", "row 2 has no source"),
+        ("source,high,low,high\na,1,1,2\n", "has two columns 'high'"),
+        ("source,high,low\na,1\n", "cannot be read: CSV parse error: Expected 3 columns, got 2"),
+        ("", "cannot be read: Empty CSV file"),
     ],
 )
 def test_a_wrong_table_is_an_error_at_its_place(tmp_path, rows, said):
@@ -272,6 +275,32 @@ def test_a_guard_is_as_long_as_the_row_says_and_without_a_row_it_never_ends(tmp_
     assert told(said) == [("a", "ingress", 1)]
     assert told(Engine.restore(WAITS, engine.snapshot(), base=tmp_path).advance(100)) == [("b", "ingress", 6)]
     assert told(engine.advance(100)) == [("b", "ingress", 6)]
+
+
+@pytest.mark.parametrize("cell", ["-5 min", "soon", "5", "5 °C", "1e400 h"])
+def test_a_length_that_is_none_is_an_error_at_its_place(tmp_path, cell):
+    (tmp_path / "limits.csv").write_text(f"source,high,wait\na,25,1 s\nb,25,{cell}\n")
+    with pytest.raises(DefinitionError, match=f"row 3: '{cell}' in 'wait' is not a duration") as caught:
+        check(parse(WAITS), tmp_path)
+    assert "^^^^^^" in str(caught.value)
+
+
+def test_lengths_may_be_those_of_arrow():
+    columns = {"source": ["a"], "high": [25.0]}
+    for length, wrong in [(3_000, False), (-1, True)]:
+        table = pa.table({**columns, "wait": pa.array([length], pa.duration("ms"))})
+        if wrong:
+            with pytest.raises(DefinitionError, match="row 2: a duration in 'wait' cannot be negative"):
+                check(parse(WAITS), tables={"Limits": table})
+        else:
+            (state,) = check(parse(WAITS), tables={"Limits": table}).guarded
+            assert state.tables[0].data[1].to_pylist() == [3_000_000]
+
+
+def test_what_cannot_be_a_key_is_an_error_at_its_place():
+    table = pa.table({"source": [["a"]], "high": [25.0], "wait": ["1 s"]})
+    with pytest.raises(DefinitionError, match=r"'source' is a key, and list.* cannot be one"):
+        check(parse(WAITS), tables={"Limits": table})
 
 
 def test_the_rows_of_a_table_can_be_expected(tmp_path):

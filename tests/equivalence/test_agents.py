@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.protocols.agents.hosting import Hosting
-from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, address
+from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, address, disabled
 from holdfast.protocols.agents.ring import Moved
 from holdfast.protocols.agents.talk import Reading
 from holdfast.protocols.cbps.broker import Broker
@@ -42,6 +42,9 @@ relate Together all of Team within 15 m until 25 m""")
 SOME = related("""topic User ()
 group Team of User ("ann", "bob", "eve")
 relate Some at least 2 of Team within 10 m until 15 m""")
+UNEVEN = related("""topic User ()
+relate Meet (a User, b User) pairs ("ann", "bob") when distance(a, b) <= 10 m until distance(a, b) >= 30 m
+  using range_ring (volatility a 9, enlarged 1.5)""")
 LINKS = [(2, 1), (3, 1), (4, 2), (5, 2), (6, 2), (7, 3), (8, 3), (9, 3)]
 """The network of the thesis: 1-{2,3}, 2-{4,5,6}, 3-{7,8,9}."""
 HOMES = {"ann": 5, "bob": 7, "eve": 8}
@@ -67,7 +70,7 @@ def publishers(overlay, one, names):
 
 
 def watch(overlay, one, using):
-    overlay.ask("subscriber", Submit(active(one.name, one.relation, using), "relation"))
+    overlay.ask("subscriber", Submit(active(one.name, one.relation, using, one.settings), "relation"))
     overlay.settle()
 
 
@@ -120,6 +123,7 @@ def test_agents_end_when_the_subscription_or_the_publisher_goes():
     ("one", "using", "names"),
     [
         (MEET, "range_ring", ("ann", "bob")),
+        (UNEVEN, "range_ring", ("ann", "bob")),
         (MEET, "parallel_line", ("ann", "bob")),
         (TEAM, "centre_of_mass", ("ann", "bob", "eve")),
         (SOME, "counting", ("ann", "bob", "eve")),
@@ -232,7 +236,7 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
     overlay.ask("subscriber", Replace("relation", active("Meet", MEET.relation, "range_ring")))
     overlay.settle()
     assert [row[2] for row in told(overlay)] == ["egress"]
-    paused = active("Meet", MEET.relation, "range_ring", disabled=True)
+    paused = disabled(active("Meet", MEET.relation, "range_ring"))
     overlay.ask("subscriber", Replace("relation", paused))
     overlay.settle()
     assert agents(overlay) == {}
@@ -241,6 +245,19 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
     say(overlay, "ann", 2, 0.0)
     say(overlay, "bob", 3, 5.0)
     assert [row[2] for row in told(overlay)] == ["ingress"]
+
+
+def test_other_settings_make_other_agents():
+    """Both ends reckon with the same parts of the room, so nobody goes on with the old ones."""
+    overlay = network()
+    publishers(overlay, MEET, ("ann", "bob"))
+    watch(overlay, MEET, "range_ring")
+    bundle = active("Meet", UNEVEN.relation, "range_ring", UNEVEN.settings)
+    overlay.ask("subscriber", Replace("relation", bundle))
+    overlay.settle()
+    rings = [hosted.made.agent for i in (5, 7) for hosted in overlay.nodes[f"b{i}"].state.agents.values()]
+    assert [(ring.name, ring.enlarged) for ring in rings] == [("ann", 1.5), ("bob", 1.5)]
+    assert [ring.share for ring in rings] == pytest.approx([0.9, 0.1])
 
 
 def test_whoever_was_told_a_start_and_wants_no_more_is_told_the_end():

@@ -6,8 +6,6 @@ told whatever is certain.
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from holdfast.model.event import Event
@@ -16,12 +14,10 @@ from holdfast.model.relation import apart, radius, spread
 from holdfast.protocols.agents.following import Following
 from holdfast.protocols.agents.hosting import Hosting
 from holdfast.protocols.agents.library import active
-from holdfast.protocols.cbps.broker import Broker
 from holdfast.protocols.cbps.client import Heard, Interrupted, Submit, advertise, publish
 from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support.agents import related
+from support.storm import Storm
 
 PAIRS = related("""topic User ()
 relate Meet (a User, b User) pairs ("ann", "bob"), ("ann", "zoe"), ("bob", "eve")
@@ -39,19 +35,12 @@ LINKS = [("b2", "b1"), ("b3", "b1"), ("b4", "b2"), ("b5", "b3")]
 HOMES = {"ann": "b4", "zoe": "b4", "bob": "b5", "eve": "b1"}
 
 
-class World:
-    """Five brokers in a tree; who is gone, and which links are cut."""
+class World(Storm):
+    """Five brokers with agents, four publishers and a subscriber."""
 
     def __init__(self, one, using, seed):
-        self.one, self.chance = one, random.Random(seed)
-        self.net = Overlay(seed=seed)
-        self.links, self.down, self.cut = [*LINKS, *HOMES.items(), ("subscriber", "b1")], set(), set()
-        for i in range(1, 6):
-            self.begin(f"b{i}")
-        for name in (*HOMES, "subscriber"):
-            self.net.client(name)
-        for a, b in self.links:
-            self.net.connect(a, b)
+        super().__init__(LINKS, {**HOMES, "subscriber": "b1"}, seed)
+        self.one = one
         (topic,) = one.listens
         for name in HOMES:
             self.net.ask(name, advertise("mine", advertised(topic, source=name)))
@@ -61,11 +50,8 @@ class World:
         self.latest, self.bits = {}, {tie.scope: 0 for tie in one.relation.ties}
         self.time = 0
 
-    def begin(self, name):
-        """A broker that is started again is another, at another time."""
-        self.net._roles[name] = "broker"
-        machine = Hosting(Broker(condition, name=name))
-        self.net.start(name, machine, seed=self.chance.getrandbits(40))
+    def machine(self, name):
+        return Hosting(super().machine(name))
 
     def say(self, name):
         """A publisher moves a little, or far."""
@@ -94,39 +80,6 @@ class World:
             return radius(points, self.one.relation.quorum)
         return sum(point[0] for point in points)
 
-    def trouble(self):
-        """Something goes, or comes back."""
-        if self.down and self.chance.random() < 0.5:
-            name = self.down.pop()
-            self.begin(name)
-            self.join()
-        elif self.cut and self.chance.random() < 0.6:
-            self.cut.pop()
-            self.join()
-        elif self.chance.random() < 0.4:
-            name = self.chance.choice(["b2", "b3", "b4", "b5"])
-            if name not in self.down:
-                self.net.kill(name)
-                self.down.add(name)
-        else:
-            link = self.chance.choice(self.links)
-            if link[1] in self.net._links.get(link[0], ()):
-                self.net.cut(*link)
-                self.cut.add(link)
-
-    def join(self):
-        """Connect again whom nothing keeps apart."""
-        for a, b in self.links:
-            there = {a, b} <= self.net.nodes.keys()
-            if there and (a, b) not in self.cut and b not in self.net._links[a]:
-                self.net.connect(a, b)
-
-    def heal(self):
-        while self.down:
-            self.begin(self.down.pop())
-        self.cut.clear()
-        self.join()
-
     def settled(self):
         self.net.settle()
         for what in self.net.take("subscriber"):
@@ -137,7 +90,10 @@ class World:
             assert told == "unknown" or (told == "ingress") == bool(bit), (self.time, scope, told)
 
 
-@pytest.mark.parametrize("seed", range(6))
+SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 206)]
+
+
+@pytest.mark.parametrize("seed", [*range(6), *SOAK])
 @pytest.mark.parametrize(
     ("one", "using"),
     [

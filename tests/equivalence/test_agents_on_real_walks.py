@@ -14,6 +14,7 @@ from holdfast.protocols.agents.shipped import STARLARK
 from support.agents import oracle, related
 from support.agents_in_memory import World as InMemory
 from support.agents_on_tcp import World, run
+from support.patience import PATIENCE
 from support.real_walks import real_walks
 
 RING = files("holdfast").joinpath("examples/agents/ring.star").read_text()
@@ -95,7 +96,7 @@ def over_tcp(using, *, long):
     world = World(
         one, names, using, code=code, allowed=(digest_of(RING),), wait=lambda: chance.uniform(0, LONGEST)
     )
-    run(world, story, 3600 if long else 60)
+    run(world, story, 3600 if long else 3 * PATIENCE)
 
 
 @each

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from holdfast import Event, check, parse
 from holdfast.compilers.components.stages import operators
+from holdfast.machines.detector import detector
 from holdfast.model.batch import from_events, times
 from holdfast.model.instant import BEGINNING, NEVER, show_instant
+from support import columnar
 from support.fused import SECOND, definitions, histories
 from support.runtimes import engine, in_order, output, replay
 
@@ -41,6 +43,21 @@ def visible(notifications):
 def test_shards_and_stages_say_what_one_machine_says(text, events):
     app = parse(text)
     assert visible(sharded(app, events)) == visible(replay(app, events))
+
+
+@few
+@given(towers() | columnar.levels().filter(columnar.is_planned) | columnar.carried(), st.data())
+def test_shards_and_stages_in_columns_say_what_one_machine_says_of_one_event_after_another(text, data):
+    """What a stage tells as columns goes on as columns."""
+    kind = columnar.journeys if "topic V" in text else columnar.histories if "wet" in text else histories
+    drawn = map(columnar.signless, data.draw(kind))
+    events = [replace(event, sequence=i) for i, event in enumerate(drawn)]
+    app = parse(text)
+    expected = visible(replay(app, events))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(detector, "FEW", 0)
+        assert visible(sharded(app, events)) == expected
+        assert visible(replay(app, events)) == expected
 
 
 # --- live --------------------------------------------------------------------------------------------

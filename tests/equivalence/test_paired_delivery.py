@@ -3,18 +3,14 @@ edited, readings come late, and brokers and connections are lost."""
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.model.topic import Attribute, Topic
-from holdfast.protocols.cbps.broker import Broker
 from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, advertise, publish, watch
 from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.conditions import condition
-from holdfast.runtimes.overlay.memory.brokers import Overlay
+from support.storm import Storm
 
 T = Topic("T", (Attribute("value", "float"),))
 FORMS = {
@@ -27,30 +23,18 @@ LINKS = [("b1", "b0"), ("b2", "b0"), ("b3", "b1")]
 HOMES = {"p0": "b1", "p1": "b2", "p2": "b3", "s0": "b0", "s1": "b3"}
 
 
-class World:
+class World(Storm):
     """Four brokers, three publishers, and two subscribers with a log for each of their subscriptions."""
 
     def __init__(self, form, seed):
-        self.form, self.chance = form, random.Random(seed)
-        self.net = Overlay(seed=seed)
-        self.down, self.cut, self.time, self.serial = set(), set(), 0, 0
-        self.links = [*LINKS, *HOMES.items()]
-        for i in range(4):
-            self.begin(f"b{i}")
-        for name in HOMES:
-            self.net.client(name)
-        for a, b in self.links:
-            self.net.connect(a, b)
+        super().__init__(LINKS, HOMES, seed)
+        self.form, self.time, self.serial = form, 0, 0
         for name in ("p0", "p1", "p2"):
             self.net.ask(name, advertise("mine", advertised(T, source=name)))
         self.logs, self.present, self.released = {}, {}, set()
         for who in ("s0", "s1"):
             self.edit(who)
         self.net.settle()
-
-    def begin(self, name):
-        self.net._roles[name] = "broker"
-        self.net.start(name, Broker(condition, name=name), seed=self.chance.getrandbits(40))
 
     def edit(self, who):
         """Another definition in place of the present one, which is released."""
@@ -89,37 +73,13 @@ class World:
                     case Closed(name):
                         self.logs[name].append("closed")
 
-    def trouble(self):
-        if self.down and self.chance.random() < 0.6:
-            self.begin(self.down.pop())
-            self.join()
-        elif self.cut and self.chance.random() < 0.6:
-            self.cut.pop()
-            self.join()
-        elif self.chance.random() < 0.4:
-            name = self.chance.choice(["b1", "b2", "b3"])
-            if name not in self.down:
-                self.net.kill(name)
-                self.down.add(name)
-        else:
-            link = self.chance.choice(self.links)
-            if link[1] in self.net._links.get(link[0], ()):
-                self.net.cut(*link)
-                self.cut.add(link)
-
-    def join(self):
-        for a, b in self.links:
-            there = {a, b} <= self.net.nodes.keys()
-            if there and (a, b) not in self.cut and b not in self.net._links[a]:
-                self.net.connect(a, b)
-
     def heal(self):
-        while self.down:
-            self.begin(self.down.pop())
-        self.cut.clear()
-        self.join()
+        super().heal()
         self.net.settle()
         self.hear()
+
+
+SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(4, 104)]
 
 
 def orphans(log):
@@ -140,7 +100,7 @@ def orphans(log):
     return held
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [*range(4), *SOAK])
 @pytest.mark.parametrize("form", FORMS)
 def test_in_storms_of_edits_losses_and_late_readings_no_start_is_left_alone(form, seed):
     world = World(form, seed)

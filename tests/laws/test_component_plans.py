@@ -9,11 +9,24 @@ from hypothesis import strategies as st
 from holdfast.machines.detector import detector, smc
 from holdfast.machines.detector.columns import State
 from holdfast.model.instant import NEVER
-from support.columnar import both, definitions, histories, instances, stepped
+from support.columnar import (
+    both,
+    carried,
+    definitions,
+    histories,
+    instances,
+    is_planned,
+    journeys,
+    levels,
+    stepped,
+)
 from support.fused import SECOND
 
 PLANNED = definitions().filter(lambda text: both(text)[0].plans[0] is not None)
 FEW = settings(max_examples=settings().max_examples // 3)
+
+
+LEVELS, CARRIED = (kind.filter(is_planned) for kind in (levels(), carried()))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -27,9 +40,14 @@ def same(it, state, reference):
     return instances(it, state) == instances(it, reference)
 
 
-@given(PLANNED, histories, st.integers(0, 9), st.data())
-def test_columns_say_what_the_reference_machine_says(text, events, at, data):
+KINDS = {"alone": (PLANNED, histories), "levels": (LEVELS, histories), "carried": (CARRIED, journeys)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(st.integers(0, 9), st.data())
+def test_columns_say_what_the_reference_machine_says(kind, at, data):
     """Events come in any order, also when time has passed them, and the state is kept in between."""
+    text, events = map(data.draw, KINDS[kind])
     it, reference = both(text)
     arrived = data.draw(st.permutations(events))
     cut = data.draw(st.integers(0, len(events)))
@@ -38,15 +56,17 @@ def test_columns_say_what_the_reference_machine_says(text, events, at, data):
         mine, said = stepped(it, mine, some, until)
         theirs, expected = stepped(reference, theirs, some, until)
         assert said == expected
-        assert isinstance(mine.components[0], State)
+        assert isinstance(mine.components[0], State) or kind == "levels"
         assert same(it, mine, theirs)
         mine = it.from_bytes(it.to_bytes(mine))
 
 
+@pytest.mark.parametrize("kind", KINDS)
 @FEW
-@given(PLANNED, histories, st.integers(0, 9))
-def test_a_component_goes_from_columns_to_points_and_back(text, events, at):
+@given(st.integers(0, 9), st.data())
+def test_a_component_goes_from_columns_to_points_and_back(kind, at, data):
     """Single events and batches may take turns."""
+    text, events = map(data.draw, KINDS[kind])
     it, reference = both(text)
     state, out = stepped(it, it.initial(), [e for e in events if e.time < at * SECOND], at * SECOND)
     late = [e for e in events if e.time >= at * SECOND]

@@ -68,6 +68,27 @@ def test_brokers_are_handed_over_while_events_pass_and_none_is_lost_or_comes_twi
 
 
 @fewer
+@given(st.integers(0, 2**32), POLICIES, st.booleans())
+def test_who_is_new_is_told_the_latest_of_each_publisher_once_and_nobody_else_is(seed, compliance, tiring):
+    world = World(seed, compliance, options={"keeps_latest": True, **({"mapping": TIRING} if tiring else {})})
+    for _ in range(3):
+        for _ in range(world.chance.randint(3, 12)):
+            world.something()
+        for _ in range(6):
+            world.work() if tiring else None
+            world.network.run(world.chance.choice([SECOND // 2, 2 * SECOND]))
+            world.publish(3)
+        world.rest()
+        world.came()
+        client, due = world.newcomer()
+        world.rest()
+        came = world.came()
+        assert due <= came  # of a publisher that speaks of several places, perhaps one of each
+        assert all(who == client and times == 1 for (_, who, _), times in came.items())
+        assert all(what.repeated for _, what in world.deliveries)
+
+
+@fewer
 @given(st.integers(0, 2**32), st.booleans())
 def test_after_failures_all_come_again_and_meanwhile_none_twice(seed, tiring):
     mapping = TIRING if tiring else Mapping(check=8 * SECOND)

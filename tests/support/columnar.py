@@ -8,6 +8,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from holdfast.compilers.components.machine import detector
+from holdfast.errors import DefinitionError
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.machine import transitions
@@ -108,6 +109,72 @@ def definitions(draw, keys=KEYS):
     return f"{TOPICS}{collide}state First\n{lines}{rules}{tick}{delivery}{here}"
 
 
+@st.composite
+def levels(draw):
+    """A component above another; it may look at readings, too."""
+    below = draw(definitions())
+    key = draw(st.sampled_from(("location", "location", "source", "place", "road", None)))
+    apart = f" each {key}" if key else draw(st.sampled_from(("", "", " any location", " closest to 1")))
+    time = draw(st.sampled_from(("", "", "", " at -1 s", " over 2 s", " over [-4 s, -1 s]")))
+    function = draw(st.sampled_from(("count ", "avg ", "max "))) if " over " in time else ""
+    status = draw(st.sampled_from(("", "", "", "ingress ", "egress ")))
+    inputs = {"D": f"{function}{status}First{time}{apart}"}
+    if draw(st.booleans()):
+        inputs["E"] = draw(queries("T", key))
+    tests = ["D.status == ingress", "D.value > 0.5", "D.n <= 1", "D.value != 1", "D.count >= 1"]
+    tests += [] if function else ["D.valid", "D.valid && D.status == egress", "!D.valid"]
+    tests += ["E.value > 0", "E.value < 2"] if "E" in inputs else []
+    some = st.lists(st.sampled_from(tests), min_size=1, max_size=3)
+    enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(some)) for _ in range(2))
+    leave = draw(st.sampled_from((leave, leave, leave, "true", "false")))
+    sets = (
+        " set level = D.value",
+        " set seen = D.count, twice = 2 * D.value - 1",
+        " set far = |1 - D.value|",
+    )
+    sets = draw(st.sampled_from(("", "", *sets)))
+    lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
+    return f"{below}state Second\n{lines}  enter {enter}{sets}\n  exit {leave}\n"
+
+
+@st.composite
+def carried(draw):
+    """A component that sources of a topic carry with them."""
+    place = draw(
+        st.sampled_from(
+            (
+                " within 1 m of here",
+                " any location within 1 m of here",
+                " all locations within 1 m of here",
+                " one location within 1 m of here",
+                " any location within 1 m of here + (1)",
+                " closest to here",
+                "",
+                " each location",
+                " any location",
+                " each road",
+            )
+        )
+    )
+    time = "" if "here" in place else draw(st.sampled_from(("", "", " at -1 s", " over 2 s")))
+    function = "avg " if time == " over 2 s" else ""
+    inputs = {"A": f"{function}T{time}{place}"}
+    if draw(st.booleans()):
+        inputs["B"] = f"U{place}" if place.startswith(" each") else "U"
+    names = "".join(inputs)
+    some = [f"{name}.value {sign} {limit}" for name in names for sign in "<>" for limit in (0, 1)]
+    if not function:
+        some += ["|A.location - here| <= 1", "|A.location - here| > 1", "A.valid", 'A.source == "s1"']
+    predicates = st.lists(st.sampled_from(some), min_size=1, max_size=2)
+    enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
+    leave = draw(st.sampled_from((leave, leave, "true", "false")))
+    tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n")))
+    lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
+    host = draw(st.sampled_from("VVVU"))
+    topics = TOPICS + "topic V ()\n"
+    return f"{topics}state First\n{lines}  enter {enter}\n  exit {leave}\n{tick}  here {host}\n"
+
+
 def mostly(*common, rare):
     return st.sampled_from(common * 4 + rare)
 
@@ -131,7 +198,29 @@ events = st.builds(
     st.sampled_from((True, False, None)),
     mostly((0.0,), (0.0,), (1.0,), "north", rare=((-0.0,), (1.0, 2.0), "0.0", None)),
 )
+moves = st.builds(
+    lambda time, source, spot: Event(
+        "V",
+        time * SECOND // 2,
+        source,
+        {},
+        0,
+        spot if isinstance(spot, tuple) else None,
+        spot if isinstance(spot, str) else None,
+    ),
+    st.integers(0, 16),
+    st.sampled_from(("v1", "v1", "v2")),
+    mostly((0.0,), (1.0,), (2.0,), "north", rare=((1.0, 2.0), None)),
+)
+journeys = st.lists(events | moves, max_size=18) | st.lists(events | moves | moves, min_size=8, max_size=18)
 histories = st.lists(events, max_size=18) | st.lists(events, min_size=8, max_size=18)
+
+
+def signless(event):
+    """The event at 0 if it is at -0: which of the two is told of one place is chance."""
+    return (
+        event if event.location is None else replace(event, location=tuple(c + 0.0 for c in event.location))
+    )
 
 
 def both(text):
@@ -139,6 +228,14 @@ def both(text):
     checked = check(parse(text))
     it = detector(checked.components, checked.topics)
     return it, replace(it, plans=())
+
+
+def is_planned(text):
+    """Whether the last component of a definition, if it is one, runs in columns."""
+    try:
+        return both(text)[0].plans[-1] is not None
+    except DefinitionError:
+        return False
 
 
 def stepped(it, state, some, until, *, reduced=False):
@@ -150,6 +247,8 @@ def stepped(it, state, some, until, *, reduced=False):
 
 def instances(it, state):
     """What is remembered of every key, and what holds."""
-    (own,) = state.components
-    known = {id: (one.since, one.pending, repr(one.last)) for id, one in own.instances.items()}
+    known = [
+        {id: (one.since, one.pending, repr(one.last)) for id, one in own.instances.items()}
+        for own in state.components
+    ]
     return known, sorted(it.holding(state), key=repr)

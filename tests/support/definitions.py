@@ -13,6 +13,7 @@ from holdfast.lang.app import App
 from holdfast.lang.literal import RESERVED_WORDS, STARTING_WORDS, is_name
 from holdfast.lang.ops import (
     Absolute,
+    Align,
     And,
     Arithmetic,
     Between,
@@ -25,6 +26,7 @@ from holdfast.lang.ops import (
     DeclareTopic,
     Expect,
     Expression,
+    Fold,
     Given,
     Ladder,
     Let,
@@ -41,8 +43,10 @@ from holdfast.lang.ops import (
     Turn,
     UseGazetteer,
 )
+from holdfast.model.allen import BETWEEN
 from holdfast.model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
 from holdfast.model.qos import Delivery
+from holdfast.model.relation import Setting
 from holdfast.model.space import Circle, Polygon, Rectangle
 from holdfast.model.topic import KINDS, Attribute, Topic
 from holdfast.model.unit import UNITS
@@ -150,8 +154,34 @@ ladders = st.builds(
     levels,
     deliveries,
 )
+_bounds = (st.none() | durations.filter(bool), st.none() | st.sampled_from((0.5, 50.0, 1e3)))
+_some = st.lists(names, max_size=2, unique=True).map(tuple)
+aligned = st.one_of(
+    st.builds(
+        Align,
+        names,
+        st.lists(names | st.text(min_size=1, max_size=5), min_size=2, max_size=3).map(tuple),
+        st.just("overlapping"),
+        *_bounds,
+        _some,
+    ),
+    st.builds(Align, names, st.tuples(names, names), st.sampled_from(BETWEEN), *_bounds, _some),
+)
+_few = st.builds(Number, st.integers(0, 9))
+folds = st.one_of(
+    st.builds(Fold, names, names, _few, levels.filter(bool), st.none(), st.none(), st.none() | _few),
+    st.builds(
+        Fold, names, names, _few, st.just(()), st.sampled_from((0.5, 10.0)), st.just(80.0), st.none() | _few
+    ),
+)
 quoted = st.text(max_size=5)
 turns = st.builds(Turn, expressions, durations)
+amounts = st.floats(0, 1e6)
+settings = st.one_of(
+    st.builds(Setting, names, amounts),
+    st.builds(Setting, names, amounts, names),
+    st.builds(Setting, names, amounts, quoted, st.just(True)),
+)
 relates = st.one_of(
     st.builds(DeclareGroup, names, names, st.lists(quoted, min_size=1, max_size=3).map(tuple) | quoted),
     st.builds(
@@ -169,7 +199,14 @@ relates = st.one_of(
         turns,
         st.none() | turns,
         accuracy=st.none() | names,
-        using=st.sampled_from((None, "range_ring", "hierarchy")),
+        delivery=deliveries,
+    ),
+    st.builds(
+        Relate,
+        names,
+        enter=turns,
+        using=st.sampled_from(("range_ring", "hierarchy")),
+        settings=st.lists(settings, max_size=3).map(tuple),
         delivery=deliveries,
     ),
     st.builds(
@@ -198,6 +235,8 @@ statements = st.one_of(
         cares,
     ),
     ladders,
+    aligned,
+    folds,
     st.builds(Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries, cares),
     st.builds(
         Case,

@@ -85,6 +85,8 @@ class World:
         self.must: list[tuple] = []
         """Node, client, topic and region of those who have to know what nobody publishes."""
         self.count = 0
+        self.latest: dict[tuple, tuple] = {}
+        """Node, client and topic -> number and place of the last event."""
 
     def machine(self, node):
         kind = Broker if self.deployment.mapping is None else Physical
@@ -167,6 +169,19 @@ class World:
             self.network.ask(node, request.Unsubscribe(client, topic, region))
             self._pause()
 
+    def newcomer(self):
+        """Somebody subscribes who was not there before; and the latest events that are for it, of publishers
+        that are there still."""
+        topic, region = self.chance.choice(TOPICS), self.region()
+        node, client = self.chance.choice(self.alive), f"after {self.count}"
+        self.subscribers[node, client, topic] = [(region, 1.5)]
+        self.network.ask(node, request.Subscribe(client, topic, region, 1.5))
+        due = Counter()
+        for (home, name, of), (number, point) in self.latest.items():
+            if of == topic and (home, name, of) in self.publishers and matches(region, point):
+                due[node, client, number] += 1
+        return client, due
+
     def something(self):
         does = (self.subscribe, self.unsubscribe, self.advertise, self.unadvertise)
         self.chance.choices(does, (5, 3, 4, 1))[0]()
@@ -198,6 +213,7 @@ class World:
                 continue
             self.count += 1
             self.network.ask(node, request.Publish(client, topic, point, {"n": self.count}))
+            self.latest[node, client, topic] = (self.count, point)
             for (home, subscriber, wanted), some in self.subscribers.items():
                 if wanted == topic and any(matches(region, point) for region, _ in some):
                     due[home, subscriber, self.count] += 1

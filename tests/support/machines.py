@@ -17,7 +17,6 @@ from typing import Any
 from hypothesis import strategies as st
 
 from holdfast.compilers.components.machine import detector
-from holdfast.compilers.components.screens import screened
 from holdfast.lang import ops
 from holdfast.lang.app import App
 from holdfast.lang.check import check
@@ -26,7 +25,19 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
-from support import columnar, correlated, counted, fused, guarded, histories, muted, naive, related
+from support import (
+    aligned,
+    columnar,
+    correlated,
+    counted,
+    folded,
+    fused,
+    guarded,
+    histories,
+    muted,
+    naive,
+    related,
+)
 
 Definition = str | App | Checked
 Twin = Callable[[Any, Sequence[Event]], Any]
@@ -226,17 +237,6 @@ def _components(draw):
     return re.sub(r"(\n  exit [^\n]*\n(?:  tick 1 s\n)?)", rf"\1{delivery}", first)
 
 
-def _signless(event):
-    """The event at 0 if it is at -0: which of the two is told of one place is chance."""
-    return (
-        event if event.location is None else replace(event, location=tuple(c + 0.0 for c in event.location))
-    )
-
-
-def _is_planned(text):
-    return not isinstance(screened(checked(text).components[0]), str)
-
-
 def _instant_after_instant(text, events):
     """What the machine says that evaluates one instant after another."""
     made = checked(text)
@@ -245,7 +245,9 @@ def _instant_after_instant(text, events):
     for event in (event for event in events if event.topic in it.topics):
         state, _ = it.react(state, event)
     _, said = it.advance(state, NEVER)
-    return [("First", t.scope, t.status, t.since, t.event.order) for t in said]
+    names = [one.name for one in made.components]
+    told = [(names[t.condition], t.scope, t.status, t.since, t.event.order) for t in said]
+    return sorted(told, key=lambda row: row[0])
 
 
 _COLUMNS = {"holdfast.machines.detector.detector.FEW": (0, 64)}
@@ -392,6 +394,27 @@ MACHINES = (
         )
         for name, per in (("counts", "source"), ("counts that stay", "room, source"))
     ),
+    *(
+        Listed(
+            name,
+            "intervals",
+            aligned.definitions(per),
+            aligned.histories(per),
+            moment_by_moment,
+            aligned.expected,
+            aligned.heard,
+        )
+        for name, per in (("intervals", "source"), ("intervals that stay", "room, source"))
+    ),
+    Listed(
+        "folds",
+        "folds",
+        folded.definitions(),
+        folded.histories(),
+        condition_by_condition,
+        folded.expected,
+        folded.heard,
+    ),
     Listed(
         "mutes",
         "mutes",
@@ -429,8 +452,26 @@ MACHINES = (
     Listed(
         "components in columns",
         "components",
-        columnar.definitions().filter(_is_planned),
-        _many(columnar.events.map(_signless)),
+        columnar.definitions().filter(columnar.is_planned),
+        _many(columnar.events.map(columnar.signless)),
+        moment_by_moment,
+        _instant_after_instant,
+        tuned={"holdfast.machines.detector.detector.FEW": (0,)},
+    ),
+    Listed(
+        "components on components in columns",
+        "components",
+        columnar.levels().filter(columnar.is_planned),
+        _many(columnar.events.map(columnar.signless)),
+        moment_by_moment,
+        _instant_after_instant,
+        tuned={"holdfast.machines.detector.detector.FEW": (0,)},
+    ),
+    Listed(
+        "components that hosts carry in columns",
+        "components",
+        columnar.carried().filter(columnar.is_planned),
+        _many((columnar.events | columnar.moves).map(columnar.signless)),
         moment_by_moment,
         _instant_after_instant,
         tuned={"holdfast.machines.detector.detector.FEW": (0,)},

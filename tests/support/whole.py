@@ -232,6 +232,46 @@ def mutes(draw, name, delivery=""):
     return below + parent + "\n".join(sorted(some)) + "\n"
 
 
+@st.composite
+def intervals(draw, name, delivery=""):
+    """Conditions of several kinds that hold at once or after one another, perhaps with a count above them."""
+    lasting = st.sampled_from((filters, guarded, levels, counts))
+    some = [draw(draw(lasting)(f"{name}{c}", delivery)) for c in "AB"]
+    moment = f"filter {name}F on {draw(_topics)} where value > 0 {delivery}\n"
+    a, b, f = (f"{name}{c}" for c in "ABF")
+    related = draw(
+        st.sampled_from(
+            (
+                f"{a}, {b} overlapping",
+                f"{a}, {b} overlapping",
+                f"{a} overlaps {b}",
+                f"{a} during {b}",
+                f"{f} during {b}",
+                f"{a} before {b}",
+                f"{f} before {a}",
+                f"{a} starts {b}",
+                f"{a} ends {b}",
+            )
+        )
+    )
+    within = draw(st.sampled_from(("1 s", "3 s") if "before" in related else ("", "", "2 s")))
+    extents = ", ".join(filter(None, (within, draw(st.sampled_from(("", "", "2 m"))))))
+    per = draw(st.sampled_from(("", "", "per road", "per n")))
+    text = f"{''.join(some)}{moment}correlate {name} = {related} {extents and 'within ' + extents} {per}\n"
+    return text + (f"state {name}Above = any of {name}\n" if "overlapping" in related else "")
+
+
+@st.composite
+def folds(draw, name, delivery=""):
+    """A storm of a state, with or without guards, perhaps with a count above it."""
+    below = draw(draw(st.sampled_from((filters, guarded, levels)))(f"{name}Below", delivery))
+    cells = draw(st.sampled_from(("scope hall", "scope nook within hall", "cells 1 m within 4 m")))
+    most = draw(st.integers(1, 2))
+    fewer = draw(st.sampled_from(("", "until fewer than 1")))
+    text = f"{below}fold {name} = {name}Below {cells} beyond {most} {fewer}\n"
+    return text + (f"state {name}Above = any of {name}\n" if draw(st.booleans()) else "")
+
+
 # --- definitions -------------------------------------------------------------------------------------
 
 KINDS = {
@@ -242,6 +282,8 @@ KINDS = {
     "Levels": levels,
     "Count": counts,
     "Mute": mutes,
+    "Intervals": intervals,
+    "Fold": folds,
 }
 WITH_TABLES = KINDS | {"Tabled": tabled}
 """An overlay has no tables: they are files elsewhere."""

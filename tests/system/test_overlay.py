@@ -13,6 +13,8 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
@@ -605,3 +607,44 @@ def test_agents_watch_a_relationship_by_a_strategy_that_is_shipped_or_known(tmp_
     unshipped = holdfast("subscribe", friends, "--connect", at, "--sign", key)
     assert unshipped.status == 2
     assert "--sign signs what --ship ships" in unshipped.err
+
+
+@pytest.mark.soak
+def test_a_broker_with_agents_is_killed_and_what_holds_is_unknown_until_it_is_certain_again(tmp_path):
+    """``kill -9`` of the broker beside one of two publishers, and another in its place."""
+    friends = tmp_path / "friends.hf"
+    friends.write_text(
+        'topic User ()\nrelate Meet (a User, b User) pairs ("ann", "bob")\n'
+        "  when distance(a, b) <= 10 m until distance(a, b) >= 50 m using range_ring (volatility a 2)\n"
+    )
+    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0").line().split()[-1]
+    edge = f"127.0.0.1:{free_port()}"
+
+    def beside(at: str, name: str) -> Running:
+        return Running("publish", "--connect", at, "--topics", friends, "--topic", "User", "--source", name)
+
+    def begin() -> tuple[Running, Running]:
+        broker = Running("broker", "--name", "edge", "--listen", edge, "--connect", hub)
+        assert broker.line().split()[-1] == edge
+        return broker, beside(edge, "ann")
+
+    hearing, bob = subscribed(hub, friends), beside(hub, "bob")
+    seconds = count(1)
+
+    def told(ann: Running, x: float) -> dict:
+        """What is told while both say where they are, again and again."""
+        while not hearing.has_more(patience=0.3):
+            at = (datetime(2026, 1, 1) + timedelta(seconds=next(seconds))).isoformat()
+            ann.say(json.dumps({"time": at, "x": 0.0, "y": 0.0}))
+            bob.say(json.dumps({"time": at, "x": x, "y": 0.0}))
+        return json.loads(hearing.line())
+
+    broker, ann = begin()
+    assert told(ann, 5.0)["status"] == "ingress"
+    broker.end(signal.SIGKILL)
+    assert json.loads(hearing.line())["status"] == "unknown"
+    ann.process.kill()
+    broker, ann = begin()
+    again = told(ann, 6.0)
+    assert (again["status"], again["attributes"]["distance"]) == ("ingress", 6.0)
+    assert told(ann, 90.0)["status"] == "egress"

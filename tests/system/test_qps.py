@@ -218,9 +218,19 @@ def test_who_stands_nowhere_or_where_another_does_is_refused():
         (["--at", "3"], "--at 3: 2 numbers with commas"),
         (["--peer", "b=127.0.0.1:1"], "write it as NAME@X,Y=HOST:PORT"),
         (["--levels", "12"], "it has 1 to 10"),
+        (["--want", "0,0,9,9", "--epsilon", "0.9"], "ε is 0.9; it is 1"),
+        (["--want", "5,5,5,9"], "--want 5,5,5,9: the region (5, 5) to (5, 9) is empty"),
+        (["--want", "9,9,0,0"], "its first corner is the lower left"),
+        (["--want", "0,0,200,9"], "--want 0,0,200,9: the region (0, 0) to (200, 9) is not all in space"),
+        (["--at", "200,3"], "(200.0, 3.0) is outside of space"),
+        (["--peer", "a@200,3=127.0.0.1:9"], "(200.0, 3.0) is outside of space"),
+        (["--peer", "node@1,1=127.0.0.1:9"], "this node's own"),
+        (["--peer", "a@1,1=127.0.0.1:9", "--peer", "a@2,2=127.0.0.1:9"], "that of two peers"),
+        (["nan"], "a reading is a number"),
     ],
 )
 def test_wrong_use_is_told(holdfast, words, says):
     ran = holdfast("qps", *words)
     assert ran.status == 2
     assert says in ran.err
+    assert "listens" not in ran.err  # before anything is begun

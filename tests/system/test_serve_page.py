@@ -284,6 +284,9 @@ pantry = { in = "ground" }
 GROUNDS = """gazetteer "plan.toml"
 topic Climate (temperature float °C)
 state Warm on Climate [temperature > 25 °C; temperature < 24 °C] scope rooms
+topic Fire (smoke float)
+state Smoke on Fire [smoke > 5; smoke < 2] per source
+fold Storm = Smoke cells 1 m within 4 m beyond 2
 """
 
 
@@ -334,6 +337,16 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
             page.run("return document.querySelector('.region.chosen').getAttribute('aria-label')")
             == "hall: Warm"
         )
+
+        # a storm that is folded has its outline on the plan
+        smoke = [
+            {"topic": "Fire", "source": f"f{i}", "x": x, "y": y, "smoke": 6, "time": show_instant(at)}
+            for i, (x, y) in enumerate(((20.5, 4.5), (21.5, 4.5), (20.5, 5.5)))
+        ]
+        body = "\n".join(map(json.dumps, smoke))
+        httpx.post(f"{service.url}/api/readings", content=body, timeout=PATIENCE, trust_env=False)
+        until(lambda: page.run("return document.querySelectorAll('.region.storm').length") == 1, "the storm")
+        assert "Storm 2 m at 20,4: Storm (3)" in page.run(labels)
         page.picture("plan")
 
         # words of the language, names and units complete

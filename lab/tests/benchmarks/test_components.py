@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast_lab.benchmarks import Timing, components, traffic
+from holdfast_lab.benchmarks import Timing, component_kinds, components, traffic
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +37,12 @@ def test_state_and_memory_do_not_grow_with_history(monkeypatch):
     assert 36 * 8 < state.value < 36 * 100
     assert twice.met
     assert memory.detail["events"] == [12_000, 24_000]
+
+
+def test_every_kind_has_a_row_beside_the_reference_machine(monkeypatch):
+    for name, value in {"EVENTS": 2_000, "LOOKED_AT": 300, "BATCH": 1_000, "ROADS": 20}.items():
+        monkeypatch.setattr(component_kinds, name, value)
+    rows = list(component_kinds.rows(lambda _: None))
+    assert len(rows) == len(component_kinds.KINDS)
+    assert all(row.detail["in_columns"] and row.detail["reference_machine"] > 0 for row in rows)
+    assert [row.detail["told"] > 300 for row in rows][1:4] == [True] * 3

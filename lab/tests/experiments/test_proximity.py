@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from holdfast.errors import HoldfastError
 from holdfast_lab.experiments.proximity.claim import RULES, claims
 from holdfast_lab.experiments.proximity.measure import Measured, measure
 from holdfast_lab.experiments.proximity.scene import Scene
@@ -33,6 +34,20 @@ def test_read_more_often_they_hardly_say_more(using):
     assert once.is_exact
     assert often.is_exact
     assert often.rings == once.rings
+
+
+def test_on_real_walks_most_is_saved_and_read_17_times_as_often_nearly_all():
+    try:
+        drawn = Scene.drawn(None)
+    except HoldfastError as error:
+        pytest.skip(str(error))
+    scene = Scene(drawn.places[:60], drawn.home, tuple((a, a + 30) for a in range(0, 30, 3)))
+    once, often = measure(scene, 30.0), measure(scene.faster(17), 30 / 17)
+    assert once.is_exact
+    assert often.is_exact
+    assert once.reports
+    assert once.reduction >= 0.82
+    assert often.reduction >= 0.95
 
 
 def test_every_claim_has_a_rule_and_a_verdict():

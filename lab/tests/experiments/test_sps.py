@@ -14,7 +14,7 @@ from holdfast_lab.experiments.sps.world import CONGESTION, FIRE, Layout, applica
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "experiments" / "sps-placement.md"
 
 
-FAILURES = (placement.PASSIVE, placement.QUICK, placement.ACTIVE)
+FAILURES = (placement.PASSIVE, placement.QUICK, placement.ACTIVE, placement.COPIED)
 
 
 @pytest.fixture(scope="module")

@@ -69,15 +69,16 @@ def _listed(checked: Checked) -> Iterator[str]:
     for levels in checked.leveled:
         rungs = " < ".join(rung.name for rung in levels.rungs)
         yield f"levels {levels.name} on {levels.listens[0].name}: {rungs}"
-    for word, some in (
-        ("state", checked.components),
-        ("correlate", checked.correlations),
-        ("relate", checked.relations),
+    for word, some, how in (
+        ("state", checked.components, "from"),
+        ("correlate", checked.correlations, "from"),
+        ("relate", checked.relations, "from"),
+        ("state", checked.tallied, "over"),
+        ("correlate", checked.aligned, "over"),
+        ("fold", checked.folded, "over"),
     ):
         for one in some:
-            yield f"{word} {one.name} from {', '.join(topic.name for topic in one.listens)}"
-    for tally in checked.tallied:
-        yield f"state {tally.name} over {tally.over.name}"
+            yield f"{word} {one.name} {how} {', '.join(topic.name for topic in one.listens)}"
     for mute in checked.muted:
         yield f"mute {mute.target}"
 

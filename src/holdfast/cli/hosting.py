@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..compilers.components.machine import smc
 from ..errors import UsageError
@@ -20,7 +20,7 @@ from ..model.query import Multiple
 from ..model.space import Point, Rectangle
 from ..protocols.qps.tree import Tree
 from ..protocols.sps.placement import Choice, Ground, Part, Publisher, choices
-from ..runtimes.sensornet.case import Case, Plan, planned
+from ..runtimes.sensornet.case import Case, Plan, Source, planned
 from ..runtimes.sensornet.report.style import COLOURS, legend_above, new_figure, tidy
 from ..sim.energy import draw
 from ..sim.mac.station import DATA_OVERHEAD
@@ -38,12 +38,21 @@ SAID = 0.01
 LEVELS = 3
 
 
+class Chosen(NamedTuple):
+    """Where a component would stand, and to whom what it says goes."""
+
+    name: str
+    choice: Choice
+    joined: bool
+    subscribers: Sequence[Point]
+
+
 class Explained(NamedTuple):
     """What is said of every component; and, to be drawn, where nodes stand and what was chosen, in order."""
 
     text: str
     places: Sequence[Point]
-    chosen: Sequence[tuple[str, Choice]]
+    chosen: Sequence[Chosen]
 
 
 def explained(checked: Checked, case: Case, seed: int = 1) -> Explained:
@@ -69,23 +78,36 @@ def drawn(found: Explained) -> Figure:
     columns = min(3, steps)
     rows = math.ceil(steps / columns)
     figure = new_figure(4.2 * columns, 4.2 * rows)
-    for number, (name, choice) in enumerate(found.chosen, 1):
+    for number, chosen in enumerate(found.chosen, 1):
         panel = figure.add_subplot(rows, columns, number)
-        panel.scatter(*_axes(found.places), 8, "#cccccc")
-        for part in choice.parts:
-            for one in part.inputs:
-                panel.plot(*zip(one.at, part.at, strict=True), color=COLOURS[0], linewidth=0.7)
-            panel.plot(
-                *zip(part.at, choice.join, strict=True), color=COLOURS[1], linewidth=0.7, linestyle=":"
-            )
-        heard = {one.at for part in choice.parts for one in part.inputs}
-        panel.scatter(*_axes(heard), 16, COLOURS[0], label="publishes")
-        hosts = {part.at for part in choice.parts}
-        panel.scatter(*_axes(hosts), 60, "none", edgecolors=COLOURS[1], label="hosts")
-        panel.set_aspect("equal")
-        tidy(panel, f"{number}. {name}: {choice.name}")
+        _step(panel, chosen, found.places)
+        tidy(panel, f"{number}. {chosen.name}: {chosen.choice.name}")
     legend_above(figure, figure.axes[0])
     return figure
+
+
+def _step(panel: Any, chosen: Chosen, places: Sequence[Point]) -> None:
+    """One component: whom its hosts hear, and whom they tell."""
+    parts, join = chosen.choice.parts, _nearest(places, chosen.choice.join)
+    hosts = {part.at: _nearest(places, part.at) for part in parts}
+    hears = [(one.at, hosts[part.at]) for part in parts for one in part.inputs]
+    ends = [join] if chosen.joined else chosen.subscribers
+    tells = [(host, end) for host in hosts.values() for end in ends]
+    tells += [(join, end) for end in chosen.subscribers] if chosen.joined else []
+    for lines, colour, style in ((hears, COLOURS[0], "-"), (tells, COLOURS[1], ":")):
+        for line in lines:
+            panel.plot(*_axes(line), color=colour, linewidth=0.7, linestyle=style)
+    rest = [at for at in places if at not in {one.at for part in parts for one in part.inputs}]
+    panel.scatter(*_axes(rest), 8, "#cccccc")
+    panel.scatter(*_axes({at for at, _ in hears}), 16, COLOURS[0], label="publishes", zorder=3)
+    ringed = {*hosts.values(), *([join] if chosen.joined else [])}
+    panel.scatter(*_axes(ringed), 60, "none", edgecolors=COLOURS[1], label="hosts", zorder=4)
+    panel.scatter(*_axes(chosen.subscribers), 40, COLOURS[2], marker="^", label="subscribes", zorder=5)
+    panel.set_aspect("equal")
+
+
+def _nearest(places: Sequence[Point], at: Point) -> Point:
+    return min(places, key=lambda place: math.dist(place, at))
 
 
 def _axes(points: Collection[Point]) -> tuple[list[float], list[float]]:
@@ -98,17 +120,17 @@ class _World:
     def __init__(self, plan: Plan, case: Case) -> None:
         self._placed: Topology = plan.placed
         self._recordings = case.recordings
-        self.places = self._places = [(float(p[0]), float(p[1])) for p in plan.placed.positions]
-        self.chosen: list[tuple[str, Choice]] = []
-        low = (min(p[0] for p in self._places), min(p[1] for p in self._places))
-        side = max(max(p[axis] for p in self._places) - low[axis] for axis in (0, 1)) or 1.0
+        self.places: Sequence[Point] = [(float(p[0]), float(p[1])) for p in plan.placed.positions]
+        self.chosen: list[Chosen] = []
+        low = (min(p[0] for p in self.places), min(p[1] for p in self.places))
+        side = max(max(p[axis] for p in self.places) - low[axis] for axis in (0, 1)) or 1.0
         self._tree = Tree(low, side, LEVELS)
         self._space = Rectangle(low, tuple(c + side for c in low))
         self._sources = {each.topic.name: each for each in plan.sources}
         self._subscribers = {wish.name: wish.node for wish in plan.wishes if not wish.plain}
         self._everybody = [wish.node for wish in plan.wishes]
         self._hosts: dict[str, list[Publisher]] = {}
-        self.reach = getattr(case.scenario.links, "range_m", None) or _reach(self._places)
+        self.reach = getattr(case.scenario.links, "range_m", None) or _reach(self.places)
         self.millijoules = _millijoules(plan, case)
 
     def component(self, name: str, of: Smc) -> Iterator[str]:
@@ -122,12 +144,13 @@ class _World:
         ground = Ground(
             tree=self._tree,
             reach=self.reach,
-            subscribers=tuple(self._places[node] for node in who),
+            subscribers=tuple(self.places[node] for node in who),
             output=SAID,
             joined=not separate,
         )
         found = choices(of.topic, inputs, ground, relative)
-        self.chosen.append((name, found[0]))
+        joined = ground.joined and not relative and len(found[0].parts) > 1
+        self.chosen.append(Chosen(name, found[0], joined, ground.subscribers))
         yield f"\n{name}, over {', '.join(of.topics)} of {len(inputs)} publishers:"
         for number, choice in enumerate(found):
             joules = choice.messages * self.millijoules / 1000
@@ -147,27 +170,27 @@ class _World:
             yield f"    … and {len(choice.parts) - 8} more, alike"
 
     def _nearest(self, at: Point) -> str:
-        node = min(range(len(self._places)), key=lambda n: math.dist(self._places[n], at))
-        return self._placed.names[node]
+        return self._placed.names[self.places.index(_nearest(self.places, at))]
 
     def _publishers(self, topic: str, name: str, of: Smc) -> Sequence[Publisher]:
-        if topic in self._hosts:
-            return self._hosts[topic]
         source = self._sources.get(topic)
-        if source is None:
+        if topic not in self._hosts and source is None:
             raise UsageError(f"'{name}' listens to '{topic}', which nobody publishes in this network")
         here = of.here if isinstance(of.here, tuple) else None
-        wanted: list[Rectangle] = []
-        for one in of.inputs.values():
-            if topic in one.query.topics and not (one.query.is_relative and here is None):
-                wanted += [s.region for s in subscriptions(one.query, here, self._space) if s.topic == topic]
+        queries = [one.query for one in of.inputs.values() if topic in one.query.topics]
+        found = self._hosts[topic] if source is None or topic in self._hosts else self._sensors(source, topic)
+        if here is None and any(query.is_relative for query in queries):
+            return found
+        wanted = [s.region for query in queries for s in subscriptions(query, here, self._space)]
+        return [each for each in found if any(_meet(region, each.region) for region in wanted)]
+
+    def _sensors(self, source: Source, topic: str) -> list[Publisher]:
         every = source.publisher.every
         a_day = self._recordings[source.place].a_day() if every is None else DAY / every
+        places = {node: self.places[node] for node in source.nodes}
         return [
             Publisher(self._placed.names[node], topic, at, _spot(at, self._space), a_day)
-            for node in source.nodes
-            for at in [self._places[node]]
-            if not wanted or any(_has(region, at) for region in wanted)
+            for node, at in places.items()
         ]
 
 
@@ -194,8 +217,10 @@ def _spot(at: Point, space: Rectangle) -> Rectangle:
     return Rectangle(tuple(c - half for c in at), tuple(c + half for c in at))
 
 
-def _has(region: Rectangle, at: Point) -> bool:
-    return all(a <= p <= b for a, p, b in zip(region.low, at, region.high, strict=True))
+def _meet(a: Rectangle, b: Rectangle) -> bool:
+    return all(
+        low <= high for low, high in [*zip(a.low, b.high, strict=True), *zip(b.low, a.high, strict=True)]
+    )
 
 
 def _shown(region: Rectangle) -> str:

@@ -92,6 +92,14 @@ def run(
         int | None,
         typer.Option(min=1, max=10_000, help="How many states to cut the scopes into, for good; 16."),
     ] = None,
+    stages: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=10,
+            help="How many stages to have at least, for good: room for components to come.",
+        ),
+    ] = None,
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="Spark's master; local[*] by default.")
     ] = None,
@@ -115,6 +123,7 @@ def run(
         late=late,
         rejects=rejects,
         shards=shards,
+        stages=stages,
         every=None if available_now else every,
         finish=finish,
         settle=settle,

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Annotated, Any
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import UsageError
 from ..model.instant import SECOND
 from ..model.space import Point, Rectangle
+
+if TYPE_CHECKING:
+    from ..protocols.qps.deployment import Deployment
+    from ..protocols.qps.tree import Tree
 
 
 def qps(
@@ -46,7 +52,7 @@ def qps(
 ) -> None:
     """Be a node of a network by topic and place: publish, subscribe, and act for brokers, until stopped."""
     from ..protocols.qps import request
-    from ..protocols.qps.deployment import Deployment
+    from ..protocols.qps.deployment import Deployment, checked_epsilon
     from ..protocols.qps.envelope import Envelope
     from ..protocols.qps.mapping import Mapping
     from ..protocols.qps.physical import Physical
@@ -65,15 +71,15 @@ def qps(
         renewal=2 * SECOND,
         mapping=Mapping(check=2 * SECOND, patience=SECOND),
     )
-    near = {who: where for who, where, _ in others}
+    near = _placed(name, others, deployment.tree)
     inner = Physical(deployment, place)
     machine: Points | Relays = Points(inner, name, {name: place} | near)
     wire: Any = Envelope | Alive
     if relay:
         machine, wire = Relays(inner, name, place, near, Envelope), Wire
-    wanted = [
-        Rectangle(corners[:2], corners[2:]) for corners in (_numbers(t, 4, "--want") for t in want or [])
-    ]
+    wanted = [_region(text, deployment) for text in want or []]
+    checked_epsilon(epsilon)
+    _require_numbers(values or ())
     printed, enough = 0, asyncio.Event()
 
     def told(what: Any) -> None:
@@ -129,6 +135,33 @@ def _peer(text: str) -> tuple[str, Point, tuple[str, int]]:
     if not (equals and is_placed and name):
         raise UsageError(f"--peer {text}: write it as NAME@X,Y=HOST:PORT")
     return name, _numbers(where, 2, "--peer"), parse_address(address, "--peer")
+
+
+def _placed(name: str, others: Sequence[tuple[str, Point, Any]], tree: Tree) -> dict[str, Point]:
+    """Where the others stand, who have names of their own."""
+    found: dict[str, Point] = {}
+    for who, where, _ in others:
+        if who == name or who in found:
+            whose = "this node's own" if who == name else "that of two peers"
+            raise UsageError(f"--peer {who}: the name is {whose}; each node needs one of its own")
+        tree.inside(where)
+        found[who] = where
+    return found
+
+
+def _region(text: str, deployment: Deployment) -> Rectangle:
+    corners = _numbers(text, 4, "--want")
+    region = Rectangle(corners[:2], corners[2:])
+    try:
+        deployment.region(region)
+    except UsageError as error:
+        raise UsageError(f"--want {text}: {error}") from None
+    return region
+
+
+def _require_numbers(values: Iterable[float]) -> None:
+    if not all(map(math.isfinite, values)):
+        raise UsageError("a reading is a number; what is missing is not published")
 
 
 def _numbers(text: str, many: int, option: str) -> tuple[float, ...]:

@@ -86,6 +86,6 @@ def _lines(one: Related, events: list[Event]) -> Iterator[str]:
         yield "agents cannot watch it; it runs at one broker, to which all readings go"
         return
     for using in fitting:
-        cost, _ = account(relation, using, events)
+        cost, _ = account(relation, using, events, one.settings if using == one.using else ())
         said = f"{cost.messages:,} messages between agents and {cost.reports:,} reports"
         yield f"{using}: {said} in place of {cost.full:,} readings, {cost.saved:.1%} saved"

@@ -34,7 +34,7 @@ class Moment:
 
 def moments(relation: Relation, tie: Tie, events: Iterable[Event]) -> Iterator[Moment]:
     """What two agents do of readings in order, until the relationship ends for the first time."""
-    made = STRATEGIES["range_ring"](relation, tie)
+    made = STRATEGIES["range_ring"](relation, tie, ())
     agents = [one.agent for one in made]
     room, holds, said = Room({agent.name: agent for agent in agents}), False, 0
     for time, readings in instants(made, relation.accuracy, events):

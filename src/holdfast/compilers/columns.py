@@ -192,7 +192,7 @@ def number(op: Expression, topic: Topic) -> Callable[[pa.RecordBatch], Any]:
             inner = number(arg, topic)
             return lambda batch: np.abs(inner(batch))
         case Arithmetic(sign, left, right):
-            a, b, compute = number(left, topic), number(right, topic), _ARITHMETIC[sign]
+            a, b, compute = number(left, topic), number(right, topic), ARITHMETIC[sign]
 
             def computed(batch: pa.RecordBatch) -> Any:
                 with np.errstate(all="ignore"):
@@ -207,7 +207,7 @@ def _divide(a: Any, b: Any) -> Any:
     return np.where(b == 0, np.nan, a / b)
 
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -263,7 +263,7 @@ def _whole_column(batch: pa.RecordBatch, name: str) -> tuple[Any, Any]:
 
 
 def _whole_arithmetic(sign: str, left: Whole, right: Whole) -> Whole:
-    compute, fits = _ARITHMETIC[sign], _FITS[sign]
+    compute, fits = ARITHMETIC[sign], _FITS[sign]
 
     def computed(batch: pa.RecordBatch) -> tuple[Any, Any]:
         (x, there), (y, too) = left(batch), right(batch)

@@ -21,10 +21,12 @@ from .correlations import machine as correlations
 from .counts import machine as counts
 from .filters import explain as explain_filters
 from .filters import machine as filters
+from .folds import machine as folds
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
 from .guarded import revise, settle
 from .guarded.revise import Revised as Revised
+from .intervals import machine as intervals
 from .levels import machine as levels
 from .mutes import machine as mutes
 from .operator import Operator, Past
@@ -137,6 +139,26 @@ FAMILIES = (
         counts.in_words,
         counts.explained,
         lambda checked: (part.splitlines() for part in counts.explained(checked.tallied)),
+        hears_others=True,
+    ),
+    Family(
+        intervals.FAMILY,
+        "aligned",
+        intervals.operators,
+        intervals.meaning,
+        intervals.in_words,
+        intervals.explained,
+        lambda checked: (part.splitlines() for part in intervals.explained(checked.aligned)),
+        hears_others=True,
+    ),
+    Family(
+        folds.FAMILY,
+        "folded",
+        folds.operators,
+        folds.meaning,
+        folds.in_words,
+        folds.explained,
+        lambda checked: (part.splitlines() for part in folds.explained(checked.folded)),
         hears_others=True,
     ),
     Family(

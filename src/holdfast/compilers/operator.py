@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -91,8 +91,9 @@ class Operator:
     """The topics of conditions of earlier stages."""
     followed: Mapping[str, Topic] = field(default_factory=dict)
     """The conditions that later stages hear, with the topics that their events become."""
-    said_by: Callable[[int, str], str | None] = lambda _condition, scope: scope
-    """What tells whom a condition speaks of from the others, given the scope in its transitions."""
+    said_by: Callable[[int, str], str | None] | None = None
+    """What tells whom a condition speaks of from the others, given the scope in its transitions, if it is not
+    that scope."""
     shown: Callable[[str], str | None] | None = None
     """A scope in transitions as people read it, if it is another."""
     told_time_by: frozenset[str] = frozenset()
@@ -216,6 +217,10 @@ class Operator:
         """A scope in transitions as people read it."""
         return scope if self.shown is None or scope is None else self.shown(scope)
 
+    def shown_scopes(self, scopes: pa.StringArray) -> pa.StringArray:
+        """Scopes in rows as people read them."""
+        return scopes if self.shown is None else mapped(scopes, self.shown)
+
     def holding(self, state: Any) -> Iterator[tuple[str, str | None, Instant]]:
         """What holds in a state of the machine: (subscription, scope, since)."""
         for condition, scope, since in self.machine.holding(state):
@@ -234,7 +239,7 @@ class Operator:
         for condition, topic in self._followed:
             for rows in told.rows.values():
                 if len(some := _of(rows, condition)):
-                    heard.setdefault(topic.name, []).append(_readings(topic, some))
+                    heard.setdefault(topic.name, []).append(self._readings(topic, condition, some))
             single = [one for one in told.single if one.condition == condition and one.status != "late"]
             if single:
                 readings = [self._reading(topic, one) for one in single]
@@ -251,9 +256,23 @@ class Operator:
             if name in self.followed
         ]
 
+    def _readings(self, topic: Topic, condition: int, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows that a condition has told, as readings of a topic."""
+        scope, by = rows.column(machine.SCOPE), self.said_by
+        own = {
+            STATUS: plain(rows.column(machine.STATUS)),
+            KEY: (scope if by is None else mapped(scope, partial(by, condition))).fill_null(""),
+            SCOPE: self.shown_scopes(scope),
+            SINCE: rows.column(machine.SINCE).cast(pa.int64()),
+        }
+        names = [name for name in rows.schema.names if name in FIXED or name in topic.by_name]
+        columns = {name: rows.column(name) for name in names if name not in RETOLD} | own
+        return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
     def _reading(self, topic: Topic, said: Transition) -> Event:
         event, status, scope, since, condition = said
-        key = "" if scope is None else self.said_by(condition, scope)
+        by = self.said_by
+        key = "" if scope is None else scope if by is None else by(condition, scope)
         own = dict(zip(RETOLD, (status, key, self.shows(scope), since), strict=True))
         return replace(event, topic=topic.name, attributes={**event.attributes, **own})
 
@@ -293,14 +312,10 @@ def _of(rows: pa.RecordBatch, condition: int) -> pa.RecordBatch:
     return rows.filter(pa.array(mine & said))
 
 
-def _readings(topic: Topic, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows that were told, as readings of a topic."""
-    scope = rows.column(machine.SCOPE)
-    since = rows.column(machine.SINCE).cast(pa.int64())
-    own = {STATUS: plain(rows.column(machine.STATUS)), KEY: scope.fill_null(""), SCOPE: scope, SINCE: since}
-    names = [name for name in rows.schema.names if name in FIXED or name in topic.by_name]
-    columns = {name: rows.column(name) for name in names if name not in RETOLD} | own
-    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+def mapped(texts: pa.StringArray, to: Callable[[str], str | None]) -> pa.StringArray:
+    """What becomes of each text; each is looked at once, and nothing stays nothing."""
+    coded = texts.dictionary_encode()
+    return pa.array([to(text) for text in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
 
 # --- meaning ---------------------------------------------------------------------------------------

@@ -45,4 +45,5 @@ def told_of(machine: Machine, number: int, batches: Batches) -> Told:
     long = length(machine.margin)
     _, told = machine.step(machine.initial(), batches, NEVER)
     mine = {topic: rows.filter(pa.array(times(rows) // long == number)) for topic, rows in told.rows.items()}
-    return Told(mine, [one for one in told.single if one.event.time // long == number])
+    single = [one for one in told.single if one.event.time // long == number]
+    return told._replace(rows=mine, single=single)

@@ -26,8 +26,9 @@ CRC = _crc_table()
 
 
 @kernel
-def look_up(starts, stops, text, crc, slots, hashes, ends, data, after, count, codes):  # type: ignore[no-untyped-def]
-    """The code of each key ``text[starts[i]:stops[i]]``; an unknown key gets the next code.
+def look_up(starts, stops, text, crc, slots, hashes, ends, data, after, count, most, codes):  # type: ignore[no-untyped-def]
+    """The code of each key ``text[starts[i]:stops[i]]``; an unknown key gets the next code, or -1 if there
+    are as many as there may be.
 
     There must be room for every key to be new.  Returns how many keys there are now.
     """
@@ -55,6 +56,8 @@ def look_up(starts, stops, text, crc, slots, hashes, ends, data, after, count, c
         at = np.int64(h) & mask
         while True:
             code = slots[at]
+            if code < 0 and count == most:
+                break
             if code < 0:
                 base = ends[count - 1] if count > 0 else 0
                 for j in range(size):

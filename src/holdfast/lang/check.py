@@ -16,27 +16,29 @@ from ..model.space import Gazetteer
 from ..model.table import Table
 from ..model.topic import KINDS, RESERVED, Topic
 from ..model.unit import UNITS, nearest
-from . import levels, reason, scopes, tables
+from . import hearing, levels, reason, scopes, tables
 from .component import check as component
 from .component.infer import implicit_topics
 from .condition import (
+    Aligned,
     Caution,
     Checked,
-    Component,
     Condition,
-    Correlated,
+    Folded,
     Guarded,
     Leveled,
-    Related,
     Tallied,
 )
 from .correlation import check as correlation
+from .correlation import states
 from .count import check as count
+from .fold import check as fold
 from .guarded import guarded
 from .infer import implicit_topic, topic_of
 from .kinds import Parameters, Quantity, Scope, Typed, Words
 from .mute import check as mute
 from .ops import (
+    Align,
     Case,
     Collide,
     Correlate,
@@ -47,6 +49,7 @@ from .ops import (
     Detect,
     Expect,
     Expression,
+    Fold,
     Given,
     Ladder,
     Let,
@@ -104,8 +107,8 @@ def _checked(
     _unique("region", _all(DeclareRegion, statements), lambda s: s.name)
     subscriptions, detectors = _all(Subscribe, statements), _all(Detect, statements)
     correlates = _all(Correlate, statements)
-    ladders, tallies, relates = _all(Ladder, statements), _all(Tally, statements), _all(Relate, statements)
-    named: list[Defined] = [*subscriptions, *detectors, *correlates, *relates, *ladders, *tallies]
+    ladders, relates = _all(Ladder, statements), _all(Relate, statements)
+    named: list[Defined] = [s for s in statements if isinstance(s, Defined)]
     _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
@@ -123,10 +126,14 @@ def _checked(
     related = relation.relations(statements, topics, parameters, folder)
     leveled = tuple(levels.leveled(one, lambda rung: _condition(rung, here)) for one in ladders)
     countable = (*conditions, *made, *joined, *related, *leveled)
-    tallied = count.tallied(tallies, countable, known, folder)
-    muted = mute.muted(_all(Mute, statements), (*countable, *tallied))
+    above = hearing.built(
+        [s for s in statements if isinstance(s, hearing.Hears)],
+        countable,
+        lambda one, made: _hearing(one, made, known, folder),
+    )
+    muted = mute.muted(_all(Mute, statements), (*countable, *above))
     declared = _unique("case", _all(Case, statements), lambda s: s.name)
-    cases = tuple(_case(case, topics, (*countable, *tallied)) for case in declared)
+    cases = tuple(_case(case, topics, (*countable, *above)) for case in declared)
     warnings = [
         caution
         for statement, condition in (
@@ -154,8 +161,32 @@ def _checked(
     plain = tuple(one for one in conditions if isinstance(one, Condition))
     others = tuple(one for one in conditions if isinstance(one, Guarded))
     return Checked(
-        topics, plain, cases, tuple(warnings), made, joined, related, others, leveled, tallied, muted
+        topics,
+        plain,
+        cases,
+        tuple(warnings),
+        made,
+        joined,
+        related,
+        others,
+        leveled,
+        tuple(one for one in above if isinstance(one, Tallied)),
+        muted,
+        tuple(one for one in above if isinstance(one, Aligned)),
+        tuple(one for one in above if isinstance(one, Folded)),
     )
+
+
+def _hearing(
+    statement: hearing.Hears, made: Mapping[str, hearing.Heard], known: Gazetteer, folder: Path
+) -> hearing.Heard:
+    match statement:
+        case Tally():
+            return count.tallied(statement, made, known, folder)
+        case Align():
+            return states.aligned(statement, made)
+        case Fold():
+            return fold.folded(statement, made, known)
 
 
 def _collide(statements: Iterable[Statement]) -> Function:
@@ -339,7 +370,7 @@ def _cautions(statement: Subscribe, condition: Condition | Guarded, regions: Gaz
 # --- cases -------------------------------------------------------------------------------------
 
 
-def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[_Checked]) -> Case:
+def _case(case: Case, topics: Sequence[Topic], conditions: Sequence[hearing.Heard]) -> Case:
     """The case with whole rows, in the units and kinds of the attributes."""
     given = tuple(_given(given, topics) for given in case.given)
     if not case.expect:
@@ -356,7 +387,6 @@ def _given(given: Given, topics: Sequence[Topic]) -> Given:
     return replace(given, rows=tuple(_row(row, topic, given.at) for row in given.rows))
 
 
-_Checked = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied
 Cell = Number | Text | Truth | None
 
 
@@ -388,7 +418,7 @@ def _cell(cell: Cell, topic: Topic, index: int) -> Cell:
     return Number(value, at=cell.at)
 
 
-def _expect(expect: Expect, conditions: Sequence[_Checked]) -> None:
+def _expect(expect: Expect, conditions: Sequence[hearing.Heard]) -> None:
     names = [c.name for c in conditions]
     if expect.subscription not in names:
         raise DefinitionError(

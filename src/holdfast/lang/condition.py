@@ -13,13 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..errors import Place, pointed
+from ..model.allen import Allen
 from ..model.correlation import Correlation, Tell
 from ..model.count import Quota, Unknown
 from ..model.guard import Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
-from ..model.relation import Relation
+from ..model.relation import Relation, Setting
 from ..model.schedule import Schedule
 from ..model.space import Forest, Point
 from ..model.table import Table
@@ -141,6 +142,28 @@ class Tallied:
 
 
 @dataclass(frozen=True)
+class Folded:
+    """A checked fold: ``over`` is the condition, as the topic of what it tells; ``topic`` is what the fold
+    publishes.  A cell holds while more than ``most`` of what is directly in it does, until there are fewer
+    than ``fewer``; cells are regions, or squares with ``sides``, the smallest first."""
+
+    name: str
+    over: Topic
+    topic: Topic
+    most: int
+    fewer: int
+    forest: Forest | None
+    sides: tuple[float, ...]
+    waits: bool = False
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The condition that it is over."""
+        return (self.over,)
+
+
+@dataclass(frozen=True)
 class Clock:
     """A mute by the clock."""
 
@@ -247,6 +270,36 @@ class Correlated:
 
 
 @dataclass(frozen=True)
+class Aligned:
+    """A checked correlation of conditions.
+
+    ``over`` are the conditions, as the topics of what they tell; ``topic`` is what it publishes itself.
+    Those meet that agree in the attributes ``per``; ``settled`` says whether the keys of all of them tell
+    these.  ``near`` is in metres.
+    """
+
+    name: str
+    over: tuple[Topic, ...]
+    relation: Allen
+    within: Duration | None
+    near: float
+    per: tuple[str, ...]
+    settled: bool
+    topic: Topic
+    delivery: Delivery = TIMELY
+
+    @property
+    def listens(self) -> tuple[Topic, ...]:
+        """The conditions that it is over."""
+        return self.over
+
+    @property
+    def momentary(self) -> bool:
+        """Only what holds at once lasts."""
+        return self.relation != "overlapping"
+
+
+@dataclass(frozen=True)
 class Related:
     """A checked relationship; ``topic`` is what is told of it, ``using`` how an overlay watches it."""
 
@@ -256,6 +309,7 @@ class Related:
     using: str | None
     delivery: Delivery
     topic: Topic
+    settings: tuple[Setting, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,12 +343,17 @@ class Checked:
     leveled: tuple[Leveled, ...] = ()
     tallied: tuple[Tallied, ...] = ()
     muted: tuple[Muted, ...] = ()
+    aligned: tuple[Aligned, ...] = ()
+    folded: tuple[Folded, ...] = ()
 
     @property
     def published(self) -> tuple[Topic, ...]:
         """The topics that notifications can be of: those of readings, and of conditions that publish events
         of their own."""
         complex_events = (one for one in self.correlations if one.tell != "events")
-        some = (self.components, complex_events, self.relations, self.leveled, self.tallied, self.muted)
+        some = (
+            *(self.components, complex_events, self.relations, self.leveled),
+            *(self.tallied, self.muted, self.aligned, self.folded),
+        )
         own = (one.topic for conditions in some for one in conditions)
         return (*self.topics, *own)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from lark.exceptions import UnexpectedInput
 
 STATEMENTS = (
-    "let", "topic", "region", "gazetteer", "table", "filter", "state", "levels", "mute", "correlate",
-    "relate", "case", "given", "expect",
+    "let", "topic", "region", "gazetteer", "table", "filter", "state", "levels", "mute", "fold",
+    "correlate", "relate", "case", "given", "expect",
 )  # fmt: skip
 CLAUSES = (
     "per", "scope", "within", "timely", "ordered", "late", "where", "on", "unknown after",

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..errors import Place
+from ..model.allen import Allen
 from ..model.correlation import Tell
 from ..model.count import Unknown
 from ..model.guard import PLAIN, Care
 from ..model.instant import Duration
 from ..model.qos import TIMELY, Delivery
 from ..model.query import Function, Query
+from ..model.relation import Setting
 from ..model.space import Point, Shape
 from ..model.table import Column
 from ..model.topic import Topic
@@ -377,6 +379,35 @@ class Correlate:
 
 
 @dataclass(frozen=True, slots=True)
+class Align:
+    """``correlate Danger = Smoke, DoorOpen overlapping within 30 s, 50 m per room``: conditions that hold at
+    once, or lie to one another in time as Allen says; ``near`` is in metres."""
+
+    name: str
+    over: tuple[str, ...]
+    relation: Allen
+    within: Duration | None = None
+    near: float | None = None
+    per: tuple[str, ...] = ()
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """``fold Storm = Heat scope floors within building beyond 3``: where more than so many siblings hold,
+    what is around them is told; regions, or squares of ``cells 10 m within 160 m``."""
+
+    name: str
+    over: str
+    most: Number
+    scope: Levels = ()
+    side: float | None = None
+    widest: float | None = None
+    fewer: Number | None = None
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class DeclareGroup:
     """``group Team of User ("ann", "bob")``, or with the sources in a table."""
 
@@ -414,6 +445,7 @@ class Relate:
     by: Duration = 0
     accuracy: str | None = None
     using: str | None = None
+    settings: tuple[Setting, ...] = ()
     delivery: Delivery = TIMELY
     at: Place | None = field(default=None, compare=False, repr=False)
 
@@ -454,10 +486,10 @@ class Case:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
-Defined = Subscribe | Detect | Correlate | Relate | Ladder | Tally
+Defined = Subscribe | Detect | Correlate | Relate | Ladder | Tally | Align | Fold
 """What defines a condition that can be subscribed to."""
 
 Statement = (
     Let | DeclareTopic | DeclareRegion | UseGazetteer | Subscribe | Detect | Collide | Correlate | Case
-    | DeclareGroup | DeclareRoute | Relate | Ladder | Tally | DeclareTable | Mute
+    | DeclareGroup | DeclareRoute | Relate | Ladder | Tally | DeclareTable | Mute | Align | Fold
 )  # fmt: skip

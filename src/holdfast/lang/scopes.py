@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..errors import DefinitionError, Place, Unsupported, UsageError, did_you_mean
 from ..model.space import Forest, Gazetteer, PartialOverlap, Region, load_gazetteer, nest
-from .ops import DeclareRegion, Ladder, Levels, Statement, Subscribe, Tally, UseGazetteer, place_of
+from .ops import DeclareRegion, Fold, Ladder, Levels, Statement, Subscribe, Tally, UseGazetteer, place_of
 
 INNERMOST = "regions"
 """As a scope, unless something is named so: every region that contains no other.  [S6]"""
@@ -67,6 +67,8 @@ def _by_name(statement: Statement, known: Gazetteer) -> Statement:
             return replace(statement, rungs=tuple(_subscribed(rung, known) for rung in rungs))
         case Tally(scope=scope):
             return replace(statement, scope=_regions(scope, known))
+        case Fold(scope=levels):
+            return replace(statement, scope=tuple(_regions(level, known) for level in levels))
     return statement
 
 

@@ -15,6 +15,7 @@ from ..model.topic import Attribute, Topic
 from .literal import is_name, write_number, write_text
 from .ops import (
     Absolute,
+    Align,
     And,
     Arithmetic,
     Between,
@@ -33,6 +34,7 @@ from .ops import (
     During,
     Expect,
     Expression,
+    Fold,
     Given,
     Ladder,
     Let,
@@ -103,10 +105,16 @@ def show_statement(statement: Statement, notation: Notation = "readable") -> str
             return _mute(statement)
         case Tally():
             return _tally(statement)
+        case Fold():
+            return _fold(statement)
         case Detect():
             from .component import show, table
 
             return (show.show_detect if notation == "readable" else table.show_table)(statement)
+        case Align():
+            from .correlation.show import show_align
+
+            return show_align(statement)
         case Correlate():
             from .correlation.show import show_correlate
 
@@ -259,6 +267,16 @@ def _tallying(tally: Tally) -> Iterator[str]:
         yield f"roster {write_text(tally.roster)}"
     if tally.unknown != "left":
         yield f"unknown {tally.unknown}"
+
+
+def _fold(fold: Fold) -> str:
+    """``fold Storm = Heat scope floors within building beyond 3``."""
+    cells = f"scope {show_levels(fold.scope)}"
+    if fold.side is not None and fold.widest is not None:
+        cells = f"cells {show_coordinate(fold.side)} m within {show_coordinate(fold.widest)} m"
+    fewer = "" if fold.fewer is None else f" until fewer than {show_expression(fold.fewer)}"
+    head = f"fold {label(fold.name)} = {label(fold.over)} {cells}"
+    return f"{head} beyond {show_expression(fold.most)}{fewer}"
 
 
 def _mute(mute: Mute) -> str:

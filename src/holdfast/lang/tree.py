@@ -16,8 +16,9 @@ from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
 from .component.table import table
 from .component.tree import component
-from .correlation.tree import correlate
+from .correlation.tree import align, correlate
 from .count.tree import tally
+from .fold.tree import fold
 from .mute.tree import mute
 from .nodes import (
     as_token,
@@ -321,12 +322,14 @@ _STATEMENTS: Mapping[str, Callable[[list[Any]], Statement]] = {
     "ladder": _ladder,
     "tally": tally,
     "mute": mute,
+    "fold": fold,
     "labelled": _labelled,
     "equation": _labelled,
     "component": component,
     "table": table,
     "collide": lambda parts: Collide(cast(Function, str(parts[0])), place(parts[0])),
     "correlate": correlate,
+    "align": align,
     "group_of": group_of,
     "route": route,
     "relate": relate,

@@ -38,6 +38,13 @@ class Keys:
         self._after = np.full(8, -1, np.int32)
         self._recent: dict[str, int] = {}
 
+    @classmethod
+    def of(cls, keys: pa.StringArray) -> Keys:
+        """A dictionary of some keys."""
+        found = cls()
+        found.codes(keys)
+        return found
+
     def __len__(self) -> int:
         return self._count
 
@@ -59,7 +66,18 @@ class Keys:
         bounds, text = _bytes(keys)
         codes = np.empty(len(keys), np.int32)
         for at in range(0, len(keys), _AT_ONCE):
-            self._look_up(bounds[at : at + _AT_ONCE + 1], text, codes[at : at + _AT_ONCE])
+            some = codes[at : at + _AT_ONCE]
+            self._make_room(len(some), int(bounds[at + len(some)] - bounds[at]))
+            self._look_up(bounds[at : at + len(some) + 1], text, some)
+        return codes
+
+    def known(self, keys: pa.StringArray) -> Codes:
+        """The code of each key, -1 of one that is new.  Several may ask at once: what is noted of who follows
+        whom is only a guess."""
+        if len(keys) < _FEW:
+            return np.fromiter(map(self._known, keys.to_pylist()), np.int32, len(keys))
+        codes = np.empty(len(keys), np.int32)
+        self._look_up(*_bytes(keys), codes, self._count)
         return codes
 
     def coded(self, names: pa.StringArray) -> pa.DictionaryArray:
@@ -69,8 +87,9 @@ class Keys:
         codes = pa.array(self.codes(names))
         return in_use(pa.DictionaryArray.from_arrays(codes, self.all()))
 
-    def _look_up(self, bounds: NDArray[np.int32], text: NDArray[np.uint8], codes: Codes) -> None:
-        self._make_room(len(codes), int(bounds[-1] - bounds[0]))
+    def _look_up(
+        self, bounds: NDArray[np.int32], text: NDArray[np.uint8], codes: Codes, most: int = -1
+    ) -> None:
         self._count = kernels.look_up(
             bounds[:-1],
             bounds[1:],
@@ -82,6 +101,7 @@ class Keys:
             self._data,
             self._after,
             self._count,
+            most,
             codes,
         )
 
@@ -110,17 +130,26 @@ class Keys:
         except UnicodeEncodeError as error:
             raise UsageError(f"the key {key!r} is not valid text: {error.reason}") from None
         h = crc32(raw)
+        code = self._seek(key, h)
+        if code < 0:
+            code = self._add(raw, h)
+        if len(self._recent) >= _RECENT:
+            self._recent.clear()
+        self._recent[key] = code
+        return code
+
+    def _known(self, key: str) -> int:
+        code = self._recent.get(key)
+        return self._seek(key, crc32(key.encode())) if code is None else code
+
+    def _seek(self, key: str, h: int) -> int:
+        """The code of a key with that hash, -1 if it is new."""
         mask = len(self._slots) - 1
         at = h & mask
         while (code := int(self._slots[at])) >= 0:
             if self._hashes[code] == h and self.key(code) == key:
                 break
             at = (at + 1) & mask
-        else:
-            code = self._add(raw, h)
-        if len(self._recent) >= _RECENT:
-            self._recent.clear()
-        self._recent[key] = code
         return code
 
     def _add(self, raw: bytes, h: int) -> int:

@@ -14,6 +14,7 @@ Whoever schedules machines knows them by this alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -39,10 +40,12 @@ EVERY = np.uint64(2**64 - 1)
 
 
 class Told(NamedTuple):
-    """What a machine says of a step: rows of events that passed, by topic, and transitions one by one."""
+    """What a machine says of a step: rows of events that passed, by topic, and transitions one by one.
+    ``topics`` are those of rows that are not of a topic that it listens to."""
 
     rows: Mapping[str, pa.RecordBatch]
     single: Sequence[Transition] = ()
+    topics: Mapping[str, Topic] = MappingProxyType({})
 
 
 class Survey(NamedTuple):
@@ -137,7 +140,8 @@ def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
     if not told.rows:
         return list(told.single)
     some = {name: passed for name, passed in told.rows.items() if len(passed)}
-    rows = [t for name, passed in some.items() for t in _transitions(topics[name], passed)]
+    known = {**topics, **told.topics}
+    rows = [t for name, passed in some.items() for t in _transitions(known[name], passed)]
     if len(told.rows) == 1 and not told.single and len(rows) == sum(map(len, told.rows.values())):
         return rows
     late = [t for t in told.single if t.status == "late"]
@@ -167,7 +171,7 @@ def concerned(words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], NDArray[np.i
 def in_time(told: Transition) -> tuple[object, ...]:
     """The order of transitions of several topics."""
     event = told.event
-    return (event.time, told.condition, event.source, event.sequence, event.topic)
+    return (event.time, told.condition, told.scope or "", event.source, event.sequence, event.topic)
 
 
 def marked(events: pa.RecordBatch, words: NDArray[np.uint64], status: Status) -> pa.RecordBatch:

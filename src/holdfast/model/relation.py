@@ -19,6 +19,18 @@ Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "counting", 
 
 
 @dataclass(frozen=True, slots=True)
+class Setting:
+    """How a strategy watches: a number, of all or of one.  ``volatility`` is how much one moves beside the
+    others, ``enlarged`` how much larger a ring is that keeps its leading edge.  [B55, B67]"""
+
+    word: str
+    value: float
+    of: str | None = None
+    """What one of a pair is called, or its source."""
+    is_source: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Interval:
     """The numbers from ``low`` to ``high``, both included; a strict bound is the next number."""
 

@@ -77,9 +77,10 @@ def _column(values: list[Any], type: pa.DataType) -> pa.Array:
 def table_of(topics: Sequence[Topic], operator: Operator, told: Told) -> pa.Table:
     """A row for each notification of what a machine has said: late events first, the rest in order of time
     where it is of several kinds, else as it stands."""
-    if operator.shown is not None:
-        return to_table(topics, operator.notifications(told))
-    tables = [_by_columns(topics, operator, topic, rows) for topic, rows in told.rows.items() if len(rows)]
+    known = {**operator.topics, **told.topics}
+    tables = [
+        _by_columns(topics, operator, known[topic], rows) for topic, rows in told.rows.items() if len(rows)
+    ]
     if told.single or not tables:
         tables.append(to_table(topics, list(operator.addressed(told.single))))
     if len(tables) == 1:
@@ -90,17 +91,19 @@ def table_of(topics: Sequence[Topic], operator: Operator, told: Told) -> pa.Tabl
     return whole.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
 
 
-def _by_columns(topics: Sequence[Topic], operator: Operator, topic: str, passed: pa.RecordBatch) -> pa.Table:
+def _by_columns(
+    topics: Sequence[Topic], operator: Operator, topic: Topic, passed: pa.RecordBatch
+) -> pa.Table:
     """A row for each notification of events of a topic that passed."""
     rows, names = _addressed(operator, passed.column(CONDITIONS).to_numpy())
     passed = passed if len(rows) == len(passed) else passed.take(pa.array(rows))
     columns = {
         "subscription": names,
-        "scope": passed.column(SCOPE),
+        "scope": operator.shown_scopes(passed.column(SCOPE)),
         "status": plain(passed.column(STATUS)),
         "time": passed.column("time"),
         "since": passed.column(SINCE),
-        "topic": pa.repeat(topic, len(passed)),
+        "topic": pa.repeat(topic.name, len(passed)),
         "source": plain(passed.column("source")),
         "sequence": passed.column("sequence"),
         "location": _locations(passed),
@@ -108,7 +111,7 @@ def _by_columns(topics: Sequence[Topic], operator: Operator, topic: str, passed:
     if "place" in passed.schema.names:
         columns["place"] = plain(passed.column("place"))
     for name, (column, kind) in attributes_of(topics).items():
-        if name in operator.topics[topic].by_name and name in passed.schema.names:
+        if name in topic.by_name and name in passed.schema.names:
             columns[column] = _values(passed.column(name), kind)
     schema = schema_of(topics)
     whole = [columns[f.name] if f.name in columns else pa.nulls(len(passed), f.type) for f in schema]

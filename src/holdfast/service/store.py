@@ -201,6 +201,14 @@ class Store:
         )
         return [Told(*row) for row in self._rows(query, (subscription, scope, *stretch, most))]
 
+    def last_of(self, subscription: str, scope: str | None) -> Told | None:
+        """What was told last of a scope."""
+        query = (
+            f"SELECT {_COLUMNS} FROM notifications WHERE subscription = ? AND scope IS ? "
+            "ORDER BY time DESC, position DESC LIMIT 1"
+        )
+        return next((Told(*row) for row in self._rows(query, (subscription, scope))), None)
+
     def unsure(self, most: int = 10_000) -> list[Told]:
         """The latest word of each scope of which that word is ``unknown``."""
         query = (

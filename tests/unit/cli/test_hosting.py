@@ -91,3 +91,22 @@ def test_what_nobody_publishes_is_said():
         plan("topic U (value float) state Hot A = U each location enter A.value > 5 exit true")
     with pytest.raises(UsageError, match="has no component"):
         plan("filter F on T where value > 5")
+
+
+def test_of_the_components_below_only_those_in_its_region_are_its_inputs():
+    hot = "state Hot A = T each location enter A.value > 5 exit A.value < 3\n"
+    said = plan(
+        hot + "state Fire A = Hot all location within [(0, 0), (10, 10)]"
+        " enter A.valid && A.status == ingress exit A.valid && A.status == egress"
+    )
+    assert "Hot, over T of 15 publishers" in said
+    assert "Fire, over Hot of 4 publishers" in said
+
+
+def test_the_picture_rings_nodes_and_shows_who_subscribes():
+    pytest.importorskip("matplotlib")
+    far = found("state Hot A = T all location enter A.value > 5 exit A.value < 3")
+    (panel,) = drawn(far).axes
+    points = {each.get_label(): each.get_offsets().tolist() for each in panel.collections}
+    assert points["subscribes"] == [[30.0, 30.0]]
+    assert all(ring in [list(place) for place in far.places] for ring in points["hosts"])

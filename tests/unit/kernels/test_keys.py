@@ -24,7 +24,7 @@ class Table:
         self.after = np.zeros(room, np.int32)
         self.count = 0
 
-    def look_up(self, how, wanted):
+    def look_up(self, how, wanted, most=-1):
         text = b"junk" + b"".join(wanted) + b"junk"
         bounds = np.cumsum([4, *map(len, wanted)]).astype(np.int32)
         codes = np.full(len(wanted), -7, np.int32)
@@ -39,6 +39,7 @@ class Table:
             self.data,
             self.after,
             self.count,
+            most,
             codes,
         )
         return codes.tolist()
@@ -84,6 +85,16 @@ def test_keys_with_one_hash_are_told_apart():
     assert crc32(twins[0]) == crc32(twins[1])
     for how in (look_up.body, look_up.compiled):
         assert Table(4, 8).look_up(how, [*twins, *twins]) == [0, 1, 0, 1]
+
+
+@given(st.lists(keys, max_size=30), st.lists(keys, max_size=30))
+def test_a_full_table_knows_its_keys_and_takes_no_other(first, second):
+    _, known = naive.number(first, {})
+    for how in (look_up.body, look_up.compiled):
+        table = Table(len(first) + 1, tight(len(first)))
+        table.look_up(how, first)
+        assert table.look_up(how, second, most=table.count) == [known.get(key, -1) for key in second]
+        assert table.count == len(known)
 
 
 def test_a_hundred_thousand_keys_through_the_normal_call():

@@ -21,6 +21,11 @@ table Limits "limits.csv" (source text, high float °C, wait duration) by source
 mute Warm during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"
 mute Warm while Dark ordered 30 s
 mute Warm beyond 5 within room
+correlate Danger = Warm, Dark overlapping within 30 s, 50 m per room
+fold Storm = Warm scope hall, lab within house beyond 3 until fewer than 2
+fold Squares = Warm cells 10 m within 160 m beyond 2
+correlate After = Warm before Dark within 1 min
+correlate "in it" = Warm during Dark within 50 m
 """
 
 
@@ -44,6 +49,25 @@ def test_they_are_shown_as_they_are_written():
         ("state C = half of Warm", "nobody says who they are", 5),
         ('state C = half of Warm roster "none.csv"', "cannot be read", 5),
         ("state C = at least 2 of D\nstate D = at least 2 of C", "in a circle: 'C' over 'D' over 'C'", 5),
+        ("fold X = Wram cells 1 m within 2 m beyond 3", "unknown condition 'Wram'", 5),
+        ("fold X = Hot cells 1 m within 2 m beyond 3", "over as it starts", 5),
+        ("fold X = Warm cells 1 m within 3 m beyond 3", "squares of 1 m do not fill one of 3 m", 5),
+        ("fold X = Warm cells 1 m within 1 m beyond 3", "do not fill", 5),
+        ("fold X = Warm cells 0 m within 1 m beyond 3", "a side above zero", 5),
+        ("fold X = Warm cells 1 m within 2 m beyond 0", "above zero", 5),
+        ("fold X = Warm cells 1 m within 2 m beyond 1 until fewer than 3", "would unfold as it folds", 5),
+        ("region a = circle (0, 0) 1\nfold X = Warm scope b beyond 1", "b", 6),
+        ("correlate X = Warm, Drak overlapping", "unknown condition 'Drak'", 5),
+        ("correlate X = Warm overlap Dark", "expected how the conditions lie in time, not 'overlap'", 5),
+        ("correlate X = Warm, Warm overlapping", "'Warm' is correlated with itself", 5),
+        ("correlate X = Warm, Hot overlapping", "'Hot' is over as it starts", 5),
+        ("correlate X = Warm before Dark", "needs to know how long before", 5),
+        ("correlate X = Warm before Dark within 0 s", "must be above zero", 5),
+        ("correlate X = Warm before Dark within 2 s, 3 s", "one duration and one distance", 5),
+        ("correlate X = Warm during Dark within 0 m", "distance must be above zero", 5),
+        ("correlate X = Warm, Dark overlapping per rome", "rome", 5),
+        ("correlate X = Warm, Y overlapping\nstate Y = any of X", "in a circle: 'X' over 'Y' over 'X'", 5),
+        ("state C = any of X\ncorrelate X = Warm before Dark within 1 s", "over as it starts", 5),
         ("mute Wram during \"22:00 – 06:00\"", "unknown condition 'Wram'", 5),
         ("mute Warm during \"Sunday\"", "no stretch of time", 5),
         ("mute Warm during \"Foo 10:00 – Bar 11:00\"", "no day of the week", 5),
@@ -62,6 +86,14 @@ def test_what_is_wrong_is_said_at_its_place(text, said, line, tmp_path):
     assert said in str(caught.value)
     assert caught.value.place.line == line
     assert "^" in str(caught.value)
+
+
+def test_a_correlation_of_states_without_a_name_has_theirs():
+    (one,) = check(parse(BASE + "correlate Warm, Dark overlapping within 30 s, 50 m")).aligned
+    assert (one.name, one.within, one.near) == ("Warm_Dark", 30_000_000, 50.0)
+    assert [a.name for a in one.topic.attributes] == [
+        "Warm", "Warm_start", "Warm_end", "Dark", "Dark_start", "Dark_end"
+    ]  # fmt: skip
 
 
 def test_a_count_needs_its_roster_to_have_the_columns_of_its_members(tmp_path):

@@ -22,6 +22,27 @@ async def sent(client, *lines):
     return answer.json()
 
 
+def test_a_storm_that_is_folded_has_its_size_and_outline(asked, definition):
+    definition.write_text(
+        "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 22] per source\n"
+        "fold Storm = Warm cells 1 m within 2 m beyond 1\n"
+    )
+
+    async def story(client, site):
+        await sent(client, line(0, 26, "a", x=0.5, y=0.5), line(1, 27, "b", x=1.5, y=0.5), line(2, 28, "c"))
+        await site.service.settled()
+        held = {
+            (one["subscription"], one["scope"]): one for one in (await client.get("/api/conditions")).json()
+        }
+        assert held.keys() == {("Warm", name) for name in "abc"} | {("Storm", "2 m at 0,0"), ("Storm", "c")}
+        storm = held["Storm", "2 m at 0,0"]
+        assert (storm["members"], storm["outline"]) == (2, [[0, 0], [2, 0], [2, 1], [0, 1]])
+        assert "outline" not in held["Storm", "c"]
+        assert "outline" not in held["Warm", "a"]
+
+    asked(story)
+
+
 def test_readings_in_conditions_and_notifications_out(asked):
     async def story(client, site):
         assert (await client.get("/health")).json() == {"status": "ok", "troubles": {}}

@@ -29,6 +29,7 @@ BENCHMARKS = {
     "serve": "holdfast serve behind Mosquitto: messages per second beside a consumer that does nothing, p99",
     "sim": "the simulated network: transmissions per second by size and density, beside simpy",
     "spark": "replay and live on Spark: seconds beside window queries, state APIs, Polars and DuckDB",
+    "states": "correlations of states: seconds and bytes beside the same over raw readings, and brute force",
 }
 """Every benchmark by name: a module of this package with ``run(progress) -> list[Row]``."""
 

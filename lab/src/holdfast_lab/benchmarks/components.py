@@ -17,12 +17,13 @@ from holdfast.compilers.components.machine import detector
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector, State
+from holdfast.machines.machine import transitions
 from holdfast.model.batch import concatenate, times
 from holdfast.model.event import Transition
 from holdfast.model.instant import NEVER, SECOND
 from holdfast.runtimes.local.replay import replay
 
-from . import Row, Timing, components_spark, timed
+from . import Row, Timing, component_kinds, components_spark, timed
 from .process import apart
 from .traffic import CONGESTION, PERIOD, ROADS, SENSORS, TOPICS, traffic
 
@@ -34,8 +35,13 @@ Found = list[tuple[str, str, int]]
 
 
 def run(progress: Callable[[str], None]) -> list[Row]:
-    """Throughput with peers, state, memory; and on Spark."""
-    return [*throughput(progress), *growth(progress), *components_spark.rows(progress)]
+    """Throughput with peers, of every kind, state, memory; and on Spark."""
+    return [
+        *throughput(progress),
+        *component_kinds.rows(progress),
+        *growth(progress),
+        *components_spark.rows(progress),
+    ]
 
 
 def _machine() -> Detector:
@@ -48,7 +54,7 @@ def _stepped(it: Detector, batches: Iterator[dict[str, pa.RecordBatch]]) -> tupl
     for some in batches:
         until = min(int(times(batch)[-1]) for batch in some.values())
         state, told = it.step(state, some, until)
-        found += told.single
+        found += transitions(it.topics, told)
     state, last = it.advance(state, NEVER)
     return state, [(t.scope or "", t.status, t.event.time) for t in found + last]
 

@@ -23,7 +23,8 @@ from holdfast.model.batch import TIME
 
 from . import Row, failed, times
 from .process import Failed, Measured, measured
-from .spark import FILES, NAMES, SCALE, definition, transitions, write_readings
+from .spark import FILES, SCALE, definition, transitions, write_readings
+from .spark import NAMES as PEERS
 
 EVENTS = 50_000_000
 HOURLY = 20_200_000
@@ -39,7 +40,9 @@ OURS = {
     "computed": "holdfast on Spark: a DataFrame that is computed",
     "pruned": "holdfast on Spark: a DataFrame that is computed, the columns that queries by hand give",
 }
-ON_SPARK = ("files", "frame", "computed", "pruned", "window", "lean")
+BY_HAND = "by_hand"
+NAMES = {**PEERS, BY_HAND: f"{PEERS['lean']}, of the DataFrame that is computed"}
+ON_SPARK = ("files", "frame", "computed", "pruned", "window", "lean", BY_HAND)
 
 
 # --- the data --------------------------------------------------------------------------------------
@@ -80,14 +83,22 @@ def job(name: str, spark: Any, folder: Path, output: Path) -> None:
         case "frame" | "computed" | "pruned":
             from holdfast.runtimes.spark.frames.replay import replay as replay_frame
 
-            frame = spark.read.parquet(str(folder))
-            frame = frame if name == "frame" else frame.selectExpr("time", "source", "value + 0.0D AS value")
+            frame = spark.read.parquet(str(folder)) if name == "frame" else _computed(spark, folder)
             found = replay_frame(definition(1), frame)
             found = found.select("time", "source", "status") if name == "pruned" else found
             found.write.parquet(str(output))
+        case "by_hand":
+            from .peers.lean import query
+
+            query(_computed(spark, folder)).write.parquet(str(output))
         case _:
             peer = import_module(f".peers.{name}", __package__)
             peer.run(spark, folder, output) if name in ON_SPARK else peer.run(folder, output)
+
+
+def _computed(spark: Any, folder: Path) -> Any:
+    """A frame that is more than a scan of files."""
+    return spark.read.parquet(str(folder)).selectExpr("time", "source", "value + 0.0D AS value")
 
 
 # --- the measurements ------------------------------------------------------------------------------
@@ -107,16 +118,14 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
         many = keys if keys == KEYS[0] else max(KEYS[0], int(keys * min(1, SCALE)))
         data = _Data(folder, progress, f"{events:,} events, {many:,} keys")
         write_readings(data.folder, events, many)
-        on_spark = (
-            ["files", "frame", "computed", "pruned", "window", "lean"] if keys == KEYS[0] else ["files"]
-        )
+        on_spark = ON_SPARK if keys == KEYS[0] else ON_SPARK[:1]
         yield from data.rows(["local", *installed, *on_spark])
         yield from data.beside("local", "in_polars", most=AT_MOST.get(keys, 1))
         yield from data.beside("files", "in_polars")
         if keys == KEYS[0]:
             yield from data.beside("frame", "lean", most=1)
-            yield from data.beside("computed", "lean", most=1)
-            yield from data.beside("pruned", "lean", most=1)
+            yield from data.beside("computed", BY_HAND, most=1)
+            yield from data.beside("pruned", BY_HAND, most=1)
             if (window := data.found.get("window")) is not None:
                 cold = window.cold / data.found["files"].cold
                 yield times("cold: the window query takes of a replay's time", cold, least=6)
@@ -130,9 +139,9 @@ def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
 
     data = _Data(folder, progress, f"{int(HOURLY * SCALE):,} hourly rows, {STATIONS} keys")
     write_hourly(data.folder, int(HOURLY * SCALE))
-    yield from data.rows(["local", *installed, "files", "frame", "computed", "pruned", "lean", "window"])
-    for ours in ("frame", "computed", "pruned"):
-        yield from data.beside(ours, "lean", most=1)
+    yield from data.rows(["local", *installed, *ON_SPARK])
+    for ours, theirs in (("frame", "lean"), ("computed", BY_HAND), ("pruned", BY_HAND)):
+        yield from data.beside(ours, theirs, most=1)
     data.remove()
 
 

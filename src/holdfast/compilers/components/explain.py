@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ...lang.component.show import show_query
 from ...lang.condition import Checked, Component, Rule
@@ -17,16 +17,17 @@ from .screens import LAST, screened
 
 def explained(components: Iterable[Component]) -> Iterator[str]:
     """The plan of every component."""
-    return ("\n".join(_component(component)) for component in components)
+    every = list(components)
+    return ("\n".join(_component(component, every)) for component in every)
 
 
 def explained_on_spark(checked: Checked) -> Iterator[Iterator[str]]:
     """The plan of every component and of every operator on Spark, line by line."""
-    yield from map(_component, checked.components)
+    yield from (_component(component, checked.components) for component in checked.components)
     yield from explain_stages.explained(checked)
 
 
-def _component(component: Component) -> Iterator[str]:
+def _component(component: Component, others: Sequence[Component]) -> Iterator[str]:
     topics = ", ".join(topic.name for topic in component.listens)
     yield f"component {component.name}, level {component.level}, from {topics}"
     for name, query in component.inputs:
@@ -38,7 +39,7 @@ def _component(component: Component) -> Iterator[str]:
     yield f"  delivery  {_delivery(component)}"
     yield f"  drops     {_drops(component)}"
     yield f"  keeps     {'; '.join(_keeps(component))}"
-    yield f"  plan      {_plan(component)}"
+    yield f"  plan      {_plan(component, others)}"
     if (brackets := bracketed(component)) is not None:
         yield f"  same as   {show(brackets)}"
         yield "            which is told at once and judged where readings are born"
@@ -71,13 +72,15 @@ def bracketed(component: Component) -> Subscribe | None:
     return Subscribe(component.name, topic.name, enter, exit, per, (), component.delivery) if is_one else None
 
 
-def _plan(component: Component) -> str:
+def _plan(component: Component, others: Sequence[Component]) -> str:
     """How it is evaluated in this process."""
-    made = screened(component)
+    made = screened(component, others)
     if isinstance(made, str):
         return f"reference machine, because {made}"
     columns = [f"{c.name.removeprefix('.')}, " for of in made.plan.columns.values() for c in of]
     then = f"; then, where they pass, {', '.join(map(show, made.left))}" if made.left else ""
+    if made.single and not made.left:
+        then = f"; events are made one by one, because {made.single}"
     return f"columns: {''.join(columns)}many instants at once{then}"
 
 

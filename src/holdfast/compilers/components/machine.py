@@ -45,7 +45,8 @@ def detector(components: Sequence[Component], topics: Iterable[Topic]) -> Detect
     """The machine of components, which build on one another and on topics of readings."""
     listened = {topic for component in components for topic in component.listens}
     readings = {topic.name: topic for topic in topics if topic in listened}
-    plans = tuple(None if isinstance(made := screened(one), str) else made.plan for one in components)
+    made = [screened(one, components) for one in components]
+    plans = tuple(None if isinstance(one, str) else one.plan for one in made)
     return Detector(tuple(map(smc, components)), readings, scope, plans)
 
 

@@ -6,10 +6,15 @@ core ``!`` stands only before names, so a screen lets pass at least what the pre
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
+from ...kernels.around import MARGIN
 from ...lang.condition import Component, Rule
 from ...lang.ops import (
     Absolute,
@@ -23,15 +28,17 @@ from ...lang.ops import (
     Not,
     Number,
     Or,
+    Text,
     Truth,
 )
 from ...lang.rewrite import both, either, parts
-from ...machines.detector.plan import Column, Plan, Screen
+from ...machines.detector.plan import AWAY, STATUS, VALID, Column, Plan, Saying, Screen
 from ...machines.detector.span import span
 from ...model.batch import AXES
-from ...model.query import NOW, Aggregate, Closest, Function, Index, Members, Multiple, Pool, Query
-from ...model.topic import Attribute, Topic
-from ..columns import predicate
+from ...model.event import Status
+from ...model.query import NOW, Aggregate, Ball, Closest, Function, Index, Members, Multiple, Pool, Query
+from ...model.topic import Attribute, Kind, Topic
+from ..columns import ARITHMETIC, floats, predicate
 
 LAST = "last"
 ONE_BY_ONE = ("time", "topic", "status", *AXES)
@@ -42,23 +49,53 @@ _WHOLE = 2**53
 
 
 class Screened(NamedTuple):
-    """A columnar plan, and the comparisons that are left to the reference machine."""
+    """A columnar plan, the comparisons that are left to the reference machine, and why it makes events one by
+    one, if it does."""
 
     plan: Plan
     left: tuple[Expression, ...]
+    single: str | None
 
 
-def screened(component: Component) -> Screened | str:
-    """The columnar plan of a component, or why it has none."""
-    reason = next(_reasons(component), None)
+def screened(component: Component, others: Iterable[Component] = ()) -> Screened | str:
+    """The columnar plan of a component, or why it has none; ``others`` are those that it may build on."""
+    others = list(others)
+    if component.here in {one.name for one in others}:
+        return f"what {component.here} tells carries a replica"
+    statuses = dict(_statuses(component, others))
+    reason = next(_reasons(component, statuses), None)
     if reason is not None:
         return reason
-    shows = {name: _Shown(query, _topic(component, query), component) for name, query in component.inputs}
+    shows = {name: Shown(query, _topic(component, query), component) for name, query in component.inputs}
     rules = [component.enter] if component.momentary else [component.enter, component.exit]
     (enter, *leave), left = zip(*(screen(rule.when, shows) for rule in rules), strict=True)
     columns = {name: tuple(shown.columns.values()) for name, shown in shows.items()}
     beyond = dict.fromkeys(comparison for some in left for comparison in some)
-    return Screened(Plan(columns, enter, leave[0] if leave else None), tuple(beyond))
+    says = [saying(rule, component, shows) for rule in rules]
+    told = [None if isinstance(one, str) else one for one in says]
+    plan = Plan(
+        columns,
+        enter,
+        leave[0] if leave else None,
+        component.topic,
+        {topic.name: topic for topic in component.listens},
+        statuses,
+        (told[0], told[-1]),
+    )
+    guarded = "a guard waits" if any(rule.hold for rule in rules) else None
+    unsure = (
+        "columns do not tell all of a predicate" if not all(one.exact for one in (enter, *leave)) else None
+    )
+    carried = "hosts carry it" if isinstance(component.here, str) else None
+    reasons = [*(one for one in says if isinstance(one, str)), unsure, guarded, carried]
+    return Screened(plan, tuple(beyond), next(filter(None, reasons), None))
+
+
+def _statuses(component: Component, others: Iterable[Component]) -> Iterator[tuple[str, tuple[Status, ...]]]:
+    """The statuses of what each query looks at."""
+    lasting = {one.name for one in others if not one.momentary}
+    for name, query in component.inputs:
+        yield name, ("ingress", "egress") if lasting.intersection(query.topics) else ("atomic",)
 
 
 def _topic(component: Component, query: Query) -> Topic:
@@ -68,14 +105,12 @@ def _topic(component: Component, query: Query) -> Topic:
 # --- reasons -----------------------------------------------------------------------------------
 
 
-def _reasons(component: Component) -> Iterator[str]:
+def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
     """Why a component is evaluated one instant after another."""
     if isinstance(component.here, str):
-        yield f"each source of {component.here} carries a replica"
-    if component.level > 1:
-        yield "it builds on another component"
+        yield from _roaming_reasons(component, statuses)
     for name, query in component.inputs:
-        yield from (f"{name or 'it'} {reason}" for reason in _query_reasons(query))
+        yield from (f"{name or 'it'} {reason}" for reason in _query_reasons(query, statuses[name]))
     if len({query.separate for _, query in component.inputs}) > 1:
         yield "an event of a query that keeps nothing apart concerns every key"
     if odd := [key for key in component.keys if key in ONE_BY_ONE]:
@@ -87,10 +122,33 @@ def _reasons(component: Component) -> Iterator[str]:
             yield "a guard is over a predicate that time alone can change"
 
 
-def _query_reasons(query: Query) -> Iterator[str]:
+def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
+    """Why one that hosts carry with them is."""
+    if any(rule.hold for rule in (component.enter, component.exit)):
+        yield f"each source of {component.here} carries a guard"
+    for name, query in component.inputs:
+        if not query.is_relative:
+            continue
+        who = name or "it"
+        if component.keys:
+            yield f"{who} keeps {' and '.join(component.keys)} apart around each source of {component.here}"
+        if query.time != Closest(NOW):
+            yield f"{who} looks at more than the latest around each source of {component.here}"
+        if len(statuses[name]) > 1:
+            yield f"{who} looks at starts and ends around each source of {component.here}"
+        match query.location:
+            case Closest() | Multiple(_, Ball()) | Pool(Ball()):
+                pass
+            case _:
+                yield f"{who} looks at a range around each source of {component.here}"
+
+
+def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
     if not isinstance(query.topic, Closest):
         yield "looks at several topics"
-    if query.status not in (Multiple("any"), Pool(), Closest(Index("atomic"))):
+    if len(statuses) > 1 and query.status == Pool():
+        yield "takes starts and ends as one"
+    elif query.status not in (Multiple("any"), Pool(), *(Closest(Index(status)) for status in statuses)):
         yield "chooses by status"
     if span(query) is None:
         yield "looks at times that are neither a window up to now nor the nearest"
@@ -121,7 +179,7 @@ def _leaves(op: Expression) -> Iterator[Expression]:
 
 
 @dataclass
-class _Shown:
+class Shown:
     """What a query shows, and the columns of it that predicates read."""
 
     query: Query
@@ -142,12 +200,16 @@ class _Shown:
             isinstance(location, Multiple) and location.how == "all" and isinstance(location.group, Members)
         )
 
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """The attributes of what it looks at."""
+        return frozenset(attribute.name for attribute in self.topic.attributes)
+
     def column(self, owner: str, name: str) -> Column | None:
         """An attribute as a column, if it can be one."""
-        own = {a.name: a for a in self.topic.attributes}
-        if name not in own:
-            return Column(f"{owner}.{name}", "", "number") if name == "count" else None
-        kind = own[name].kind
+        if name not in self.own:
+            return self._besides(owner, name)
+        kind = self._kind(name)
         if isinstance(self.query.time, Aggregate):
             function = self._function(name)
             if function is None or kind in ("text", "bool"):
@@ -156,6 +218,39 @@ class _Shown:
         if kind in ("text", "bool"):
             return Column(f"{owner}.{name}", name, kind)
         return Column(f"{owner}.{name}", name, "number")
+
+    def _besides(self, owner: str, name: str) -> Column | None:
+        """What knowledge has besides attributes, if it can be a column: what is valid now need not be so at
+        the next instant of another place."""
+        together = isinstance(self.query.location, Pool) or (
+            isinstance(self.query.location, Multiple) and not self.several
+        )
+        match name:
+            case "count":
+                return Column(f"{owner}.count", "", "number")
+            case "status":
+                return Column(f"{owner}.status", STATUS, "text")
+            case "valid" if together and isinstance(self.query.time, Closest):
+                return Column(f"{owner}.valid", VALID, "bool")
+        return None
+
+    def away(self, owner: str) -> Column | None:
+        """How far what it shows is from a host that moves, if that can be a column."""
+        if not isinstance(self.component.here, str) or self.query.is_relative:
+            return None
+        if self._besides(owner, "valid") is None:
+            return None
+        return Column(f"|{owner}.location - here|", AWAY, "number")
+
+    def given(self, owner: str, name: str) -> Column | None:
+        """An attribute as a column of events, if it can be one."""
+        found = self.column(owner, name)
+        if found is not None or not isinstance(self.query.time, Aggregate) or name not in self.own:
+            return found
+        kind = self._kind(name)
+        if kind in ("text", "bool"):
+            return None if self._function(name) == "count" else Column(f"{owner}.{name}", name, kind)
+        return Column(f"{owner}.{name}", name, "number") if name in self.query.each else None
 
     def _function(self, name: str) -> Function | None:
         assert isinstance(self.query.time, Aggregate)
@@ -171,11 +266,11 @@ class _Shown:
             return False
         return column.attribute == "" or column.function == "count" or self._kind(name) == "int"
 
-    def _kind(self, name: str) -> str:
+    def _kind(self, name: str) -> Kind:
         return self.topic.by_name[name].kind
 
 
-def screen(op: Expression, shows: Mapping[str, _Shown]) -> tuple[Screen, list[Expression]]:
+def screen(op: Expression, shows: Mapping[str, Shown]) -> tuple[Screen, list[Expression]]:
     """A core predicate as a screen, and what of it the screen takes to be true; the columns that it
     reads are noted in ``shows``.
 
@@ -195,7 +290,7 @@ def screen(op: Expression, shows: Mapping[str, _Shown]) -> tuple[Screen, list[Ex
     return Screen(predicate(relaxed, read), exact), left
 
 
-def _relaxed(op: Expression, shows: Mapping[str, _Shown], left: list[Expression]) -> Expression:
+def _relaxed(op: Expression, shows: Mapping[str, Shown], left: list[Expression]) -> Expression:
     """The predicate over columns; what they do not show is true, and added to what is left."""
     match op:
         case And(a, b):
@@ -204,13 +299,28 @@ def _relaxed(op: Expression, shows: Mapping[str, _Shown], left: list[Expression]
             return either(_relaxed(a, shows, left), _relaxed(b, shows, left))
         case Truth():
             return op
-    if all(_is_shown(leaf, shows) for leaf in _leaves(op)) and not _counts_whole(op, shows):
+    if all(_is_shown(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows):
         return _named(op, shows)
     left.append(op)
+    return _nearly(op, shows)
+
+
+def _nearly(op: Expression, shows: Mapping[str, Shown]) -> Expression:
+    """What columns show of a comparison that they do not tell: a distance from a host that moves, with a
+    margin."""
+    match op:
+        case Compare(sign, Absolute(Arithmetic("-", a, b)), Number(limit)) if Name("here") in (a, b):
+            other = b if a == Name("here") else a
+            if isinstance(other, Member) and other.name == "location" and other.owner in shows:
+                column = shows[other.owner].away(other.owner)
+                if column is not None and sign in ("<", "<=", ">", ">="):
+                    shows[other.owner].columns[column.name] = column
+                    edge, sign = (1 + MARGIN, "<=") if sign in ("<", "<=") else (1 - MARGIN, ">=")
+                    return Compare(sign, Name(column.name), Number(limit * edge))
     return Truth(True)
 
 
-def _is_shown(leaf: Expression, shows: Mapping[str, _Shown]) -> bool:
+def _is_shown(leaf: Expression, shows: Mapping[str, Shown]) -> bool:
     match leaf:
         case Member(owner, name):
             return owner in shows and shows[owner].column(owner, name) is not None
@@ -219,14 +329,14 @@ def _is_shown(leaf: Expression, shows: Mapping[str, _Shown]) -> bool:
     return False
 
 
-def _counts_whole(op: Expression, shows: Mapping[str, _Shown]) -> bool:
+def counts_whole(op: Expression, shows: Mapping[str, Shown]) -> bool:
     """Whether whole numbers are computed with, which floats may round."""
     if isinstance(op, Arithmetic) and op.sign != "/" and all(_is_whole(part, shows) for part in parts(op)):
         return True
-    return any(_counts_whole(part, shows) for part in parts(op))
+    return any(counts_whole(part, shows) for part in parts(op))
 
 
-def _is_whole(op: Expression, shows: Mapping[str, _Shown]) -> bool:
+def _is_whole(op: Expression, shows: Mapping[str, Shown]) -> bool:
     match op:
         case Number(value):
             return isinstance(value, int)
@@ -239,7 +349,7 @@ def _is_whole(op: Expression, shows: Mapping[str, _Shown]) -> bool:
     return False
 
 
-def _named(op: Expression, shows: Mapping[str, _Shown]) -> Expression:
+def _named(op: Expression, shows: Mapping[str, Shown]) -> Expression:
     """The expression over names of columns."""
     match op:
         case Member(owner, name):
@@ -258,3 +368,85 @@ def _named(op: Expression, shows: Mapping[str, _Shown]) -> Expression:
         case Not(arg):
             return Not(_named(arg, shows))
     return op
+
+
+# --- what events say ---------------------------------------------------------------------------
+
+Values = Callable[[pa.RecordBatch], Any]
+
+
+def saying(rule: Rule, component: Component, shows: Mapping[str, Shown]) -> Saying | str:
+    """What events of a rule say, over columns; or why they are made one by one."""
+    sets = dict(rule.sets)
+    told = [attribute.name for attribute in component.topic.attributes]
+    if odd := [name for name in sets if name not in told]:
+        return f"{odd[0]} is set"
+    given: dict[str, tuple[Column, ...]] = {}
+    for owner, shown in shows.items():
+        found = [(name, shown.given(owner, name)) for name in told if name in shown.own and name not in sets]
+        if lost := [name for name, column in found if column is None]:
+            return f"{lost[0]} has no function"
+        given[owner] = tuple(column for _, column in found if column is not None)
+    read: dict[str, dict[str, Column]] = {}
+    computes = {name: _values(op, shows, read) for name, op in sets.items()}
+    if hard := [name for name, compute in computes.items() if compute is None]:
+        return f"{hard[0]} is set to what columns do not tell"
+    known = {name: compute for name, compute in computes.items() if compute is not None}
+    return Saying(given, {owner: tuple(columns.values()) for owner, columns in read.items()}, known)
+
+
+def _values(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str, Column]]) -> Values | None:
+    """What an expression computes over columns, which are noted in ``read``; ``None`` if they do not tell."""
+    match op:
+        case Text(constant) | Truth(constant):
+            return lambda batch: pa.repeat(constant, len(batch))
+        case Member(owner, name, _, None) if owner in shows and name not in ("valid", "status"):
+            column = shows[owner].given(owner, name)
+            if column is None:
+                return None
+            read.setdefault(owner, {})[column.name] = column
+            if column.kind == "number":
+                return lambda batch: floats(batch, column.name)
+            return lambda batch: batch.column(column.name)
+        case Number() | Arithmetic() | Negative() | Absolute():
+            told = all(_is_number(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows)
+            return _numbers(op, shows, read) if told else None
+    return None
+
+
+def _numbers(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str, Column]]) -> Values:
+    """The same of numbers, as :func:`holdfast.lang.evaluate.computed` has them."""
+    match op:
+        case Number(constant):
+            return lambda batch: np.full(len(batch), float(constant))
+        case Negative(arg):
+            negated = _numbers(arg, shows, read)
+            return lambda batch: 0.0 - negated(batch)
+        case Absolute(arg):
+            inner = _numbers(arg, shows, read)
+            return lambda batch: _absolute(inner(batch))
+        case Arithmetic(sign, left, right):
+            a, b, compute = _numbers(left, shows, read), _numbers(right, shows, read), ARITHMETIC[sign]
+            return lambda batch: _quietly(compute, a(batch), b(batch))
+    found = _values(op, shows, read)
+    assert found is not None, "not a number"
+    return found
+
+
+def _is_number(leaf: Expression, shows: Mapping[str, Shown]) -> bool:
+    match leaf:
+        case Number(value):
+            return abs(value) < _WHOLE
+        case Member(owner, name, _, None) if owner in shows:
+            column = shows[owner].column(owner, name)
+            return column is not None and column.kind == "number"
+    return False
+
+
+def _absolute(values: Any) -> Any:
+    return np.where(values < 0, 0.0 - values, values)
+
+
+def _quietly(compute: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return compute(a, b)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from ...lang.condition import Related
+from ...lang.relation.show import show_setting
 from ...model.instant import show_duration
 from ...model.relation import LENGTHS, Interval, Relation
 from .machine import operators
@@ -133,6 +134,8 @@ def _overlay(one: Related) -> Iterator[str]:
         yield "            and do not wait"
         return
     yield f"  agents    {_homes(relation)}"
+    if one.settings:
+        yield f"  settings  {', '.join(map(show_setting, one.settings))}: rooms are divided so"
     match relation.kind:
         case "distance":
             yield from _rings(relation, "distance")

@@ -8,15 +8,14 @@ from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...kernels.relate import together
 from ...lang.condition import Related
+from ...machines.keys import Keys as Names
 from ...machines.relation.machine import Relations
-from ...machines.relation.rows import Codes, Slot
+from ...machines.relation.rows import Codes, Slot, members_of
 from ...model.relation import Pairs, Relation
 from ...model.topic import Topic
-from ..columns import keyed
 from ..operator import FIXED, Keys, Operator, digest
 
 FAMILY = "relations"
@@ -65,7 +64,7 @@ def machine(one: Related) -> Relations:
     wait = one.delivery.wait
     topics = {topic.name: topic for topic in one.listens}
     return Relations(
-        one.topic.name,
+        one.topic,
         one.relation,
         topics,
         _slots(one.relation),
@@ -107,22 +106,20 @@ def _keyed(relation: Relation) -> Callable[[str, pa.RecordBatch], Keys]:
     """Sources that are tied to one another, over however many ties, meet in one place."""
 
     @cache
-    def places() -> tuple[dict[str, tuple[pa.StringArray, Codes]], pa.StringArray]:
+    def places() -> tuple[dict[str, tuple[Names, Codes]], pa.StringArray]:
         return _together(relation)
 
     def keys(topic: str, batch: pa.RecordBatch) -> Keys:
-        codes, sources = keyed(batch.column("source"), len(batch))
         of_topic, firsts = places()
         if topic not in of_topic:
             return Keys(np.full(len(batch), -1), firsts)
         names, groups = of_topic[topic]
-        at = pc.index_in(sources, value_set=names).fill_null(-1).to_numpy(zero_copy_only=False)
-        return Keys(np.append(groups[at], -1)[codes], firsts)
+        return Keys(members_of(0, batch, lambda _, sources: groups[names.known(sources)]), firsts)
 
     return keys
 
 
-def _together(relation: Relation) -> tuple[dict[str, tuple[pa.StringArray, Codes]], pa.StringArray]:
+def _together(relation: Relation) -> tuple[dict[str, tuple[Names, Codes]], pa.StringArray]:
     """For each topic its sources, and the group of each: all with which it is tied; groups by their first."""
     if isinstance(relation.ties, Pairs):
         sides = zip(relation.ties.topics, (relation.ties.first, relation.ties.second), strict=True)
@@ -140,6 +137,6 @@ def _together(relation: Relation) -> tuple[dict[str, tuple[pa.StringArray, Codes
     of_topic = {}
     for topic in dict.fromkeys(topic for topic, _ in nodes):
         mine = [i for i, node in enumerate(nodes) if node[0] == topic]
-        names = pa.array([nodes[i][1] for i in mine], pa.string())
+        names = Names.of(pa.array([nodes[i][1] for i in mine], pa.string()))
         of_topic[topic] = names, np.append(groups[mine], -1)
     return of_topic, pa.array([" ".join(nodes[i]) for i in firsts.tolist()], pa.string())

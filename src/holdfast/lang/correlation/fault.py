@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...errors import DefinitionError, did_you_mean
+from ...model.allen import ALLEN
 
 if TYPE_CHECKING:
     from ..fault import Fault
@@ -31,6 +32,8 @@ def mistake(fault: Fault) -> DefinitionError | None:
     words = _OPENING.findall(_TEXT.sub(" ", fault.before))
     if not words or words[-1] != "correlate":
         return None
+    if "ALLEN" in fault.expected or "_OVERLAPPING" in fault.expected:
+        return _no_relation(fault)
     if fault.expected == {"_CIRCLE", "_POLYGON", "_RECTANGLE", "_REGION"} and _WORD.match(fault.rest):
         return fault.error(f"expected 'region' before '{fault.found}'", f"Write: in region {fault.found}")
     if fault.found in _INSTEAD and "ATTRIBUTE" in fault.expected:
@@ -43,6 +46,14 @@ def mistake(fault: Fault) -> DefinitionError | None:
     elif "ATTRIBUTE" not in fault.expected:
         return None
     return _no_filter(fault)
+
+
+def _no_relation(fault: Fault) -> DefinitionError:
+    """A word that does not say how two conditions lie to one another."""
+    found = f", not '{fault.found}'" if fault.found else ""
+    near = did_you_mean(fault.found, ALLEN) if fault.found else None
+    how = "Smoke, DoorOpen overlapping  or: Smoke overlaps, during, before, starts, ends DoorOpen"
+    return fault.error(f"expected how the conditions lie in time{found}", near or f"As in: {how}")
 
 
 def _no_filter(fault: Fault) -> DefinitionError | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...model.instant import show_duration
 from ..literal import write_text
-from ..ops import Correlate, Match
+from ..ops import Align, Correlate, Match
 from ..show import label, show_coordinate, show_delivery, show_expression, show_shape
 
 
@@ -24,6 +24,19 @@ def show_correlate(statement: Correlate) -> str:
     options += filter(None, [show_delivery(statement.delivery)])
     lines = [head, *map(show_match, statement.matches), *([" ".join(options)] if options else [])]
     return "\n  ".join(lines)
+
+
+def show_align(statement: Align) -> str:
+    """``correlate Danger = Smoke, DoorOpen overlapping within 30 s, 50 m per room``."""
+    names = list(map(label, statement.over))
+    relation = statement.relation
+    said = f"{', '.join(names)} overlapping" if relation == "overlapping" else f" {relation} ".join(names)
+    extents = [] if statement.within is None else [show_duration(statement.within)]
+    extents += [] if statement.near is None else [f"{show_coordinate(statement.near)} m"]
+    words = [f"correlate {label(statement.name)} = {said}"]
+    words += [f"within {', '.join(extents)}"] if extents else []
+    words += [f"per {', '.join(map(label, statement.per))}"] if statement.per else []
+    return " ".join(words)
 
 
 def show_match(match: Match) -> str:

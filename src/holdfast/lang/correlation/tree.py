@@ -1,13 +1,16 @@
-"""Correlations become operations."""
+"""Correlations, of readings and of states, become operations."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import DefinitionError
+from ...model.allen import Allen
 from ...model.correlation import TELLS
+from ...model.instant import Duration
 from ...model.qos import LATE, Delivery
 from ...model.space import Shape
+from ...model.unit import UNITS
 from ..nodes import (
     as_token,
     as_tree,
@@ -24,7 +27,7 @@ from ..nodes import (
     topic_word,
     word_of,
 )
-from ..ops import Correlate, Expression, Match, Name, Word
+from ..ops import Align, Correlate, Expression, Match, Name, Word
 
 if TYPE_CHECKING:
     from lark import Token, Tree
@@ -53,6 +56,40 @@ def correlate(parts: list[Any]) -> Correlate:
         Delivery(said.get("wait"), said.get("late", "drop")),
         place(name),
     )
+
+
+def align(parts: list[Any]) -> Align:
+    """``correlate … = Smoke, DoorOpen overlapping …``; without a name it has those of what it is over."""
+    name, aligned, first, second, level = parts
+    words = [as_token(part) for part in parts_of(aligned)]
+    relation = _RELATIONS.get(aligned.data) or str(words.pop(1))
+    over = tuple(map(word_of, words))
+    extents = [node for node in (first, second) if node is not None]
+    return Align(
+        "_".join(over) if name is None else label_of(name),
+        over,
+        cast(Allen, relation),
+        *_extents(extents),
+        () if level is None else tuple(word_of(as_token(part)) for part in parts_of(level)),
+        place(words[0] if name is None else name),
+    )
+
+
+_RELATIONS = {"overlapping": "overlapping", "within_other": "during"}
+
+
+def _extents(nodes: list[Any]) -> tuple[Duration | None, float | None]:
+    """How far apart in time and in space."""
+    within, near = None, None
+    for node in nodes:
+        unit = signed(as_tree(node).children).unit
+        if unit is not None and UNITS[unit].dimension == UNITS["m"].dimension and near is None:
+            near = coordinate_of(node)
+        elif within is None:
+            within = duration(node, above_zero=True)
+        else:
+            raise DefinitionError("'within' has one duration and one distance", place(node))
+    return within, near
 
 
 _OPTIONS = {"tell": "tell", "wait": "timely or ordered", "late": "late"}

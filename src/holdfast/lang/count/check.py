@@ -2,62 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
 
-from ...errors import DefinitionError, did_you_mean
+from ...errors import DefinitionError
 from ...model.count import Quota, Share
 from ...model.space import Forest, Gazetteer
 from ...model.topic import Attribute, Topic
 from .. import scopes
-from ..condition import Component, Condition, Correlated, Guarded, Leveled, Related, Tallied
+from ..condition import Tallied
+from ..hearing import Heard, is_momentary, keys_of, named, speaks_by_time
 from ..kinds import Scope
 from ..ops import Number, Tally, place_of
 from ..types import unknown_attribute
 from .roster import roster
 
-Countable = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied
-
 OWN = (Attribute("members", "int"), Attribute("of", "int"), Attribute("first", "text"))
 """What a count tells beside the attributes of the event: how many hold, of how many, and who was first."""
 
 
-def tallied(
-    statements: Sequence[Tally], others: Iterable[Countable], known: Gazetteer, folder: Path
-) -> tuple[Tallied, ...]:
-    """The counts, in the order of the text; they may build on one another."""
-    made: dict[str, Countable] = {one.name: one for one in others}
-    waiting = {statement.name: statement for statement in statements}
-    while waiting:
-        ready = [one for one in waiting.values() if one.over not in waiting]
-        if not ready:
-            raise _circle(next(iter(waiting.values())), waiting)
-        for statement in ready:
-            made[statement.name] = _tallied(statement, made, known, folder)
-            del waiting[statement.name]
-    return tuple(one for s in statements if isinstance(one := made[s.name], Tallied))
-
-
-def _circle(first: Tally, waiting: dict[str, Tally]) -> DefinitionError:
-    path = [first.name]
-    while path.count(path[-1]) < 2:
-        path.append(waiting[path[-1]].over)
-    names = " over ".join(f"'{name}'" for name in path[path.index(path[-1]) :])
-    return DefinitionError(
-        f"counts go in a circle: {names}",
-        place_of(waiting[path[-1]].over, first.at),
-        hint="Let one of them count a state of readings.",
-    )
-
-
-def _tallied(statement: Tally, made: dict[str, Countable], known: Gazetteer, folder: Path) -> Tallied:
+def tallied(statement: Tally, made: Mapping[str, Heard], known: Gazetteer, folder: Path) -> Tallied:
+    """What a count means, given the conditions that there are."""
     at = place_of(statement.over, statement.at)
-    over = made.get(statement.over)
-    if over is None:
-        hint = did_you_mean(statement.over, made)
-        raise DefinitionError(f"unknown condition '{statement.over}'", at, hint=hint)
-    if isinstance(over, Correlated) or getattr(over, "momentary", False):
+    over = named(statement.over, made, at)
+    if is_momentary(over):
         raise DefinitionError(
             f"'{over.name}' is over as it starts, so nobody holds at once",
             at,
@@ -70,7 +39,7 @@ def _tallied(statement: Tally, made: dict[str, Countable], known: Gazetteer, fol
     if statement.within and statement.scope:
         raise DefinitionError("a count is 'within' attributes or in the regions of a 'scope'", statement.at)
     forest = _forest(statement, known)
-    keys = _keys(over)
+    keys = keys_of(over)
     within = tuple(map(str, statement.within))
     own = tuple(a for a in told.attributes if a.name not in {mine.name for mine in OWN})
     return Tallied(
@@ -85,34 +54,8 @@ def _tallied(statement: Tally, made: dict[str, Countable], known: Gazetteer, fol
         roster(statement, keys, within, forest, folder),
         statement.unknown,
         1 + (over.stage if isinstance(over, Tallied) else 0),
-        _speaks_by_time(over),
+        speaks_by_time(over),
     )
-
-
-def _speaks_by_time(over: Countable) -> bool:
-    """Whether a condition says things that no reading of that moment makes it say."""
-    match over:
-        case Condition():
-            return False
-        case Leveled():
-            return any(map(_speaks_by_time, over.rungs))
-        case Tallied():
-            return over.waits
-        case _:
-            return True
-
-
-def _keys(over: Countable) -> tuple[str, ...]:
-    """By what the members of a count are kept apart."""
-    match over:
-        case Condition() | Guarded():
-            return over.keys[-1] if over.keys and over.forest is None else ()
-        case Leveled():
-            return _keys(over.rungs[0])
-        case Tallied():
-            return over.within
-        case _:
-            return ()
 
 
 def _forest(statement: Tally, known: Gazetteer) -> Forest | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...errors import DefinitionError, Place, did_you_mean
+from ...errors import DefinitionError, Place
 from ...model.schedule import schedule
 from ...model.space import Forest
 from ...model.topic import Attribute, Topic
@@ -18,35 +18,27 @@ from ..condition import (
     Leveled,
     Muted,
     Parent,
-    Related,
     Storm,
     Tallied,
 )
+from ..hearing import Heard, is_momentary, named
 from ..kinds import Scope
 from ..ops import Beyond, During, Levels, Mute, While, place_of
 from ..types import unknown_attribute
-
-Mutable = Condition | Guarded | Component | Correlated | Related | Leveled | Tallied
 
 OWN = (Attribute("missed", "int"), Attribute("scopes", "int"), Attribute("holding", "int"))
 """What a summary tells: how much came and went untold, in how many scopes, and how many hold now."""
 
 
-def muted(statements: Sequence[Mute], conditions: Iterable[Mutable]) -> tuple[Muted, ...]:
+def muted(statements: Sequence[Mute], conditions: Iterable[Heard]) -> tuple[Muted, ...]:
     """What is muted, each condition once, with all causes."""
     known = {one.name: one for one in conditions}
     together: dict[str, list[Mute]] = {}
     for statement in statements:
-        together.setdefault(_named(statement.target, known, statement).name, []).append(statement)
+        target = named(statement.target, known, place_of(statement.target, statement.at))
+        together.setdefault(target.name, []).append(statement)
     _require_no_circle(statements)
     return tuple(_muted(known[name], some, known) for name, some in together.items())
-
-
-def _named(name: str, known: dict[str, Mutable], statement: Mute) -> Mutable:
-    if name not in known:
-        at = place_of(name, statement.at)
-        raise DefinitionError(f"unknown condition '{name}'", at, hint=did_you_mean(name, known))
-    return known[name]
 
 
 def _require_no_circle(statements: Sequence[Mute]) -> None:
@@ -71,7 +63,7 @@ def _require_no_circle(statements: Sequence[Mute]) -> None:
                 waiting += [([*path, name], more) for more in above.get(name, ())]
 
 
-def _muted(target: Mutable, statements: Sequence[Mute], known: dict[str, Mutable]) -> Muted:
+def _muted(target: Heard, statements: Sequence[Mute], known: dict[str, Heard]) -> Muted:
     at = statements[0].at
     if isinstance(target, Correlated) and target.tell == "events" and len(target.listens) > 1:
         raise DefinitionError(
@@ -92,7 +84,7 @@ def _muted(target: Mutable, statements: Sequence[Mute], known: dict[str, Mutable
     )
 
 
-def _cause(statement: Mute, told: Topic, known: dict[str, Mutable]) -> Cause:
+def _cause(statement: Mute, told: Topic, known: dict[str, Heard]) -> Cause:
     match statement.cause:
         case During(spans, zone, at):
             try:
@@ -100,7 +92,7 @@ def _cause(statement: Mute, told: Topic, known: dict[str, Mutable]) -> Cause:
             except ValueError as error:
                 raise DefinitionError(str(error), at or statement.at) from None
         case While(name):
-            return _parent(_named(name, known, statement), place_of(name, statement.at), told)
+            return _parent(named(name, known, at := place_of(name, statement.at)), at, told)
         case Beyond(most, within):
             if most.unit is not None or not isinstance(most.value, int) or most.value < 1:
                 raise DefinitionError("a storm is beyond a whole number above zero", most.at or statement.at)
@@ -110,8 +102,8 @@ def _cause(statement: Mute, told: Topic, known: dict[str, Mutable]) -> Cause:
             return Storm(most.value, tuple(map(str, within)))
 
 
-def _parent(parent: Mutable, at: Place | None, told: Topic) -> Parent:
-    if isinstance(parent, Correlated) or getattr(parent, "momentary", False):
+def _parent(parent: Heard, at: Place | None, told: Topic) -> Parent:
+    if is_momentary(parent):
         raise DefinitionError(
             f"'{parent.name}' is over as it starts, so nothing is muted while it holds",
             at,
@@ -128,7 +120,7 @@ def _parent(parent: Mutable, at: Place | None, told: Topic) -> Parent:
     return Parent(Topic(parent.name, parent.topic.attributes), keys, forest)
 
 
-def _scopes(parent: Mutable) -> tuple[Levels, Forest | None]:
+def _scopes(parent: Heard) -> tuple[Levels, Forest | None]:
     """The scopes that a parent is told of: the outermost ones."""
     match parent:
         case Condition() | Guarded():

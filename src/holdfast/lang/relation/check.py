@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...errors import DefinitionError, Place, did_you_mean
 from ...model.instant import SECOND
-from ...model.relation import LENGTHS, Interval, Pairs, Relation, Term, Test, Tie
+from ...model.relation import LENGTHS, Interval, Pairs, Relation, Setting, Term, Test, Tie
 from ...model.relation import Member as Watched
 from ...model.topic import RESERVED, Attribute, Topic
 from ...model.unit import UNITS
@@ -66,7 +66,8 @@ def _related(one: Relate, known: Known) -> Related:
         relation, listens = _best(one, known) if one.best else _compared(one, known)
         _check_strategy(one, relation)
         published = _published(one, relation)
-        return Related(one.name, relation, listens, one.using, one.delivery, published)
+        settings = tuple(replace(setting, word=str(setting.word)) for setting in one.settings)
+        return Related(one.name, relation, listens, one.using, one.delivery, published, settings)
     except DefinitionError as error:
         if error.place is not None:
             raise
@@ -356,6 +357,38 @@ def _check_strategy(one: Relate, relation: Relation) -> None:
         other = [name for name, serves in _SERVES.items() if serves == kind]
         raise DefinitionError(
             f"'{one.using}' cannot watch this relationship", one.at, hint=f"Take {' or '.join(other)}."
+        )
+    for i, setting in enumerate(one.settings):
+        if any((setting.word, setting.of) == (before.word, before.of) for before in one.settings[:i]):
+            raise DefinitionError(f"'{setting.word}' is given twice", place_of(setting.word, one.at))
+        _check_setting(one, one.using, setting, relation)
+
+
+_SETTINGS = {
+    "range_ring": ("volatility", "enlarged"), "parallel_line": ("volatility",), "hierarchy": ("volatility",),
+}  # fmt: skip
+
+
+def _check_setting(one: Relate, using: str, setting: Setting, relation: Relation) -> None:
+    word, at = setting.word, place_of(setting.word, one.at)
+    if word not in (known := _SETTINGS.get(using, ())):
+        hint = did_you_mean(word, known) or f"It has {' and '.join(known) or 'none'}."
+        raise DefinitionError(f"'{using}' has no setting '{word}'", at, hint=hint)
+    if word == "enlarged":
+        if setting.of is not None or not 1 <= setting.value < math.inf:
+            raise DefinitionError(
+                "rings are enlarged by a number from 1 on, both alike", at, hint="Write: enlarged 1.5"
+            )
+        return
+    is_pair = bool(relation.names) and relation.kind != "best"
+    members = {member.source for tie in relation.ties or () for member in tie.members}
+    known = relation.names if is_pair else tuple(sorted(members))
+    if setting.of not in known or setting.is_source is is_pair or not 0 < setting.value < math.inf:
+        example = known[0] if is_pair else f'"{known[0]}"'
+        raise DefinitionError(
+            f"'volatility' is a number above 0, of one of {', '.join(known[:6])}",
+            at,
+            hint=f"Write: volatility {example} 3",
         )
 
 

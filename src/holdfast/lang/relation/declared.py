@@ -98,23 +98,28 @@ def _legs(one: DeclareRoute, folder: Path) -> Iterator[tuple[str, float]]:
 
 def pairs(one: Relate, roles: Mapping[str, Topic], folder: Path) -> Iterator[tuple[str, str]]:
     """The pairs that are named, each once."""
+    found: Iterator[tuple[int, tuple[str, ...]]]
+    table: str | None = None
     if isinstance(one.pairs, str):
-        at = place_of(one.pairs, one.at)
-        found = [
-            (f"{folder / one.pairs}, line {line}: ", cells[0], cells[1], at)
-            for line, cells in rows(folder / one.pairs, ("a", "b"), at)
-        ]
+        table = one.pairs
+        found = rows(folder / table, ("a", "b"), place_of(table, one.at))
     else:
-        found = [("", a, b, place_of(a, one.at)) for a, b in one.pairs or ()]
+        found = enumerate(one.pairs or ())
     alike = len({topic.name for topic in roles.values()}) == 1
     seen: set[tuple[str, str]] = set()
-    for where, a, b, at in found:
+
+    def refused(line: int, a: str, what: str) -> DefinitionError:
+        if table is None:
+            return DefinitionError(what, place_of(a, one.at))
+        return DefinitionError(f"{folder / table}, line {line}: {what}", place_of(table, one.at))
+
+    for line, (a, b) in found:
         if not a.strip() or not b.strip():
-            raise DefinitionError(f"{where}a source is blank", at)
+            raise refused(line, a, "a source is blank")
         if a == b and alike:
-            raise DefinitionError(f"{where}'{a}' is paired with itself", at)
+            raise refused(line, a, f"'{a}' is paired with itself")
         if (a, b) in seen:
-            raise DefinitionError(f"{where}the pair {a}, {b} is named twice", at)
+            raise refused(line, a, f"the pair {a}, {b} is named twice")
         seen.add((a, b))
         yield str(a), str(b)
     if not seen:

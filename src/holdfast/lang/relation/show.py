@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ...model.instant import show_duration
 from ...model.qos import Delivery
+from ...model.relation import Setting
 from ..literal import write_number, write_text
 from ..ops import DeclareGroup, DeclareRoute, Expression, Relate, Turn
 
@@ -59,7 +60,14 @@ def _relate(
         words.append(f"best of ({', '.join(one.best)}) by {show_duration(one.by)}")
     words += [] if one.accuracy is None else [f"accuracy {one.accuracy}"]
     words += [] if one.using is None else [f"using {one.using}"]
+    words += [f"({', '.join(map(show_setting, one.settings))})"] if one.settings else []
     return " ".join(filter(None, [*words, delivered(one.delivery)]))
+
+
+def show_setting(one: Setting) -> str:
+    """A setting of a strategy."""
+    whose = [] if one.of is None else [write_text(one.of) if one.is_source else one.of]
+    return " ".join([one.word, *whose, write_number(one.value)])
 
 
 def _turn(turn: Turn, shown: Shown) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ...errors import DefinitionError, Place
 from ...model.instant import MINUTE
 from ...model.qos import LATE, Delivery
-from ...model.relation import Strategy, slow
+from ...model.relation import Setting, Strategy, slow
 from ..nodes import (
     as_token,
     as_tree,
@@ -92,7 +92,9 @@ def relate(parts: list[Any]) -> Relate:
     if (far := said.pop("backoff", None)) is not None:
         made |= {"exit": _backed_off(made, far)}
     delivery = Delivery(said.pop("wait", None), said.pop("late", "drop"))
-    return Relate(label_of(name), **made, **said, delivery=delivery, at=place(name))
+    using, settings = said.pop("using", (None, ()))
+    made |= {"using": using, "settings": settings, "delivery": delivery}
+    return Relate(label_of(name), **made, **said, at=place(name))
 
 
 def _role(node: Node) -> tuple[str, str]:
@@ -171,12 +173,21 @@ def _options(nodes: list[Tree[Token]]) -> dict[str, Any]:
     return said
 
 
+def _setting(node: Node) -> Setting:
+    word, of, number = as_tree(node).children
+    whose = None if of is None else as_token(of)
+    is_source = whose is not None and whose.type == "STRING"
+    name = None if whose is None else text_of(whose) if is_source else name_of(whose)
+    return Setting(topic_word(as_token(word)), float(as_token(number)), name, is_source)
+
+
 def _option(node: Tree[Token]) -> tuple[str, Any]:
     match node.data, list(node.children):
         case "accuracy", [name]:
             return "accuracy", topic_word(as_token(name))
-        case "using", [name]:
-            return "using", one_of(as_token(name), get_args(Strategy), "a strategy")
+        case "using", [name, *settings]:
+            made = tuple(_setting(one) for one in settings if one is not None)
+            return "using", (one_of(as_token(name), get_args(Strategy), "a strategy"), made)
         case "backoff", [far]:
             return "backoff", far
         case "timely", []:

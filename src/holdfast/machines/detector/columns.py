@@ -7,25 +7,32 @@ defines the meaning; so what is told is told by it, and a mask that is not exact
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ...kernels.turn import contradicted
 from ...model.batch import concatenate, from_events, times, trimmed
+from ...model.event import Status
 from ...model.instant import BEGINNING, NEVER, Instant
 from ...model.topic import Topic
 from . import component
 from .component import Id, Instance, Published
+from .infospace import InfoSpace, witness
 from .knowledge import Knowledge, Where
 from .plan import Plan
-from .rows import Ints, Rows, bare, of_knowledge, to_knowledge
-from .screening import Screened
+from .roaming import Host, Hosts, hosts
+from .rows import SIGNATURE, STATUS, UNTIL, Ints, Rows, bare, coded, of_knowledge, to_knowledge
+from .screening import Screened, Views
 from .series import Series
 from .smc import Smc
 from .span import Span, span
+from .telling import Said, Telling
 from .turning import Turning, Visible
 
 TICKS = 1 << 22
@@ -34,20 +41,25 @@ TICKS = 1 << 22
 
 class State(msgspec.Struct, tag="columns"):
     """``content`` is what each query may still look at, ``held`` the input buffer by topic; everything
-    before ``until`` has been evaluated."""
+    before ``until`` has been evaluated.  ``hosts`` is where those are that move."""
 
     until: Instant = BEGINNING
     content: dict[str, pa.RecordBatch] = {}
     held: dict[str, list[pa.RecordBatch]] = {}
     instances: dict[Id, Instance] = {}
+    hosts: Hosts = {}
 
 
 class Fused(NamedTuple):
-    """A component, its plan, and the topics that it listens to."""
+    """A component and its plan."""
 
     smc: Smc
     plan: Plan
-    topics: Mapping[str, Topic]
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """What it listens to."""
+        return self.plan.heard
 
     def span(self, name: str) -> Span:
         found = span(self.smc.inputs[name].query)
@@ -62,10 +74,19 @@ class Fused(NamedTuple):
         return self.smc.here if isinstance(self.smc.here, tuple) else None
 
 
+class Spoken(NamedTuple):
+    """What a component has told: events one by one, and as columns."""
+
+    single: list[Published]
+    rows: list[Said]
+
+
 def take(fused: Fused, state: State, topic: str, batch: pa.RecordBatch) -> None:
     """Put readings into the input buffer; what is late is looked at as it comes, and is seen from the
     next evaluation on.  [F76]"""
     batch = bare(batch)
+    if UNTIL in batch.schema.names:
+        batch = _outdated(fused, state, topic, batch)
     late = times(batch) < state.until
     if late.any():
         for name, one in fused.smc.inputs.items():
@@ -74,6 +95,8 @@ def take(fused: Fused, state: State, topic: str, batch: pa.RecordBatch) -> None:
                 state.content[name] = concatenate(
                     [state.content[name], some] if name in state.content else [some]
                 )
+        if topic == fused.smc.here:
+            hosts(state.hosts, Rows(fused.topics[topic], batch.filter(pa.array(late))))
         batch = batch.filter(pa.array(~late))
     if len(batch):
         state.held.setdefault(topic, []).append(batch)
@@ -111,15 +134,19 @@ def _ripe(smc: Smc, state: State) -> Iterator[tuple[Instant, Id]]:
 
 def is_fresh(state: State) -> bool:
     """Whether nothing is known."""
-    return not state.instances and not any(map(len, _batches(state)))
+    return not state.instances and not state.hosts and not any(map(len, _batches(state)))
 
 
-def advance(fused: Fused, state: State, until: Instant) -> list[Published]:
+def advance(fused: Fused, state: State, until: Instant) -> Spoken:
     """Let InfoS time come as far as ``until``, which it does not reach.  It never goes back.  [F76]"""
-    told: list[Published] = []
+    told = Spoken([], [])
     while (next := due(fused, state)) is not None and next < until:
         state.until = max(state.until, next)
-        told += _evaluated(fused, state, min(until, _reach(fused.smc, state, next)))
+        said = _evaluated(fused, state, min(until, _reach(fused.smc, state, next)))
+        if isinstance(said, Said):
+            told.rows.append(said)
+        else:
+            told.single.extend(said)
     state.until = max(state.until, until)
     return told
 
@@ -136,7 +163,7 @@ def _batches(state: State) -> list[pa.RecordBatch]:
     return [*state.content.values(), *(batch for held in state.held.values() for batch in held)]
 
 
-def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published]:
+def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published] | Said:
     """Evaluate a stretch of time, up to before ``until``."""
     keys: dict[str, int] = {}
     ready = _ready(state, until)
@@ -145,27 +172,58 @@ def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published]:
     }
     for _, (_, key) in _ripe(fused.smc, state):
         keys.setdefault(key, len(keys))
-    seen = {
-        name: Series(
-            fused.smc.inputs[name].query,
-            fused.span(name),
-            fused.smc.collide,
-            rows,
-            codes,
-            len(keys),
-            fused.here,
-        )
-        for name, (rows, codes) in coded.items()
-    }
-    screened = Screened(fused.smc, fused.plan, seen, state.until, until)
-    turning = Turning(fused.smc, list(keys), until, screened, Visible(fused.smc, seen))
-    told = turning.told(state.instances)
-    for name, series in seen.items():
-        kept = series.kept(until)
-        batch = series.rows.batch
-        state.content[name] = trimmed(batch if kept.all() else batch.filter(pa.array(kept)))
+    seen = {name: _views(fused, name, rows, codes, len(keys)) for name, (rows, codes) in coded.items()}
+    told = _told(fused, state, list(keys), seen, _moved(fused, state, ready), until)
+    for name, views in seen.items():
+        parts = []
+        for series in views:
+            kept, batch = series.kept(until), series.rows.batch
+            parts.append(batch if kept.all() else batch.filter(pa.array(kept)))
+        state.content[name] = trimmed(parts[0] if len(parts) == 1 else concatenate(parts))
     state.until = until
     return told
+
+
+def _told(
+    fused: Fused, state: State, keys: list[str], seen: Views, moved: Sequence[Host | None], until: Instant
+) -> list[Published] | Said:
+    """What is told of keys, and of each host that moves."""
+    told: list[tuple[Instant, Id, Published]] = []
+    for host in moved:
+        screened = Screened(fused.smc, fused.plan, seen, state.until, until, host)
+        if host is None:
+            said = Telling(fused.smc, fused.plan, keys, screened, seen).said(state.instances)
+            if said is not None:
+                return said
+        visible = Visible(fused.smc, seen, host)
+        turning = Turning(fused.smc, keys, until, screened, visible, "" if host is None else host.name)
+        told += turning.told(state.instances)
+    return [said for _, _, said in sorted(told, key=lambda row: row[:2])]
+
+
+def _moved(fused: Fused, state: State, ready: Mapping[str, list[pa.RecordBatch]]) -> Sequence[Host | None]:
+    """The hosts that move, with where they have been; none, if nobody carries the component."""
+    if not isinstance(fused.smc.here, str):
+        return [None]
+    topic = fused.topics[fused.smc.here]
+    some = ready.get(topic.name) or [bare(from_events(topic, []))]
+    return hosts(state.hosts, Rows(topic, concatenate(some) if len(some) > 1 else some[0]))
+
+
+def _views(fused: Fused, name: str, rows: Rows, codes: Ints, count: int) -> list[Series]:
+    """What a query may look at, of each status by itself."""
+    query, collide = fused.smc.inputs[name].query, fused.smc.collide
+    statuses = fused.plan.statuses[name]
+    made = partial(Series, query, fused.span(name), collide, carried=isinstance(fused.smc.here, str))
+    if len(statuses) == 1:
+        return [made(rows, codes, count, fused.here, statuses[0])]
+    found = []
+    own = coded(rows.batch, STATUS)
+    for status in statuses:
+        mine = own.codes == (own.values.index(status) if status in own.values else -2)
+        some = Rows(rows.topic, rows.batch.filter(pa.array(mine)))
+        found.append(made(some, codes[mine], count, fused.here, status))
+    return found
 
 
 # --- update ------------------------------------------------------------------------------------
@@ -211,6 +269,41 @@ def _coded(fused: Fused, name: str, rows: Rows, keys: dict[str, int]) -> tuple[R
     return Rows(rows.topic, rows.batch.filter(pa.array(wanted))), codes[wanted]
 
 
+# --- what is no longer so ---
+
+
+def _outdated(fused: Fused, state: State, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Events that start or end something, each with the moment at which a later one says otherwise; that of
+    earlier ones is noted, too."""
+    for name, content in state.content.items():
+        if topic in fused.smc.inputs[name].query.topics:
+            state.content[name] = outdated(content, batch)
+    state.held[topic] = [outdated(held, batch) for held in state.held.get(topic, [])]
+    return outdated(batch, batch)
+
+
+def outdated(events: pa.RecordBatch, others: pa.RecordBatch) -> pa.RecordBatch:
+    """Events that start or end something, valid no longer than until one of the others, of the same component
+    and with another status, comes after them."""
+    if not len(events) or not len(others):
+        return events
+    names: dict[str, int] = {}
+    mine, theirs = ((_numbered(some, SIGNATURE, names), times(some)) for some in (events, others))
+    words: dict[str, int] = {}
+    status, other = (_numbered(some, STATUS, words) for some in (events, others))
+    order = np.lexsort((theirs[1], theirs[0]))
+    until = events.column(UNTIL).to_numpy().copy()
+    contradicted(*mine, status, theirs[0][order], theirs[1][order], other[order], until)
+    return events.set_column(events.schema.get_field_index(UNTIL), UNTIL, pa.array(until))
+
+
+def _numbered(batch: pa.RecordBatch, name: str, numbers: dict[str, int]) -> Ints:
+    """A number for each text of a column; -1 where there is none."""
+    found = coded(batch, name)
+    table = [numbers.setdefault(text, len(numbers)) for text in found.values]
+    return np.array([*table, -1])[found.codes]
+
+
 # --- from points to columns and back -----------------------------------------------------------
 
 
@@ -221,21 +314,40 @@ def of_points(fused: Fused, points: component.State) -> State:
     for _, _, known in sorted(points.held, key=lambda row: row[1]):
         held.setdefault(known.topic, []).append(known)
     content = {
-        name: of_knowledge(
-            fused.topic(name), [k for known in points.info.points[name].values() for k in known]
-        )
+        name: _judged(fused.topic(name), list(chain(*points.info.points[name].values())), points)
         for name in smc.inputs
         if points.info.points.get(name)
     }
-    batches = {topic: [of_knowledge(fused.topics[topic], known)] for topic, known in held.items()}
-    return State(points.until, content, batches, points.instances)
+    state = State(points.until, content, {}, points.instances, points.hosts)
+    for topic, some in held.items():
+        take(fused, state, topic, of_knowledge(fused.topics[topic], some))
+    return state
+
+
+def _judged(topic: Topic, known: list[Knowledge], points: component.State) -> pa.RecordBatch:
+    """Knowledge as columns, each valid until something else was said."""
+    batch = of_knowledge(topic, known)
+    if UNTIL not in batch.schema.names:
+        return batch
+    said = points.info.newest.get(topic.name, {})
+    until = [_until(k, said.get(k.signature or "", {})) for k in known]
+    return batch.set_column(batch.schema.get_field_index(UNTIL), UNTIL, pa.array(until, pa.int64()))
+
+
+def _until(known: Knowledge, said: Mapping[Status, Instant]) -> Instant:
+    """Since when something else is so, if it is."""
+    others = (at for status, at in said.items() if status != known.status and at > known.time)
+    return min(others, default=NEVER)
 
 
 def to_points(fused: Fused, state: State) -> component.State:
     """The state to evaluate one instant after another."""
-    points = component.State(state.until, instances=state.instances, tick=_tick(fused.smc, state))
+    tick = _tick(fused.smc, state)
+    points = component.State(state.until, hosts=state.hosts, instances=state.instances, tick=tick)
     for name, content in state.content.items():
-        for known in to_knowledge(fused.topic(name), content):
+        until = content.column(UNTIL).to_pylist() if UNTIL in content.schema.names else [NEVER] * len(content)
+        for known, end in zip(to_knowledge(fused.topic(name), content), until, strict=True):
+            _witness(points.info, known, end, state.until)
             component.look(fused.smc, points, name, known)
     for topic, held in state.held.items():
         for batch in held:
@@ -244,3 +356,11 @@ def to_points(fused: Fused, state: State) -> component.State:
     for at, id in _ripe(fused.smc, state):
         component.wake(points, at, id)
     return points
+
+
+def _witness(info: InfoSpace, known: Knowledge, end: Instant, until: Instant) -> None:
+    """Remember what has been said, and what contradicted it by now."""
+    witness(info, known)
+    if end < until:
+        other: Status = "egress" if known.status == "ingress" else "ingress"
+        witness(info, msgspec.structs.replace(known, time=end, status=other))

@@ -7,30 +7,35 @@ and rows come: only how far time has come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ...model.batch import from_ipc, reached, times, to_events, to_ipc
+from ...model.batch import TIME, concatenate, from_ipc, reached, times, to_events, to_ipc
 from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
 from ...model.topic import Topic
-from ..machine import Batches, Mask, Survey, Told, mattering
+from .. import machine
+from ..machine import Batches, Mask, Survey, Told, in_time, mattering, transitions, with_columns
 from . import columns, component
-from .columns import Fused
-from .component import Id, Published
+from .columns import Fused, Spoken
+from .component import Id, Published, signature
 from .dag import levels
 from .knowledge import Knowledge, of_event, to_event
 from .plan import Plan
-from .rows import Rows, to_knowledge
+from .rows import SIGNATURE, Rows, bare, of_knowledge, to_knowledge, with_status
 from .smc import Input, Smc
+from .telling import Said
 
 FEW = 64
 """Fewer readings than these are taken one by one, unless the component is at work in columns."""
+MOST = 64
+"""So many conditions have a place in the word that tells whose a row is."""
 
 
 class State(msgspec.Struct):
@@ -69,9 +74,13 @@ class Detector:
         """The components that have a plan, each at its number."""
         plans = self.plans or (None,) * len(self.smcs)
         return tuple(
-            None if plan is None else Fused(smc, plan, self.topics)
-            for smc, plan in zip(self.smcs, plans, strict=True)
+            None if plan is None else Fused(smc, plan) for smc, plan in zip(self.smcs, plans, strict=True)
         )
+
+    @cached_property
+    def published(self) -> Mapping[str, Topic]:
+        """The topics of components that have a plan."""
+        return {plan.topic.name: plan.topic for plan in self.plans if plan is not None}
 
     @cached_property
     def levels(self) -> dict[str, int]:
@@ -98,13 +107,27 @@ class Detector:
 
     # --- events ---
 
+    @cached_property
+    def _reach(self) -> dict[str, tuple[int, ...]]:
+        """For each topic of readings the components that hear of it, by others, too."""
+        found: dict[str, tuple[int, ...]] = {}
+        for topic in self.topics:
+            heard, mine = {topic}, list[int]()
+            for i in self.order:
+                if heard.intersection(self.smcs[i].topics):
+                    heard.add(self.smcs[i].topic)
+                    mine.append(i)
+            found[topic] = tuple(mine)
+        return found
+
     def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
         """Take one event; a late one is told, or goes into the cube as it comes."""
         state.reached = max(state.reached, event.time)
         known = of_event(event)
         late = []
-        for i, smc in enumerate(self.smcs):
-            if event.topic in smc.topics and not self._taken(i, self._points(state, i), known):
+        for i in sorted(self._reach.get(event.topic, ())):
+            own = self._points(state, i)
+            if event.topic in self.smcs[i].topics and not self._taken(i, own, known):
                 late.append(Transition(event, "late", None, None, i))
         return state, late
 
@@ -125,25 +148,63 @@ class Detector:
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
         """Let event time come as far as ``until``; if nothing more will come, to the last event."""
-        out: list[Transition] = []
-        published: list[Knowledge] = []
+        state, told = self._advanced(state, until)
+        return state, transitions(self.topics, told)
+
+    def _advanced(self, state: State, until: Instant) -> tuple[State, Told]:
+        single: list[Transition] = []
+        rows: dict[str, list[pa.RecordBatch]] = {}
+        published: dict[str, list[pa.RecordBatch | Sequence[Knowledge]]] = {}
         shown = cache(self.shown)
         for i in self.order:
             smc = self.smcs[i]
-            for known in published:
-                if known.topic in smc.topics:
-                    component.take(smc, self._points(state, i), known)
-            told = self._advanced(state, i, state.reached + 1 if until == NEVER else until - self.waits[i])
-            published += (said.event for said in told)
-            out += (_transition(i, said, shown(said.id)) for said in told)
-        return state, sorted(out, key=lambda t: (t.event.time, t.condition, t.scope or ""))
+            for topic in smc.topics:
+                self._hear(state, i, topic, published.get(topic, ()))
+            told = self._spoken(state, i, state.reached + 1 if until == NEVER else until - self.waits[i])
+            heard = published.setdefault(smc.topic, [])
+            heard += [[said.event for said in told.single]] if told.single else []
+            heard += (_heard(smc, said) for said in told.rows)
+            single += (_transition(i, said, shown(said.id)) for said in told.single)
+            for said in told.rows:
+                if i < MOST:
+                    rows.setdefault(smc.topic, []).append(_rows(i, said, shown))
+                else:
+                    single += self._one_by_one(i, said, shown)
+        whole = {topic: _in_order(some) for topic, some in rows.items()}
+        return state, Told(whole, sorted(single, key=in_time), self.published)
 
-    def _advanced(self, state: State, i: int, until: Instant) -> list[Published]:
+    def _hear(
+        self, state: State, i: int, topic: str, spoken: Sequence[pa.RecordBatch | Sequence[Knowledge]]
+    ) -> None:
+        """Let a component hear what those below it have said under a topic: if it is much, as columns."""
+        if not spoken:
+            return
+        fused, own = self.fused[i], state.components[i]
+        if fused is not None and isinstance(own, component.State) and sum(map(len, spoken)) >= FEW:
+            own = state.components[i] = columns.of_points(fused, own)
+        if isinstance(own, columns.State):
+            assert fused is not None
+            for some in spoken:
+                batch = some if isinstance(some, pa.RecordBatch) else of_knowledge(fused.topics[topic], some)
+                columns.take(fused, own, topic, batch)
+            return
+        for some in spoken:
+            known = to_knowledge(self.published[topic], some) if isinstance(some, pa.RecordBatch) else some
+            for one in known:
+                component.take(self.smcs[i], own, one)
+
+    def _one_by_one(self, i: int, said: Said, shown: Callable[[Id], str | None]) -> Iterator[Transition]:
+        known = to_knowledge(self.published[self.smcs[i].topic], _heard(self.smcs[i], said))
+        for event, number, since in zip(known, said.whose.tolist(), said.since.tolist(), strict=True):
+            id = said.ids[number]
+            yield _transition(i, Published(event, id, None if since == NEVER else since), shown(id))
+
+    def _spoken(self, state: State, i: int, until: Instant) -> Spoken:
         own, fused = state.components[i], self.fused[i]
         if isinstance(own, columns.State):
             assert fused is not None
             return columns.advance(fused, own, until)
-        return component.advance(self.smcs[i], own, until)
+        return Spoken(component.advance(self.smcs[i], own, until), [])
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         """Take a batch of each topic, after which event time has come as far as ``until``."""
@@ -158,8 +219,8 @@ class Detector:
             late += self._late(topic, batch, sorted(missed))
             latest = reached(batch)
             state.reached = state.reached if latest is None else max(state.reached, latest)
-        state, out = self.advance(state, until)
-        return state, Told({}, late + out)
+        state, told = self._advanced(state, until)
+        return state, told._replace(single=[*late, *told.single])
 
     def _in_columns(self, state: State, i: int, batches: Batches) -> bool:
         """Whether a component takes batches as columns; if so, its state is made ready for it."""
@@ -279,6 +340,38 @@ class Detector:
 def _transition(condition: int, said: Published, scope: str | None) -> Transition:
     known = said.event
     return Transition(to_event(known), known.status, scope, said.since, condition)
+
+
+def _heard(smc: Smc, said: Said) -> pa.RecordBatch:
+    """Events of a component as those hear them that build on it."""
+    batch = bare(said.events)
+    if smc.exit is not None:
+        batch = with_status(batch, said.statuses)
+    if not smc.spawns:
+        return batch
+    names = pa.array([signature(smc, id) for id in said.ids], pa.string())
+    whose = pa.DictionaryArray.from_arrays(pa.array(said.whose.astype(np.int32)), names)
+    return batch.append_column(SIGNATURE, whose)
+
+
+def _rows(condition: int, said: Said, shown: Callable[[Id], str | None]) -> pa.RecordBatch:
+    """Events of a component as rows that are told."""
+    scopes = pa.array([shown(id) for id in said.ids], pa.string())
+    added = {
+        machine.CONDITIONS: pa.array(np.full(len(said.whose), 1 << condition, np.uint64)),
+        machine.STATUS: said.statuses,
+        machine.SCOPE: scopes.take(pa.array(said.whose)),
+        machine.SINCE: pa.array(said.since, mask=said.since == NEVER).cast(TIME),
+    }
+    return with_columns(said.events, added)
+
+
+def _in_order(rows: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Rows by time, condition and scope."""
+    whole = concatenate(rows) if len(rows) > 1 else rows[0]
+    keys = {name: whole.column(name) for name in ("time", machine.CONDITIONS, machine.SCOPE)}
+    keys[machine.SCOPE] = keys[machine.SCOPE].fill_null("")
+    return whole.take(pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys]))
 
 
 def _looked_at(smc: Smc, rows: Rows) -> Mask:

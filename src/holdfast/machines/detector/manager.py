@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from .dag import levels
 from .knowledge import Knowledge
 from .smc import Smc
 from .stability import Stability, info_time, needed, observed
-from .subscriptions import Subscription, Window, subscriptions
+from .subscriptions import Subscription, Window, middle, subscriptions
 
 TIME, SOURCE, STATUS, SIGNATURE = "~time", "~source", "~status", "~signature"
 """What an event of a component says beside its attributes."""
@@ -48,6 +49,10 @@ class Managed:
 
     stability: Stability = field(default_factory=Stability)
     states: dict[str, component.State] = field(default_factory=dict)
+    windows: dict[str, Window] = field(default_factory=dict)
+    """How far the components look that want what is closest."""
+    found: dict[str, set[str]] = field(default_factory=dict)
+    """Their queries that have heard something so near that nothing beyond is nearer."""
 
 
 class Components:
@@ -64,6 +69,9 @@ class Components:
 
     def insert(self, state: Managed, name: str) -> None:
         state.states[name] = component.State()
+        state.found[name] = set()
+        if self._window is not None:
+            state.windows[name] = self._window
 
     def topic(self, name: str) -> str:
         return self._smcs[name].topic
@@ -72,9 +80,30 @@ class Components:
         signature = values.get(SIGNATURE)
         return name if signature is None else f"{name} {signature}"
 
-    def needs(self, name: str, at: Point) -> Iterator[Subscription]:
+    def needs(self, state: Managed, name: str) -> Iterator[Subscription]:
         for one in self._smcs[name].inputs.values():
-            yield from subscriptions(one.query, at, self._space, self._window)
+            yield from subscriptions(one.query, self._at, self._space, state.windows.get(name))
+
+    def widened(self, state: Managed, name: str) -> bool:
+        """Where nothing is closest yet in the window of a query, look farther; whether one can.  [F64]"""
+        window = state.windows.get(name)
+        wider = window and not self._closest(name) <= state.found[name] and window.wider()
+        if not wider:
+            return False
+        state.windows[name] = wider
+        return True
+
+    def _closest(self, name: str) -> set[str]:
+        inputs = self._smcs[name].inputs.items()
+        return {each for each, one in inputs if middle(one.query, self._at) is not None}
+
+    def _finds(self, state: Managed, name: str, event: Heard) -> None:
+        for each in self._closest(name) - state.found[name] if name in state.windows else ():
+            query = self._smcs[name].inputs[each].query
+            at = middle(query, self._at)
+            assert at is not None
+            if event.topic in query.topics and math.dist(at, event.location) <= state.windows[name].half:
+                state.found[name].add(each)
 
     def take(self, state: Managed, event: Heard, now: Instant) -> None:
         name, known = event.client.removeprefix("sps/"), knowledge(event)
@@ -84,6 +113,7 @@ class Components:
             level = self._levels[self._smcs[name].topic]
             wanted = needed(max(now - known.time, 0), max(now - event.time, 0), level)
             state.stability = observed(state.stability, wanted, now)
+        self._finds(state, name, event)
         component.take(self._smcs[name], state.states[name], known)
 
     def advance(self, state: Managed, now: Instant) -> Iterable[tuple[str, Point, dict[str, Any]]]:

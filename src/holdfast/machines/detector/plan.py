@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from ...model.event import Status
 from ...model.query import Function
+from ...model.topic import Topic
 
 Test = Callable[[pa.RecordBatch], NDArray[np.bool_]]
+
+
+STATUS, VALID, AWAY = "=status", "=valid", "=away"
+"""What knowledge has besides attributes: whether it starts or ends something, if that is still so, and how
+far from the host it was."""
 
 
 class Column(NamedTuple):
     """A column that predicates read: an attribute of what a query shows at each instant.
 
-    ``function`` is that of the query's window, ``None`` where it shows the nearest.
+    ``function`` is that of the query's window; ``None`` where it shows the nearest, or what all have.
     """
 
     name: str
@@ -36,9 +43,27 @@ class Screen:
 
 
 @dataclass(frozen=True)
+class Saying:
+    """What an event of a rule says: of each query the attributes that it has where that query contributed
+    last, and what is computed of columns ``read``."""
+
+    given: Mapping[str, tuple[Column, ...]]
+    read: Mapping[str, tuple[Column, ...]]
+    computes: Mapping[str, Callable[[pa.RecordBatch], Any]]
+
+
+@dataclass(frozen=True)
 class Plan:
-    """The columns of each query, and the predicates as screens; without an exit, momentary."""
+    """The columns of each query, and the predicates as screens; without an exit, momentary.
+
+    ``topic`` is that of its events, ``heard`` are those that it listens to, and ``statuses`` those of what
+    each query looks at; ``says`` is what events of the two rules say, if columns can tell.
+    """
 
     columns: Mapping[str, tuple[Column, ...]]
     enter: Screen
     exit: Screen | None
+    topic: Topic
+    heard: Mapping[str, Topic]
+    statuses: Mapping[str, tuple[Status, ...]]
+    says: tuple[Saying | None, Saying | None]

@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...model.batch import AXES, from_events, plain
+from ...model.batch import AXES, DICTIONARY, from_events, plain
 from ...model.batch import times as instants
+from ...model.instant import NEVER
 from ...model.query import Closest, Query, Whole
 from ...model.space import Point
 from ...model.topic import Topic
@@ -21,6 +22,10 @@ from .query import is_looked_at
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+
+STATUS, SIGNATURE, UNTIL = "=status", "=signature", "=until"
+"""What events of components have besides: of those that start or end something the status, and when they
+cease to be valid; of those of spawned components whose they are."""
 
 
 class Coded(NamedTuple):
@@ -51,12 +56,26 @@ class Rows:
         """Where each stands: at a point, else at a place, else at one of its source's own."""
         codes, points = _points(self.batch)
         values: list[Standing] = [(0, point, "") for point in points]
-        for kind, name in ((1, "place"), (2, "source")):
+        own = SIGNATURE if SIGNATURE in self.batch.schema.names else "source"
+        for kind, name in ((1, "place"), (2, own)):
             if (codes < 0).any():
                 texts = coded(self.batch, name)
                 codes = np.where((codes < 0) & (texts.codes >= 0), texts.codes + len(values), codes)
                 values += [(kind, (), text) for text in texts.values]
         return Coded(codes, values)
+
+    @cached_property
+    def until(self) -> Ints | None:
+        """When each ceases to be valid; ``None`` if they are readings, which are valid at their moment."""
+        if UNTIL not in self.batch.schema.names:
+            return None
+        found: Ints = self.batch.column(UNTIL).to_numpy()
+        return found
+
+    def are_valid(self, rows: Ints, at: Any) -> Mask:
+        """Whether some of the rows are valid at instants."""
+        found: Mask = self.times[rows] == at if self.until is None else at < self.until[rows]
+        return found
 
     def looked_at(self, query: Query, here: Where) -> Mask | None:
         """Which lie in the locations of a query; ``None`` if there is no question of it."""
@@ -154,11 +173,18 @@ def to_knowledge(topic: Topic, batch: pa.RecordBatch) -> Iterator[Knowledge]:
     names = [a.name for a in topic.attributes]
     values = zip(*(columns.get(name, absent) for name in names), strict=True) if names else [()] * size
     moments = instants(batch).tolist()
-    for time, source, point, place, row in zip(
-        moments, columns["source"], points, columns.get("place", absent), values, strict=True
-    ):
+    own = zip(
+        moments,
+        columns["source"],
+        points,
+        columns.get("place", absent),
+        columns.get(STATUS, ["atomic"] * size),
+        columns.get(SIGNATURE, absent),
+        strict=True,
+    )
+    for (time, source, point, place, status, signature), row in zip(own, values, strict=True):
         attributes = dict(zip(names, row, strict=True))
-        yield Knowledge(topic.name, time, source, attributes, point, place)
+        yield Knowledge(topic.name, time, source, attributes, point, place, status, signature)
 
 
 def _as_points(axes: Sequence[list[Any]], size: int) -> list[Point | None]:
@@ -185,8 +211,21 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
 
 
 def of_knowledge(topic: Topic, known: Sequence[Knowledge]) -> pa.RecordBatch:
-    """Knowledge of readings as columns."""
-    return bare(from_events(topic, [to_event(one) for one in known]))
+    """Knowledge as columns; what has a status is valid."""
+    batch = bare(from_events(topic, [to_event(one) for one in known]))
+    if any(one.status != "atomic" for one in known):
+        batch = with_status(batch, pa.array([one.status for one in known], pa.string()))
+    if any(one.signature is not None for one in known):
+        signatures = pa.array([one.signature for one in known], pa.string())
+        batch = batch.append_column(SIGNATURE, signatures.dictionary_encode().cast(DICTIONARY))
+    return batch
+
+
+def with_status(batch: pa.RecordBatch, statuses: pa.Array) -> pa.RecordBatch:
+    """Events that start or end something, which are valid."""
+    until = pa.array(np.full(len(batch), NEVER))
+    coded = statuses if pa.types.is_dictionary(statuses.type) else statuses.dictionary_encode()
+    return batch.append_column(STATUS, coded.cast(DICTIONARY)).append_column(UNTIL, until)
 
 
 def bare(batch: pa.RecordBatch) -> pa.RecordBatch:

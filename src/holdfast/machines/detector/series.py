@@ -11,16 +11,19 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ...kernels.aggregate import AGGREGATES
+from ...kernels.around import MARGIN
 from ...kernels.window import by_key, positions
 from ...model.batch import TYPES, plain
+from ...model.event import Status
 from ...model.instant import NEVER, Duration, Instant
-from ...model.query import Aggregate, Closest, Function, Pool, Query
+from ...model.query import Aggregate, Ball, Closest, Function, Index, Multiple, Pool, Query
 from ...model.space import Point
 from .aggregate import combined
 from .knowledge import Knowledge, Where, order
-from .plan import Column
+from .plan import AWAY, STATUS, VALID, Column
 from .query import Table, absolute, apart, one_per_cell, select
-from .rows import Ints, Mask, Rows, to_knowledge
+from .roaming import Places, where
+from .rows import SIGNATURE, Coded, Ints, Mask, Rows, coded, to_knowledge
 from .span import Instants, Span
 
 Floats = NDArray[np.float64]
@@ -29,12 +32,34 @@ _WHOLE = 2**53
 """Up to here every whole number is a float."""
 
 
-class Shown(NamedTuple):
-    """What a query shows at instants: where there is something, and columns; ``exact`` as floats."""
+class Cells(NamedTuple):
+    """The cells that a query looks at, at each instant, from ``low`` to before ``high``."""
 
-    there: Mask
+    low: Ints
+    high: Ints
+
+    @property
+    def there(self) -> Mask:
+        found: Mask = self.high > self.low
+        return found
+
+    def at(self, some: Ints | Mask) -> Cells:
+        """Those of some of the instants."""
+        return Cells(self.low[some], self.high[some])
+
+
+class Shown(NamedTuple):
+    """What a query shows at instants: of which cells, and columns; ``exact`` as floats.  If it is ``vague``,
+    columns do not tell what there is."""
+
+    cells: Cells
     columns: dict[str, Any]
     exact: bool
+    vague: bool = False
+
+    @property
+    def there(self) -> Mask:
+        return self.cells.there
 
 
 class Series:
@@ -43,7 +68,8 @@ class Series:
     A part is a key or, where the query keeps locations apart, a key and a standing; ``owners`` are
     the keys of parts, ``spots`` the standings, and it is ``divided`` if parts are not simply the keys.
     Cell ``c`` holds the rows ``order[bounds[c]:bounds[c + 1]]``; the cells of part ``p`` are those from
-    ``starts[p]`` to before ``starts[p + 1]``.
+    ``starts[p]`` to before ``starts[p + 1]``.  All have the same ``status``.  It ``roams`` if what the query
+    looks at depends on where a host is that moves.
     """
 
     def __init__(
@@ -55,9 +81,13 @@ class Series:
         keys: Ints,
         count: int,
         here: Where = None,
+        status: Status = "atomic",
+        *,
+        carried: bool = False,
     ) -> None:
         self.query, self.span, self.collide, self.rows, self.count = query, span, collide, rows, count
-        self._here = here
+        self._here, self.status = here, status
+        self.roams = carried and query.is_relative
         parts, self.owners, self.spots = self._parts(keys)
         order = _by_time(rows.times)
         starts = np.zeros(len(self.owners) + 1, np.int64)
@@ -74,12 +104,13 @@ class Series:
         """The part of each row, and the keys and standings of the parts; no standings if parts are simply
         the keys."""
         every = np.arange(self.count)
-        if isinstance(self.query.location, Pool):
+        if isinstance(self.query.location, Pool) and not self.roams:
             return keys, every, None
         spots = self.rows.standings
         spot = np.zeros(self.count, np.int64)
         spot[keys] = spots.codes
-        if not isinstance(self.query.location, Closest) and (spot[keys] == spots.codes).all():
+        whole = not self.roams and not isinstance(self.query.location, Closest)
+        if whole and (spot[keys] == spots.codes).all():
             return keys, every, None
         size = max(1, len(spots.values))
         pairs, parts = np.unique(keys * size + spots.codes, return_inverse=True)
@@ -93,7 +124,7 @@ class Series:
     def nearest(self) -> Ints | None:
         """If the query shows the closest location, the parts that can be it, those of a key together, the
         nearer first."""
-        if not isinstance(self.query.location, Closest) or self.spots is None:
+        if not isinstance(self.query.location, Closest) or self.spots is None or self.roams:
             return None
         there = absolute(self.query.location.index, self._here)
         values = self.rows.standings.values
@@ -123,6 +154,17 @@ class Series:
             self.order[places] = sorted_rows
             where = spots.codes[self.order]
         return times, where
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the query looks at other statuses only."""
+        status = self.query.status
+        return isinstance(status, Closest) and status.index != Index(self.status)
+
+    @property
+    def meet(self) -> bool:
+        """Whether some rows are in one cell."""
+        return len(self.bounds) <= len(self.rows)
 
     @property
     def is_steady(self) -> bool:
@@ -167,15 +209,53 @@ class Series:
 
     def shown(self, found: Instants, wanted: tuple[Column, ...]) -> Shown:
         """What it shows."""
+        cells = self.cells(found)
+        widest = int((cells.high - cells.low).max(initial=1))
+        columns = {c.name: self.values(c, cells, found.at) for c in wanted if c.attribute != AWAY}
+        vague = self.meet and self.rows.until is not None and any(c.attribute == VALID for c in wanted)
+        return Shown(cells, columns, all(self.is_small(column, widest) for column in wanted), vague)
+
+    def cells(self, found: Instants) -> Cells:
+        """The cells that it looks at."""
+        if not self.span.nearest:
+            return Cells(self._positions(found, self.span.low, 0), self._positions(found, self.span.high, 1))
+        nearest = self._nearest(found)
+        return Cells(nearest, np.where(nearest < 0, nearest, nearest + 1))
+
+    def values(self, column: Column, cells: Cells, at: Ints) -> Any:
+        """A column of what it shows of cells at instants."""
+        if column.attribute == STATUS:
+            return pa.repeat(self.status, len(at))
+        if column.attribute == VALID and not len(self.rows):
+            return pa.nulls(len(at), pa.bool_())
+        if column.attribute == VALID:
+            return pa.array(self.rows.are_valid(self.newest(cells), at), mask=~cells.there)
         if self.span.nearest:
-            cells = self._nearest(found)
-            there = cells >= 0
-            columns = {column.name: self._picked(column, cells, there) for column in wanted}
-            return Shown(there, columns, all(self._is_small(column, 1) for column in wanted))
-        low, high = self._positions(found, self.span.low, 0), self._positions(found, self.span.high, 1)
-        widest = int((high - low).max(initial=1))
-        columns = {column.name: self._aggregated(column, low, high) for column in wanted}
-        return Shown(high > low, columns, all(self._is_small(column, widest) for column in wanted))
+            return self._picked(column, cells.low, cells.there)
+        if column.function is None and column.attribute:
+            return self._common(column, cells)
+        return self._aggregated(column, cells.low, cells.high)
+
+    def newest(self, cells: Cells) -> Ints:
+        """The rows that contributed last to cells; anything where there is none."""
+        if not len(self.rows):
+            return np.zeros(len(cells.low), np.int64)
+        found: Ints = self.leads[self.runs[np.maximum(cells.high - 1, 0)]]
+        return found
+
+    @cached_property
+    def leads(self) -> Ints:
+        """Of each cell the row that is first by whose it is and where it comes from."""
+        found = self.order[self.bounds[:-1]]
+        if self.meet:
+            sizes = np.diff(self.bounds)
+            some = np.repeat(sizes > 1, sizes)
+            rows, cells = self.order[some], np.repeat(np.arange(len(sizes)), sizes)[some]
+            ranks = [_ranked(coded(self.rows.batch, name))[rows] for name in ("source", SIGNATURE)]
+            ranked = np.lexsort((*ranks, cells))
+            firsts = np.append(True, np.diff(cells[ranked]) > 0)
+            found[cells[ranked[firsts]]] = rows[ranked[firsts]]
+        return found
 
     def _positions(self, found: Instants, shift: Duration, after: int) -> Ints:
         """The first cell at, or after, each instant, moved by so much."""
@@ -194,6 +274,18 @@ class Series:
         follows = (after < end) & (times[after] <= found.at)
         nearer = follows & ((before < 0) | (times[after] - target < target - times[before]))
         return np.where(nearer, after, before)
+
+    def _common(self, column: Column, cells: Cells) -> Any:
+        """The value that all of a window have: of a key, and of text and truth."""
+        if column.kind == "number":
+            return np.where(
+                cells.there, np.append(self._numbers(column.attribute), np.nan)[cells.low], np.nan
+            )
+        words = self._words(column).dictionary_encode()
+        codes = words.indices.cast(pa.float64()).fill_null(-1.0).to_numpy(zero_copy_only=False)
+        least, most = (AGGREGATES[name](codes, *cells) for name in ("min", "max"))
+        same = (least == most) & (most >= 0)
+        return words.dictionary.take(pa.array(np.where(same, most, 0).astype(np.int64), mask=~same))
 
     def _aggregated(self, column: Column, low: Ints, high: Ints) -> Any:
         if not column.attribute:
@@ -241,7 +333,7 @@ class Series:
             found[cell] = here[0] if len(set(here)) == 1 else None
         return pa.array(found, words.type)
 
-    def _is_small(self, column: Column, widest: int) -> bool:
+    def is_small(self, column: Column, widest: int) -> bool:
         """Whether floats tell the whole numbers of a column, and sums of so many cells, apart."""
         if column.kind != "number" or not column.attribute:
             return True
@@ -259,7 +351,9 @@ class Series:
         time = self.query.time
         if isinstance(time, Aggregate) and self._are_apart(rows):
             return [combined(_Window(self.rows, rows, now), time.functions, self.query.each)]
-        known = sorted((_judged(one, now) for one in self.rows.knowledge(rows)), key=order)
+        valid = self.rows.are_valid(rows, now).tolist()
+        judged = map(_judged, self.rows.knowledge(rows), valid)
+        known = sorted(judged, key=order)
         if self.divided or isinstance(time, Aggregate) or not known:
             return select(self.query, known, now, here, self.collide)
         there = now + self.span.high
@@ -275,7 +369,7 @@ class Series:
             return None
         rows = self.order[self.bounds[cells]]
         known = to_knowledge(self.rows.topic, self.rows.batch.take(pa.array(rows)))
-        return [_judged(one, now) for one, now in zip(known, found.at.tolist(), strict=True)]
+        return list(map(_judged, known, self.rows.are_valid(rows, found.at).tolist()))
 
     def needed(self, rows: Ints) -> Ints:
         """The rows of which `table` needs knowledge, as far as that can be said."""
@@ -293,8 +387,32 @@ class Series:
         times, spots = self.rows.times[rows], self.rows.standings.codes[rows]
         return not ((times[1:] == times[:-1]) & (spots[1:] == spots[:-1])).any()
 
-    def visible(self, key: int, now: Instant) -> Ints:
-        """The rows among which the query selects for a key at an instant."""
+    @cached_property
+    def places(self) -> Places:
+        """Where the parts are."""
+        assert self.spots is not None
+        values = self.rows.standings.values
+        return Places.of([where(*values[spot]) for spot in self.spots.tolist()])
+
+    def _around(self, now: Instant, here: Where) -> Ints:
+        """The parts that may be near, or closest."""
+        match self.query.location:
+            case Multiple(_, Ball(centre, radius)) | Pool(Ball(centre, radius)):
+                far = Places.of([absolute(centre, here)]).far(self.places)[0]
+                return np.flatnonzero(far <= radius * (1 + MARGIN))
+            case Closest(index):
+                far = Places.of([absolute(index, here)]).far(self.places)[0]
+                far[self.times[self.starts[:-1]] > now] = np.inf
+                return np.flatnonzero((far <= far.min(initial=np.inf) * (1 + MARGIN)) & (far < np.inf))
+        return np.arange(len(self.owners))
+
+    def visible(self, key: int, now: Instant, here: Where = None) -> Ints:
+        """The rows among which the query selects for a key at an instant, somewhere."""
+        if self.roams:
+            near = self._around(now, here)
+            parts = near[self.owners[near] == key].tolist()
+            found = [self._rows(*self._visible(part, now)) for part in parts]
+            return np.concatenate([np.empty(0, np.int64), *found])
         if not self.divided:
             return self._rows(*self._visible(key, now))
         if self.nearest is not None:
@@ -338,11 +456,12 @@ class _Window:
     """Rows in a window as a group of knowledge points, none of which collide."""
 
     def __init__(self, rows: Rows, numbers: Ints, now: Instant) -> None:
-        self._rows, self._numbers, self._now = rows, numbers, now
+        self._rows, self._numbers = rows, numbers
         self.names = [attribute.name for attribute in rows.topic.attributes]
         self.times: list[Instant] = rows.times[numbers].tolist()
         self.count = len(numbers)
-        self.valid = self.times[-1] == now
+        self._valid = rows.are_valid(numbers, now)
+        self.valid = bool(self._valid.any())
 
     def values(self, name: str) -> list[Any]:
         return self._rows.values(name, self._numbers)
@@ -361,12 +480,20 @@ class _Window:
 
     def point(self, i: int) -> Knowledge:
         (known,) = self._rows.knowledge(self._numbers[i : i + 1])
-        return _judged(known, self._now)
+        return _judged(known, bool(self._valid[i]))
 
 
-def _judged(known: Knowledge, now: Instant) -> Knowledge:
-    """A reading is valid at its moment."""
-    return known if known.time == now else replace(known, valid=False)
+def _judged(known: Knowledge, valid: bool) -> Knowledge:
+    return known if valid else replace(known, valid=False)
+
+
+def _ranked(texts: Coded) -> Ints:
+    """For each row where its text stands among all; first, if it has none."""
+    order = sorted(range(len(texts.values)), key=texts.values.__getitem__)
+    rank = np.full(len(order) + 1, -1)
+    rank[order] = np.arange(len(order))
+    found: Ints = rank[texts.codes]
+    return found
 
 
 def _by_time(times: Ints) -> Ints | None:

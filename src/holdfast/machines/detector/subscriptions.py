@@ -54,10 +54,16 @@ def _region(query: Query, here: Point | None, space: Rectangle, window: Window |
     parameter = query.location
     if not isinstance(parameter, Closest):
         return _meet(_of_group(parameter.group, here), space)
-    at = _point(parameter.index, here)
+    at = middle(query, here)
     if at is None or window is None:
         return space
     return _meet(_around(at, window.half), space)
+
+
+def middle(query: Query, here: Point | None) -> Point | None:
+    """The place to which a query wants what is closest, if it does."""
+    parameter = query.location
+    return _point(parameter.index, here) if isinstance(parameter, Closest) else None
 
 
 def _of_group(group: Group, here: Point | None) -> Rectangle | None:

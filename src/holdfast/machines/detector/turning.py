@@ -14,31 +14,41 @@ from msgspec.structs import replace
 from ...model.event import Status
 from ...model.instant import Instant
 from .component import Id, Instance, Published, signature
-from .knowledge import Knowledge, Where
+from .knowledge import Knowledge, Where, order
 from .query import Table
+from .roaming import Host
 from .rows import Ints
-from .screening import Candidates, Screened
-from .series import Series
+from .screening import Candidates, Screened, Views
 from .smc import Context, Rule, Smc, transform
 from .span import Instants
+
+Spoken = tuple[Instant, Id, Published]
+"""An event, whose it is, and at which instant it was told."""
 
 
 class Visible:
     """What the thesis says of keys at instants, from the rows that are visible then."""
 
-    def __init__(self, smc: Smc, seen: Mapping[str, Series]) -> None:
-        self._smc, self._seen = smc, seen
-        self.here: Where = smc.here if isinstance(smc.here, tuple) else None
-        self._rows: dict[tuple[str, int, Instant], Ints] = {}
+    def __init__(self, smc: Smc, seen: Views, host: Host | None = None) -> None:
+        self._smc, self._host = smc, host
+        self._seen = {name: [s for s in views if not s.hidden] for name, views in seen.items()}
+        self._rows: dict[tuple[str, int, int, Instant], Ints] = {}
+
+    def here(self, now: Instant) -> Where:
+        """Where the host is."""
+        if self._host is not None:
+            return self._host.at(now)
+        return self._smc.here if isinstance(self._smc.here, tuple) else None
 
     def prepare(self, likely: Sequence[tuple[int, Instant]]) -> None:
         """Be ready for some keys and instants."""
         if not likely:
             return
-        for name, series in self._seen.items():
-            rows = {(name, key, now): series.visible(key, now) for key, now in likely}
-            series.rows.fetch(np.unique(np.concatenate([series.needed(some) for some in rows.values()])))
-            self._rows |= rows
+        for name, views in self._seen.items():
+            for i, series in enumerate(views):
+                rows = {(name, i, key, now): series.visible(key, now, self.here(now)) for key, now in likely}
+                series.rows.fetch(np.unique(np.concatenate([series.needed(some) for some in rows.values()])))
+                self._rows |= rows
 
     def readings(
         self, keys: int, turns: Mapping[int, Sequence[Instant]]
@@ -46,7 +56,10 @@ class Visible:
         """What the only query shows of keys at instants, where that is a reading each."""
         if len(self._seen) > 1:
             return None
-        ((name, series),) = self._seen.items()
+        ((name, views),) = self._seen.items()
+        if len(views) != 1:
+            return None
+        (series,) = views
         sizes = np.zeros(keys, np.int64)
         for key, instants in turns.items():
             sizes[key] = len(instants)
@@ -60,12 +73,17 @@ class Visible:
 
         def tables(name: str) -> Table:
             if name not in known:
-                rows = self._rows.get((name, key, now))
-                series = self._seen[name]
-                known[name] = series.table(series.visible(key, now) if rows is None else rows, now, self.here)
+                some = [self._table(name, i, key, now) for i in range(len(self._seen[name]))]
+                known[name] = some[0] if len(some) == 1 else sorted(chain.from_iterable(some), key=order)
             return known[name]
 
-        return rule.detect(self._smc.inputs, tables, Context({}, one.last, now, self.here))
+        return rule.detect(self._smc.inputs, tables, Context({}, one.last, now, self.here(now)))
+
+    def _table(self, name: str, i: int, key: int, now: Instant) -> Table:
+        """What a query selects for a key at an instant among what has one status."""
+        series, here = self._seen[name][i], self.here(now)
+        rows = self._rows.get((name, i, key, now))
+        return series.table(series.visible(key, now, here) if rows is None else rows, now, here)
 
 
 class Moment(NamedTuple):
@@ -86,15 +104,16 @@ class Turning:
     until: Instant
     screened: Screened
     visible: Visible
+    host: str = ""
 
-    def told(self, instances: dict[Id, Instance]) -> list[Published]:
-        """What is told in a step, by instant and key; ``instances`` become what they are after it."""
-        concerned = [(key, ("", self.keys[key])) for key in self._concerned(instances)]
+    def told(self, instances: dict[Id, Instance]) -> list[Spoken]:
+        """What is told in a step; ``instances`` become what they are after it."""
+        concerned = [(key, (self.host, self.keys[key])) for key in self._concerned(instances)]
         turns = {key: self._likely(key, instances.get(id, Instance())) for key, id in concerned}
         if self._is_sure and (shown := self.visible.readings(len(self.keys), turns)) is not None:
             return self._plainly(turns, shown, instances)
         self.visible.prepare([(key, now) for key, instants in turns.items() for now in instants])
-        told: list[tuple[Instant, Id, Published]] = []
+        told: list[Spoken] = []
         for key, id in concerned:
             one, said = self._turns(key, instances.get(id, Instance()))
             told += ((now, id, event) for now, event in said)
@@ -102,7 +121,7 @@ class Turning:
                 instances.pop(id, None)
             else:
                 instances[id] = one
-        return [said for _, _, said in sorted(told, key=lambda row: row[:2])]
+        return told
 
     @property
     def _is_sure(self) -> bool:
@@ -115,19 +134,19 @@ class Turning:
         turns: Mapping[int, Sequence[Instant]],
         shown: Iterator[Mapping[str, Knowledge]],
         instances: dict[Id, Instance],
-    ) -> list[Published]:
+    ) -> list[Spoken]:
         """What is told where the candidates are sure, and what is shown at each of them is known."""
-        told: list[tuple[Instant, Id, Published]] = []
+        told: list[Spoken] = []
         for key, instants in turns.items():
-            id = ("", self.keys[key])
+            id = (self.host, self.keys[key])
             one = instances.get(id, Instance())
             for now in instants:
                 rule = self._active(holds=one.since is not None).rule
-                said = self._said(key, rule, one, Context(next(shown), one.last, now, self.visible.here))
+                said = self._said(key, rule, one, Context(next(shown), one.last, now, self.visible.here(now)))
                 told.append((now, id, said))
                 one = Instance(said.event.time if said.event.status == "ingress" else None, said.event)
             instances[id] = one
-        return [said for _, _, said in sorted(told, key=lambda row: row[:2])]
+        return told
 
     def _active(self, *, holds: bool) -> Candidates:
         """The rule that counts now: while the condition holds, the exit.  [F65]"""
@@ -139,7 +158,7 @@ class Turning:
         first, end = self.screened.found.ends[:-1], self.screened.found.ends[1:]
         found = self.screened.enter.next[first] < end
         for k, key in enumerate(self.keys):
-            if one := instances.get(("", key)):
+            if one := instances.get((self.host, key)):
                 active = self._active(holds=one.since is not None)
                 found[k] = one.pending is not None or active.next[first[k]] < end[k]
         return [int(k) for k in np.flatnonzero(found)]
@@ -191,7 +210,7 @@ class Turning:
         return Moment(ripe, bisect_right(at, ripe, i, end), None) if ripe < self.until else None
 
     def _said(self, key: int, rule: Rule, one: Instance, context: Context) -> Published:
-        id = ("", self.keys[key])
+        id = (self.host, self.keys[key])
         momentary = self.screened.leave is None
         status: Status = "atomic" if momentary else "ingress" if one.since is None else "egress"
         event = transform(self.smc, rule, status, context, signature(self.smc, id))

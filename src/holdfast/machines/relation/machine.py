@@ -8,41 +8,41 @@ moment speaks against it.  A reading that is older than its source's latest says
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, repeat
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...kernels.relate import BEST, DISTANCE, NOT, RADIUS, SPREAD, TOTAL, relate
 from ...model.batch import reached, times, to_events
-from ...model.event import Event, Status, Transition, Value
+from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
 from ...model.qos import Late
 from ...model.relation import Member, Pairs, Relation
 from ...model.topic import Topic
+from ..keys import Keys
 from ..machine import Batches, Mask, Survey, Told, mattering
 from .roaming import Grid, with_new, without_rest
 from .rows import Rows, Slot, joined, read, rows_of, says_something, value_of
 from .state import State, kept, resumed
+from .telling import Said, Telling
+from .telling import joined as joined_said
 from .ties import Bits, Ints, Layout, Members
 
 KINDS = {"distance": DISTANCE, "spread": SPREAD, "radius": RADIUS, "total": TOTAL, "best": BEST}
 MANY = 1 << 20
 """How many measurements are made before what they tell is put away."""
 
-_SIDES: tuple[Status, Status] = ("ingress", "egress")
-
 
 @dataclass(frozen=True)
 class Relations:
-    """The machine of one relationship, between whom it may be; ``name`` is the topic of what it tells."""
+    """The machine of one relationship, between whom it may be; ``told`` is the topic of what it tells."""
 
-    name: str
+    told: Topic
     relation: Relation
     topics: Mapping[str, Topic]
     slots: tuple[Slot, ...]
@@ -77,20 +77,19 @@ class Relations:
         return [(self._slot(Member(topic, "")), some) for topic, some in sides]
 
     @cached_property
-    def _found(self) -> list[tuple[pa.StringArray, Ints]]:
+    def _found(self) -> list[tuple[Keys, Ints]]:
         """The sources of each slot that are known beforehand, and their numbers."""
         some: list[tuple[list[str], list[int]]] = [([], []) for _ in self.slots]
         for (slot, source), number in self.listed.items():
             sources, numbers = some[slot]
             sources.append(source)
             numbers.append(number)
-        return [(pa.array(a, pa.string()), np.array([*b, -1], np.int64)) for a, b in some]
+        return [(Keys.of(pa.array(a, pa.string())), np.array([*b, -1], np.int64)) for a, b in some]
 
-    def _numbers(self, slot: int, sources: pa.Array) -> Ints:
+    def _numbers(self, slot: int, sources: pa.StringArray) -> Ints:
         """The number of each source in a slot, -1 if it is nobody's."""
-        names, numbers = self._found[slot]
-        at = pc.index_in(sources, value_set=names.cast(sources.type)).fill_null(-1)
-        return numbers[at.to_numpy(zero_copy_only=False)]
+        keys, numbers = self._found[slot]
+        return numbers[keys.known(sources)]
 
     def _slot(self, member: Member) -> int:
         return self.slots.index(Slot(member.topic, member.attribute, self._accuracy(member)))
@@ -134,14 +133,22 @@ class Relations:
     def _rest(self) -> int:
         return -1 if self.relation.kind == "best" else 0
 
+    @cached_property
+    def _telling(self) -> Telling:
+        return Telling(self.told, self.relation)
+
+    @cached_property
+    def _sources(self) -> list[str]:
+        """The sources of members that are known beforehand."""
+        return [source for _, source in self.listed]
+
     def initial(self) -> State:
-        size = 0 if self.relation.ties is None else self.layout.size
-        reach = self.relation.enter.within.high
-        grid = Grid(max(reach * 1.001, 1e-6)) if self.relation.ties is None else None
-        members, bits = Members.unheard(len(self.listed)), Bits.fresh(size, self._rest)
-        names, sources = dict(self.listed), [source for _, source in self.listed]
-        none = np.zeros((0, 2), np.int64)
-        return State(members, bits, names, sources, np.zeros(1, np.int64), none, grid, [], [])
+        clock, none = np.zeros(1, np.int64), np.zeros((0, 2), np.int64)
+        if self.relation.ties is None:
+            grid = Grid(max(self.relation.enter.within.high * 1.001, 1e-6))
+            return State(Members.unheard(0), Bits.fresh(0, self._rest), {}, [], clock, none, grid, [], [])
+        members, bits = Members.unheard(len(self.listed)), Bits.fresh(self.layout.size, self._rest)
+        return State(members, bits, self.listed, self._sources, clock, none, None, [], [])
 
     # --- readings ---
 
@@ -158,7 +165,8 @@ class Relations:
             elif self.strictest is not None:
                 return state, [Transition(event, "late", None, None, 0)]
             else:
-                said += self._taken(state, rows_of([(event.time, member, event.sequence, value)]))
+                rows = rows_of([(event.time, member, event.sequence, value)])
+                said += self._one_by_one(state, self._taken(state, rows))
         return state, said
 
     def _named(self, state: State, number: int, source: str) -> int:
@@ -175,12 +183,18 @@ class Relations:
         return np.array([self._named(state, slot, source) for source in sources.to_pylist()], np.int64)
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
-        said: list[Transition] = []
+        late: list[Transition] = []
         for topic, batch in batches.items():
             at = reached(batch)
             state.reached = state.reached if at is None else max(state.reached, at)
-            said += self._received(state, topic, batch)
-        return state, Told({}, said + self._advanced(state, until))
+            late += self._received(state, topic, batch)
+        said = joined_said(self._advanced(state, until))
+        if late:
+            return state, Told({}, late + self._in_order(state, said))
+        if said is None:
+            return state, Told({})
+        rows = self._telling.rows(said, state.sources)
+        return state, Told({self.told.name: rows}, topics={self.told.name: self.told})
 
     def _received(self, state: State, topic: str, batch: pa.RecordBatch) -> list[Transition]:
         """Keep the readings that time has not passed; what is said of the others."""
@@ -193,28 +207,36 @@ class Relations:
             rows = read(number, slot, batch, partial(self._members, state))
             speaks = says_something(rows)
             if (speaks & ~late).any():
-                state.held.append(rows.take(speaks & ~late))
+                state.held.append(rows.only(speaks & ~late))
             for row in np.flatnonzero(speaks & late).tolist():
                 missed.setdefault(row, []).append(rows.take(np.array([row])))
         for row, some in sorted(missed.items()):
             if self.strictest is None:
-                said += [one for rows in some for one in self._taken(state, rows)]
+                said += [one for rows in some for one in self._one_by_one(state, self._taken(state, rows))]
             else:
                 (event,) = to_events(self.topics[topic], batch.slice(row, 1))
                 said.append(Transition(event, "late", None, None, 0))
         return said
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
-        return state, self._advanced(state, until)
+        return state, self._in_order(state, joined_said(self._advanced(state, until)))
 
-    def _advanced(self, state: State, until: Instant) -> list[Transition]:
+    def _in_order(self, state: State, said: Said | None) -> list[Transition]:
+        """What is told by time, ends first, and by scope."""
+        found = [] if said is None else self._one_by_one(state, [said])
+        return sorted(found, key=lambda one: (one.event.time, one.status == "ingress", one.scope or ""))
+
+    def _one_by_one(self, state: State, said: Iterable[Said]) -> list[Transition]:
+        return [told for some in said for told in self._telling.one_by_one(some, state.sources)]
+
+    def _advanced(self, state: State, until: Instant) -> list[Said]:
         """Let time come as far as ``until``: take what it has passed, in order; tell what has held long
         enough."""
         if until == NEVER:
             passed, certain = NEVER, state.reached + 1
         else:
             passed = certain = max(state.passed, until if until == BEGINNING else until - self.wait)
-        said: list[Transition] = []
+        said: list[Said] = []
         if state.single:
             state.held.append(rows_of(state.single))
             state.single = []
@@ -222,21 +244,19 @@ class Relations:
             rows = joined(state.held)
             ready = rows.times < passed
             state.held = [] if ready.all() else [rows.take(~ready)]
-            said = self._taken(state, rows.take(ready).in_order())
+            said = self._taken(state, rows.only(ready).in_order())
         state.passed = max(state.passed, certain)
-        said += self._completed(state, state.passed)
-        said.sort(key=lambda one: (one.event.time, one.status == "ingress", one.scope or ""))
-        return said
+        return [*said, *self._completed(state, state.passed)]
 
-    def _taken(self, state: State, rows: Rows) -> list[Transition]:
+    def _taken(self, state: State, rows: Rows) -> list[Said]:
         """Take readings in order, so many at a time that what they tell has room."""
-        said: list[Transition] = []
+        said: list[Said] = []
         if len(state.members.latest) < len(state.names):
             state.members = state.members.grown(max(len(state.names), 2 * len(state.members.latest)))
         start = 0
         while start < len(rows.times):
             end = self._portion(rows, start)
-            said += self._related(state, rows.take(slice(start, end)))
+            said.append(self._related(state, rows.take(slice(start, end))))
             start = end
         return said
 
@@ -247,7 +267,7 @@ class Relations:
             return len(rows.times)
         return int(np.searchsorted(rows.times, rows.times[end], side="right"))
 
-    def _related(self, state: State, rows: Rows) -> list[Transition]:
+    def _related(self, state: State, rows: Rows) -> Said:
         layout = self.layout
         if state.grid is not None:
             layout = self._approached(state, state.grid, rows)
@@ -266,11 +286,17 @@ class Relations:
                 known.latest, known.points, known.numbers, known.stamps, state.clock,
                 *bits.columns, ties, status, at, who, number, since, value,
             )  # fmt: skip
-        columns = [column[:count].tolist() for column in (ties, status, at, who, number, since, value)]
-        said = [self._said(state, *row) for row in zip(*columns, strict=True)] if count else []
-        if state.grid is not None:
-            state.pairs, state.bits = without_rest(state.pairs, state.bits)
-        return said
+        said = Said(ties, status, at, who, number, since, value)
+        return self._remembered(state, said.first(count))
+
+    def _remembered(self, state: State, said: Said) -> Said:
+        """Where all sources are watched, ties of which nothing must be remembered are forgotten, and what was
+        said is of their members."""
+        if state.grid is None:
+            return said
+        whom = state.pairs[said.whom[:, 0]]
+        state.pairs, state.bits = without_rest(state.pairs, state.bits)
+        return said._replace(whom=whom)
 
     def _approached(self, state: State, grid: Grid, rows: Rows) -> Layout:
         """The ties of all sources that hold, may hold soon, or come near."""
@@ -294,61 +320,21 @@ class Relations:
             swapped = np.array([names[a] > names[b] for a, b in near.tolist()])
         return np.where(swapped[:, None], near[:, ::-1], near)
 
-    def _completed(self, state: State, passed: Instant) -> list[Transition]:
+    def _completed(self, state: State, passed: Instant) -> list[Said]:
         """What has held long enough by now."""
         bits, (_, holds) = state.bits, self._tests
         if not holds.any() or not len(bits.bits) or self.relation.kind == "best":
             return []
         due = np.flatnonzero((bits.began != NOT) & (bits.began + holds[bits.bits] < passed))
-        said = []
-        for t in due.tolist():
-            side = int(bits.bits[t])
-            at, by, number = (
-                int(bits.began[t] + holds[side]),
-                int(bits.began_by[t]),
-                int(bits.began_number[t]),
-            )
-            value = float(bits.measured[t])
-            said.append(self._said(state, [t, 0], side, at, by, number, int(bits.since[t]), value))
-            bits.bits[t], bits.began[t] = 1 - side, NOT
-            bits.since[t] = NOT if side else at
-            bits.since_by[t], bits.since_number[t], bits.since_value[t] = by, number, value
-        if state.grid is not None and len(due):
-            state.pairs, state.bits = without_rest(state.pairs, state.bits)
-        return said
-
-    # --- what is said ---
-
-    def _said(
-        self,
-        state: State,
-        tie: list[int],
-        side: int,
-        at: Instant,
-        who: int,
-        number: int,
-        since: Instant,
-        value: float,
-    ) -> Transition:
-        scope, attributes = self._tie(state, *tie)
-        event = Event(self.name, at, state.sources[who], {**attributes, **self._measure(value)}, number)
-        return Transition(event, _SIDES[side], scope, since if side else None, 0)
-
-    def _measure(self, value: float) -> dict[str, Value]:
-        return {self.relation.measure: value}
-
-    def _tie(self, state: State, tie: int, choice: int) -> tuple[str | None, dict[str, Value]]:
-        """The scope of a tie, and who its members are."""
-        names, ties = self.relation.names, self.relation.ties
-        if self.relation.kind == "best":
-            return names[choice], {}
-        if ties is None:
-            a, b = (state.sources[member] for member in state.pairs[tie].tolist())
-            return f"{a},{b}", dict(zip(names, (a, b), strict=True))
-        if isinstance(ties, Pairs):
-            a, b = ties.first[tie], ties.second[tie]
-            return f"{a},{b}", dict(zip(names, (a, b), strict=True))
-        return ties[tie].scope, dict(zip(names, ties[tie].pair, strict=True))
+        if not len(due):
+            return []
+        sides, by, numbers = bits.bits[due], bits.began_by[due], bits.began_number[due]
+        at, since, values = bits.began[due] + holds[sides], bits.since[due], bits.measured[due]
+        bits.bits[due], bits.began[due] = 1 - sides, NOT
+        bits.since[due] = np.where(sides == 1, NOT, at)
+        bits.since_by[due], bits.since_number[due], bits.since_value[due] = by, numbers, values
+        whom = np.stack([due, np.zeros_like(due)], axis=1)
+        return [self._remembered(state, Said(whom, sides, at, by, numbers, since, values))]
 
     # --- what can matter ---
 
@@ -380,26 +366,26 @@ class Relations:
             waiting.append(int((bits.began[begun] + holds[bits.bits[begun]]).min()))
         return min(waiting) + self.wait if waiting else None
 
-    def _standing(self, state: State) -> Iterator[tuple[int, str | None, dict[str, Value]]]:
-        """The ties that hold, with their scopes and members."""
-        for tie in np.flatnonzero(state.bits.bits > self._rest).tolist():
-            yield tie, *self._tie(state, tie, int(state.bits.bits[tie]))
+    def _standing(self, state: State) -> Said:
+        """The starts of the ties that hold."""
+        bits = state.bits
+        ties = np.flatnonzero(bits.bits > self._rest)
+        whom = np.stack([ties, bits.bits[ties]], axis=1) if state.grid is None else state.pairs[ties]
+        starts = (bits.since, bits.since_by, bits.since_number)
+        since, by, numbers = (column[ties] for column in starts)
+        return Said(whom, np.zeros_like(ties), since, by, numbers, since, bits.since_value[ties])
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
-        return [(0, scope, int(state.bits.since[tie])) for tie, scope, _ in self._standing(state)]
+        standing = self._standing(state)
+        _, scopes = self._telling.named(standing.whom, state.sources)
+        return [(0, scope, at) for scope, at in zip(scopes, standing.times.tolist(), strict=True)]
 
     def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
         return []
 
     def last(self, state: State, condition: int) -> list[Transition]:
         """The start of each tie that holds."""
-        found, bits = [], state.bits
-        for tie, scope, attributes in self._standing(state):
-            told = {**attributes, **self._measure(float(bits.since_value[tie]))}
-            source, number = state.sources[int(bits.since_by[tie])], int(bits.since_number[tie])
-            event = Event(self.name, int(bits.since[tie]), source, told, number)
-            found.append(Transition(event, "ingress", scope, None, condition))
-        return found
+        return self._one_by_one(state, [self._standing(state)])
 
     def inform(self, state: State, condition: int, latest: Sequence[Event]) -> State:
         return state

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...model.batch import AXES, plain, times
+from ...model.batch import AXES, times
 from ...model.event import Event
 from ...model.instant import Instant
 
@@ -36,6 +36,10 @@ class Rows(NamedTuple):
 
     def take(self, which: NDArray[np.bool_] | NDArray[np.intp] | slice) -> Rows:
         return Rows(self.times[which], self.members[which], self.sequences[which], self.values[which])
+
+    def only(self, which: NDArray[np.bool_]) -> Rows:
+        """Those rows; themselves if that is all."""
+        return self if which.all() else self.take(which)
 
     def in_order(self) -> Rows:
         """By (time, member, sequence)."""
@@ -84,13 +88,16 @@ def values_of(slot: Slot, batch: pa.RecordBatch) -> NDArray[np.float64]:
     if slot.attribute is not None:
         found[:, 0] = numbers(batch, slot.attribute)
         return found
+    unknown = np.zeros(len(batch), np.bool_)
     for i, axis in enumerate(AXES):
-        column = numbers(batch, axis)
-        found[:, i] = column if i == 0 else np.nan_to_num(column, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        if axis in batch.schema.names or i == 0:
+            column = numbers(batch, axis)
+            found[:, i] = column if i == 0 else np.where(np.isnan(column), 0.0, column)
+            unknown |= ~np.isfinite(found[:, i])
     if slot.accuracy is not None:
         found[:, 3] = numbers(batch, slot.accuracy)
-        found[~(found[:, 3] >= 0), 0] = np.nan
-    found[~np.isfinite(found).all(axis=1), 0] = np.nan
+        unknown |= ~((found[:, 3] >= 0) & np.isfinite(found[:, 3]))
+    found[unknown, 0] = np.nan
     return found
 
 
@@ -103,8 +110,9 @@ def numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.float64]:
 
 def members_of(number: int, batch: pa.RecordBatch, name: Name) -> Codes:
     """The member that each event of a batch is of, in a slot."""
-    coded = plain(batch.column("source")).dictionary_encode()
-    return np.append(name(number, coded.dictionary), -1)[coded.indices.to_numpy(zero_copy_only=False)]
+    column = batch.column("source")
+    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return name(number, coded.dictionary.cast(pa.string()))[coded.indices.to_numpy(zero_copy_only=False)]
 
 
 def read(number: int, slot: Slot, batch: pa.RecordBatch, name: Name) -> Rows:

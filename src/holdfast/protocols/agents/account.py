@@ -9,7 +9,7 @@ from itertools import groupby
 from ...model.event import Event
 from ...model.instant import Instant
 from ...model.relation import Member, Relation, Tie
-from .library import STRATEGIES, Made
+from .library import STRATEGIES, Made, Settings
 from .room import Room
 from .talk import Reading, Report
 
@@ -30,7 +30,9 @@ class Cost:
         return 1 - (self.messages + self.reports) / self.full if self.full else 0.0
 
 
-def account(relation: Relation, using: str, events: Sequence[Event]) -> tuple[Cost, list[tuple[Tie, Report]]]:
+def account(
+    relation: Relation, using: str, events: Sequence[Event], settings: Settings = ()
+) -> tuple[Cost, list[tuple[Tie, Report]]]:
     """What agents of every tie say of events in order of time, and what that costs."""
     by_source: dict[tuple[str, str], list[Event]] = {}
     for event in events:
@@ -38,7 +40,7 @@ def account(relation: Relation, using: str, events: Sequence[Event]) -> tuple[Co
     full = messages = 0
     told: list[tuple[Tie, Report]] = []
     for tie in relation.ties or ():
-        made = STRATEGIES[using](relation, tie)
+        made = STRATEGIES[using](relation, tie, settings)
         room = Room({one.agent.name: one.agent for one in made})
         mine = [
             e for m in dict.fromkeys((m.topic, m.source) for m in tie.members) for e in by_source.get(m, ())

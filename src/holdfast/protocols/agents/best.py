@@ -8,11 +8,12 @@ The present one takes half of the least such room, and each other what is left o
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
 
 from ...model.relation import Relation, Term
-from .hierarchy import KEPT, Mediator, Observer, observers, sources
+from .hierarchy import KEPT, NONE, Mediator, Observer, observers, sources
 from .talk import Report, Wants
 
 
@@ -67,7 +68,7 @@ class Best(Mediator):
         mine = min(rooms.values(), default=math.inf) / 2
         given = {present: min(mine, 1e300)} | {i: room - mine for i, room in rooms.items()}
         return {
-            name: given[i] * (1 - KEPT) / len(names)
+            name: given[i] * (1 - KEPT) * self._part(name, names)
             for i, names in enumerate(self.alternatives)
             for name in names
         }
@@ -89,11 +90,14 @@ class Best(Mediator):
         self.in_doubt = frozenset(range(len(self.alternatives)))
 
 
-def best_of(relation: Relation, terms: tuple[tuple[Term, ...], ...]) -> list[Observer | Mediator]:
+def best_of(
+    relation: Relation, terms: tuple[tuple[Term, ...], ...], moves: Mapping[str, float] = NONE
+) -> list[Observer | Mediator]:
     """One mediator, beside the first source, and an observer for each term of each alternative."""
     below = observers(tuple(chain.from_iterable(terms)))
     names = [one.name for one in below]
     ends = list(accumulate(map(len, terms)))
     named = tuple(tuple(names[end - len(some) : end]) for some, end in zip(terms, ends, strict=True))
-    top = below[0].mediator
-    return [*below, Best(top, tuple(names), relation, alternatives=named, sources=sources(below))]
+    top, whose = below[0].mediator, sources(below)
+    volatility = {name: moves[source] for name, source in whose.items() if source in moves}
+    return [*below, Best(top, tuple(names), relation, volatility, alternatives=named, sources=whose)]

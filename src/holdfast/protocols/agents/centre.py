@@ -10,13 +10,13 @@ the mediator judges by what was reported last: the centre moves with everybody, 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import msgspec
 
 from ...model.relation import Relation, apart, centre, spread
+from .mediated import Above, Below
 from .talk import Reading, Report, Say, Wants, latest, room, tests
 
 
@@ -41,7 +41,7 @@ class Room(msgspec.Struct, frozen=True, tag=True):
 
 
 @dataclass
-class Member:
+class Member(Below):
     """The agent of one of a group."""
 
     name: str
@@ -60,35 +60,22 @@ class Member:
         return self._tell(0)
 
     def _tell(self, round: int) -> Wants:
-        assert self.mine is not None
+        if self.mine is None:
+            return []
         self.has_told = True
         return [Say(self.mediator, Here(self.mine, round))]
 
     def hear(self, _sender: str, message: Where | Room) -> Wants:
         if isinstance(message, Where):
-            return self._tell(message.round) if self.mine is not None else []
+            return self._tell(message.round)
         self.centre, self.radius, self.has_told = message.reading, message.radius, False
         if self.mine is None or self.mine == self.centre:
             return []
         return self.read(self.mine)
 
-    def lost(self, _other: str) -> Wants:
-        self.has_told = True
-        return []
-
-    def found(self, _other: str) -> Wants:
-        self.has_told = False
-        return self._tell(0) if self.mine is not None else []
-
-    def doubt(self) -> None:
-        """What is reported is the mediator's business."""
-
-    def reset(self, _relation: Relation) -> Wants:
-        return []
-
 
 @dataclass
-class Mediator:
+class Mediator(Above):
     """The agent that knows where all were; it lives beside the first of them."""
 
     name: str
@@ -100,9 +87,6 @@ class Mediator:
     round: int = 0
     bit: int | None = 0
     hears: ClassVar[tuple[type, ...]] = (Here,)
-
-    def read(self, _reading: Reading) -> Wants:
-        return []
 
     def hear(self, sender: str, message: Here) -> Wants:
         self.known[sender] = message.reading
@@ -140,18 +124,6 @@ class Mediator:
                 radius = abs(apart(point, middle) - edge)
             wants.append(Say(name, Room(self.known[name], radius)))
         return wants
-
-    def lost(self, other: str) -> Wants:
-        self.known.pop(other, None)
-        self.asked.clear()
-        was, self.bit = self.bit, None
-        return [] if was is None else [Report("unknown", other, None, math.nan)]
-
-    def found(self, _other: str) -> Wants:
-        return []
-
-    def doubt(self) -> None:
-        self.bit = None
 
     def reset(self, relation: Relation) -> Wants:
         self.relation = relation

@@ -18,6 +18,7 @@ import msgspec
 
 from ...model.relation import Relation, apart, radius
 from .centre import Here, Where
+from .mediated import Above
 from .talk import Reading, Report, Say, Wants, latest, tests
 
 Sides = tuple[bool, ...]
@@ -180,7 +181,7 @@ class Participant:
 
 
 @dataclass
-class Chair:
+class Chair(Above):
     """The agent that reports; ``members`` are all, ``counters`` those whose circles count."""
 
     name: str
@@ -196,9 +197,6 @@ class Chair:
     round: int = 0
     bit: int | None = 0
     hears: ClassVar[tuple[type, ...]] = (Here, Tally)
-
-    def read(self, _reading: Reading) -> Wants:
-        return []
 
     def hear(self, sender: str, message: Here | Tally) -> Wants:
         if isinstance(message, Tally):
@@ -258,17 +256,8 @@ class Chair:
 
     def lost(self, other: str) -> Wants:
         self.tallies.pop(other, None)
-        self.known.pop(other, None)
-        self.asked.clear()
         self.closely = False
-        was, self.bit = self.bit, None
-        return [] if was is None else [Report("unknown", other, None, math.nan)]
-
-    def found(self, _other: str) -> Wants:
-        return []
-
-    def doubt(self) -> None:
-        self.bit = None
+        return super().lost(other)
 
     def reset(self, relation: Relation) -> Wants:
         self.relation = relation

@@ -15,11 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import ClassVar
 
 import msgspec
 
 from ...model.relation import Relation, Term
+from .mediated import Above, Below
 from .talk import Reading, Report, Say, Wants, latest, room, tests
 
 KEPT = 0.25
@@ -27,6 +29,9 @@ KEPT = 0.25
 
 ENOUGH = 0.8
 """As printed: so much of what is needed is taken for all of it."""
+
+
+NONE: Mapping[str, float] = MappingProxyType({})
 
 
 class Value(msgspec.Struct, frozen=True, tag=True):
@@ -51,7 +56,7 @@ class Reset(msgspec.Struct, frozen=True, tag=True):
 
 
 @dataclass
-class Observer:
+class Observer(Below):
     """Observes, transforms and filters.  [B61]"""
 
     name: str
@@ -86,23 +91,9 @@ class Observer:
             return []
         return self._tell(0)
 
-    def lost(self, _other: str) -> Wants:
-        self.has_told = True
-        return []
-
-    def found(self, _other: str) -> Wants:
-        self.has_told = False
-        return self._tell(0)
-
-    def doubt(self) -> None:
-        """What is reported is the mediator's business."""
-
-    def reset(self, _relation: Relation) -> Wants:
-        return []
-
 
 @dataclass
-class Mediator:
+class Mediator(Above):
     """Adds up what observers say, and divides the room among them.  ``volatility`` says how much each of
     them moves; without it all alike.  [B62, B66]"""
 
@@ -121,9 +112,6 @@ class Mediator:
     round: int = 0
     bit: int | None = 0
     hears: ClassVar[tuple[type, ...]] = (Value,)
-
-    def read(self, _reading: Reading) -> Wants:
-        return []
 
     @property
     def total(self) -> float:
@@ -170,8 +158,9 @@ class Mediator:
             return need if cache >= ENOUGH * need else None
         return min(cache, need) * (1 - 1e-9) if cache >= need / 4 else None
 
-    def _part(self, name: str) -> float:
-        whole = math.fsum(self.volatility.get(one, 1.0) for one in self.observers)
+    def _part(self, name: str, among: tuple[str, ...] | None = None) -> float:
+        """The part that one of some observers gets, by default of all."""
+        whole = math.fsum(self.volatility.get(one, 1.0) for one in among or self.observers)
         return self.volatility.get(name, 1.0) / whole
 
     def _divide(self) -> Wants:
@@ -199,30 +188,21 @@ class Mediator:
         room = self._room() * (1 - KEPT)
         return {name: room * self._part(name) for name in self.observers}
 
-    def lost(self, other: str) -> Wants:
-        self.known.pop(other, None)
-        self.asked.clear()
-        was, self.bit = self.bit, None
-        return [] if was is None else [Report("unknown", other, None, math.nan)]
-
-    def found(self, _other: str) -> Wants:
-        return []
-
-    def doubt(self) -> None:
-        self.bit = None
-
     def reset(self, relation: Relation) -> Wants:
         self.relation = relation
         return [] if len(self.known) < len(self.observers) else self._ask()
 
 
 def hierarchy(
-    relation: Relation, terms: tuple[Term, ...], *, printed: bool = False
+    relation: Relation, terms: tuple[Term, ...], moves: Mapping[str, float] = NONE, *, printed: bool = False
 ) -> list[Observer | Mediator]:
-    """One mediator, beside the first source, and an observer for each term."""
+    """One mediator, beside the first source, and an observer for each term; ``moves`` is how volatile sources
+    are."""
     below = observers(terms)
-    names = tuple(one.name for one in below)
-    return [*below, Mediator(below[0].mediator, names, relation, printed=printed, sources=sources(below))]
+    names, whose = tuple(one.name for one in below), sources(below)
+    volatility = {name: moves[source] for name, source in whose.items() if source in moves}
+    top = below[0].mediator
+    return [*below, Mediator(top, names, relation, volatility, printed=printed, sources=whose)]
 
 
 def observers(terms: tuple[Term, ...]) -> list[Observer]:

@@ -201,9 +201,9 @@ class _Turn(Shipping):
             self.fail(hosted, str(error))
             return
         old = hosted.part
-        if (part.name, part.partners, made.beside) != (old.name, old.partners, hosted.made.beside) or type(
-            made.agent
-        ) is not type(hosted.made.agent):
+        now, before = ((one.name, one.partners, one.settings) for one in (part, old))
+        is_alike = type(made.agent) is type(hosted.made.agent) and made.beside == hosted.made.beside
+        if now != before or not is_alike:
             self.end(hosted)
             self.start(hosted.place, strategy)
             return

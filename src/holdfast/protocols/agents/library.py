@@ -7,15 +7,17 @@ of one bundle talk to one another, and nobody else does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import msgspec
 
 from ...errors import UsageError
-from ...model.relation import Member, Relation, Tie
+from ...model.relation import Member, Relation, Setting, Tie
 from ..cbps.content import Constraint, Filter
 from ..cbps.message import ActiveSubscription, Bundle, Key, Strategy, Subscription
 from . import centre, hierarchy
@@ -33,6 +35,9 @@ ADDRESS, RELATIONSHIP = "holdfast.agent", "holdfast.relationship"
 """The fields by which conversations and reports are routed."""
 
 
+Settings = tuple[Setting, ...]
+
+
 class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parameters of one agent: its name, the relationship of one tie, and whom it talks to."""
 
@@ -41,6 +46,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True):
     relation: Relation
     partners: tuple[tuple[str, Filter], ...]
     """Other agents, by name, and the publishers beside which they live."""
+    settings: Settings = ()
 
     @property
     def tie(self) -> Tie:
@@ -68,28 +74,46 @@ class Made(NamedTuple):
     talks_to: tuple[str, ...]
 
 
-def _of_pair(relation: Relation, tie: Tie, *, is_line: bool = False) -> list[Made]:
+def _volatility(relation: Relation, tie: Tie, settings: Settings) -> dict[str, float]:
+    """How much each source moves beside the others, where that is said.  [B55]"""
+    named = dict(zip(relation.names, tie.pair, strict=True)) if tie.pair else {}
+    found = {
+        one.of if one.is_source else named[one.of]: one.value
+        for one in settings
+        if one.word == "volatility" and one.of is not None
+    }
+    if any(not 0 < value < math.inf for value in found.values()):
+        raise ValueError("a volatility is a number above 0")
+    return found
+
+
+def _of_pair(relation: Relation, tie: Tie, settings: Settings = (), *, is_line: bool = False) -> list[Made]:
     first, second = tie.pair
-    agents = pair(relation, first, second, is_line=is_line)
+    moves = _volatility(relation, tie, settings)
+    enlarged = max((one.value for one in settings if one.word == "enlarged"), default=1.0)
+    both = [moves.get(name, 1.0) for name in tie.pair]
+    agents = pair(relation, first, second, share=both[0] / sum(both), is_line=is_line, enlarged=enlarged)
     return [Made(agent, member, (agent.partner,)) for agent, member in zip(agents, tie.members, strict=True)]
 
 
-def _of_group(relation: Relation, tie: Tie) -> list[Made]:
+def _of_group(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[Made]:
     *members, mediator = centre.group(relation, tuple(member.source for member in tie.members))
     return _below(members, mediator, tie.members)
 
 
-def _of_count(relation: Relation, tie: Tie) -> list[Made]:
+def _of_count(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[Made]:
     participants, chair = counting(relation, tuple(member.source for member in tie.members))
     homes = {member.source: member for member in tie.members}
     made = [Made(one, homes[one.name], (*one.others, chair.name)) for one in participants]
     return [*made, Made(chair, homes[chair.counters[0]], chair.members)]
 
 
-def _of_sum(relation: Relation, tie: Tie) -> list[Made]:
-    of_one = relation.kind != "best"
-    made = hierarchy.hierarchy(relation, tie.terms[0]) if of_one else best_of(relation, tie.terms)
-    *observers, mediator = made
+def _of_sum(relation: Relation, tie: Tie, settings: Settings = ()) -> list[Made]:
+    moves = _volatility(relation, tie, settings)
+    if relation.kind == "best":
+        *observers, mediator = best_of(relation, tie.terms, moves)
+    else:
+        *observers, mediator = hierarchy.hierarchy(relation, tie.terms[0], moves)
     return _below(observers, mediator, [term.member for some in tie.terms for term in some])
 
 
@@ -98,7 +122,7 @@ def _below(below: Sequence[Agent], mediator: Agent, members: Sequence[Member]) -
     return [*made, Made(mediator, members[0], tuple(agent.name for agent in below))]
 
 
-def _of_code(relation: Relation, tie: Tie) -> list[Made]:
+def _of_code(relation: Relation, tie: Tie, _settings: Settings = ()) -> list[Made]:
     names = tuple(member.source for member in tie.members)
     return [
         Made(Shipped(name, others, relation, name == names[0]), member, others)
@@ -107,9 +131,9 @@ def _of_code(relation: Relation, tie: Tie) -> list[Made]:
     ]
 
 
-STRATEGIES: Mapping[str, Callable[[Relation, Tie], list[Made]]] = {
+STRATEGIES: Mapping[str, Callable[[Relation, Tie, Settings], list[Made]]] = {
     "range_ring": _of_pair,
-    "parallel_line": lambda relation, tie: _of_pair(relation, tie, is_line=True),
+    "parallel_line": partial(_of_pair, is_line=True),
     "centre_of_mass": _of_group,
     "counting": _of_count,
     "hierarchy": _of_sum,
@@ -138,7 +162,7 @@ def beside(member: Member) -> Filter:
 
 
 def active(
-    relationship: str, relation: Relation, using: str, *, code: str = "", disabled: bool = False
+    relationship: str, relation: Relation, using: str, settings: Settings = (), *, code: str = ""
 ) -> Bundle:
     """What a subscriber submits: strategies, and the subscription that is their way back.  [B32]
 
@@ -150,24 +174,31 @@ def active(
     if relation.enter.hold or relation.exit.hold:
         raise UsageError("agents do not wait: a relationship that must hold for some time runs at a broker")
     strategies = chain.from_iterable(
-        _strategies(relationship, relation, using, i) for i in range(len(relation.ties))
+        _strategies(relationship, relation, using, settings, tie) for tie in relation.ties
     )
     back = Filter((Constraint(RELATIONSHIP, "text", "=", relationship),))
     return Bundle(
         Key("", 0),
         subscriptions=(Subscription(back),),
-        active=(ActiveSubscription(tuple(strategies), digest_of(code) if code else "", disabled=disabled),),
+        active=(ActiveSubscription(tuple(strategies), digest_of(code) if code else ""),),
     )
 
 
-def _strategies(relationship: str, relation: Relation, using: str, number: int) -> Iterator[Strategy]:
-    tie = cast("tuple[Tie, ...]", relation.ties)[number]
-    made = STRATEGIES[using](relation, tie)
+def disabled(bundle: Bundle) -> Bundle:
+    """The same without agents, for the time being; its subscription stays.  [B69]"""
+    active = tuple(msgspec.structs.replace(one, disabled=True) for one in bundle.active)
+    return msgspec.structs.replace(bundle, active=active)
+
+
+def _strategies(
+    relationship: str, relation: Relation, using: str, settings: Settings, tie: Tie
+) -> Iterator[Strategy]:
+    made = STRATEGIES[using](relation, tie, settings)
     homes = {one.agent.name: beside(one.beside) for one in made}
     for one in made:
         partners = tuple((name_of(relationship, tie, name), homes[name]) for name in one.talks_to)
         own = name_of(relationship, tie, one.agent.name)
-        part = Part(relationship, own, replace(relation, ties=(tie,)), partners)
+        part = Part(relationship, own, replace(relation, ties=(tie,)), partners, settings)
         yield Strategy(beside(one.beside), using, (("part", _encoded(part)),))
 
 
@@ -194,7 +225,7 @@ def started(strategy: Strategy) -> tuple[Part, Made]:
     if strategy.implementation not in STRATEGIES:
         raise UsageError(f"there is no strategy '{strategy.implementation}'")
     try:
-        made = STRATEGIES[strategy.implementation](part.relation, part.tie)
+        made = STRATEGIES[strategy.implementation](part.relation, part.tie, part.settings)
     except (ValueError, TypeError, LookupError) as error:
         raise UsageError(f"no agent can be made of '{strategy.implementation}': {error}") from None
     for one in made:

@@ -40,11 +40,34 @@ def of(shape: Shape) -> Area:
             raise UsageError("a region is a rectangle or a polygon; draw a polygon round the circle")
         case Rectangle(low, high) if len(low) != 2 or len(high) != 2:
             raise UsageError(f"a region lies in the plane, and has two coordinates: {low} {high}")
+        case Rectangle(low, high) if not all(a < b for a, b in zip(low, high, strict=True)):
+            raise UsageError(
+                f"the region {said(shape)} is empty: its first corner is the lower left, its second the "
+                "upper right one"
+            )
         case Rectangle() | Polygon():
             found = _area(geometry(shape))
     if not found:
-        raise UsageError(f"the region {shape} is empty")
+        raise UsageError(f"the region {said(shape)} is empty")
     return found
+
+
+def said(shape: Shape) -> str:
+    """A region, in a message to people.
+
+    >>> said(Rectangle((0.0, 0.5), (2.0, 2.0)))
+    '(0, 0.5) to (2, 2)'
+    """
+    match shape:
+        case Rectangle(low, high):
+            return " to ".join(map(_point, (low, high)))
+        case Polygon(corners):
+            return f"with the corners {', '.join(map(_point, corners))}"
+    return str(shape)
+
+
+def _point(point: Point) -> str:
+    return f"({', '.join(f'{c:g}' for c in point)})"
 
 
 @lru_cache(_KEPT)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
+from random import Random
 from typing import assert_never
 
 from ...model.instant import Instant
@@ -66,8 +67,9 @@ class Broker:
 
     def _take(self, state: State, given: Input) -> Iterable[Effect]:
         match given:
-            case Started(now):
-                return chain(self._next_renewal(now), self._next_attendance(now))
+            case Started(now, seed):
+                state.chance = Random(seed)
+                return chain(self._next_renewal(state, now), self._next_attendance(now))
             case Asked(now, asked):
                 return self._asked(state, asked, now)
             case Received(now, _, heard):
@@ -149,12 +151,12 @@ class Broker:
             yield from self.forwarding.renewed(state, role, now)
             if role.empty:
                 del state.logical[key]
-        yield from self._next_renewal(now)
+        yield from self._next_renewal(state, now)
 
     def _next_attendance(self, now: Instant) -> Iterator[Effect]:
         if self.deployment.attendance is not None:
             yield SetTimer("attendance", now + self.deployment.attendance)
 
-    def _next_renewal(self, now: Instant) -> Iterator[Effect]:
-        if self.deployment.renewal is not None:
-            yield SetTimer("renewal", now + self.deployment.renewal)
+    def _next_renewal(self, state: State, now: Instant) -> Iterator[Effect]:
+        if (every := self.deployment.renewal) is not None:
+            yield SetTimer("renewal", self.deployment.after(now, every, state.chance))

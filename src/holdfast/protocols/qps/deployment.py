@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from random import Random
 from typing import Literal
 
 from ...errors import UsageError, did_you_mean
-from ...model.instant import MINUTE, SECOND, Duration
-from ...model.space import Point, Shape
-from .area import Area, minus, of
+from ...model.instant import MINUTE, SECOND, Duration, Instant
+from ...model.space import Point, Rectangle, Shape
+from .area import Area, minus, of, said
 from .mapping import Mapping
-from .tree import Tree
+from .tree import ROOT, Tree
 
 Compliance = Literal["best-effort", "guaranteed"]
 
@@ -30,6 +31,9 @@ class Deployment:
     """How long a leaf waits for publishers to say what they cover, and how often it looks again.  [F42]"""
     renewal: Duration | None = None
     """How often what was asked for is said again; what is not said for three of them is forgotten."""
+    spread: float = 0.0
+    """Over what share of a period nodes spread what they do periodically, each by its own chance: those that
+    began together would all speak at once."""
     memory: Duration = 10 * MINUTE
     """How long it is remembered that something is over, in case an older word comes late."""
     keeps_latest: bool = False
@@ -48,11 +52,17 @@ class Deployment:
         for name in ("renewal", "attendance"):
             if (every := getattr(self, name)) is not None and every <= 0:
                 raise UsageError(f"{name} every {every} µs; it must be above 0, or None for never")
+        if not 0 <= self.spread <= 1:
+            raise UsageError(f"a spread of {self.spread}; it is a share of a period, from 0 to 1")
 
     @property
     def lease(self) -> Duration | None:
         """How long a word counts that is not said again."""
         return None if self.renewal is None else 3 * self.renewal
+
+    def after(self, now: Instant, period: Duration, chance: Random) -> Instant:
+        """About a period from now."""
+        return now + (round(period * (1 + self.spread * (chance.random() - 0.5))) if self.spread else period)
 
     def topic(self, name: str) -> str:
         """The topic of that name, which must be one of those."""
@@ -65,9 +75,8 @@ class Deployment:
         """A client's region, which must lie in space."""
         area = of(shape)
         if minus(area, self.tree.area):
-            low, side = self.tree.low, self.tree.side
-            space = f"{low} to {(low[0] + side, low[1] + side)}"
-            raise UsageError(f"the region {shape} is not all in space, which is {space}")
+            space = said(Rectangle(*self.tree.corners(ROOT)))
+            raise UsageError(f"the region {said(shape)} is not all in space, which is {space}")
         return area
 
     def location(self, point: Point) -> tuple[float, float]:

@@ -156,6 +156,7 @@ class Forwarding:
         gone = minus(before, role.covered)
         if gone:
             role.asked = _without(role.asked, gone)
+            outdated(role.latest, gone)
             yield from self._end(role, gone, self._version(state, role, now))
         for term in terms:
             news = self._stricter(role, term)
@@ -253,7 +254,8 @@ class Forwarding:
     # --- advertisements ---
 
     def advertised(self, state: State, given: Advertise, now: Instant) -> Iterator[Effect]:
-        """A publisher elsewhere: a leaf asks it for what it has been asked for.  [F32]"""
+        """A publisher elsewhere: a leaf asks it for what it has been asked for.  What it does not publish any
+        more it says itself, where somebody has to know (``Coverage``).  [F32]"""
         role = self.role(state, given.topic, given.to)
         at, known = given.source.at, role.adverts.get(given.source.at)
         if known is not None and known.version > given.version:
@@ -267,9 +269,6 @@ class Forwarding:
                         at,
                         Subscribe(role.topic, source, None, part, 0.0, asked.fulfil, asked.version),
                     )
-            if known is not None and minus(known.area, given.area) and at in role.covering:
-                role.covering[at] = replace(role.covering[at], area=meet(role.covering[at].area, given.area))
-                yield from self.checked(role, now)
 
     # --- events ---
 
@@ -361,6 +360,12 @@ def kept(latest: dict[Publisher, Publication], event: Publication) -> None:
     known = latest.get(publisher)
     if known is None or known.time <= event.time:
         latest[publisher] = event
+
+
+def outdated(latest: dict[Publisher, Publication], area: Area) -> list[Publication]:
+    """Forget the latest events of an area from which no more come."""
+    found = [publisher for publisher, event in latest.items() if has(area, event.location)]
+    return [latest.pop(publisher) for publisher in found]
 
 
 def is_news(known: Advert | None, given: Coverage) -> bool:

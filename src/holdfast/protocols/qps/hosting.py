@@ -17,7 +17,7 @@ from ...model.protocol import Deliver, Effect, SetTimer
 from . import request
 from .area import Area, has, joined, meet, minus
 from .deployment import Deployment, checked_epsilon
-from .forwarding import is_news, kept, routed
+from .forwarding import is_news, kept, outdated, routed
 from .message import Advertise, At, Coverage, Publication, Source, Subscribe, Unsubscribe
 from .state import Advert, Hosted, Sent, State, Wanted
 from .tree import Scope
@@ -57,6 +57,7 @@ class Hosting:
         areas.remove(area)
         if not areas:
             del hosted.adverts[asked.client]
+            hosted.own.pop(asked.client, None)
         yield from self._announced(state, asked.topic, now)
 
     def _announced(self, state: State, topic: str, now: Instant) -> Iterator[Effect]:
@@ -196,13 +197,17 @@ class Hosting:
             if gone := minus(sent.area, wanted):
                 message = Unsubscribe(topic, self.source, sent.target, gone, version)
                 yield routed(self.deployment.tree.address(topic, sent.target), message)
-        hosted.asked = _without(hosted.asked, minus(joined(s.area for s in hosted.asked), wanted))
+        over = minus(joined(sent.area for sent in hosted.asked), wanted)
+        hosted.asked = _without(hosted.asked, over)
+        for event in outdated(hosted.latest, over):
+            hosted.notified.pop((event.home, event.time), None)  # it is news for who asks again
 
     def notify(self, state: State, given: Publication, now: Instant) -> Iterator[Effect]:
         """To each subscriber here that wants it, once.  [F25]"""
         hosted = state.hosted.get(given.topic, Hosted())
-        event = (given.home, given.time)
-        if event in hosted.notified:
+        event, last = (given.home, given.time), hosted.latest.get((given.home, given.publisher))
+        known = given.repeated and last is not None and last.time >= given.time
+        if known or event in hosted.notified:
             state.repeated += 1
             return
         over = now - self.deployment.memory
@@ -242,6 +247,7 @@ class Hosting:
                 yield from self._ended(state, topic, now)
             if silent & hosted.adverts.keys():
                 hosted.adverts = {c: some for c, some in hosted.adverts.items() if c not in silent}
+                hosted.own = {c: event for c, event in hosted.own.items() if c not in silent}
                 yield from self._announced(state, topic, now)
 
     def renewed(self, state: State, now: Instant) -> Iterator[Effect]:

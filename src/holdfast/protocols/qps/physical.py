@@ -14,7 +14,7 @@ from typing import ClassVar
 from msgspec.structs import replace as changed
 
 from ...model.instant import Instant
-from ...model.protocol import Asked, Effect, Fired, Input, Onward, Passing, Received, Route, SetTimer, Started
+from ...model.protocol import Asked, Effect, Fired, Input, Onward, Passing, Received, Route, Started
 from ...model.space import Point
 from .broker import Broker
 from .deployment import Deployment
@@ -80,9 +80,9 @@ class Physical:
     def handle(self, state: PhysicalState, given: Input) -> tuple[PhysicalState, list[Effect]]:
         turn = Turn(self, state, given.now)
         match given:
-            case Started(now):
+            case Started():
                 turn.to_broker(given)
-                turn.effects.append(SetTimer("check", now + self.mapping.check))
+                turn.checks_later()
             case Asked(_, Resources() as resources):
                 state.resources = resources
             case Received(_, _, heard):

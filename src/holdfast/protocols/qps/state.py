@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from random import Random
 
 from ...model.instant import BEGINNING, Instant
 from .area import NOTHING, Area, joined, meet
@@ -119,6 +120,8 @@ class State:
     """When each was last heard of, where they have to say that they are there."""
     repeated: int = 0
     """How many events came again."""
+    chance: Random = field(default_factory=lambda: Random(0))
+    """This node's own, by the seed that it was started with."""
 
     def version(self, now: Instant) -> Instant:
         """A number above all that this node gave out, and about what the time is."""

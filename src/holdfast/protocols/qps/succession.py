@@ -14,6 +14,7 @@ from ...model.space import Point
 from . import tables
 from .deployment import Deployment
 from .envelope import Here, Offer, Tables, Taken, Vacant, Word, cause_of
+from .forwarding import kept
 from .mapping import Mapping
 from .message import At, Gone, Message, Publication, Source
 from .state import Logical
@@ -48,6 +49,7 @@ class Giving:
 
     to: At | None = None
     """Who was sent them."""
+    sent: tuple[Message, ...] = ()
     waiting: list[Message] = field(default_factory=list)
 
 
@@ -126,10 +128,14 @@ class Succession:
         if first[1] not in (last[1], self.at):
             self.direct(first[1], Here(*role, last[1], last[0]))
 
+    def checks_later(self) -> None:
+        when = self.deployment.after(self.now, self.mapping.check, self.state.broker.chance)
+        self.effects.append(SetTimer("check", when))
+
     def checked(self) -> None:
         """Compare, and say that one is there; forget who has not.  [F46, F47]"""
         state = self.state
-        self.effects.append(SetTimer("check", self.now + self.mapping.check))
+        self.checks_later()
         old = self.now - 3 * self.mapping.check
         state.known = {role: known for role, known in state.known.items() if known.heard >= old}
         for role, held in list(state.held.items()):
@@ -159,9 +165,9 @@ class Succession:
         giving = self.state.giving.get(role)
         if giving is None or giving.to is not None:
             return
-        giving.to = offer.at
         logical = self.state.broker.logical[role]
-        for part in self._handed(role, logical, tuple(tables.rows(logical))):
+        giving.to, giving.sent = offer.at, tuple(tables.rows(logical))
+        for part in self._handed(role, logical, giving.sent):
             self.direct(offer.at, part)
 
     def taken_over(self, given: Tables) -> None:
@@ -174,6 +180,8 @@ class Succession:
         if role in state.held:  # it began with nothing meanwhile
             for message in tables.said(logical):
                 self.direct(self.at, message)
+            for event in logical.latest.values():
+                kept(state.broker.logical[role].latest, event)
         else:
             logical.turn = max(self.now, given.turn + 1)
             self._resumes(role, logical)
@@ -202,6 +210,9 @@ class Succession:
         state.known[role] = Known(at, turn, self.now + 3 * self.mapping.check)
         for message in missed:
             self.direct(at, message)
+        passed = tuple(event for event in logical.latest.values() if event not in giving.sent)
+        for part in self._handed(role, logical, passed) if passed else ():
+            self.direct(at, part)
         self.effects.append(Nearby(Here(*role, at, turn), "here"))
 
     def kept(self, timer: str) -> None:

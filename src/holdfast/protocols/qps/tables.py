@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace as changed
 
 from ...model.instant import Instant
-from .message import Advertise, Coverage, Message, Source, Subscribe, Unsubscribe, bytes_of
+from .message import Advertise, Coverage, Message, Publication, Source, Subscribe, Unsubscribe, bytes_of
 from .state import Advert, Key, Logical
 from .tree import Scope
 from .wishes import Asked, Kind, Patch, Wishes
@@ -15,7 +15,7 @@ from .wishes import Asked, Kind, Patch, Wishes
 
 def rows(role: Logical) -> Iterator[Message]:
     """What its subscribers and advertisers said (``to`` is its scope, or none if a part was passed below),
-    and what it has said itself."""
+    what it has said itself, and the latest events."""
     topic, scope = role.topic, role.scope
     for key, wishes in role.links.items():
         source = Source(wishes.at, key if isinstance(key, Scope) else None, wishes.turn)
@@ -38,12 +38,13 @@ def rows(role: Logical) -> Iterator[Message]:
         yield Subscribe(topic, own, scope, asked.area, asked.epsilon, asked.fulfil, asked.version)
     if role.missing:
         yield Coverage(topic, Source(_NOWHERE, scope), scope, role.missing, False, role.version)
+    yield from role.latest.values()
 
 
 def said(role: Logical) -> Iterator[Message]:
     """What its subscribers and advertisers said, as messages to whoever is the broker now."""
     for row in rows(role):
-        if row.source.scope != role.scope and not isinstance(row, Coverage):
+        if row.source.scope != role.scope and not isinstance(row, Coverage | Publication):
             yield changed(row, to=role.scope)
 
 
@@ -69,15 +70,23 @@ def logical(
                 _wishes(role, row).patches.append(Patch(row.area, row.version, "over"))
             case Advertise():
                 role.adverts[row.source.at] = Advert(row.area, row.version, now)
-            case Coverage(covered=True):
-                role.covering[row.source.at] = Advert(row.area, row.version, now)
-            case Coverage(source=Source(scope=own)) if own == scope:
-                role.missing = row.area
-            case Coverage(source=Source(scope=Scope() as below)) if below.level > scope.level:
-                role.reports[below] = Advert(row.area, row.version, now)
             case Coverage():
-                _wishes(role, row).unfulfilled = row.area
+                _covered(role, row, now)
+            case Publication():
+                role.latest[row.home, row.publisher] = row
     return role
+
+
+def _covered(role: Logical, row: Coverage, now: Instant) -> None:
+    match row.source.scope:
+        case _ if row.covered:
+            role.covering[row.source.at] = Advert(row.area, row.version, now)
+        case role.scope:
+            role.missing = row.area
+        case Scope() as below if below.level > role.scope.level:
+            role.reports[below] = Advert(row.area, row.version, now)
+        case _:
+            _wishes(role, row).unfulfilled = row.area
 
 
 def _wishes(role: Logical, row: Subscribe | Unsubscribe | Coverage) -> Wishes:

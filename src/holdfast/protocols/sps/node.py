@@ -20,6 +20,7 @@ from ..qps import request
 from ..qps.message import At
 
 INFOS, ALIVE = "infos", "alive"
+ASIDE = 1e-6
 
 
 class Need(Protocol):
@@ -48,8 +49,11 @@ class Manager(Protocol):
     def due(self, state: Any) -> Instant | None:
         """When it wants to be called again."""
 
-    def needs(self, name: str, at: Point) -> Iterable[Need]:
-        """What a component listens to at that place."""
+    def needs(self, state: Any, name: str) -> Iterable[Need]:
+        """What a component listens to now."""
+
+    def widened(self, state: Any, name: str) -> bool:
+        """Whether it is to listen farther away from now on, since it has not heard what it looks for."""
 
     def topic(self, name: str) -> str:
         """What it publishes."""
@@ -98,13 +102,15 @@ class State:
     broker: Any
     manager: Any
     hosted: dict[str, tuple[Need, ...]] = field(default_factory=dict)
+    asked: dict[str, Instant] = field(default_factory=dict)
+    """Since when each listens to that."""
     local: set[str] = field(default_factory=set)
     """Those of them that hear this node alone."""
     near: dict[At, tuple[Instant, tuple[str, ...]]] = field(default_factory=dict)
     spaces: dict[str, Rectangle] = field(default_factory=dict)
     """Where what a component says lies."""
-    speaking: set[str] = field(default_factory=set)
-    """Conditions that have advertised."""
+    speaking: dict[str, set[str]] = field(default_factory=dict)
+    """Conditions of each component that have advertised."""
 
 
 @dataclass(frozen=True)
@@ -183,26 +189,53 @@ class Node:
         """One of that name is replaced.  [F53]"""
         name, local = given.name, given.local
         self._remove(state, name, now, effects)
-        needs = tuple(self.manager.needs(name, self.at))
-        state.hosted[name] = needs
         self.manager.insert(state.manager, name)
         client, topic = f"sps/{name}", self.manager.topic(name)
         state.spaces[name] = given.region or self.space
         self._broker(state, Asked(now, request.Advertise(client, topic, state.spaces[name])), effects)
-        state.local |= {name} if local else set()
-        for need in dict.fromkeys(needs) if not local else ():
-            asked = request.Subscribe(client, need.topic, need.region, self.epsilon)
-            self._broker(state, Asked(now, asked), effects)
+        state.hosted[name] = ()
+        if local:
+            state.local.add(name)
+            state.hosted[name] = tuple(self.manager.needs(state.manager, name))
+        else:
+            self._listen(state, name, now, effects)
         effects.append(Nearby(Living(self.at, tuple(state.hosted)), "living"))
         self._wait(state, now, effects)
 
+    def _listen(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
+        """Subscribe to what a component needs now, then end what it does not need any more."""
+        client, before = f"sps/{name}", dict.fromkeys(state.hosted[name])
+        state.hosted[name] = tuple(self.manager.needs(state.manager, name))
+        state.asked[name] = now
+        needs = dict.fromkeys(state.hosted[name])
+        asked: list[request.Request] = [
+            request.Subscribe(client, need.topic, need.region, self.epsilon)
+            for need in needs
+            if need not in before
+        ]
+        asked += [
+            request.Unsubscribe(client, need.topic, need.region) for need in before if need not in needs
+        ]
+        for each in asked:
+            self._broker(state, Asked(now, each), effects)
+
     def _remove(self, state: State, name: str, now: Instant, effects: list[Effect]) -> None:
-        client, needs = f"sps/{name}", state.hosted.pop(name, ())
-        if name in state.local:
-            state.local.discard(name)
+        """It listens no more and says nothing any more."""
+        if name not in state.hosted:
             return
-        for need in dict.fromkeys(needs):
-            self._broker(state, Asked(now, request.Unsubscribe(client, need.topic, need.region)), effects)
+        client, needs = f"sps/{name}", dict.fromkeys(state.hosted.pop(name))
+        space, topic = state.spaces.pop(name), self.manager.topic(name)
+        state.asked.pop(name, None)
+        over: list[request.Request] = [
+            request.Unsubscribe(client, need.topic, need.region) for need in needs if name not in state.local
+        ]
+        over += [
+            request.Unadvertise(speaker, topic, space)
+            for speaker in sorted(state.speaking.pop(name, {client}))
+        ]
+        state.local.discard(name)
+        for each in over:
+            self._broker(state, Asked(now, each), effects)
 
     def _wait(self, state: State, now: Instant, effects: list[Effect]) -> None:
         if (due := self.manager.due(state.manager)) is not None:
@@ -213,8 +246,9 @@ class Node:
         for name, where, values in self.manager.advance(state.manager, now):
             if name in state.hosted:
                 speaker, topic = f"sps/{self.manager.speaker(name, values)}", self.manager.topic(name)
-                if speaker not in state.speaking:  # in the place of the component, which is known
-                    state.speaking.add(speaker)
+                speaking = state.speaking.setdefault(name, {f"sps/{name}"})
+                if speaker not in speaking:  # in the place of the component, which is known
+                    speaking.add(speaker)
                     advert = request.Advertise(speaker, topic, state.spaces[name])
                     self._broker(state, Asked(now, advert), effects)
                 self._broker(state, Asked(now, request.Publish(speaker, topic, where, values)), effects)
@@ -223,9 +257,18 @@ class Node:
     def _alive(self, state: State, now: Instant, effects: list[Effect]) -> None:
         """Say so; and where a host was silent too long, have its components begun nearest to it."""
         effects.append(SetTimer(f"sps/{ALIVE}", now + self.every))
+        for name, since in list(state.asked.items()):
+            if since <= now - self.every and self.manager.widened(state.manager, name):
+                self._listen(state, name, now, effects)
         if state.hosted:
             effects.append(Nearby(Living(self.at, tuple(state.hosted)), "living"))
         for at, (heard, names) in list(state.near.items()):
             if heard < now - 3 * self.every:
                 del state.near[at]
-                effects.append(Route(at, Revive(at, names), "revive"))
+                effects.append(Route(self._beside(at), Revive(at, names), "revive"))
+
+    def _beside(self, at: At) -> At:
+        """So little beside where a host stood that of those round it one is nearest, also in a grid: all of
+        them look for it, and only one is to begin."""
+        little = ASIDE * (self.space.high[0] - self.space.low[0])
+        return (at[0] + little, at[1] + little * 0.618)

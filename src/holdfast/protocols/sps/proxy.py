@@ -75,6 +75,8 @@ class Redirected(msgspec.Struct, frozen=True, array_like=True, tag="redirected")
     time: Instant
     values: Mapping[str, Value]
     repeated: bool
+    first: int = 0
+    """Events of lower numbers do not wait any more, even if the subscriber has not heard them."""
 
 
 class Arrived(msgspec.Struct, frozen=True, array_like=True, tag="arrived"):
@@ -94,8 +96,9 @@ def bytes_of(word: Word) -> int:
         case Moved(ticket=ticket):
             wishes = sum(3 + ADDRESS * len(wish.outline) for wish in ticket.wishes)
             return 2 * ADDRESS + 4 + wishes + len(ticket.components)
-        case Redirected(values=values):
-            return 2 * ADDRESS + 9 + sum(len(v) if isinstance(v, str) else 4 for v in values.values())
+        case Redirected(values=values, first=first):
+            told = sum(len(v) if isinstance(v, str) else 4 for v in values.values())
+            return 2 * ADDRESS + 9 + told + (2 if first else 0)
         case Arrived():
             return ADDRESS + 4
 
@@ -110,6 +113,8 @@ class Kept:
     at: At
     heard: Instant
     sent: int = 0
+    first: int = 0
+    """The number after that of the last event for which there was no room."""
     waiting: dict[int, Redirected] = field(default_factory=dict)
     """Events that it has not said to have."""
 
@@ -136,6 +141,12 @@ class Proxies:
     every: Duration | None = None
     """How often subscribers say where they are; who does not for three of them is forgotten.  Never: none
     is."""
+    room: int = 1000
+    """How many events wait for a subscriber; of more the oldest go, and it gets to know how many."""
+
+    def __post_init__(self) -> None:
+        if self.room < 1:
+            raise UsageError(f"room for {self.room} events; it must be 1 or more")
 
     @property
     def peeks(self) -> bool:
@@ -203,7 +214,12 @@ class Proxies:
         )
         kept.sent += 1
         kept.waiting[word.number] = word
-        self._to(state, kept.at, word, now, effects)
+        if len(kept.waiting) > self.room:
+            kept.first = kept.waiting.pop(next(iter(kept.waiting))).number + 1
+        self._bring(state, kept, word, now, effects)
+
+    def _bring(self, state: State, kept: Kept, word: Redirected, now: Instant, effects: list[Effect]) -> None:
+        self._to(state, kept.at, msgspec.structs.replace(word, first=kept.first), now, effects)
 
     # --- words ---
 
@@ -238,7 +254,7 @@ class Proxies:
         if not ticket.wishes:
             kept.waiting.clear()
         for event in list(kept.waiting.values()):
-            self._to(state, kept.at, event, now, effects)
+            self._bring(state, kept, event, now, effects)
 
     def _asked(self, state: State, old: Ticket, new: Ticket, now: Instant, effects: list[Effect]) -> None:
         """Ask for what is new, then end what is over: what both have is had throughout."""
@@ -282,7 +298,7 @@ def _brought(word: Redirected) -> Brought:
     event = request.Notify(
         word.client, word.topic, word.location, word.publisher, word.time, word.values, (), word.repeated
     )
-    return Brought(word.client, word.since, word.number, event)
+    return Brought(word.client, word.since, word.number, event, word.first)
 
 
 def _empty(ticket: Ticket) -> Ticket:

@@ -67,6 +67,8 @@ class Brought:
     """Which proxy it is from."""
     number: int
     event: Notify
+    first: int = 0
+    """What has a lower number and has not come will not come."""
 
 
 @dataclass(slots=True)
@@ -79,6 +81,8 @@ class Traveller:
     numbers: set[int] = field(default_factory=set)
     """Of events that this one brought, from ``least`` on; all before have come."""
     least: int = 0
+    lost: int = 0
+    """How many events its proxies had no room for while it was away."""
     told: dict[Sign, Instant] = field(default_factory=dict)
     """The last events, and by which proxy they came."""
 
@@ -94,8 +98,10 @@ class Traveller:
         by = self.told.get(sign)
         if given.since > self.since:
             self.since, self.numbers, self.least = given.since, set(), 0
-        if given.since == self.since and not self._numbered(given.number):
-            return None
+        if given.since == self.since:
+            self._gave_up(given.first)
+            if not self._numbered(given.number):
+                return None
         if by is not None and (by != given.since or given.since < self.since):
             return None
         if len(self.told) >= REMEMBERED:
@@ -103,12 +109,22 @@ class Traveller:
         self.told[sign] = given.since
         return event
 
+    def _gave_up(self, first: int) -> None:
+        """The latest proxy keeps nothing below that number."""
+        self.lost += sum(number not in self.numbers for number in range(self.least, first))
+        self.numbers = {number for number in self.numbers if number >= first}
+        self.least = max(self.least, first)
+        self._close_up()
+
     def _numbered(self, number: int) -> bool:
         """Whether the latest proxy has not brought that one before."""
         if number < self.least or number in self.numbers:
             return False
         self.numbers.add(number)
+        self._close_up()
+        return True
+
+    def _close_up(self) -> None:
         while self.least in self.numbers:
             self.numbers.remove(self.least)
             self.least += 1
-        return True

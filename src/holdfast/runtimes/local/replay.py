@@ -205,9 +205,9 @@ class Replay:
         def take(share: Share) -> None:
             for i, one in enumerate(self._running):
                 mine = {name: share.events[name] for name in one.operator.topics if name in share.events}
-                rows, single = one.step(mine, NEVER)
-                self._waiting += one.operator.addressed(single)
-                for passed in rows.values():
+                said = one.step(mine, NEVER)
+                self._waiting += one.operator.addressed(said.single)
+                for passed in said.rows.values():
                     told[i].add(passed)
             if len(self._waiting) - one_by_one > MOST_WAITING:
                 raise Unsorted

@@ -161,7 +161,7 @@ class FieldNetwork:
             message = self.hosts[here].peek(effect.to, effect.message)
             if message is None:
                 return
-            effect = replace(effect, message=message)
+            effect = effect if message is effect.message else replace(effect, message=message)
         self._step(origin, effect, here, onward)
 
     def _count(self, effect: Route | Spread | Nearby, hops: int) -> None:

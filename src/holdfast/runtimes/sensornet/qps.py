@@ -31,6 +31,8 @@ from .sink import Sinks
 
 ENVELOPE = 12
 """Bytes that the physical layer writes before a message."""
+SPREAD = 0.5
+"""Over what share of a period nodes, which boot together, spread what they say again."""
 REPORTS = 10 * SECOND
 """How often a node's meter tells its broker what is left."""
 
@@ -92,6 +94,7 @@ class Qps:
             topics=tuple(scene.definition.topics),
             compliance=self.compliance,
             renewal=self.renewal,
+            spread=SPREAD,
             mapping=mapping.Mapping(
                 suit=suit,
                 compare=compare,

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse, Response, Streami
 
 from ...errors import UsageError
 from ...model.instant import NEVER, SECOND
+from ...runtimes.local.engine import Holding
 from ..service import Service
 from ..store import Mark, Told
 from . import shown
@@ -36,12 +37,15 @@ async def conditions(site: Asked) -> list[dict[str, Any]]:
     """What holds now, and what nobody knows now."""
     service = site.service
     held = await service.holding()
-    marks, unsure = await asyncio.to_thread(_said, service)
-    return shown.conditions(held, unsure, marks)
+    marks, unsure, storms = await asyncio.to_thread(_said, service, held)
+    return shown.conditions(held, unsure, marks, storms)
 
 
-def _said(service: Service) -> tuple[list[Mark], list[Told]]:
-    return service.store.marks(service.clock()), service.store.unsure()
+def _said(service: Service, held: list[Holding]) -> tuple[list[Mark], list[Told], list[Told]]:
+    folds = {one.name for one in service.core.checked.folded}
+    store = service.store
+    last = (store.last_of(one.subscription, one.scope) for one in held if one.subscription in folds)
+    return store.marks(service.clock()), store.unsure(), [one for one in last if one is not None]
 
 
 @router.get("/api/sources")

@@ -26,9 +26,11 @@ def notification(one: Told) -> dict[str, Any]:
 
 
 def conditions(
-    holding: Iterable[Holding], unsure: Iterable[Told], marks: Sequence[Mark]
+    holding: Iterable[Holding], unsure: Iterable[Told], marks: Sequence[Mark], storms: Iterable[Told] = ()
 ) -> list[dict[str, Any]]:
-    """What holds now and what nobody knows now, with what people have said of it."""
+    """What holds now and what nobody knows now, with what people have said of it; of storms that are folded
+    how many hold, and around where."""
+    folded = {(one.subscription, one.scope): _storm(one) for one in storms}
     said = {(mark.kind, mark.subscription, mark.scope): mark for mark in marks}
     doubts = {(one.subscription, one.scope): one.time for one in unsure}
     held = {one[:2]: one.since for one in holding}
@@ -40,9 +42,20 @@ def conditions(
             "unknown": None if (doubt := doubts.get((name, scope))) is None else show_instant(doubt),
             "acknowledged": _mark(said.get(("acknowledge", name, scope)), since),
             "muted": _mark(said.get(("mute", name, scope))),
+            **folded.get((name, scope), {}),
         }
         for (name, scope), since in (held | {key: held.get(key) for key in doubts}).items()
     ]
+
+
+def _storm(one: Told) -> dict[str, Any]:
+    """How many hold, and the corners of the polygon around them, if a cell was told."""
+    said = json.loads(one.line)["attributes"]
+    if said["outline"] is None:
+        return {}
+    corners = said["outline"].removeprefix("POLYGON ((").removesuffix("))").split(", ")
+    polygon = [[float(number) for number in corner.split()] for corner in corners[:-1]]
+    return {"members": said["members"], "outline": polygon}
 
 
 def _mark(mark: Mark | None, since: Instant | None = None) -> dict[str, Any] | None:

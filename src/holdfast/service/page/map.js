@@ -1,4 +1,4 @@
-// The regions of the gazetteer, coloured by what holds in them.
+// The regions of the gazetteer, coloured by what holds in them, and the outlines of storms that are folded.
 
 import { get } from "./api.js";
 import { calm, h, put, say } from "./dom.js";
@@ -34,25 +34,28 @@ export default {
     function draw() {
       const wanted = conditions.filter((one) => !which.value || one.subscription === which.value);
       const here = new Map(regions.map((one) => [one.name, wanted.filter((held) => held.scope === one.name)]));
+      const storms = wanted.filter((one) => one.outline).map((one) => ({ name: `${one.subscription} ${one.scope}`, parent: null, outline: { polygon: one.outline }, storm: one }));
+      const all = [...regions, ...storms];
       put(legend, app.names.filter((name) => !which.value || which.value === name).map((name) =>
         h("span", {}, h("i", { class: "dot", style: { "--is": app.colour(name) } }), name)));
-      if (!regions.length) {
+      if (!all.length) {
         put(place, h("p", { class: "empty" }, "The definition declares no regions. With ", h("code", {}, "region kitchen = rectangle (0, 0) (4, 5)"),
           " or ", h("code", {}, "gazetteer \"plan.toml\""), " they appear here."));
       } else {
         const box = { width: Math.max(300, place.clientWidth), height: 0 };
-        const shapes = regions.some((one) => one.outline) ? drawn(regions, box) : nested(regions, box);
+        const shapes = all.some((one) => one.outline) ? drawn(all, box) : nested(all, box);
+        const folded = new Map(storms.map((one) => [one.name, [one.storm]]));
         put(place, h("svg", { viewBox: `0 0 ${box.width} ${box.height}`, role: "group", "aria-label": "Regions" },
           h("defs", {}, h("pattern", { id: "unsure", width: 7, height: 7, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
             h("rect", { width: 3, height: 7, class: "hatch" }))),
-          shapes.map((shape) => region(shape, here.get(shape.name) || []))));
+          shapes.map((shape) => region(shape, here.get(shape.name) || folded.get(shape.name) || [], folded.has(shape.name)))));
       }
       tell(here, wanted);
     }
 
-    function region(shape, held) {
+    function region(shape, held, storm) {
       const sure = held.filter((one) => one.unknown === null), inside = Math.max(1, sure.length);
-      const words = held.map((one) => one.subscription + (one.unknown ? " (unknown)" : "")).join(", ") || "nothing holds";
+      const words = held.map((one) => one.subscription + (one.members ? ` (${one.members})` : "") + (one.unknown ? " (unknown)" : "")).join(", ") || "nothing holds";
       const bands = shape.box ? sure.map((one, i) => h("rect", {
         x: shape.box.x, y: shape.box.y + (shape.box.height / inside) * i, width: 7, height: shape.box.height / inside,
         style: { fill: app.colour(one.subscription) },
@@ -60,13 +63,13 @@ export default {
       const tint = sure.length ? app.colour(sure[0].subscription) : null;
       const outline = shape.outline({ class: "area" + (shape.leaf ? " leaf" : ""), style: tint ? { fill: tint, "fill-opacity": shape.leaf ? 0.32 : 0.12, stroke: tint } : {} });
       return h("g", {
-        class: "region" + (chosen === shape.name ? " chosen" : ""), tabindex: 0, role: "button", "aria-label": `${shape.name}: ${words}`,
+        class: "region" + (storm ? " storm" : "") + (chosen === shape.name ? " chosen" : ""), tabindex: 0, role: "button", "aria-label": `${shape.name}: ${words}`,
         onclick: (event) => { event.stopPropagation(); pick(shape.name); },
         onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); pick(shape.name); } },
       }, h("title", {}, `${shape.name}: ${words}`), outline,
       held.some((one) => one.unknown) && shape.outline({ style: { fill: "url(#unsure)" } }), bands,
-      h("text", { x: shape.label.x, y: shape.label.y, "text-anchor": shape.label.anchor || "start", class: "name" }, shape.name),
-      shape.leaf && held.slice(0, 4).map((one, i) => h("text", {
+      h("text", { x: shape.label.x, y: shape.label.y, "text-anchor": shape.label.anchor || "start", class: "name" }, storm ? `${shape.name}: ${held[0].members}` : shape.name),
+      shape.leaf && !storm && held.slice(0, 4).map((one, i) => h("text", {
         x: shape.label.x, y: shape.label.y + 18 + 15 * i, "text-anchor": shape.label.anchor || "start", class: "what",
       }, one.unknown ? `${one.subscription} unknown` : one.subscription)));
     }
@@ -88,6 +91,7 @@ export default {
       const since = instant(one.since);
       return h("li", {}, h("i", { class: "dot", style: { "--is": app.colour(one.subscription) } }),
         h("a", { href: `#timeline?${where}` }, `${one.subscription} ${one.scope ?? ""}`),
+        one.members ? h("small", {}, ` ${one.members} hold`) : null,
         h("small", {}, one.unknown ? " unknown" : ` since ${showTime(since, app.now())}, ${showLength(app.now() - since)}`));
     }
 

@@ -43,7 +43,7 @@ def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
         TIMELY,
         "  drops     events outside the locations of its queries",
         "  keeps     of A the latest of each place and status; the last event of each scope",
-        "  plan      reference machine, because each source of User carries a replica",
+        "  plan      reference machine, because A looks at starts and ends around each source of User",
         "",
         "component Hot, level 1, from T",
         "  looks at  T each source",

@@ -14,16 +14,29 @@ TOPICS = "topic T (value float, n int, road text, wet bool) topic U (value float
 
 
 def made(state):
-    return screened(check(parse(TOPICS + state)).components[-1])
+    components = check(parse(TOPICS + state)).components
+    return screened(components[-1], components)
 
 
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        ("state S A = T enter A.value > 1 exit true here Car", "each source of Car carries a replica"),
+        ("state S on T enter value > 1 for 5 s exit true here Car", "each source of Car carries a guard"),
         (
-            "state B A = T enter A.value > 1 exit true state S A = B enter A.valid exit true",
-            "it builds on another component",
+            "state S A = avg T over 5 s within 9 m of here enter A.value > 1 exit true here Car",
+            "A looks at more than the latest around each source of Car",
+        ),
+        (
+            "state S A = T closest to here each road enter A.value > 1 exit true here Car",
+            "A keeps road apart around each source of Car",
+        ),
+        (
+            "state B on T enter value > 1 exit false state S A = B whatever status enter A.valid exit true",
+            "A takes starts and ends as one",
+        ),
+        (
+            "state B on T enter value > 1 exit true state S A = ingress B enter A.valid exit true",
+            "A chooses by status",
         ),
         ("state S A = any of (T, U) enter A.value > 1 exit true", "A looks at several topics"),
         ("state S A = ingress T enter A.value > 1 exit true", "A chooses by status"),
@@ -64,13 +77,13 @@ def test_a_component_that_has_no_plan_says_why(state, reason):
     ],
 )
 def test_what_columns_do_not_show_is_left_to_the_reference_machine(predicate, left):
-    plan, found = made(f"state S A = T each source B = T each source enter {predicate} exit false")
+    plan, found, _ = made(f"state S A = T each source B = T each source enter {predicate} exit false")
     assert [show(op) for op in found] == left
     assert plan.enter.exact is not bool(left)
 
 
 def test_a_screen_takes_what_it_does_not_show_to_be_true():
-    plan, _ = made("state S A = T each source enter A.value > 1 && (A.valid || A.n > 2) exit A.time < now")
+    plan, *_ = made("state S A = T each source enter A.value > 1 && (A.x > 1 || A.n > 2) exit A.time < now")
     columns = pa.RecordBatch.from_pydict({"A.value": [0.0, 2.0, None], "A.n": [3.0, 0.0, 3.0]})
     assert plan.enter.test(columns).tolist() == [False, True, False]
     assert plan.exit.test(columns).tolist() == [True] * 3
@@ -78,7 +91,7 @@ def test_a_screen_takes_what_it_does_not_show_to_be_true():
 
 
 def test_functions_of_windows_are_columns_and_texts_in_them_are_not():
-    plan, left = made(
+    plan, left, _ = made(
         "state S A = (avg value, max n) T over 30 s each road "
         'enter A.value > 1 && A.n > 2 && A.count > 3 && A.road == "A5" exit false'
     )
@@ -91,11 +104,43 @@ def test_functions_of_windows_are_columns_and_texts_in_them_are_not():
 
 
 def test_several_values_at_once_are_counted_if_their_query_is_alone():
-    alone, _ = made("state S A = T any location enter A.value > 1 exit A.value < 1")
-    paired, left = made("state S A = T any location B = U enter A.value > 1 && B.value > 2 exit A.value < 1")
+    alone, *_ = made("state S A = T any location enter A.value > 1 exit A.value < 1")
+    paired, left, _ = made(
+        "state S A = T any location B = U enter A.value > 1 && B.value > 2 exit A.value < 1"
+    )
     assert alone.enter.exact
     assert not paired.enter.exact
     assert [show(op) for op in left] == ["A.value > 1.0"]
     assert paired.exit.exact
-    members, _ = made('state S A = T all locations of ("A5") enter A.value > 1 exit A.value < 1')
+    members, *_ = made('state S A = T all locations of ("A5") enter A.value > 1 exit A.value < 1')
     assert not members.enter.exact
+
+
+BELOW = "state B A = T each source enter A.value > 1 exit A.value < 1 "
+
+
+def test_starts_and_ends_of_a_component_below_are_columns_by_themselves():
+    plan, left, _ = made(
+        f"{BELOW} state S A = B each source enter A.valid && A.status == ingress exit !A.valid"
+    )
+    assert plan.statuses == {"A": ("ingress", "egress")}
+    assert [c.name for c in plan.columns["A"]] == ["A.valid", "A.status"]
+    assert (left, plan.enter.exact, plan.exit.exact) == ((), True, True)
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        ("state S A = T each source enter A.value > 1 set level = 2 * A.value - 1 exit true", None),
+        ("state S A = max T over 5 s each source enter A.value > 1 exit A.value < 1", None),
+        ("state S A = T each source enter A.value > 1 set time = now + 1 s exit true", "time is set"),
+        (
+            "state S A = T each source enter A.value > 1 set up = A.value - last.value exit true",
+            "up is set to what columns do not tell",
+        ),
+        ("state S A = T each source enter A.value > 1 for 5 s exit A.value < 1", "a guard waits"),
+        ("state S A = (avg n) T over 5 s each source enter A.n > 1 exit A.n < 1", "value has no function"),
+    ],
+)
+def test_events_are_columns_or_it_is_said_why_they_are_made_one_by_one(state, why):
+    assert made(state).single == why

@@ -13,6 +13,7 @@ from holdfast.machines.detector import columns, component, detector
 from holdfast.machines.detector.knowledge import of_event
 from holdfast.machines.detector.query import is_looked_at
 from holdfast.machines.detector.turning import Turning
+from holdfast.machines.machine import transitions
 from holdfast.model.batch import from_events
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
@@ -51,7 +52,7 @@ def test_few_readings_are_taken_one_by_one_and_many_as_columns():
     later = [event for event in many if event.time >= 60 * SECOND]
     state, out = it.step(state, batches(it, later), NEVER)
     assert isinstance(state.components[0], columns.State)
-    assert [(t.scope, t.status, t.event.time // SECOND) for t in out.single][:4] == [
+    assert [(t.scope, t.status, t.event.time // SECOND) for t in transitions(it.topics, out)][:4] == [
         ("A5", "ingress", 105),
         ("A7", "ingress", 105),
         ("A5", "egress", 145),
@@ -102,9 +103,8 @@ def test_readings_of_one_moment_and_place_are_one_reading():
     text = "topic T (value float) state S A = T each location enter A.value >= 10 exit false"
     for it in both(text):
         _, out = it.step(it.initial(), batches(it, events), NEVER)
-        assert [(t.event.time // SECOND, t.event.attributes, t.event.source) for t in out.single] == [
-            (16, {"value": 10.0}, "s0")
-        ]
+        (said,) = (t.event for t in transitions(it.topics, out))
+        assert (said.time // SECOND, said.attributes, said.source) == (16, {"value": 10.0}, "s0")
 
 
 def test_places_and_points_that_are_written_alike_are_two():

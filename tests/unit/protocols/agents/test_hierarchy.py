@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 
 import pytest
 
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.protocols.agents.best import best_of
-from holdfast.protocols.agents.hierarchy import KEPT, Mediator, Value, hierarchy
+from holdfast.protocols.agents.hierarchy import KEPT, NONE, Mediator, Value, hierarchy
 from holdfast.protocols.agents.talk import Reading
 from support.agents import oracle, related, run
 
@@ -48,10 +49,10 @@ def drives(names, steps, seed):
     return sorted(events, key=lambda event: event.time)
 
 
-def made(relation, tie, **how):
+def made(relation, tie, moves=NONE, **how):
     if relation.kind == "best":
-        return best_of(relation, tie.terms)
-    return hierarchy(relation, tie.terms[0], **how)
+        return best_of(relation, tie.terms, moves)
+    return hierarchy(relation, tie.terms[0], moves, **how)
 
 
 def with_values(events):
@@ -65,9 +66,19 @@ def with_values(events):
 @pytest.mark.parametrize("seed", range(10))
 def test_a_hierarchy_says_what_the_machine_says(one, seed):
     events = drives("abcde", 80, seed)
-    told, counted = run(one, made, with_values(events), seed=seed)
+    moves = {"a": 5.0, "d": 0.3} if seed % 2 else NONE
+    told, counted = run(one, partial(made, moves=moves), with_values(events), seed=seed)
     assert told == oracle(one, events)
     assert counted["messages"] < 6 * counted["readings"]
+
+
+@pytest.mark.parametrize("one", [SLOW, BEST], ids=["slow", "best"])
+def test_whoever_moves_more_is_given_more_room(one):
+    *_, top = made(one.relation, one.relation.ties[0], {"a": 3.0})
+    events = drives("abcde", 3, 1)
+    run(one, lambda *_: [*made(*_)[:-1], top], with_values(events))
+    assert top.ranges["a"] == pytest.approx(3 * top.ranges["b"])
+    assert top.ranges["b"] == pytest.approx(top.ranges["c"])
 
 
 def test_ways_that_differ_much_are_left_alone():

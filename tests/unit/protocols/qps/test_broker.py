@@ -1,5 +1,6 @@
 """A broker of Quad-PubSub: what clients may ask, what is sent, and what they are told.  [F21–F43]"""
 
+import math
 from collections import Counter
 
 import msgspec
@@ -7,8 +8,8 @@ import pytest
 
 from holdfast.errors import UsageError
 from holdfast.model.instant import SECOND
-from holdfast.model.space import Rectangle
-from holdfast.protocols.qps.area import box
+from holdfast.model.space import Circle, Polygon, Rectangle
+from holdfast.protocols.qps.area import box, meet, minus
 from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Deployment
 from holdfast.protocols.qps.message import Message, Publication, Source, Subscribe, bytes_of
@@ -21,7 +22,7 @@ from holdfast.protocols.qps.request import (
     Unsubscribe,
 )
 from holdfast.protocols.qps.request import Subscribe as Want
-from holdfast.protocols.qps.tree import Scope, Tree
+from holdfast.protocols.qps.tree import ROOT, Scope, Tree
 from holdfast.runtimes.sensornet.field import FieldNetwork
 from holdfast.sim.field import Field
 
@@ -117,6 +118,31 @@ def test_near_brokers_above_the_leaves_are_told_as_an_option():
     assert wide.messages["advertise"] > plain.messages["advertise"] == 1
 
 
+def test_who_advertised_from_elsewhere_before_the_subscription_is_asked_by_the_leaf():
+    net = network()
+    net.ask(63, Advertise("far", "Heat", CORNER))  # it stands in another leaf
+    net.settle()
+    net.ask(40, Want("s", "Heat", CORNER))
+    net.settle()
+    net.ask(63, Publish("far", "Heat", (1.0, 1.0), {}))
+    net.settle()
+    assert len(told(net)) == 1
+
+
+def test_a_subscription_goes_to_the_nearest_broker_that_has_all_of_what_is_new():
+    net = network()
+    tree = net.hosts[0].machine.deployment.tree
+    net.ask(0, Want("a", "Heat", CORNER))
+    (first,) = net.hosts[0].state.hosted["Heat"].asked
+    serving = [s for s in tree.scopes() if not minus(box((0, 0), (8, 8)), tree.cell(s))]
+    away = {scope: math.dist((4.0, 4.0), tree.address("Heat", scope)) for scope in serving}
+    assert first.target == min(away, key=away.get) != ROOT
+    net.ask(0, Want("b", "Heat", Rectangle((0.0, 0.0), (16.0, 8.0))))
+    second = net.hosts[0].state.hosted["Heat"].asked[-1]
+    assert second.area == box((8, 0), (16, 8))
+    assert second.target == tree.nearest("Heat", second.area, net.field.places[0])
+
+
 def test_only_what_is_not_covered_is_asked_for():
     net = network()
     net.ask(0, Want("a", "Heat", WHOLE))
@@ -161,7 +187,10 @@ def test_after_the_end_nothing_is_registered_anywhere():
         (Want("s", "Heat", WHOLE, 0.9), "ε is 0.9; it is 1"),
         (Want("s", "Heat", WHOLE, float("nan")), "ε is nan"),
         (Want("s", "Heat", Rectangle((1.0, 1.0), (1.0, 9.0))), "is empty"),
+        (Want("s", "Heat", Rectangle((9.0, 9.0), (1.0, 1.0))), "first corner is the lower left"),
         (Want("s", "Heat", Rectangle((1.0, 1.0), (99.0, 9.0))), "not all in space"),
+        (Want("s", "Heat", Polygon(((1.0, 1.0), (2.0, 2.0), (3.0, 3.0)))), "is empty"),
+        (Want("s", "Heat", Circle((9.0, 9.0), 3.0)), "draw a polygon round the circle"),
         (Want("s", "Heet", WHOLE), "no topic 'Heet'. Did you mean 'Heat'"),
         (Advertise("p", "Rain", WHOLE), "no topic 'Rain'. There is Heat"),
         (Publish("p", "Heat", (1.0, 1.0), {}), "has not advertised that"),
@@ -239,6 +268,24 @@ def test_a_tighter_subscriber_renews_the_way_that_it_shares_only_if_that_is_guar
         assert (net.messages["subscribe"] > sent) == again
 
 
+def test_a_broker_asks_anew_for_what_somebody_elsewhere_wants_by_a_shorter_way():
+    def asked(net):
+        return {
+            key: list(role.asked) for host in net.hosts.values() for key, role in host.state.logical.items()
+        }
+
+    for compliance, again in (("best-effort", False), ("guaranteed", True)):
+        net = network(compliance=compliance)
+        net.ask(63, Want("loose", "Heat", WHOLE, 8.0))
+        net.settle()
+        before = asked(net)
+        net.ask(62, Want("tight", "Heat", WHOLE, 1.3))
+        net.settle()
+        after = asked(net)
+        pairs = [(old, new) for key, some in before.items() for old in some for new in after[key]]
+        assert any(meet(a.area, b.area) and b.epsilon < a.epsilon for a, b in pairs) == again
+
+
 def test_messages_go_over_a_wire():
     area = box((0, 0), (8, 8))
     wire = msgspec.msgpack.Decoder(Message)
@@ -284,3 +331,59 @@ def test_a_new_subscriber_gets_the_latest_event_of_each_publisher_marked_as_repe
     net.ask(0, Publish("p", "Heat", (3.0, 3.0), {"n": 2}))
     net.settle()
     assert [(e.values["n"], e.repeated) for _, e in told(net)] == [(2, False)] * 3
+
+
+def test_who_asks_again_gets_the_latest_event_and_not_what_was_the_latest_when_it_asked_before():
+    net = network(keeps_latest=True)
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(63, Want("s", "Heat", WHOLE))
+    net.settle()
+    net.ask(0, Publish("p", "Heat", (1.0, 1.0), {"n": 0}))
+    net.settle()
+    net.ask(63, Unsubscribe("s", "Heat", WHOLE))
+    net.settle()
+    for node, n in ((63, 0), (40, 1)):  # the second event is heard by nobody
+        told(net)
+        net.ask(node, Want("s", "Heat", WHOLE))
+        net.settle()
+        assert [(event.values["n"], event.repeated) for _, event in told(net)] == [(n, True)]
+        net.ask(node, Unsubscribe("s", "Heat", WHOLE))
+        net.settle()
+        net.ask(0, Publish("p", "Heat", (2.0, 2.0), {"n": 1}))
+        net.settle()
+
+
+def test_who_was_told_is_not_told_again_when_somebody_has_an_old_event_brought():
+    """Nodes forget after a while which events have come, but not which was the latest of each publisher."""
+    net = network(keeps_latest=True, compliance="guaranteed", memory=10 * SECOND)
+    net.ask(0, Advertise("p", "Heat", CORNER))
+    net.ask(63, Want("first", "Heat", WHOLE, 5.0))
+    net.settle()
+    net.ask(0, Publish("p", "Heat", (1.0, 1.0), {"n": 0}))
+    net.ask(0, Advertise("q", "Heat", CORNER))
+    net.run(60 * SECOND)
+    net.ask(0, Publish("q", "Heat", (2.0, 2.0), {"n": 1}))  # now the first is forgotten
+    net.settle()
+    assert [event.values["n"] for _, event in told(net)] == [0, 1]
+    net.ask(0, Want("strict", "Heat", WHOLE, 1.0))  # asks for the ways anew
+    net.ask(63, Want("strict too", "Heat", WHOLE, 1.0))
+    net.settle()
+    assert {(event.client, event.values["n"]) for _, event in told(net)} == {
+        (who, n) for who in ("strict", "strict too") for n in (0, 1)
+    }
+
+
+def test_nodes_that_began_together_renew_each_at_its_own_time_and_on_average_as_often():
+    for spread, least in ((0.0, 1), (0.5, 60)):
+        net = network(renewal=20 * SECOND, spread=spread)
+        machine = net.hosts[0].machine
+        times = {}
+        for node, host in net.hosts.items():
+            now, many = 0, 0
+            while now < 2000 * SECOND:
+                (timer,) = machine._next_renewal(host.state, now)
+                assert abs(timer.at - now - 20 * SECOND) <= spread / 2 * 20 * SECOND
+                now, many = timer.at, many + 1
+                times.setdefault(node, now)
+            assert 95 <= many <= 105
+        assert len(set(times.values())) >= least

@@ -84,9 +84,35 @@ def test_a_search_finds_a_better_node_on_its_way_which_everybody_uses_from_then_
 
 
 def test_a_node_has_one_role_in_a_tree_as_long_as_there_are_others():
-    net = network(mapping=Mapping(suit=by_resources(64.0), check=10 * SECOND))
+    """The one that suits best on every way has the first that it is asked for, and offers itself no more."""
+    net = network(mapping=Mapping(suit=by_resources(1e6), check=10 * SECOND))
+    for node in net.hosts:
+        net.ask(node, Resources(energy=1.0 if node == SUBSCRIBER else 0.5))
+    net.ask(SUBSCRIBER, Subscribe("s", "Heat", CORNER, 1.0))
+    net.run(5 * SECOND)
+    net.ask(SUBSCRIBER, Advertise("p", "Heat", WHOLE))
+    net.run(5 * SECOND)
+    assert SUBSCRIBER in roles(net).values()
+    assert len(set(roles(net).values())) == len(roles(net)) >= 4
+
+
+def test_a_node_suits_by_what_it_has_least_of_and_by_how_near_it_is():
+    suit = by_resources(10.0)
+    assert suit(Resources(energy=0.8, memory=0.2), 0.0) == suit(Resources(energy=0.2), 0.0) == 0.2
+    assert suit(Resources(), 10.0) == 0.5
+
+
+def test_who_does_not_say_any_more_that_it_acts_is_forgotten_after_three_checks():
+    net = network()
     connected(net)
-    assert len(set(roles(net).values())) == len(roles(net)) == 5
+    net.run(60 * SECOND)
+    knowing = [node for node, host in net.hosts.items() if ("Heat", ROOT) in host.state.known]
+    assert knowing  # heartbeats keep it known
+    net.kill(roles(net)[ROOT])
+    net.run(20 * SECOND)
+    assert any(("Heat", ROOT) in net.hosts[node].state.known for node in knowing if node in net.hosts)
+    net.run(30 * SECOND)
+    assert not any(("Heat", ROOT) in host.state.known for host in net.hosts.values())
 
 
 # --- hand-over ---
@@ -94,10 +120,14 @@ def test_a_node_has_one_role_in_a_tree_as_long_as_there_are_others():
 TIRING = Mapping(suit=by_resources(8.0), compare=fallen(0.5), check=10 * SECOND, patience=2 * SECOND)
 
 
+def turns(net):
+    return {role[1]: h.state.broker.logical[role].turn for h in net.hosts.values() for role in h.state.held}
+
+
 def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
     net = network(mapping=TIRING)
     connected(net)
-    before = roles(net)
+    before, since = roles(net), turns(net)
     for node in before.values():
         net.ask(node, Resources(energy=0.1))
     came = 0
@@ -108,6 +138,7 @@ def test_a_tired_node_hands_its_role_over_and_no_event_is_lost_or_comes_twice():
     assert came == 40
     assert before.keys() == after.keys()
     assert all(before[scope] != after[scope] for scope in before)
+    assert all(since[scope] < turn for scope, turn in turns(net).items())  # of two, the later acts
     assert net.messages["offer"] == net.messages["taken"] == len(before)
 
 
@@ -280,7 +311,9 @@ def test_events_wait_for_a_subscribers_node_and_at_last_it_is_said_to_be_gone():
     net.kill(SUBSCRIBER)
     assert comes(net) == 0
     assert any(host.state.stored for host in net.hosts.values())
+    before = net.messages["publication"]
     net.run(30 * SECOND)
+    assert net.messages["publication"] == before + TIRING.tries
     assert not any(host.state.stored for host in net.hosts.values())
     links = [w for h in net.hosts.values() for r in h.state.broker.logical.values() for w in r.links]
     assert not any(not isinstance(key, Scope) for key in links)

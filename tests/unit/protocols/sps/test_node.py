@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from holdfast.compilers.components.machine import smc
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.machines.detector.detector import Detector
 from holdfast.machines.detector.manager import SIGNATURE, STATUS, TIME, Components
 from holdfast.machines.detector.stability import Stability
+from holdfast.machines.detector.subscriptions import Window
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER, SECOND
 from holdfast.model.space import Rectangle
@@ -35,15 +38,15 @@ SMCS = {each.name: smc(each) for each in CHECKED.components}
 USER, SENSORS = 63, (0, 5, 18)
 
 
-def network(**options):
-    places = [(8.0 * x + 4, 8.0 * y + 4 + x / 100) for x in range(8) for y in range(8)]
+def network(smcs=SMCS, window=None, skew=0.01, **options):
+    places = [(8.0 * x + 4, 8.0 * y + 4 + x * skew) for x in range(8) for y in range(8)]
     deployment = Deployment(
-        tree=Tree((0.0, 0.0), 64.0, 2), topics=("T", "Hot", "Fire"), keeps_latest=True, **options
+        tree=Tree((0.0, 0.0), 64.0, 2), topics=("T", "Hot", "Fire", "Near"), keeps_latest=True, **options
     )
 
     def node(number):
         at = places[number]
-        return Node(Broker(deployment, at), Components(SMCS, SPACE, at), at, SPACE)
+        return Node(Broker(deployment, at), Components(smcs, SPACE, at, window), at, SPACE)
 
     net = FieldNetwork(Field(places, 12.0), node)
     for sensor in SENSORS:
@@ -134,13 +137,35 @@ def test_a_host_that_fails_is_replaced_near_by_and_what_holds_is_known_again():
     assert [row[1] for row in told(net)] == ["egress"]
 
 
-def test_a_component_that_is_removed_listens_no_more():
+@pytest.mark.parametrize("host", [1, 20, 56])
+def test_of_those_who_stand_equally_near_to_a_host_that_failed_only_one_begins(host):
+    net = network(skew=0.0, renewal=10 * SECOND)
+    net.ask(host, Insert("Hot"))
+    net.run(5 * SECOND)
+    net.kill(host)
+    net.run(60 * SECOND)
+    (other,) = [node for node, each in net.hosts.items() if "Hot" in each.state.hosted]
+    assert other in net.field._links[host]
+
+
+@pytest.mark.parametrize("local", [False, True])
+def test_a_component_that_is_removed_listens_no_more_and_nobody_is_told_that_it_holds(local):
     net = network()
-    net.ask(20, Insert("Hot"))
+    net.ask(0, Insert("Hot", local=local))
     net.run(5 * SECOND)
-    net.ask(20, Remove("Hot"))
+    say(net, 0, 8.0)
+    net.run(20 * SECOND)
+    assert list(net.hosts[0].state.broker.hosted["Hot"].own)
+    net.ask(0, Remove("Hot"))
+    net.ask(0, Remove("Hot"))  # it is none already
     net.run(5 * SECOND)
-    assert not net.hosts[20].state.broker.hosted["T"].wanted
+    state = net.hosts[0].state
+    assert not any(hosted.wanted for hosted in state.broker.hosted.values())
+    assert not state.broker.hosted["Hot"].adverts
+    assert [state.speaking, state.spaces, state.local, state.asked] == [{}, {}, set(), {}]
+    net.ask(USER, Subscribe("u", "Hot", SPACE, 2.0))
+    net.run(20 * SECOND)
+    assert told(net) == []
 
 
 def test_a_component_that_hears_its_own_node_alone_needs_no_message():
@@ -183,3 +208,41 @@ def test_who_comes_later_is_told_what_holds_at_each_place_not_only_where_it_bega
     found = told(net)
     assert [status for _, status, _, _ in found] == ["ingress"] * 3
     assert len({signature for *_, signature in found}) == 3
+
+
+NEAR = """
+    topic T (value float)
+    state Near A = T closest to (12, 12) enter A.value > 5 exit A.value < 3
+"""
+
+
+def test_who_looks_for_the_closest_asks_no_farther_than_it_must():
+    """The window gets wider until something in it is the closest for sure; up to a cap.  [F64]"""
+    smcs = {each.name: smc(each) for each in check(parse(NEAR)).components}
+    net = network(smcs, Window(4.0, 60.0))
+    net.ask(USER, Subscribe("u", "Near", SPACE, 2.0))
+    net.ask(9, Insert("Near"))  # sensor 0 is 11.3 away, sensor 18 is 11.3, sensor 5 is 33
+
+    def half():
+        return net.hosts[9].state.manager.windows["Near"].half
+
+    net.run(5 * SECOND)
+    assert half() == 4.0
+    net.run(60 * SECOND)
+    assert half() == 60.0  # nobody has said anything
+    net.ask(9, Insert("Near"))
+    net.run(2 * SECOND)
+    for value in (8.0, 1.0, 8.0):
+        say(net, 5, 1.0)
+        say(net, 0, value)
+        net.run(20 * SECOND)
+    assert half() == 16.0
+    wanted = net.hosts[9].state.broker.hosted["T"].wanted["sps/Near"]
+    assert len(wanted) == 1
+    net.run(60 * SECOND)
+    assert half() == 16.0
+    assert [status for _, status, _, _ in sorted(told(net), key=lambda row: row[2])] == [
+        "ingress",
+        "egress",
+        "ingress",
+    ]

@@ -36,11 +36,11 @@ HOT = {
 class Walk:
     """One subscriber who walks, and is told what nodes have for it where it is."""
 
-    def __init__(self, *wishes, every=None, components=(), renewal=None):
+    def __init__(self, *wishes, every=None, components=(), renewal=None, room=1000):
         self.deployment = Deployment(
             tree=Tree((0.0, 0.0), 64.0, 2), topics=("T", "Hot"), keeps_latest=True, renewal=renewal
         )
-        self.every = every
+        self.every, self.room = every, room
         self.net = FieldNetwork(Field(PLACES, 12.0), self.machine)
         x, y = PLACES[SENSOR]
         self.net.ask(SENSOR, Advertise("s", "T", Rectangle((x - 1, y - 1), (x + 1, y + 1))))
@@ -50,7 +50,7 @@ class Walk:
     def machine(self, number):
         at = PLACES[number]
         inner = Node(Broker(self.deployment, at), Components(HOT, SPACE, at), at, SPACE)
-        return Proxies(inner, at, self.every)
+        return Proxies(inner, at, self.every, self.room)
 
     def to(self, node, seconds=5, **changes):
         self.net.ask(node, Arrive(self.me.arrives(**changes)))
@@ -163,9 +163,41 @@ def test_who_has_not_said_for_long_where_it_is_has_left():
     assert not walk.net.hosts[HOME].state.inner.broker.hosted["T"].wanted
 
 
-def event(number, since=1, time=7):
+def test_for_who_stays_away_the_last_events_wait_and_it_gets_to_know_how_many_did_not():
+    walk = Walk(wish("T", SPACE), room=3)
+    walk.to(20)
+    walk.say(0.0)
+    walk.wait(20)
+    for value in range(1, 100):
+        walk.say(float(value))
+        walk.wait(None, 1)
+    (kept,) = walk.net.hosts[HOME].state.kept.values()
+    assert len(kept.waiting) == 3
+    walk.to(55)
+    walk.say(100.0)
+    walk.wait(55)
+    assert walk.values == [0.0, 97.0, 98.0, 99.0, 100.0]
+    assert (walk.me.lost, walk.me.least, walk.me.numbers) == (96, 101, set())
+
+
+def test_a_proxy_has_room_for_an_event():
+    with pytest.raises(UsageError, match="room for 0 events"):
+        Proxies(None, (0.0, 0.0), room=0)
+
+
+def event(number, since=1, time=7, first=0):
     told = Notify("me", "T", (1.0, 1.0), "s", time, {"value": 1.0})
-    return Brought("me", since, number, told)
+    return Brought("me", since, number, told, first)
+
+
+def test_what_was_given_up_is_lost_once_and_does_not_come_late():
+    me = Traveller(Ticket("me", (0.0, 0.0)))
+    assert me.takes(event(1, time=8))
+    assert me.takes(event(4, time=11, first=3))
+    assert (me.lost, me.least, me.numbers) == (2, 3, {4})
+    assert me.takes(event(2, time=9, first=3)) is None  # it was on its way when it was given up
+    assert me.takes(event(3, time=10, first=3))
+    assert (me.lost, me.least, me.numbers) == (2, 5, set())
 
 
 def test_the_same_number_counts_once_and_the_same_event_of_another_proxy_not_again():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from holdfast import Engine, instant, parse, replay, show
 from holdfast.errors import UsageError
+from holdfast.machines.machine import transitions
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
 from support.fused import SECOND, batches, definitions, heard, histories, machine, reading
@@ -177,7 +178,7 @@ def test_a_replay_of_files_says_what_the_machine_says(text, events, tmp_path_fac
     found = [(n.subscription, n.scope, n.status, n.event.time - start) for n in replay(text, str(folder))]
     _, out = it.step(it.initial(), batches(it, mine), NEVER)
     names = [smc.topic for smc in it.smcs]
-    expected = [(names[t.condition], t.scope, t.status, t.event.time) for t in out.single]
+    expected = [(names[t.condition], t.scope, t.status, t.event.time) for t in transitions(it.topics, out)]
     assert sorted(found, key=repr) == sorted(expected, key=repr)
     assert [row[3] for row in found] == sorted(row[3] for row in found)
 

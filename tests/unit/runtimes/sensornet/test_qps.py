@@ -62,6 +62,8 @@ def test_equal_seeds_give_equal_runs():
         (text("{kind: qps, levels: 12}"), "12", "<= 10"),
         (text(to="T, region: [[0 m, 0 m], [90 m, 9 m]]"), "- {node: 4", "not all in space"),
         (text(to="T, region: [[3 m, 0 m], [3 m, 9 m]]"), "- {node: 4", "is empty"),
+        (text(to="T, region: [[9 m, 9 m], [3 m, 3 m]]"), "- {node: 4", "first corner is the lower left"),
+        (text(to="Tt"), "Tt", "Did you mean"),
         (text("{kind: direct}", "T, region: [[0 m, 0 m], [9 m, 9 m]]"), "[[0 m, 0 m]", "knows no places"),
         (text().replace("geographic", "flooding"), "flooding", "only geographic routing leads to a point"),
     ],

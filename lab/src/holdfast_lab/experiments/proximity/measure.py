@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.compilers.relations.machine import machine
 from holdfast.lang.condition import Related
+from holdfast.machines.machine import transitions
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
@@ -66,7 +67,9 @@ def measure(scene: Scene, every: float, using: str = "range_ring") -> Measured:
     said = sorted((r.reading.time, tie.scope, r.status, r.by) for tie, r in told if r.reading)
     run = machine(Related("Meet", watched, (USER,), None, TIMELY, MEET))
     _, expected = run.step(run.initial(), {"User": from_events(USER, events)}, NEVER)
-    oracle = sorted((t.event.time, t.scope, t.status, t.event.source) for t in expected.single)
+    oracle = sorted(
+        (t.event.time, t.scope, t.status, t.event.source) for t in transitions(run.topics, expected)
+    )
     return Measured(
         cost.full, cost.messages, cost.reports, said == oracle, scene.crossing(), len(scene.pairs)
     )

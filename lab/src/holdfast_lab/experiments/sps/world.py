@@ -19,8 +19,10 @@ from holdfast.machines.detector.smc import Smc
 from holdfast.model.instant import SECOND, Duration
 from holdfast.model.query import Index, Range
 from holdfast.model.space import Point, Rectangle
+from holdfast.protocols.qps import mapping
 from holdfast.protocols.qps.broker import Broker
 from holdfast.protocols.qps.deployment import Deployment
+from holdfast.protocols.qps.physical import Physical
 from holdfast.protocols.qps.request import Advertise, Notify, Publish, Subscribe
 from holdfast.protocols.qps.tree import Tree
 from holdfast.protocols.sps.node import Insert, Node
@@ -172,6 +174,8 @@ class Failing(NamedTuple):
     """How often hosts say that they live; after three of them without a word replicas begin."""
     twins: Sequence[NodeId] = ()
     """Nodes that have every component as well, from the start: active replicas."""
+    copies: bool = False
+    """Whether brokers copy their tables to the nodes near by, every ten seconds if they have changed."""
 
 
 UNHARMED = Failing()
@@ -182,12 +186,17 @@ def run(app: App, hosts: Hosts, layout: Layout, seed: int, failing: Failing = UN
     field = Scene(SETTING, layout.scene.seed).field
     topics = tuple(dict.fromkeys([*app.measured, *(each.topic for each in app.smcs.values())]))
     deployment = Deployment(
-        tree=Tree((0.0, 0.0), 128.0, 3), topics=topics, keeps_latest=True, renewal=20 * SECOND
+        tree=Tree((0.0, 0.0), 128.0, 3),
+        topics=topics,
+        keeps_latest=True,
+        renewal=20 * SECOND,
+        mapping=mapping.Mapping(check=10 * SECOND) if failing.copies else None,
     )
+    broker = Physical if failing.copies else Broker
 
     def node(number: NodeId) -> Node:
         at = field.places[number]
-        return Node(Broker(deployment, at), Components(app.smcs, SPACE, at), at, SPACE, failing.beats)
+        return Node(broker(deployment, at), Components(app.smcs, SPACE, at), at, SPACE, failing.beats)
 
     network = FieldNetwork(field, node)
     for topic in app.measured:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from holdfast.compilers.relations.machine import machine
 from holdfast.lang.condition import Related
+from holdfast.machines.machine import transitions
 from holdfast.model.batch import from_events
 from holdfast.model.instant import NEVER
 from holdfast.model.qos import TIMELY
@@ -38,7 +39,7 @@ def watch(roads: Roads, route: tuple[str, ...]) -> Watched:
     said = sorted((r.reading.time, r.status) for _, r in told if r.reading)
     run = machine(Related("Jam", relation, (LOOP,), None, TIMELY, JAM))
     _, expected = run.step(run.initial(), {"Loop": from_events(LOOP, events)}, NEVER)
-    oracle = sorted((t.event.time, t.status) for t in expected.single)
+    oracle = sorted((t.event.time, t.status) for t in transitions(run.topics, expected))
     return Watched(route, cost.messages, cost.reports, said == oracle)
 
 

@@ -24,7 +24,8 @@ def actively(
     for one in relations:
         label = f"{one.name} {secrets.token_hex(16)}"
         using = one.using if code is None else STARLARK
-        bundle = active(label, one.relation, str(using), code=code or "")
+        settings = one.settings if code is None else ()
+        bundle = active(label, one.relation, str(using), settings, code=code or "")
         bundle = replace(bundle, active=tuple(replace(it, signed=signed) for it in bundle.active))
         submitted.append(Submit(bundle, one.name, code or ""))
         followed[one.name] = Following(one.name, one.relation)

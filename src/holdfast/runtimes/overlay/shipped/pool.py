@@ -26,11 +26,12 @@ ANSWER = 256 << 10
 @dataclass(frozen=True)
 class Bounds:
     """What a worker may use: bytes of memory, seconds of computing and time for one call, calls that wait;
-    and how many workers there may be."""
+    how many workers there may be, and how long one may take to begin, before it has seen any code."""
 
     memory: int = 256 << 20
     cpu: int = 1
     wall: Duration = 5 * SECOND
+    begin: Duration = 300 * SECOND
     waiting: int = 1_000
     workers: int = 16
 
@@ -48,7 +49,7 @@ class Pool:
     """Workers by name.  ``answer`` is told what comes of each call."""
 
     def __init__(self, answer: Callable[[Worked], None], bounds: Bounds = BOUNDS) -> None:
-        self._answer, self._bounds = answer, bounds
+        self._tell, self._bounds = answer, bounds
         self._queues: dict[str, asyncio.Queue[Work]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._ending: set[asyncio.Task[None]] = set()
@@ -75,7 +76,7 @@ class Pool:
 
     def _later(self, worked: Worked) -> None:
         """Answer once the machine has done with what it is doing."""
-        asyncio.get_running_loop().call_soon(self._answer, worked)
+        asyncio.get_running_loop().call_soon(self._tell, worked)
 
     def _end(self, worker: str) -> None:
         if self._queues.pop(worker, None) is not None:
@@ -100,7 +101,9 @@ class Pool:
             raise
         agents: dict[str, None] = {}
         try:
-            fault = (await self._ask(process, {"code": code})).get("fault")
+            fault = (await self._answer(process, "its start", self._bounds.begin)).get("fault")
+            if fault is None:
+                fault = (await self._ask(process, {"code": code})).get("fault")
             while fault is None:
                 work = await queue.get()
                 agents[work.agent] = None
@@ -108,7 +111,7 @@ class Pool:
                 answer = await self._ask(process, asked)
                 fault = answer.get("fault")
                 if fault is None:
-                    self._answer(Worked(work.agent, tuple(answer["wants"])))
+                    self._tell(Worked(work.agent, tuple(answer["wants"])))
         finally:
             await _killed(process)
         if self._queues.get(worker) is queue:
@@ -116,7 +119,7 @@ class Pool:
         while not queue.empty():
             agents[queue.get_nowait().agent] = None
         for agent in agents:
-            self._answer(Worked(agent, fault=fault))
+            self._tell(Worked(agent, fault=fault))
 
     async def _start(self) -> asyncio.subprocess.Process:
         """A process that has nothing of ours."""
@@ -128,16 +131,23 @@ class Pool:
         )  # fmt: skip
 
     async def _ask(self, process: asyncio.subprocess.Process, asked: dict[str, Any]) -> dict[str, Any]:
-        """An answer, or why there is none."""
+        """What it says to a call, or why it says nothing."""
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(asked).encode() + b"\n")
+        return await self._answer(process, "a call", self._bounds.wall)
+
+    async def _answer(
+        self, process: asyncio.subprocess.Process, what: str, within: Duration
+    ) -> dict[str, Any]:
+        """Its next line, once it has all that is for it."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            async with asyncio.timeout(self._bounds.wall / SECOND):
-                process.stdin.write(json.dumps(asked).encode() + b"\n")
+            async with asyncio.timeout(within / SECOND):
                 await process.stdin.drain()
                 line = await process.stdout.readline()
         except TimeoutError:
-            return {"fault": f"a call took longer than {self._bounds.wall / SECOND:g} s"}
+            return {"fault": f"{what} took longer than {within / SECOND:g} s"}
         except ValueError:
             return {"fault": f"an answer has more than {ANSWER:,} bytes"}
         except (BrokenPipeError, ConnectionResetError):

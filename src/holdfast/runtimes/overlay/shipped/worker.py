@@ -1,9 +1,9 @@
 """The process in which shipped code runs: Starlark, with limits that the kernel keeps.
 
-It is started as a file, alone, with nothing in its environment; it reads a call a line and answers a line,
-both JSON.  Starlark has neither files nor sockets; should its runtime have a hole, this process cannot open
-anything either.  A limit that is passed ends the process, not the call: the runtime aborts when memory runs
-out, and one long operation cannot be cancelled.
+It is started as a file, alone, with nothing in its environment; it says a line when it has begun, then reads
+a call a line and answers a line, all JSON.  Starlark has neither files nor sockets; should its runtime have a
+hole, this process cannot open anything either.  A limit that is passed ends the process, not the call: the
+runtime aborts when memory runs out, and one long operation cannot be cancelled.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import math
 import resource
 import sys
-from typing import Any
+from typing import Any, BinaryIO
 
 WANTS = """
 def say(to, message):
@@ -91,6 +91,7 @@ def main() -> None:
     starlark.eval(starlark.Module(), starlark.parse("warm.star", "x = 1"), starlark.Globals.standard())
     limit(memory)
     program: Program | None = None
+    say(writes, "{}")
     while line := reads.readline():
         allow(seconds)
         try:
@@ -103,8 +104,12 @@ def main() -> None:
             said = json.dumps(answer)
         except BaseException as error:
             said = json.dumps({"fault": reason(error)})
-        writes.write(said.encode() + b"\n")
-        writes.flush()
+        say(writes, said)
+
+
+def say(to: BinaryIO, line: str) -> None:
+    to.write(line.encode() + b"\n")
+    to.flush()
 
 
 if __name__ == "__main__":

@@ -10,28 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Window, WindowSpec, functions
-from pyspark.sql.functions import (
-    array,
-    array_compact,
-    coalesce,
-    col,
-    explode,
-    expr,
-    get,
-    inline,
-    isnan,
-    lag,
-    lit,
-    struct,
-    unix_micros,
-    when,
-)
-from pyspark.sql.functions import last as latest
+from pyspark.sql import DataFrame, functions
 
 from ....compilers.changes import Changes, Turn, changes, hindrance
 from ....compilers.families import conditions
 from ....compilers.operator import Operator
+from ....compilers.sql import literal, quoted, some_of
 from ....machines.machine import SINCE, STATUS
 from ....model.batch import AXES
 from ....model.event import notification_id
@@ -60,14 +44,14 @@ def require(work: Work, frame: DataFrame) -> None:
         raise Unlike("it would be read once for each set of scopes")
 
 
-def notifications(work: Work, having: Callable[[Mapping[str, Column]], DataFrame]) -> DataFrame:
+def notifications(work: Work, having: Callable[[Mapping[str, str]], DataFrame]) -> DataFrame:
     """The notifications of rows that are laid out and numbered, ``having`` what matters of their topics."""
     parts = []
     for operator in work.operators.values():
         (topic,) = operator.topics.values()
         query = changes(_filters(work, operator), naming(work.checked, topic))
-        inside = (expr(name).isNotNull() for name in query.apart if name != "source")
-        mine = having({topic.name: reduce(Column.__and__, inside, expr(query.where))})
+        inside = (f"{name} IS NOT NULL" for name in query.apart if name != "source")
+        mine = having({topic.name: " AND ".join([f"({query.where})", *inside])})
         parts.append(_told(work, operator, _passing(mine, query), query.scope))
     return reduce(DataFrame.union, parts)
 
@@ -83,56 +67,66 @@ def _passing(rows: DataFrame, query: Changes) -> DataFrame:
     if all(turn.exit is None for turn in query.turns):
         return _each(rows, [_momentary(i, turn) for i, turn in enumerate(query.turns)])
     order = [name for name in ("time", "source", "sequence") if name not in query.apart]
-    window = Window.partitionBy(*map(expr, query.apart or ["0"])).orderBy(*order)
+    window = f"PARTITION BY {', '.join(query.apart) or '0'} ORDER BY {', '.join(order)}"
     if len(query.turns) == 1:
         return _alternating(rows, query.turns[0], window)
-    before = window.rowsBetween(Window.unboundedPreceding, -1)
-    moving = [(i, turn.enter, turn.exit) for i, turn in enumerate(query.turns) if turn.exit is not None]
-    bits = {f"@on{i}": when(expr(enter), True).when(expr(exit), False) for i, enter, exit in moving}
-    rows = rows.withColumns(bits)
-    was = {f"@was{i}": coalesce(latest(f"@on{i}", True).over(before), lit(False)) for i, *_ in moving}
-    rows = rows.withColumns(was)
-    turned = {i: col(f"@on{i}") != col(f"@was{i}") for i, *_ in moving}
-    passing = [*turned.values(), *(expr(turn.enter) for turn in query.turns if turn.exit is None)]
-    rows = rows.filter(reduce(Column.__or__, [coalesce(one, lit(False)) for one in passing]))
+    before = f"({window} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    moving = [(i, turn) for i, turn in enumerate(query.turns) if turn.exit is not None]
+    rows = _with(rows, {f"@on{i}": _bit(turn) for i, turn in moving})
+    was = {f"@was{i}": f"coalesce(last(`@on{i}`, true) OVER {before}, false)" for i, _ in moving}
+    rows = _with(rows, was)
+    turned = {i: f"(`@on{i}` <> `@was{i}`)" for i, _ in moving}
+    passing = [*turned.values(), *(f"({turn.enter})" for turn in query.turns if turn.exit is None)]
+    rows = rows.where(some_of(f"coalesce({test}, false)" for test in passing))
     began = {
-        f"@began{i}": latest(when(turned[i] & col(f"@on{i}"), col("time")), True).over(before)
-        for i, *_ in moving
+        f"@began{i}": f"last(CASE WHEN {turned[i]} AND `@on{i}` THEN time END, true) OVER {before}"
+        for i, _ in moving
     }
-    rows = rows.withColumns(began)
-    cells = [
-        _momentary(i, turn)
-        if turn.exit is None
-        else when(turned[i], _cell(i, _status(f"@on{i}"), when(~col(f"@on{i}"), col(f"@began{i}"))))
-        for i, turn in enumerate(query.turns)
-    ]
-    return _each(rows, cells)
+    rows = _with(rows, began)
+    cells = {i: _cell(i, _status(f"`@on{i}`"), _ending(f"`@on{i}`", f"`@began{i}`")) for i, _ in moving}
+    moved = {i: f"CASE WHEN {turned[i]} THEN {cell} END" for i, cell in cells.items()}
+    return _each(rows, [moved.get(i) or _momentary(i, turn) for i, turn in enumerate(query.turns)])
 
 
-def _alternating(rows: DataFrame, turn: Turn, window: WindowSpec) -> DataFrame:
+def _bit(turn: Turn) -> str:
+    """What a row leaves the bit at, null if as it was."""
+    return f"CASE WHEN {turn.enter} THEN true WHEN {turn.exit} THEN false END"
+
+
+def _alternating(rows: DataFrame, turn: Turn, window: str) -> DataFrame:
     """The same for one filter, of rows that all satisfy one of its predicates."""
-    on = coalesce(expr(turn.enter), lit(False))
-    rows = rows.withColumn("@on", on).withColumn("@was", lag("@on", 1, False).over(window))
-    rows = rows.filter(col("@on") != col("@was")).withColumn("@began", lag("time").over(window))
-    added = {"@condition": lit(0), STATUS: _status("@on"), SINCE: when(~col("@on"), col("@began"))}
-    return rows.withColumns(added)
+    rows = _with(rows, {"@on": f"coalesce({turn.enter}, false)"})
+    rows = _with(rows, {"@was": f"lag(`@on`, 1, false) OVER ({window})"}).where("`@on` <> `@was`")
+    since = _ending("`@on`", f"lag(time) OVER ({window})")
+    return _with(rows, {"@condition": "0", STATUS: _status("`@on`"), SINCE: since})
 
 
-def _status(on: str) -> Column:
-    return when(col(on), "ingress").otherwise("egress")
+def _with(rows: DataFrame, added: Mapping[str, str]) -> DataFrame:
+    return rows.selectExpr("*", *(f"{sql} AS {quoted(name)}" for name, sql in added.items()))
 
 
-def _momentary(number: int, turn: Turn) -> Column:
-    return when(expr(turn.enter), _cell(number, lit("atomic"), lit(None)))
+def _status(on: str) -> str:
+    return f"CASE WHEN {on} THEN 'ingress' ELSE 'egress' END"
 
 
-def _cell(number: int, status: Column, since: Column) -> Column:
-    return struct(lit(number).alias("@condition"), status.alias(STATUS), since.cast("timestamp").alias(SINCE))
+def _ending(on: str, began: str) -> str:
+    """Since when, where it ends."""
+    return f"CASE WHEN NOT {on} THEN {began} END"
 
 
-def _each(rows: DataFrame, cells: Sequence[Column]) -> DataFrame:
+def _momentary(number: int, turn: Turn) -> str:
+    cell = _cell(number, "'atomic'", "NULL")
+    return f"CASE WHEN {turn.enter} THEN {cell} END"
+
+
+def _cell(number: int, status: str, since: str) -> str:
+    cell = {"@condition": str(number), STATUS: status, SINCE: f"CAST({since} AS TIMESTAMP)"}
+    return f"named_struct({', '.join(f'{literal(name)}, {sql}' for name, sql in cell.items())})"
+
+
+def _each(rows: DataFrame, cells: Sequence[str]) -> DataFrame:
     """A row for each cell that is not null."""
-    return rows.select("*", inline(array_compact(array(*cells))))
+    return rows.selectExpr("*", f"inline(array_compact(array({', '.join(cells)})))")
 
 
 # --- notifications ---------------------------------------------------------------------------------
@@ -141,37 +135,38 @@ def _each(rows: DataFrame, cells: Sequence[Column]) -> DataFrame:
 def _told(work: Work, operator: Operator, passed: DataFrame, scope: str | None) -> DataFrame:
     """Rows that passed become notifications; only their ids, where somebody wants them, are Python's."""
     (topic,) = operator.topics.values()
-    whom, condition = operator.told_to, col("@condition")
+    whom = [[literal(name) for name in names] for names in operator.told_to]
     if all(len(names) == 1 for names in whom):
-        subscription = get(array(*(lit(name) for (name,) in whom)), condition)
+        subscription = f"get(array({', '.join(name for (name,) in whom)}), `@condition`)"
     else:  # a row for each
-        lists = array(*(array(*map(lit, names)).cast("array<string>") for names in whom))
-        passed = passed.select("*", explode(get(lists, condition)).alias("@subscription"))
-        subscription = col("@subscription")
+        lists = ", ".join(f"CAST(array({', '.join(names)}) AS ARRAY<STRING>)" for names in whom)
+        passed = passed.selectExpr("*", f"explode(get(array({lists}), `@condition`)) AS `@subscription`")
+        subscription = "`@subscription`"
     found = {
         "subscription": subscription,
-        "scope": lit(None) if scope is None else expr(scope),
-        "status": col(STATUS),
-        "time": col("time"),
-        "since": col(SINCE),
-        "topic": lit(topic.name),
-        "source": col("source"),
-        "sequence": col("sequence"),
-        "place": col("place") if "place" in passed.columns else lit(None),
-        "location": _location([col(axis) for axis in AXES if axis in passed.columns]),
+        "scope": scope,
+        "status": quoted(STATUS),
+        "time": "time",
+        "since": quoted(SINCE),
+        "topic": literal(topic.name),
+        "source": "source",
+        "sequence": "sequence",
+        "place": "place" if "place" in passed.columns else None,
+        "location": _location([axis for axis in AXES if axis in passed.columns]),
     }
     named = naming(work.checked, topic)
     for name, (column, _) in attributes_of(work.published).items():
         if name in topic.by_name:
-            found[column] = _value(col(named(name)), topic.by_name[name].kind)
-    identifying = (unix_micros(found[name]) if name == "time" else found[name] for name in IDENTIFYING)
-    found["id"] = _id()(*(one.cast(kind) for one, kind in zip(identifying, _KINDS, strict=True)))
-    fields = spark_schema(work.published).fields
-    whole = ((found.get(field.name, lit(None)).cast(field.dataType), field.name) for field in fields)
-    return passed.select(*(column.alias(name) for column, name in whole))
-
-
-_KINDS = ("string", "string", "string", "bigint", "string", "bigint")
+            found[column] = _value(named(name), topic.by_name[name].kind)
+    id, *fields = spark_schema(work.published).fields
+    told = passed.selectExpr(
+        *(
+            f"CAST({found.get(one.name) or 'NULL'} AS {one.dataType.simpleString()}) AS {quoted(one.name)}"
+            for one in fields
+        )
+    )
+    identifying = (functions.expr("unix_micros(time)") if name == "time" else name for name in IDENTIFYING)
+    return told.select(_id()(*identifying).alias(id.name), "*")
 
 
 def _id() -> Any:
@@ -181,10 +176,12 @@ def _id() -> Any:
     return functions.udf(notification_id, "string")
 
 
-def _location(axes: Sequence[Column]) -> Column:
+def _location(axes: Sequence[str]) -> str | None:
     """The coordinates of an event as far as they are known; null where none is."""
-    return when(axes[0].isNotNull(), array_compact(array(*axes))) if axes else lit(None)
+    return (
+        f"CASE WHEN {axes[0]} IS NOT NULL THEN array_compact(array({', '.join(axes)})) END" if axes else None
+    )
 
 
-def _value(column: Column, kind: Kind) -> Column:
-    return when(~isnan(column), column) if kind == "float" else column
+def _value(column: str, kind: Kind) -> str:
+    return f"CASE WHEN NOT isnan({column}) THEN {column} END" if kind == "float" else column

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Literal, get_args
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 
 from ....errors import InputError, UsageError
 from ....files.reading import Reading
@@ -93,7 +93,7 @@ class _Asked:
         """The rows that some predicate holds for, with a sequence only where the frame has one."""
         return able(self.work, self.frame, self.laid, self.reading, self.bad)
 
-    def having(self, wanted: Mapping[str, Column]) -> DataFrame:
+    def having(self, wanted: Mapping[str, str]) -> DataFrame:
         """The rows of which this holds, numbered."""
         return numbered(able(self.work, self.frame, self.laid, self.reading, self.bad, wanted))
 

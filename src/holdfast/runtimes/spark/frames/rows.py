@@ -1,7 +1,8 @@
 """The rows of a user's frame or stream: in our columns and kinds, those that can matter; then as batches.
 
 In the JVM: columns are given our names and kinds, and rows that satisfy no predicate are dropped, unless
-somebody must see them all.  What is left crosses to Python once.
+somebody must see them all.  What is left crosses to Python once.  What the JVM is to do is said as SQL: text
+crosses to it at once, an expression that is built by calls needs a call for each of its parts.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import coalesce, col, concat, expr, isnan, lit, raise_error, when, xxhash64
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr
 from pyspark.sql.types import (
     BooleanType,
     DataType,
@@ -26,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from ....compilers.families import listened, mattering
-from ....compilers.sql import Naming, literal, quoted
+from ....compilers.sql import Naming, literal, quoted, some_of
 from ....errors import UsageError, did_you_mean
 from ....files.reading import Reading
 from ....lang.condition import Checked
@@ -51,8 +52,14 @@ _KINDS: dict[Kind, tuple[type[DataType], str, str]] = {
 }
 """Of what type a column must be, what it is cast to, and how that is said."""
 
-_FAULT = "@fault"
-_YEARS = "time < TIMESTAMP'0001-01-01 00:00:00Z' OR time > TIMESTAMP'9999-12-31 23:59:59.999999Z'"
+_BLANK, _SAID = literal(r"^\s*$"), literal(r"\S")  # patterns
+_FAULTS = {
+    "no time": "time IS NULL",
+    "a time outside the years 1 to 9999": "time < TIMESTAMP'0001-01-01 00:00:00Z'"
+    " OR time > TIMESTAMP'9999-12-31 23:59:59.999999Z'",
+    "no source": f"source IS NULL OR (source < '!' AND source RLIKE {_BLANK})",
+}
+"""Why a row of a declared topic cannot be used, and where that is so."""
 
 
 def events(work: Work, frame: DataFrame, reading: Reading | None = None, *, bad: Bad = "fail") -> DataFrame:
@@ -69,26 +76,25 @@ def able(
     rows: DataFrame,
     reading: Reading,
     bad: Bad,
-    wanted: Mapping[str, Column] | None = None,
+    wanted: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The same of rows that were laid out, and a row has a sequence only if the frame gave it one; ``wanted``
     says which rows of which topics matter, if it is not all that can.
 
     Whoever filters further may keep Spark from ever seeing a row that cannot be used: it filters early.
     """
-    matters = lit(False)
-    wanted = _wanted(work, ends=not frame.isStreaming) if wanted is None else wanted
-    for topic in _watched(work):
-        mine = expr(f"topic = {literal(topic.name)}")
-        if lacking := _lacking(topic, frame.columns, reading):
-            matters |= when(mine, _failing(lit(lacking)))
-        elif topic.name in wanted:
-            matters |= mine & wanted[topic.name]
-    sound = col(_FAULT).isNull()
+    wanted = _wanted(work, ends=not frame.isStreaming) if wanted is None else dict(wanted)
+    lacking = {topic.name: _lacking(topic, frame.columns, reading) for topic in _watched(work)}
+    tests = wanted | {name: _failing(literal(what)) for name, what in lacking.items() if what}
+    matters = some_of(f"(topic = {literal(name)} AND ({test}))" for name, test in tests.items())
+    sound, fault = _soundness(work.checked)
     if bad == "drop":
-        return rows.filter(sound & matters).drop(_FAULT)
-    told = concat(lit("a row of the frame has "), col(_FAULT), lit("; bad='drop' leaves such rows out"))
-    return rows.filter(when(sound, coalesce(matters, lit(False))).otherwise(_failing(told))).drop(_FAULT)
+        return rows.where(f"{sound} AND ({matters})")
+    told = f"concat('a row of the frame has ', {fault}, {literal(_REMEDY)})"
+    return rows.where(f"CASE WHEN {sound} THEN coalesce({matters}, false) ELSE {_failing(told)} END")
+
+
+_REMEDY = "; bad='drop' leaves such rows out"
 
 
 def require_known(bad: Bad) -> None:
@@ -97,14 +103,14 @@ def require_known(bad: Bad) -> None:
         raise UsageError(f"bad={bad!r}: rows that cannot be used make it 'fail', or one can 'drop' them")
 
 
-def _wanted(work: Work, *, ends: bool) -> dict[str, Column]:
+def _wanted(work: Work, *, ends: bool) -> dict[str, str]:
     """Which rows of each topic can matter."""
     checked, whole = work.checked, seen_whole(work, ends=ends)
 
-    def some(topic: Topic) -> Column:
-        return expr(mattering(checked, topic, naming(checked, topic)))
+    def some(topic: Topic) -> str:
+        return mattering(checked, topic, naming(checked, topic))
 
-    return {topic.name: lit(True) if topic.name in whole else some(topic) for topic in _watched(work)}
+    return {topic.name: "true" if topic.name in whole else some(topic) for topic in _watched(work)}
 
 
 def seen_whole(work: Work, *, ends: bool = True) -> Collection[str]:
@@ -116,8 +122,8 @@ def seen_whole(work: Work, *, ends: bool = True) -> Collection[str]:
     return clocks.union(topic.name for topic in listened(work.checked))
 
 
-def _failing(message: Column) -> Column:
-    return raise_error(message).cast("boolean")
+def _failing(message: str) -> str:
+    return f"CAST(raise_error({message}) AS BOOLEAN)"
 
 
 def _watched(work: Work) -> list[Topic]:
@@ -138,17 +144,17 @@ def _columns(topics: Sequence[Topic]) -> dict[tuple[str, Kind], str]:
 
 
 def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
-    """All rows in our columns and kinds, and why a row cannot be used, if it cannot."""
+    """All rows in our columns and kinds."""
     types = _types(frame, reading)
     theirs = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
-    at = {name: col(f"c{i}") for i, name in enumerate(frame.columns)}
+    at = {name: f"c{i}" for i, name in enumerate(frame.columns)}
 
-    def read(ours: str, kind: Kind) -> Column | None:
+    def read(ours: str, kind: Kind) -> str | None:
         name = reading.theirs(ours)
         if name not in at:
             return None
         _require_kind(ours, name, types[name], kind)
-        return at[name].cast(_KINDS[kind][1])
+        return f"CAST({at[name]} AS {_KINDS[kind][1]})"
 
     columns = {"topic": _topic(read("topic", "text"), frame.columns, reading)}
     columns["time"] = _time(reading, at, types)
@@ -161,8 +167,7 @@ def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
     for (name, kind), column in _columns(checked.topics).items():
         carried[column] = _or_nothing(read(name, kind), kind)
     columns["sequence"] = _or_nothing(read("sequence", "int"), "int")
-    rows = theirs.select(*(column.alias(name) for name, column in (columns | carried).items()))
-    return rows.withColumn(_FAULT, _fault(checked))
+    return theirs.selectExpr(*(f"{sql} AS {quoted(name)}" for name, sql in (columns | carried).items()))
 
 
 def _by_place(checked: Checked) -> bool:
@@ -170,29 +175,27 @@ def _by_place(checked: Checked) -> bool:
     return any("place" in level for condition in checked.conditions for level in condition.keys)
 
 
-def _or_nothing(column: Column | None, kind: Kind) -> Column:
-    return lit(None).cast(_KINDS[kind][1]) if column is None else column
+def _or_nothing(column: str | None, kind: Kind) -> str:
+    return f"CAST(NULL AS {_KINDS[kind][1]})" if column is None else column
 
 
-def _fault(checked: Checked) -> Column:
-    """Why a row of a declared topic cannot be used."""
+def _soundness(checked: Checked) -> tuple[str, str]:
+    """Where a row can be used, and why not elsewhere; rows of topics that nobody declared may be anything."""
     declared = ", ".join(literal(topic.name) for topic in checked.topics)
-    blank = col("source").isNull() | ((col("source") < "!") & col("source").rlike(r"^\s*$"))
+    faulty = " OR ".join(f"({test})" for test in _FAULTS.values())
+    reasons = " ".join(f"WHEN {test} THEN '{reason}'" for reason, test in _FAULTS.items())
     return (
-        when(col("topic").isNull(), "no topic")
-        .when(expr(f"topic NOT IN ({declared})"), lit(None))
-        .when(col("time").isNull(), "no time")
-        .when(expr(_YEARS), "a time outside the years 1 to 9999")
-        .when(blank, "no source")
+        f"(topic IS NOT NULL AND (topic NOT IN ({declared}) OR NOT ({faulty})))",
+        f"CASE WHEN topic IS NULL THEN 'no topic' {reasons} END",
     )
 
 
-def _topic(column: Column | None, names: Sequence[str], reading: Reading) -> Column:
+def _topic(column: str | None, names: Sequence[str], reading: Reading) -> str:
     only = reading.topics[0].name if len(reading.topics) == 1 else None
     default = reading.topic or only
     if column is not None:
-        said = when(column.rlike(r"\S"), column)
-        return said if default is None else coalesce(said, lit(default))
+        said = f"CASE WHEN {column} RLIKE {_SAID} THEN {column} END"
+        return said if default is None else f"coalesce({said}, {literal(default)})"
     if default is None:
         declared = ", ".join(topic.name for topic in reading.topics) or "none"
         raise UsageError(
@@ -201,7 +204,7 @@ def _topic(column: Column | None, names: Sequence[str], reading: Reading) -> Col
         )
     if lacking := _lacking(reading.by_name[default], names, reading):
         raise UsageError(lacking)
-    return lit(default)
+    return literal(default)
 
 
 def _lacking(topic: Topic, names: Sequence[str], reading: Reading) -> str | None:
@@ -249,7 +252,7 @@ def _require_kind(ours: str, theirs: str, type: DataType, kind: Kind) -> None:
         )
 
 
-def _time(reading: Reading, at: Mapping[str, Column], types: Mapping[str, DataType]) -> Column:
+def _time(reading: Reading, at: Mapping[str, str], types: Mapping[str, DataType]) -> str:
     """The instant; a time without a zone is of the zone of the reading, whatever the session's."""
     theirs = reading.theirs("time")
     match types[theirs]:
@@ -265,14 +268,13 @@ def _time(reading: Reading, at: Mapping[str, Column], types: Mapping[str, DataTy
             )
 
 
-def _located(axes: Sequence[Column | None]) -> dict[str, Column]:
+def _located(axes: Sequence[str | None]) -> dict[str, str]:
     """The coordinates as far as there is no gap: no y without x."""
-    found: dict[str, Column] = {}
-    inner = lit(True)
+    found: dict[str, str] = {}
+    inner = ""
     for axis, column in zip(AXES, takewhile(lambda c: c is not None, axes), strict=False):
-        assert column is not None
-        found[axis] = when(inner & ~isnan(column), column)
-        inner = found[axis].isNotNull()
+        inner += f"{' AND ' * bool(inner)}NOT isnan({column}) AND {column} IS NOT NULL"
+        found[axis] = f"CASE WHEN {inner} THEN {column} END"
     return found
 
 
@@ -281,14 +283,15 @@ def numbered(rows: DataFrame) -> DataFrame:
 
     Columns that a row leaves empty do not change the hash.
     """
-    digest = lit(0).cast("bigint")
-    for column in rows.columns:
-        if column not in ("topic", "time", "source", "sequence"):
-            name, value = column.split(" ")[-1], col(quoted(column))
-            own = when(value.isNotNull(), xxhash64(lit(name), value)).otherwise(lit(0).cast("bigint"))
-            digest = digest.bitwiseXOR(own)
-    number = coalesce(col("sequence"), digest.bitwiseAND(lit(2**63 - 1)))
-    return rows.withColumn("sequence", number)
+    saying = [column for column in rows.columns if column not in ("topic", "time", "source", "sequence")]
+    digest = " ^ ".join(["0L", *map(_own, saying)])
+    return rows.withColumn("sequence", expr(f"coalesce(sequence, ({digest}) & {2**63 - 1}L)"))
+
+
+def _own(column: str) -> str:
+    """What a column adds to the hash."""
+    name, value = literal(column.split(" ")[-1]), quoted(column)
+    return f"CASE WHEN {value} IS NOT NULL THEN xxhash64({name}, {value}) ELSE 0L END"
 
 
 # --- rows as batches -------------------------------------------------------------------------------

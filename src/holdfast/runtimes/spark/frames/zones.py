@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql.functions import convert_timezone, expr, lit
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import expr
 from pyspark.sql.types import TimestampNTZType
 
+from ....compilers.sql import literal
 from ....errors import UsageError
 from ....files.reading import Reading, parse_zone
 
+_EPOCH, _EPOCH_LOCAL = "TIMESTAMP'1970-01-01 00:00:00Z'", "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
@@ -27,22 +29,21 @@ def zone_of(frame: DataFrame, reading: Reading, zone: str | None) -> Reading:
     return replace(reading, zone=parse_zone(zone or "UTC"))
 
 
-def instant(local: Column, zone: str) -> Column:
+def instant(local: str, zone: str) -> str:
     """The instant at which a clock of the zone shows a time; of two the first."""
-    since = convert_timezone(lit(zone), lit("UTC"), local) - expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'")
-    return expr("TIMESTAMP'1970-01-01 00:00:00Z'") + since
+    there = f"convert_timezone({literal(zone)}, 'UTC', {local})"
+    return f"{_EPOCH} + ({there} - {_EPOCH_LOCAL})"
 
 
 def returned(told: DataFrame, frame: DataFrame, reading: Reading) -> DataFrame:
     """Notifications whose times are of the type that the frame's are."""
     if not _is_local(frame, reading):
         return told
-    return told.withColumns({name: _local(told[name], str(reading.zone)) for name in ("time", "since")})
+    return told.withColumns({name: expr(_local(name, str(reading.zone))) for name in ("time", "since")})
 
 
-def _local(at: Column, zone: str) -> Column:
-    since = at - expr("TIMESTAMP'1970-01-01 00:00:00Z'")
-    return convert_timezone(lit("UTC"), lit(zone), expr("TIMESTAMP_NTZ'1970-01-01 00:00:00'") + since)
+def _local(at: str, zone: str) -> str:
+    return f"convert_timezone('UTC', {literal(zone)}, {_EPOCH_LOCAL} + ({at} - {_EPOCH}))"
 
 
 def _is_local(frame: DataFrame, reading: Reading) -> bool:

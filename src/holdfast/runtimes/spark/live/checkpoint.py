@@ -176,14 +176,22 @@ def planned(
     shards: int | None,
     reached: Mapping[str, Instant] = MappingProxyType({}),
     files: int = -1,
+    *,
+    stages: int | None = None,
 ) -> Plan:
-    """The plan of a definition: as it was where it has not changed, and new seats for what is new.
+    """The plan of a definition: as it was where it has not changed, and new seats for what is new; a new plan
+    has so many ``stages`` at least.
 
     ``reached`` is how far time has come for each topic, where new operators start, and ``files`` how many
     have been read.
     """
     if old is None:
-        old = Plan(uuid.uuid4().hex, shards or SHARDS, reading=reading)
+        old = Plan(uuid.uuid4().hex, shards or SHARDS, reading=reading, stages=stages or 1)
+    elif stages is not None and stages > old.stages:
+        raise UsageError(
+            f"--stages {stages}: this checkpoint has {old.stages}, for good. "
+            "Leave the option out, or start a new checkpoint."
+        )
     elif shards is not None and shards != old.shards:
         raise UsageError(
             f"--shards {shards}: this checkpoint has {old.shards} shards, for good. "
@@ -246,7 +254,7 @@ def _stages(old: Plan, seats: Sequence[Seat]) -> int:
             f"{old.stages}, for good ('holdfast explain --engine spark' shows them). Go on with what was, "
             "and run the new condition, with those that it builds on, from a definition and a checkpoint of "
             "its own beside it; or start a new checkpoint for all, which tells what is in its folders again, "
-            "with the same ids."
+            f"with the same ids; with '--stages {needed + 1}' it has room for another."
         )
     return max(needed, old.stages)
 

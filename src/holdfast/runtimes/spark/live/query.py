@@ -82,6 +82,8 @@ class Live:
     """Where late events go; by default ``late.jsonl`` in the checkpoint."""
     rejects: Path | None = None
     shards: int | None = None
+    stages: int | None = None
+    """How many there are at least, one after the other, though the definition needs fewer."""
     every: float | None = 1.0
     """Seconds between batches; ``None`` reads what is there now and ends."""
     finish: bool = False
@@ -244,7 +246,8 @@ def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Pl
     if record.finished and not live.finish:
         raise UsageError(f"{checkpoint.folder}: --finish has ended this stream; start a new checkpoint")
     files = record.files + record.quarantined
-    plan = planned(checkpoint.load(), live.checked, _read_as(live), live.shards, record.reached, files)
+    old = checkpoint.load()
+    plan = planned(old, live.checked, _read_as(live), live.shards, record.reached, files, stages=live.stages)
     batches = _Batches(live, plan, ledger, checkpoint, progress)
     checkpoint.save(plan)
     batches.claim(plan.id)

@@ -125,7 +125,7 @@ def stepped(
             last = with_time(operator, batches, was) if now == NEVER else batches
             state, told = operator.machine.step(state, last, now)
             if taken:
-                told = Told(told.rows, (*taken.said, *told.single))
+                told = told._replace(single=(*taken.said, *told.single))
             memory = _remembered(operator, state)
             tables.append(table_of(work.published, operator, told))
             heard |= operator.retold(told)

@@ -71,6 +71,12 @@ def test_who_takes_too_long_is_ended():
     assert last.fault == "a call took longer than 0.5 s"
 
 
+def test_what_a_worker_needs_to_begin_is_no_part_of_a_call():
+    """It has a limit of its own, and is not said to be the code's fault."""
+    (last,) = worked(GOOD, 0, Bounds(begin=0))
+    assert last.fault == "its start took longer than 0 s"
+
+
 def test_one_worker_that_fails_harms_no_other():
     async def run():
         answers = asyncio.Queue()

@@ -229,8 +229,19 @@ def test_a_definition_that_needs_another_stage_needs_another_checkpoint():
         "the definition now needs 2 stages, one after the other, and this checkpoint has 1, for good "
         "('holdfast explain --engine spark' shows them). Go on with what was, and run the new condition, "
         "with those that it builds on, from a definition and a checkpoint of its own beside it; or start a "
-        "new checkpoint for all, which tells what is in its folders again, with the same ids."
+        "new checkpoint for all, which tells what is in its folders again, with the same ids; with "
+        "'--stages 3' it has room for another."
     )
+
+
+def test_a_checkpoint_that_has_stages_to_spare_takes_a_component_that_needs_one():
+    first = checkpoint.planned(None, check(parse(TOPIC + MEAN)), READING, None, stages=2)
+    after = planned(first, MEAN, ANY)
+    assert (first.stages, after.stages) == (2, 2)
+    assert {seat.kept.stage for seat in after.seats} == {0, 1}
+    assert numbers(after)["Mean"] == numbers(first)["Mean"]
+    with pytest.raises(UsageError, match=r"--stages 3: this checkpoint has 2, for good\."):
+        checkpoint.planned(after, check(parse(TOPIC + MEAN + ANY)), READING, None, stages=3)
 
 
 # --- on disk -----------------------------------------------------------------------------------------

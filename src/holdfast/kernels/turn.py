@@ -1,0 +1,45 @@
+"""Conditions that start and end in turn, from one satisfied predicate to the next."""
+
+from __future__ import annotations
+
+from .jit import kernel
+
+
+@kernel
+def turns(enter, leave, ends, holds, lasting, found, held):  # type: ignore[no-untyped-def]
+    """The instants of each key at which something is told, and whether the condition held until then.
+
+    The instants of key ``k`` are those from ``ends[k]`` to before ``ends[k + 1]``; ``holds[k]`` is whether
+    its condition holds, and becomes whether it does afterwards.  What is not ``lasting`` is told of every
+    entrance.
+    """
+    size = 0
+    for k in range(len(ends) - 1):
+        now = holds[k]
+        for i in range(ends[k], ends[k + 1]):
+            if leave[i] if now else enter[i]:
+                found[size] = i
+                held[size] = now
+                size += 1
+                now = lasting and not now
+        holds[k] = now
+    return size
+
+
+@kernel
+def contradicted(names, times, statuses, others, moments, words, until):  # type: ignore[no-untyped-def]
+    """Let each event end, at the latest, where the first of the others of its name comes after it that has
+    another status.  The others are in order of name and time."""
+    for i in range(len(names)):
+        low, high = 0, len(others)
+        while low < high:
+            middle = (low + high) // 2
+            if others[middle] < names[i] or (others[middle] == names[i] and moments[middle] <= times[i]):
+                low = middle + 1
+            else:
+                high = middle
+        while low < len(others) and others[low] == names[i]:
+            if words[low] != statuses[i]:
+                until[i] = min(until[i], moments[low])
+                break
+            low += 1

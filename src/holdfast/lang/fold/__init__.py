@@ -1,0 +1,1 @@
+"""Folding of storms: many siblings that hold become one."""

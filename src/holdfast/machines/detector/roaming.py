@@ -1,0 +1,137 @@
+"""Sources that carry a component with them: where each has been, and how far from what stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...kernels.around import distances
+from ...kernels.window import by_key
+from ...model.batch import AXES
+from ...model.instant import Instant
+from ...model.query import HERE, Index
+from .knowledge import Where
+from .query import absolute
+from .rows import Ints, Mask, Rows, coded
+
+Hosts = dict[str, tuple[Instant, Where]]
+"""Where each source was last, and when it said so."""
+
+
+class Places(NamedTuple):
+    """Locations as arrays: how many coordinates each has, which, and if none the number of its name."""
+
+    dims: Ints
+    xs: NDArray[np.float64]
+    numbers: Ints
+    names: list[str]
+
+    @classmethod
+    def of(cls, some: Sequence[Where]) -> Places:
+        xs = np.zeros((len(some), len(AXES)))
+        for i, at in enumerate(some):
+            if isinstance(at, tuple):
+                xs[i, : len(at)] = at
+        dims = np.array([len(at) if isinstance(at, tuple) else 0 for at in some], np.int64)
+        names: dict[str, int] = {}
+        numbers = [names.setdefault(at, len(names)) if isinstance(at, str) else -1 for at in some]
+        return cls(dims, xs, np.array(numbers, np.int64), list(names))
+
+    @classmethod
+    def of_rows(cls, rows: Rows) -> Places:
+        """Where readings were made."""
+        batch, size = rows.batch, len(rows)
+        xs, dims = np.zeros((size, len(AXES))), np.zeros(size, np.int64)
+        known: Mask = np.ones(size, np.bool_)
+        for axis, name in enumerate(AXES):
+            if name in batch.schema.names:
+                values = batch.column(name).to_numpy(zero_copy_only=False)
+                known = known & (values == values)
+                xs[known, axis] = values[known]
+                dims[known] = axis + 1
+        place = coded(batch, "place")
+        return cls(dims, xs, np.where(dims > 0, -1, place.codes), list(place.values))
+
+    def take(self, rows: Ints) -> Places:
+        return Places(self.dims[rows], self.xs[rows], self.numbers[rows], self.names)
+
+    def at(self, i: int) -> Where:
+        """One of them."""
+        if self.dims[i]:
+            return tuple(self.xs[i, : self.dims[i]].tolist())
+        return self.names[self.numbers[i]] if self.numbers[i] >= 0 else None
+
+    def after(self, first: Where) -> Places:
+        """The same, after another."""
+        before = Places.of([first])
+        names = [*self.names, *before.names]
+        number = names.index(first) if isinstance(first, str) else -1
+        dims, xs = np.append(before.dims, self.dims), np.concatenate((before.xs, self.xs))
+        return Places(dims, xs, np.append(number, self.numbers), names)
+
+    def far(self, others: Places) -> NDArray[np.float64]:
+        """How far the others are from each."""
+        same = {name: i for i, name in enumerate(others.names)}
+        table = np.array([*(same.get(name, -1) for name in self.names), -1])
+        return distances((self.dims, self.xs, table[self.numbers]), others[:3])
+
+
+@dataclass(frozen=True)
+class Host:
+    """A source that moves: from ``times[i]`` on it is at the place of that number."""
+
+    name: str
+    times: Ints
+    places: Places
+
+    def at(self, now: Instant) -> Where:
+        """Where it is."""
+        return self.places.at(int(np.searchsorted(self.times, now, "right")) - 1)
+
+    def moves(self, at: Ints) -> Ints:
+        """The last move at each instant."""
+        found: Ints = np.searchsorted(self.times, at, "right") - 1
+        return found
+
+    def far(self, index: Index, others: Places) -> NDArray[np.float64]:
+        """How far others are from an index relative to where it is, after each move."""
+        if index == HERE:
+            return self.places.far(others)
+        centres = [absolute(index, self.places.at(i)) for i in range(len(self.times))]
+        return Places.of(centres).far(others)
+
+
+def hosts(known: Hosts, rows: Rows) -> list[Host]:
+    """The sources that move, with what they have said of it in a stretch; ``known`` becomes what it is after
+    it."""
+    sources, places = coded(rows.batch, "source"), Places.of_rows(rows)
+    order = np.argsort(rows.times, kind="stable")
+    starts, grouped = np.zeros(len(sources.values) + 1, np.int64), np.empty(len(rows), np.int64)
+    by_key(sources.codes[order], starts, grouped)
+    found = {name: Host(name, np.array([at]), Places.of([spot])) for name, (at, spot) in known.items()}
+    for i, name in enumerate(sources.values):
+        mine = order[grouped[starts[i] : starts[i + 1]]]
+        times = rows.times[mine]
+        last = np.append(times[1:] != times[:-1], True)[: len(times)]  # of one moment the last counts
+        last &= times >= known[name][0] if name in known else True
+        if last.any():
+            moved = Host(name, times[last], places.take(mine[last]))
+            found[name] = _continued(known.get(name), moved)
+            known[name] = (int(moved.times[-1]), moved.places.at(-1))
+    return [found[name] for name in sorted(found)]
+
+
+def _continued(before: tuple[Instant, Where] | None, host: Host) -> Host:
+    """A host that was somewhere before."""
+    if before is None or before[0] >= host.times[0]:
+        return host
+    return Host(host.name, np.append(before[0], host.times), host.places.after(before[1]))
+
+
+def where(kind: int, point: tuple[float, ...], text: str) -> Where:
+    """The location of a standing."""
+    return point if kind == 0 else text if kind == 1 else None

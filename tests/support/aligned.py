@@ -1,0 +1,198 @@
+"""Random correlations of states, what they hear, and a slow obvious twin."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from itertools import combinations, product
+
+from hypothesis import strategies as st
+
+from holdfast.lang.check import check
+from holdfast.lang.condition import Checked
+from holdfast.lang.parse import parse
+from holdfast.model.event import Event
+from holdfast.model.instant import SECOND
+
+RELATED = (
+    "A, B overlapping", "A, B, C overlapping", "A overlaps B", "A during B", "A before B", "A starts B",
+    "A ends B", "F before B", "B before F", "F during B", "F starts B", "F ends B",
+)  # fmt: skip
+
+
+@st.composite
+def definitions(draw, per: str) -> Checked:
+    """Every relation, with and without bounds; members have their room in their key, or move."""
+    related = draw(st.sampled_from(RELATED))
+    within = draw(st.sampled_from(("2 s", "4 s") if "before" in related else ("", "", "1 s", "3 s")))
+    near = draw(st.sampled_from(("", "", "2 m")))
+    extents = ", ".join(filter(None, (within, near)))
+    words = (related, extents and f"within {extents}", draw(st.sampled_from(("", "per room"))))
+    return _checked(per, " ".join(filter(None, words)))
+
+
+@lru_cache(maxsize=256)
+def _checked(per: str, related: str) -> Checked:
+    topics = "".join(f"topic T{c} (v float, room text)\n" for c in "ABCF")
+    states = "".join(f"state {c} on T{c} [v > 1; v < 0] per {per}\n" for c in "ABC")
+    return check(parse(f"{topics}{states}filter F on TF where v > 1\ncorrelate X = {related}\n"))
+
+
+@st.composite
+def histories(draw, per: str) -> list[Event]:
+    """What conditions tell: starts and ends in turn, several in one moment; and ends of what nobody knows."""
+    row = st.tuples(
+        st.integers(0, 9),
+        st.sampled_from("AAABBBCF"),
+        st.sampled_from("ab"),
+        st.sampled_from("rrs"),
+        st.sampled_from((0.0, 0.0, 1.0, 2.0, 3.5, None)),
+        st.sampled_from((False, False, False, True)),
+    )
+    rows = draw(st.lists(row, min_size=10, max_size=24))
+    holds: dict[tuple[str, str], tuple[int, str]] = {}
+    found = []
+    for i, (time, name, source, room, x, odd) in enumerate(sorted(rows, key=lambda row: row[:3])):
+        since, home = holds.pop((name, source), (None, room))
+        room = home if "," in per else room
+        status = "atomic" if name == "F" else "ingress" if since is None else "egress"
+        if status == "ingress":
+            holds[name, source] = (time * SECOND, room)
+        if odd:
+            status = {"ingress": "unknown", "egress": "raised"}.get(status, status)
+        own = {
+            "@status": status,
+            "@key": "",
+            "@scope": None if name == "F" else f"{room},{source}" if "," in per else source,
+            "@since": since,
+        }
+        at = None if x is None else (x,)
+        found.append(Event(f"@{name}", time * SECOND, source, {"v": 0.0, "room": room, **own}, i, at))
+    return found
+
+
+def heard(checked, events, told):
+    """What notifications say, in order."""
+    return sorted(
+        (n.subscription, n.scope or "", n.status, n.since or -1, n.event.order, *map(str, _own(n)))
+        for n in told
+    )
+
+
+def _own(n):
+    return sorted((name, value) for name, value in n.event.attributes.items() if name != "room")
+
+
+def expected(checked: Checked, events: list[Event]) -> list[tuple]:
+    """All stretches are listed, then all ways to choose one of each condition are tried."""
+    (one,) = checked.aligned
+    names = [topic.name for topic in one.over]
+    stretches = {name: _stretches(name, events) for name in names}
+    rows = []
+
+    def tell(chosen, status, since, event, ends):
+        own = []
+        for name, stretch, end in zip(names, chosen, ends, strict=True):
+            own += [(name, stretch["scope"]), (f"{name}_start", _shown(stretch["start"]))]
+            own += [(f"{name}_end", None if end is None else _shown(end))]
+        scope = ",".join(s["scope"] for s in chosen if s["scope"])
+        rows.append(
+            ("X", scope, status, -1 if since is None else since or -1, event.order, *map(str, sorted(own)))
+        )
+
+    for chosen in product(*stretches.values()):
+        if not all(_agree(one, a, b) for a, b in combinations(chosen, 2)):
+            continue
+        start, end = max(s["start"] for s in chosen), min(s["end"] for s in chosen)
+        if one.relation == "overlapping":
+            width = one.within or math.inf
+            if start >= end or any(abs(a["start"] - b["start"]) >= width for a, b in combinations(chosen, 2)):
+                continue
+            last = max((_rank(s["began"], i), i) for i, s in enumerate(chosen) if s["start"] == start)[1]
+            tell(chosen, "ingress", None, chosen[last]["began"], [None] * len(chosen))
+            if end < math.inf:
+                first = min((_rank(s["ended"], i), i) for i, s in enumerate(chosen) if s["end"] == end)[1]
+                ends = [end if i == first else None for i in range(len(chosen))]
+                tell(chosen, "egress", start, chosen[first]["ended"], ends)
+            continue
+        a, b = chosen
+        width = one.within
+        meet = a["start"] <= b["end"] and b["start"] <= a["end"]
+        match one.relation:
+            case "overlaps":
+                near = a["start"] < b["start"] < a["end"] < b["end"]
+                near = near and b["start"] - a["start"] < (width or math.inf)
+                event = a.get("ended")
+            case "during":
+                near = b["start"] < a["start"] and a["end"] < b["end"]
+                near = near and a["start"] - b["start"] < (width or math.inf)
+                event = a.get("ended")
+            case "starts":
+                near = meet and abs(a["start"] - b["start"]) < (width or 1) and a["end"] < b["end"]
+                event = a.get("ended")
+            case "before":
+                near = 0 < b["start"] - a["end"] < width
+                near = near and _is_last(a, stretches[names[0]], b["start"])
+                event = b["began"]
+            case "ends":
+                near = meet and b["start"] < a["start"] and abs(a["end"] - b["end"]) < (width or 1)
+                near = near and max(a["end"], b["end"]) < math.inf
+                earlier, later = (a, b) if a["end"] < b["end"] else (b, a)
+                mine = stretches[names[0] if earlier is a else names[1]]
+                near = near and (a["end"] == b["end"] or _is_last(earlier, mine, later["end"]))
+                event = later.get("ended")
+        if near:
+            told = event.time
+            ends = [s["end"] if s["end"] <= told else None for s in chosen]
+            tell(chosen, "atomic", None, event, ends)
+    return sorted(rows)
+
+
+def _rank(event, member):
+    """In which order what happens at one moment is looked at."""
+    return (event.source, event.sequence, member)
+
+
+def _is_last(stretch, others, by):
+    """Whether of its scope it is the last to have ended by then."""
+    mine = [s["ended"].order for s in others if s["scope"] == stretch["scope"] and s["end"] <= by]
+    return stretch["ended"].order == max(mine)
+
+
+def _stretches(name, events):
+    found, open_ = [], {}
+    for event in events:
+        if event.topic != f"@{name}":
+            continue
+        status, scope = event.attributes["@status"], event.attributes["@scope"]
+        started = {
+            "scope": scope,
+            "start": event.time,
+            "end": math.inf,
+            "at": event.location,
+            "room": event.attributes["room"],
+            "began": event,
+        }
+        if status == "atomic":
+            found.append({**started, "end": event.time, "ended": event})
+        elif status == "ingress" and scope not in open_:
+            open_[scope] = started
+        elif status == "egress" and scope in open_:
+            started = open_.pop(scope)
+            if started["start"] < event.time:  # what has no length has not been
+                found.append({**started, "end": event.time, "ended": event})
+    return [*found, *open_.values()]
+
+
+def _agree(one, a, b):
+    if one.per and a["room"] != b["room"]:
+        return False
+    if one.near == math.inf:
+        return True
+    return a["at"] is not None and b["at"] is not None and abs(a["at"][0] - b["at"][0]) < one.near
+
+
+def _shown(at):
+    from holdfast.model.instant import show_instant
+
+    return show_instant(at)

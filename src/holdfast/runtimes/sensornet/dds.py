@@ -409,7 +409,7 @@ def _memory(state: State, deployment: Deployment) -> dict[str, int]:
     reliable = [
         stream
         for stream in state.writers
-        if stream.condition != PLAIN or deployment.topics.by_id[stream.topic].level < BEST_EFFORT
+        if stream.condition != PLAIN or deployment.topics.by_id[stream.topic].level != BEST_EFFORT
     ]
     tables = [*state.subscribers.values(), *(each.registry for each in state.rendezvous.values())]
     wishes = [wish for table in tables for wish in table.wishes.values()]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -94,11 +95,11 @@ def by_scope(told: list[Notification], numbered: bool) -> dict:
     return found
 
 
-def compare(given: Scenario, seed: int, numbered: bool = True) -> Run:
+def compare(given: Scenario, seed: int, numbered: bool = True, folder: Path = Path()) -> Run:
     """A run, in which the engine's notifications must be told."""
-    run = Run(resolved(given), seed)
+    run = Run(resolved(given, folder), seed)
     outcome = run.finish()
-    engine = Engine(given.definition)
+    engine = Engine(given.definition, base=folder)
     told = [each for event in run.account.published for each in engine.push(event)]
     told += engine.advance(given.duration - run.account.allowance)
     assert by_scope([what for _, _, what in run.account.told], numbered) == by_scope(told, numbered)
@@ -149,6 +150,30 @@ def test_conditions_that_look_at_many_sensors(protocol):
 
 def test_conditions_at_the_subscriber():
     assert len(compare(scenario(ALONE + TOGETHER, Direct()), 1).account.told) > 25
+
+
+TABLED = """\
+table Limits "limits.csv" (source text, high float, low float)
+state Over on T [value > Limits.high; value < Limits.low] per source
+filter Above on T where value > Limits.high + 1
+"""
+
+
+@pytest.mark.parametrize("protocol", [Dds(mode="DefTDDS"), Dds(mode="HyTDDS"), Cbps(), Direct()])
+def test_motes_have_one_band_for_all_rows_of_a_table_and_the_subscriber_has_the_rows(protocol, tmp_path):
+    (tmp_path / "limits.csv").write_text("source,high,low\n0,22,20\n3,23.5,22\n7,24,19\n*,24.5,23\n")
+    given_ = scenario(TABLED, protocol)
+    run = compare(given_, 1, not isinstance(protocol, Dds), tmp_path)
+    assert {what.subscription for _, _, what in run.account.told} == {"Over", "Above"}
+    assert len(run.account.told) > 10
+
+
+@pytest.mark.parametrize("protocol", [Dds(mode="HyTDDS"), Cbps()])
+def test_what_can_matter_to_no_row_stays_on_its_mote(protocol, tmp_path):
+    (tmp_path / "limits.csv").write_text("source,high,low\n0,90,80\n*,99,98\n")
+    run = compare(scenario(TABLED, protocol), 1, False, tmp_path)
+    assert len(run.account.published) > 100
+    assert not [cause for cause in run.account._sent if cause.endswith((" data", " notification"))]
 
 
 PROTOCOLS = [Direct(), Dds(mode="HyTDDS"), *BROKERS.values()]

@@ -14,10 +14,9 @@ from holdfast import Engine, Event, check, parse
 from holdfast.model.instant import SECOND
 from holdfast.protocols.cbps.client import Told, Unknown, Withdraw, advertise, publish, watch
 from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.conditions import definitions
 from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support import correlated, fused
-from support.overlays import often
+from support.overlays import definitions, often
 
 
 @dataclass

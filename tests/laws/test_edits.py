@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,3 +149,82 @@ def test_batches_and_events_are_the_same_history(old, new, first, size):
     pieces = [("T", from_events(topic, before[i : i + size])) for i in range(0, len(before), size)]
     assert _rows_of(one.revise(new, before)) == _rows_of(other.revise(new, pieces))
     assert _standing(one) == _standing(other)
+
+
+# --- tables that change ------------------------------------------------------------------------------
+
+_TABLED = """topic T (v float, room text)
+table L "" (source text, high float, low float, wait duration)
+state Warm on T [v > L.high{0}; v < L.low{1}] per {2}
+"""
+_tabled = st.builds(
+    _TABLED.format,
+    st.sampled_from(("", " for L.wait", " for 2 readings")),
+    st.sampled_from(("", " for L.wait", " || silent 4 min")),
+    st.sampled_from(("source", "source", "source", "room")),
+)
+
+
+@st.composite
+def _limits(draw):
+    names = draw(st.lists(st.sampled_from(["a", "b", "c", "*"]), min_size=1, unique=True))
+    high, low = st.sampled_from((2.0, 3.0, 4.0, None)), st.sampled_from((1.0, 2.0, None))
+    columns = {
+        name: pa.array([draw(one) for _ in names], pa.float64())
+        for name, one in (("high", high), ("low", low))
+    }
+    waits = pa.array([draw(st.sampled_from(("1 min", "3 min", None))) for _ in names], pa.string())
+    return pa.table({"source": pa.array(names), **columns, "wait": waits})
+
+
+@given(text=_tabled, old=_limits(), new=_limits(), first=_rows, second=_rows)
+def test_a_changed_table_with_the_whole_history_is_a_run_with_it(text, old, new, first, second):
+    before = [event for event in _events(first) if event.topic == "T"]
+    engine, ideal = Engine(text, tables={"L": old}), Engine(text, tables={"L": new})
+    for one in (engine, ideal):
+        _heard(one, before)
+    said = engine.take_table("L", new, before)
+    assert _standing(engine) == _standing(ideal)
+    assert len({n.scope for n in said}) == len(said), "each scope is told once"
+    after = [event for event in _events(second, before[-1].time if before else TODAY) if event.topic == "T"]
+    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(ideal, after))
+
+
+@given(text=_tabled, old=_limits(), new=_limits(), first=_rows, remember=st.booleans())
+def test_a_changed_table_alone_claims_no_more_than_follows_and_keeps_who_has_the_same_row(
+    text, old, new, first, remember
+):
+    before = [event for event in _events(first) if event.topic == "T"]
+    engine = Engine(text, tables={"L": old}, remember=remember)
+    ideal = Engine(text, tables={"L": new})
+    for one in (engine, ideal):
+        _heard(one, before)
+    was = {h.scope: h for h in engine.holding()}
+    said = {n.scope: n for n in engine.take_table("L", new)}
+    lost, now = {scope for _, scope in engine.unknown()}, {h.scope: h for h in engine.holding()}
+    assert now.keys() - lost <= {h.scope for h in ideal.holding()}
+    assert now.keys() ^ was.keys() <= said.keys()
+
+
+@given(text=_tabled, limits=_limits(), first=_rows, second=_rows)
+def test_a_table_that_has_not_changed_changes_nothing(text, limits, first, second):
+    engine, other = (Engine(text, tables={"L": limits}, remember=True) for _ in range(2))
+    before = [event for event in _events(first) if event.topic == "T"]
+    for one in (engine, other):
+        _heard(one, before)
+    assert engine.take_table("L", limits.take(list(range(len(limits))))) == []
+    after = [event for event in _events(second, before[-1].time if before else TODAY) if event.topic == "T"]
+    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(other, after))
+
+
+@given(text=_tabled.filter(lambda text: "per source" in text), limits=_limits(), first=_rows, second=_rows)
+def test_who_has_the_same_row_goes_on_as_it_was_guards_that_wait_included(text, limits, first, second):
+    """A row for somebody who never speaks is all that is new."""
+    row = pa.table({"source": ["z"], "high": [1.0], "low": [0.0], "wait": ["1 min"]}, schema=limits.schema)
+    engine, other = (Engine(text, tables={"L": limits}) for _ in range(2))
+    before = [event for event in _events(first) if event.topic == "T"]
+    for one in (engine, other):
+        _heard(one, before)
+    assert engine.take_table("L", pa.concat_tables([limits, row])) == []
+    after = [event for event in _events(second, before[-1].time if before else TODAY) if event.topic == "T"]
+    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(other, after))

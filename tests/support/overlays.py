@@ -15,12 +15,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from holdfast import App, Engine, Event, Notification, check
+from holdfast.lang.show import show
 from holdfast.protocols.cbps.broker import Broker
 from holdfast.protocols.cbps.client import Heard, Submit, Told, Withdraw, advertise, publish, subscribe, watch
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.context import within
 from holdfast.protocols.cbps.event import advertised, to_content
-from holdfast.runtimes.overlay.conditions import condition, definitions
+from holdfast.runtimes.overlay.conditions import apart, condition
 from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support import naive_match
 from support.runtimes import in_order, output
@@ -334,3 +335,8 @@ def each_alone(app: App, events: Sequence[Event]) -> list[Notification]:
         said = (n for e in heard for n in (*engine.push(e), *engine.advance(e.time)))
         found += [n for n in said if n.subscription == name]
     return output(found)
+
+
+def definitions(app: App) -> dict[str, str]:
+    """Each subscription of an app as the text that travels."""
+    return {name: show(one) for name, one in apart(app).items()}

@@ -284,7 +284,7 @@ def _requests(
     app: App | None, only: list[str], where: str | None, ship: Path | None, sign: Path | None
 ) -> tuple[list[Any], dict[str, Following]]:
     """What is asked of the broker, and which of it are relationships that agents watch."""
-    from ..protocols.cbps.client import subscribe, watch
+    from ..protocols.cbps.client import subscribe
     from ..runtimes.overlay.commands.wanted import content_filter
 
     if (app is None) == (where is None):
@@ -295,23 +295,23 @@ def _requests(
         return [subscribe("where", content_filter(where))], {}
     from ..lang.check import check
     from ..runtimes.overlay.commands.watching import actively
-    from ..runtimes.overlay.conditions import definitions
+    from ..runtimes.overlay.exactly import watches
 
     assert app is not None
-    found = definitions(app)
+    found = watches(app)
     for name in only:
         if name not in found:
             hint = did_you_mean(name, found) or f"There is {', '.join(found) or 'none'}."
             raise UsageError(f"--only {name}: {app.file} has no subscription of that name. {hint}")
     if not found:
         raise UsageError(f"{app.file} subscribes to nothing: add a filter or a state")
-    wanted = {name: text for name, text in found.items() if not only or name in only}
+    wanted = {name: request for name, request in found.items() if not only or name in only}
     active = [one for one in check(app).relations if one.name in wanted and (one.using or ship)]
     if ship and not active:
         raise UsageError(f"--ship {ship}: {app.file} has no relationship that could be watched by it")
     code = None if ship is None else _text(ship)
     submitted, followed = actively(active, code, _signature(code, sign))
-    rest = [watch(name, text) for name, text in wanted.items() if name not in followed]
+    rest = [request for name, request in wanted.items() if name not in followed]
     return [*rest, *submitted], followed
 
 

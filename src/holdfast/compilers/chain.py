@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from ..machines.machine import Batches, Mask, Survey, Told, mattering, transitions
 from ..model.batch import concatenate
+from ..model.batch import reached as progress
 from ..model.event import Event, Transition
 from ..model.instant import BEGINNING, NEVER, Instant
 from ..model.topic import Topic
-from .operator import Operator
+from .operator import Operator, until
 
 States = list[Any]
 
@@ -43,6 +44,39 @@ def alone(operators: Sequence[Operator], name: str) -> Operator:
         heard=frozenset(),
         followed={},
     )
+
+
+def overheard(
+    operators: Sequence[Operator],
+    history: Iterable[tuple[str, pa.RecordBatch]],
+    reached: Mapping[str, Instant],
+) -> dict[str, pa.RecordBatch]:
+    """What conditions that have heard a history have told those who hear them, as readings by topic, when
+    time has come as far as it has."""
+    states, latest, found = [one.machine.initial() for one in operators], dict[str, Instant](), Heard()
+
+    def look(heard: dict[str, pa.RecordBatch]) -> None:
+        for i, one in enumerate(operators):
+            mine = {name: batch for name, batch in heard.items() if name in one.topics}
+            pairs = zip(operators, states, strict=True)
+            awaited = [other.unsaid(own) for other, own in pairs if other.is_awaited(one)]
+            now = one.looks(until(latest, one.clock, BEGINNING), awaited)
+            if mine or one.machine.is_timed:
+                states[i], told = one.machine.step(states[i], mine, now)
+                said = one.retold(told)
+                _gather(heard, said)
+                for topic, batch in said.items():
+                    found.setdefault(topic, []).append(batch)
+
+    for topic, batch in history:
+        latest[topic] = max(latest.get(topic, BEGINNING), progress(batch) or BEGINNING)
+        look({topic: batch})
+    latest |= {topic: max(at, latest.get(topic, BEGINNING)) for topic, at in reached.items()}
+    look({})
+    return {topic: concatenate(some) for topic, some in found.items()}
+
+
+Heard = dict[str, list[pa.RecordBatch]]
 
 
 def _united(columns: Iterable[Mapping[str, frozenset[str]]]) -> dict[str, frozenset[str]]:

@@ -41,6 +41,8 @@ def hindrance(conditions: Sequence[Condition], published: Sequence[Topic]) -> st
     """Why filters that share their scopes are no such query; what it says has columns for all topics that are
     ``published``."""
     first = conditions[0]
+    if any(one.tables for one in conditions):
+        return "only Python knows the rows of a table"
     if first.forest is not None:
         return "only Python can tell in which region an event lies"
     if len(first.keys) > 1:

@@ -9,7 +9,7 @@ from ..lang.condition import Checked, Condition, Guarded, Muted
 from ..machines.levels import Levels
 from ..model.event import Event, Status, Transition, Value
 from ..model.instant import Instant
-from .families import FAMILIES, conditions, meanings, without
+from .families import FAMILIES, conditions, has_other_rows, meanings, without
 from .operator import Operator
 
 Scoped = tuple[str, str | None]
@@ -17,9 +17,10 @@ Scoped = tuple[str, str | None]
 
 
 def changed(was: Checked, now: Checked) -> list[str]:
-    """The conditions that mean something else under their old name."""
+    """The conditions that mean something else under their old name, or compare with other rows."""
     meant, means = meanings(was), meanings(now)
-    return [name for name in means if name in meant and means[name] != meant[name]]
+    known = [name for name in means if name in meant]
+    return [name for name in known if means[name] != meant[name] or has_other_rows(name, was, now)]
 
 
 def anew(was: Checked, now: Checked) -> frozenset[str]:

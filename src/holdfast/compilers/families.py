@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..lang.condition import Checked, Guarded
+from ..lang.condition import Checked, Guarded, Leveled
 from ..model.qos import TIMELY
 from ..model.topic import Topic
 from . import sql
@@ -246,6 +246,19 @@ def hindrance(name: str, was: Checked, now: Checked) -> str | None:
     return revise.why_not(conditions(was)[name], conditions(now)[name])
 
 
+def has_other_rows(name: str, was: Checked, now: Checked) -> bool:
+    """Whether a table has changed with which a condition compares, and it can take that over scope by
+    scope."""
+    before, after = (_tables(conditions(one)[name]) for one in (was, now))
+    return before != after and hindrance(name, was, now) is None
+
+
+def _tables(condition: Any) -> tuple[Any, ...]:
+    """The tables that a condition looks at."""
+    some = condition.rungs if isinstance(condition, Leveled) else (condition,)
+    return tuple(table for one in some for table in getattr(one, "tables", ()))
+
+
 def outlives(name: str, was: Checked, now: Checked) -> bool:
     """Whether what holds of a condition goes on to hold under another definition, whatever the readings."""
     before, after = conditions(was)[name], conditions(now)[name]
@@ -267,8 +280,11 @@ def outlook(was: Checked, now: Checked) -> list[tuple[str, str]]:
         if name not in before:
             found.append((name, "begins"))
         else:
-            same = means[name] == meant[name]
-            found.append((name, "goes on as it is" if same else revise.outlook(before[name], one)))
+            same = means[name] == meant[name] and not has_other_rows(name, was, now)
+            looks = (
+                " and compares with the new rows" if _tables(before[name]) != _tables(one) else " as it is"
+            )
+            found.append((name, f"goes on{looks}" if same else revise.outlook(before[name], one)))
     return found
 
 
@@ -301,8 +317,6 @@ def listened(checked: Checked) -> list[Topic]:
     """The topics of which every reading is looked at, by a machine that SQL cannot stand in for."""
     found = [family.of(checked) for family in FAMILIES if family.in_sql is None and not family.hears_others]
     heard = {topic for conditions in found for one in conditions for topic in one.listens}
-    heard |= {one.topic for one in checked.conditions if one.tables}  # SQL does not know the tables
-    heard |= {one.topic for one in checked.guarded if one.tables}
     return [topic for topic in checked.topics if topic in heard]
 
 

@@ -28,6 +28,7 @@ from ..lang.ops import (
 )
 from ..model.correlation import Filter
 from ..model.topic import Topic
+from .envelope import noticed as of_some_row
 from .keys import joined
 from .scalar import kind
 
@@ -226,10 +227,9 @@ def some_of(tests: Iterable[str]) -> str:
 
 
 def noticed(conditions: Sequence[Condition], topic: Topic, named: Naming = quoted) -> list[str]:
-    """The predicates of state filters on a topic."""
+    """The predicates of state filters on a topic; of those with tables what holds for some row."""
     mine = (one for one in conditions if one.topic == topic)
-    tests = (op for one in mine for op in ([one.enter] if one.momentary else [one.enter, one.exit]))
-    return [predicate(op, topic, named) for op in tests]
+    return [predicate(op, topic, named) for one in mine for op in of_some_row(one)]
 
 
 def ranged(correlations: Sequence[Correlated], topic: Topic, named: Naming = quoted) -> list[str]:

@@ -90,6 +90,15 @@ def looking_up_one(tables: Iterable[Table]) -> Callable[[Event], Event]:
     return join
 
 
+def differing(one: Table, other: Table) -> int:
+    """How many keys have another row in one table than in the other, or a row in one of them alone."""
+    was, now = (
+        set(zip(*(array.to_pylist() for array in (*table.keys, *table.data)), strict=True))
+        for table in (one, other)
+    )
+    return len({row[: len(one.keys)] for row in was ^ now})
+
+
 @lru_cache(maxsize=64)
 def looked_up(table: Table) -> Rows:
     """The rows of a table, which all that name it share."""
@@ -140,10 +149,11 @@ class Rows:
         if found is None:
             if len(self._recent) >= _RECENT:
                 self._recent.clear()
-            found = self._recent[key] = self._of_key(key)
+            found = self._recent[key] = self.of_key(key)
         return found
 
-    def _of_key(self, key: str | None) -> Mapping[str, Value]:
+    def of_key(self, key: str | None) -> Mapping[str, Value]:
+        """What whoever has this key has because of it."""
         with self._lock:
             if self._single is None:
                 self._single = [column.to_pylist() for column in self._table.data]

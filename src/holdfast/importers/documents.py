@@ -17,6 +17,11 @@ class Mapped(dict[str, Any]):
     lines: dict[str, int]
 
 
+def listed(found: Any) -> list[Any]:
+    """What should be a list, if it is one."""
+    return found if isinstance(found, list) else []
+
+
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     pass
 

@@ -51,8 +51,16 @@ class Alert:
 
 
 def translate(text: str, name: str = "alert") -> Translation:
-    """The alerts of a script."""
+    """The alerts of a script; of one that is broken none."""
     into = Translation()
+    try:
+        _translate(into, text, name)
+    except Untranslatable as error:
+        into.note(1, named(name), f"not translated: {error}")
+    return into
+
+
+def _translate(into: Translation, text: str, name: str) -> None:
     script = _without_comments(text)
     variables = dict(_literals(script))
     chains: dict[str, list[Call]] = {}
@@ -74,7 +82,6 @@ def translate(text: str, name: str = "alert") -> Translation:
                 into.note(calls[at].line, own, f"not translated: {error}")
     if not count:
         into.note(1, named(name), "there is no alert in it")
-    return into
 
 
 def _without_comments(text: str) -> str:
@@ -125,8 +132,8 @@ def _closing(script: str, at: int) -> int:
         if string := _STRING.match(script, at):
             at = string.end()
             continue
-        if script[at] == '"':
-            at = script.index('"', at + 1)
+        if script[at] == '"' and (at := script.find('"', at + 1)) < 0:
+            raise Untranslatable("a quotation mark is not closed")
         depth += {"(": 1, ")": -1}.get(script[at], 0)
         if not depth:
             return at
@@ -147,7 +154,9 @@ def _alert(into: Translation, name: str, calls: list[Call], at: int, variables: 
     for tag in known.per:
         into.attribute(known.topic, tag, "text")
     if calls[at].name == "deadman":
-        _, _, interval = calls[at].arguments.partition(",")
+        threshold, _, interval = calls[at].arguments.partition(",")
+        if _value(threshold, variables) not in ("0.0", "0"):
+            raise Untranslatable("deadman counts readings; only where it waits for one (0.0) is that silence")
         length = duration(_value(interval.split(",")[0].strip(), variables))
         if not into.topics.get(known.topic):
             into.attribute(known.topic, "value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .documents import Mapped, documents
+from .documents import Mapped, documents, listed
 from .expressions import Reading, Series
 from .state import Condition, state
 from .translation import Translation, Untranslatable, duration, named
@@ -25,9 +25,13 @@ def translate(text: str) -> Translation:
     """The alerts of a rule file."""
     into = Translation()
     for document in documents(text):
-        groups = document.get("groups", []) if isinstance(document, dict) else []
-        for rule in (rule for group in groups or [] for rule in group.get("rules") or []):
-            _rule(into, rule)
+        groups = listed(document.get("groups")) if isinstance(document, Mapped) else []
+        rules = [rule for group in groups if isinstance(group, Mapped) for rule in listed(group.get("rules"))]
+        for rule in rules:
+            if isinstance(rule, Mapped):
+                _rule(into, rule)
+            else:
+                into.note(1, "rule", f"not translated: {rule!r:.40} is no rule")
     return into
 
 

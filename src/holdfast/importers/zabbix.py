@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .documents import Mapped, documents
+from .documents import Mapped, documents, listed
 from .expressions import Reading, Series
 from .state import FUNCTIONS, Condition, state
 from .translation import Translation, Untranslatable, duration, named
@@ -102,7 +102,7 @@ def _filled(into: Translation, trigger: Mapped, word: str, macros: dict[str, str
 
 
 def _dependencies(into: Translation, trigger: Mapped, known: dict[str, str]) -> None:
-    for other in trigger.get("dependencies") or []:
+    for other in (one for one in listed(trigger.get("dependencies")) if isinstance(one, Mapped)):
         child, parent = named(_title(trigger)), str(other.get("name"))
         line = other.line if isinstance(other, Mapped) else trigger.line
         if _title(trigger) in known and parent in known:

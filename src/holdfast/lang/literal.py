@@ -86,7 +86,8 @@ def write_number(value: int | float) -> str:
 def split_quantity(text: str) -> tuple[str, str | None]:
     """``("25", "°C")`` of ``25 °C``; the unit is ``None`` where there is none."""
     found = _QUANTITY.fullmatch(text)
-    assert found is not None, text
+    if found is None:
+        raise ValueError(f"'{text}' is no quantity such as 25 °C")
     return found[1], found[2] or None
 
 

@@ -129,6 +129,8 @@ def _table(statement: DeclareTable, folder: Path, data: Any) -> Table:
         if column.name not in names:
             hint = did_you_mean(column.name, names)
             raise wrong(f"has no column '{column.name}'; it has {', '.join(names) or 'nothing'}", hint)
+        if names.count(column.name) > 1:
+            raise wrong(f"has two columns '{column.name}'")
     keys = tuple(_texts(read.column(name), name, wrong) for name in statement.keys)
     _require_once(keys, wrong)
     columns = tuple(a for a in statement.columns if a.name not in statement.keys)
@@ -195,7 +197,10 @@ def _texts(column: Any, name: str, wrong: Wrong) -> pa.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = column.combine_chunks().cast(pa.string())
+    try:
+        found = column.combine_chunks().cast(pa.string())
+    except (pa.ArrowException, NotImplementedError):
+        raise wrong(f"'{name}' is a key, and {column.type} cannot be one") from None
     found = pc.utf8_trim_whitespace(found)
     empty = pc.or_kleene(pc.is_null(found), pc.equal(found, ""))
     if pc.any(empty).as_py():
@@ -257,7 +262,15 @@ def _fits(cell: Any, wanted: Any) -> bool:
 def _durations(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
     """Durations as they are written in a definition, in microseconds; of a number, seconds."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
+    if pa.types.is_duration(column.type):
+        lengths = column.cast(pa.duration("us")).cast(pa.int64())
+        below = pc.fill_null(pc.less(lengths, 0), False)
+        if pc.any(below).as_py():
+            row = pc.index(below, True).as_py() + 2
+            raise wrong(f"row {row}: a duration in '{attribute.name}' cannot be negative")
+        return lengths
     coded = column.dictionary_encode()
     found: list[int | None] = []
     for value in coded.dictionary.to_pylist():

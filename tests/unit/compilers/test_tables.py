@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import App, DefinitionError, Engine, Event, check, parse, replay
-from holdfast.compilers.envelope import covering, passing
+from holdfast.compilers import scalar
+from holdfast.compilers.envelope import covering, gate, in_writing, noticed
+from holdfast.lang.show import show
 from holdfast.model.batch import from_events
 
 TEXT = """topic T (value float °C, room text)
@@ -105,6 +107,9 @@ def test_a_table_in_python():
         ("source,high,low\na,warm,1\n", "row 2: 'warm' in 'high' is not a number"),
         ("source,hihg,low\na,1,1\n", "has no column 'high'; it has source, hihg, low"),
         ("source,high,low\n,1,1\n", "row 2 has no source"),
+        ("source,high,low,high\na,1,1,2\n", "has two columns 'high'"),
+        ("source,high,low\na,1\n", "cannot be read: CSV parse error: Expected 3 columns, got 2"),
+        ("", "cannot be read: Empty CSV file"),
     ],
 )
 def test_a_wrong_table_is_an_error_at_its_place(tmp_path, rows, said):
@@ -127,39 +132,76 @@ def test_a_table_that_is_not_there_and_a_topic_that_lacks_its_key(tmp_path):
 # --- what covers all rows ----------------------------------------------------------------------------
 
 _bounds = st.integers(0, 6).map(float) | st.none()
-_tests = ("value > Limits.high", "value >= Limits.high", "Limits.high < value && value != 3")
-_exits = ("value < Limits.low", "value <= Limits.low", "value < Limits.low || value == Limits.low")
-
-
-@settings(max_examples=150)
-@given(
-    st.lists(st.tuples(_bounds, _bounds), min_size=1, max_size=4),
-    st.sampled_from(_tests),
-    st.sampled_from(_exits),
-    st.lists(st.tuples(st.integers(0, 4), st.integers(-1, 8)), max_size=30),
+_tests = (
+    "value > Limits.high", "value >= Limits.high", "Limits.high < value && value != 3",
+    "value > Limits.high + 1", "value == Limits.high", "value > Limits.high || room == \"s\"",
+    "value - Limits.high > 1",
+)  # fmt: skip
+_exits = (
+    "value < Limits.low", "value <= Limits.low", "value < Limits.low || value == Limits.low",
+    "2 * Limits.low > value", "value != Limits.low", "value < Limits.low && room == \"r\"",
+)  # fmt: skip
+_scopes = (
+    "per source",
+    "per room",
+    "",
+    "per source within room",
+    "per room, source",
+    "scope r, s within all",
 )
-def test_whoever_knows_the_cover_alone_sends_all_that_matters(rows, enter, leave, readings):
-    names = [f"s{i}" for i in range(len(rows))]
-    table = pa.table(
-        {
-            "source": pa.array(names),
-            "high": pa.array([high for high, _ in rows], pa.float64()),
-            "low": pa.array([low for _, low in rows], pa.float64()),
-        }
-    )
-    text = TEXT.replace("value > Limits.high", enter).replace("value < Limits.low", leave)
-    checked = check(parse(text), tables={"Limits": table})
+_regions = "region all\nregion r in all\nregion s in all\n"
+
+
+@st.composite
+def tabled(draw):
+    """A condition with a table, which may lack rows and cells."""
+    names = draw(st.lists(st.sampled_from(["s0", "s1", "s2", "*"]), min_size=1, unique=True))
+    cells = {name: pa.array([draw(_bounds) for _ in names], pa.float64()) for name in ("high", "low")}
+    text = TEXT.replace("value > Limits.high", draw(st.sampled_from(_tests)))
+    text = text.replace("value < Limits.low", draw(st.sampled_from(_exits)))
+    text = _regions + text.replace("per source", draw(st.sampled_from(_scopes)))
+    return text, {"Limits": pa.table({"source": pa.array(names), **cells})}
+
+
+@settings(max_examples=300)
+@given(
+    tabled(),
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(-1, 8) | st.none(), st.sampled_from(["r", "s", "all"])),
+        max_size=30,
+    ),
+)
+def test_whoever_knows_the_cover_alone_sends_all_that_matters(definition, readings):
+    text, tables = definition
     history = [
-        Event("T", i, f"s{who}", {"value": float(value)}, i) for i, (who, value) in enumerate(readings)
+        Event("T", i, f"s{who}", {"value": value, "room": room}, i, None, room)
+        for i, (who, value, room) in enumerate(readings)
     ]
-    (condition,) = checked.conditions
-    sent = list(passing(covering(condition), history))
+    (condition,) = check(parse(text), tables=tables).conditions
+    through = gate(covering(condition))
+    held, sent = through.initial(), []
+    for event in history:
+        held, passed = through.react(held, event)
+        sent += [one.event for one in passed]
 
     def said(some):
-        engine = Engine(text, tables={"Limits": table})
+        engine = Engine(text, tables=tables)
         return told(n for event in some for n in engine.push(event))
 
     assert said(sent) == said(history)
+    some = [scalar.predicate(op, condition.topic) for op in noticed(condition)]
+    assert said(event for event in history if any(test(event) for test in some)) == said(history)
+
+
+@settings(max_examples=100)
+@given(tabled())
+def test_a_cover_in_writing_means_what_it_says(definition):
+    text, tables = definition
+    (condition,) = check(parse(text), tables=tables).conditions
+    cover = covering(condition)
+    state, ends = check(parse(in_writing(parse(text).statements, condition))).conditions
+    assert (state.enter, state.exit, ends.enter) == (cover.condition.enter, cover.condition.exit, cover.ends)
+    assert (state.keys, state.forest) == (condition.keys, condition.forest)
 
 
 def test_the_cover_of_many_rows_is_one_band():
@@ -167,8 +209,44 @@ def test_the_cover_of_many_rows_is_one_band():
     (condition,) = check(parse(TEXT), tables={"Limits": table}).conditions
     cover = covering(condition)
     quiet = [Event("T", i, "a", {"value": value}, i) for i, value in enumerate((20.0, 24.0, 25.0, 21.0))]
-    assert list(passing(cover, quiet)) == []
-    assert cover.tables == ()
+    through = gate(cover)
+    assert [passed for event in quiet for passed in through.react(set(), event)[1]] == []
+    assert show(cover.condition.enter) == "value > 25.0"
+    assert show(cover.condition.exit) == "value < 22.0 && value <= 25.0"
+    assert show(cover.ends) == "value < 30.0"
+
+
+def test_the_cover_of_rows_in_another_unit_is_a_band_too():
+    text = TEXT.replace("high float °C", "high float °F")
+    table = pa.table({"source": ["a", "b"], "high": [77.0, 104.0], "low": [22.0, 30.0]})
+    (condition,) = check(parse(text), tables={"Limits": table}).conditions
+    assert show(covering(condition).condition.enter) == "value > 25.0"
+
+
+def test_an_event_without_a_row_ends_nothing_so_the_cover_does_not_end_where_it_may_be_met():
+    """One room has one bit, and the sensors in it have rows of their own, or none."""
+    table = pa.table({"source": ["a"], "high": [25.0], "low": [22.0]})
+    text = TEXT.replace("per source", "per room")
+    (condition,) = check(parse(text), tables={"Limits": table}).conditions
+    assert show(covering(condition).condition.exit) == "false"
+
+
+def test_what_closes_the_gate_of_a_room_leaves_that_of_the_house_open():
+    table = {"Limits": pa.table({"source": ["a", "*"], "high": [1.0, 5.0], "low": [1.0, 1.0]})}
+    text = _regions + TEXT.replace("per source", "scope r, s within all")
+    rows = [("b", 3.0, "s"), ("a", 3.0, "r"), ("a", 0.0, "s"), ("a", 0.0, "all")]
+    some = [Event("T", i, who, {"value": v}, i, None, place) for i, (who, v, place) in enumerate(rows)]
+    (condition,) = check(parse(text), tables=table).conditions
+    through = gate(covering(condition))
+    held, sent = through.initial(), []
+    for event in some:
+        held, passed = through.react(held, event)
+        sent += [one.event for one in passed]
+    engine = Engine(text, tables=table)
+    assert told(n for event in sent for n in engine.push(event)) == [
+        ("all", "ingress", 1),
+        ("all", "egress", 3),
+    ]
 
 
 def test_a_guarded_state_has_rows_too_and_may_be_silent():
@@ -197,6 +275,32 @@ def test_a_guard_is_as_long_as_the_row_says_and_without_a_row_it_never_ends(tmp_
     assert told(said) == [("a", "ingress", 1)]
     assert told(Engine.restore(WAITS, engine.snapshot(), base=tmp_path).advance(100)) == [("b", "ingress", 6)]
     assert told(engine.advance(100)) == [("b", "ingress", 6)]
+
+
+@pytest.mark.parametrize("cell", ["-5 min", "soon", "5", "5 °C", "1e400 h"])
+def test_a_length_that_is_none_is_an_error_at_its_place(tmp_path, cell):
+    (tmp_path / "limits.csv").write_text(f"source,high,wait\na,25,1 s\nb,25,{cell}\n")
+    with pytest.raises(DefinitionError, match=f"row 3: '{cell}' in 'wait' is not a duration") as caught:
+        check(parse(WAITS), tmp_path)
+    assert "^^^^^^" in str(caught.value)
+
+
+def test_lengths_may_be_those_of_arrow():
+    columns = {"source": ["a"], "high": [25.0]}
+    for length, wrong in [(3_000, False), (-1, True)]:
+        table = pa.table({**columns, "wait": pa.array([length], pa.duration("ms"))})
+        if wrong:
+            with pytest.raises(DefinitionError, match="row 2: a duration in 'wait' cannot be negative"):
+                check(parse(WAITS), tables={"Limits": table})
+        else:
+            (state,) = check(parse(WAITS), tables={"Limits": table}).guarded
+            assert state.tables[0].data[1].to_pylist() == [3_000_000]
+
+
+def test_what_cannot_be_a_key_is_an_error_at_its_place():
+    table = pa.table({"source": [["a"]], "high": [25.0], "wait": ["1 s"]})
+    with pytest.raises(DefinitionError, match=r"'source' is a key, and list.* cannot be one"):
+        check(parse(WAITS), tables={"Limits": table})
 
 
 def test_the_rows_of_a_table_can_be_expected(tmp_path):

@@ -65,7 +65,7 @@ def test_a_window_is_a_component_and_a_deadman_is_silence():
     text = translate(window, "warm").text()
     assert "A = avg t over 10 min each room" in text
     assert "exit A.value < 22.0" in text
-    dead = translate("stream|from().measurement('t').groupBy('room')|deadman(100.0, 10m)", "dead").text()
+    dead = translate("stream|from().measurement('t').groupBy('room')|deadman(0.0, 10m)", "dead").text()
     assert "[silent 10 min; !silent 10 min] per room" in dead
 
 

@@ -90,9 +90,11 @@ def _tables(conditions: list[Condition]) -> Iterator[str]:
     for table in dict.fromkeys(table for one in conditions for table in one.tables):
         yield f"  table     {table.name}: {counted(table, 'row')} by {', '.join(table.by)}"
     for one in conditions:
-        if one.tables and not one.momentary:
-            cover = covering(one)
-            yield f"  upstream  all rows of {one.name}: [{show(cover.enter)}; {show(cover.exit)}]"
+        if one.tables:
+            cover = covering(one).condition
+            ends = "" if one.momentary else f"; {show(cover.exit)}"
+            yield f"  upstream  all rows of {one.name}: [{show(cover.enter)}{ends}]"
+            yield "            publishers and motes send while that holds; who subscribes looks rows up"
 
 
 def _end(condition: Condition) -> str:
@@ -175,6 +177,7 @@ def in_words(condition: Condition | Guarded) -> dict[str, str]:
         "list of attributes": ", ".join(f"{a.name} {a.kind} {a.unit or ''}".rstrip() for a in attributes),
         "start": show(condition.enter),
         "end": show(condition.exit),
+        **{f"table {one.name}": f"{len(one):,} rows, {one.digest[:12]}" for one in condition.tables},
     }
 
 

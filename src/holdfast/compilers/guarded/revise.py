@@ -7,7 +7,8 @@ where that is known and decides.  Else nobody knows, and it stays as it was unti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -27,7 +28,9 @@ from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
 from .. import scalar
 from ..operator import Operator, Past
-from .machine import operators
+from ..tables import differing
+from .machine import meaning, operators
+from .rows import row_of, with_row
 
 State = Condition | Guarded
 
@@ -57,7 +60,7 @@ def as_guarded(one: State) -> Guarded:
     if isinstance(one, Guarded):
         return one
     return Guarded(
-        one.name, one.topic, one.enter, one.exit, one.keys, one.forest, one.delivery, PLAIN
+        one.name, one.topic, one.enter, one.exit, one.keys, one.forest, one.delivery, PLAIN, (), one.tables
     )  # fmt: skip
 
 
@@ -67,13 +70,43 @@ def implies(one: Expression, other: Expression, topic: Topic) -> bool:
 
 
 def prospects(was: State, now: State) -> tuple[bool, bool]:
-    """Whether what holds goes on holding, and what does not goes on not to, whatever the readings were."""
-    topic, (before, after) = now.topic, (as_guarded(one).care for one in (was, now))
+    """Whether what holds goes on holding, and what does not goes on not to, whatever the readings were, if
+    rows of tables have not changed."""
+    topic, (before, after) = _together(was, now), (as_guarded(one).care for one in (was, now))
     sooner = _asks_no_more(after.enter, before.enter), _asks_no_more(after.exit, before.exit)
     later = _asks_no_more(before.enter, after.enter), _asks_no_more(before.exit, after.exit)
     stays = implies(was.enter, now.enter, topic) and implies(now.exit, was.exit, topic)
     stays_off = implies(now.enter, was.enter, topic) and implies(was.exit, now.exit, topic)
     return stays and sooner[0] and later[1], stays_off and later[0] and sooner[1]
+
+
+def _together(was: State, now: State) -> Topic:
+    """The topic with all that the two look at."""
+    known = now.looked
+    more = (a for a in was.looked.attributes if a.name not in known.by_name)
+    return Topic(known.name, (*known.attributes, *more))
+
+
+def by_row(was: State, now: State) -> Callable[[str], tuple[bool, bool]]:
+    """``prospects`` for each scope, by its key, with the rows that it had and has."""
+    if was.tables == now.tables:
+        always = prospects(was, now)
+        return lambda _key: always
+    before, after = row_of(was), row_of(now)
+    one, other = as_guarded(was), as_guarded(now)
+
+    def of_scope(key: str) -> tuple[bool, bool]:
+        had, has = before(key), after(key)
+        if had is None or has is None:
+            return False, False
+        return _between(with_row(one, had), with_row(other, has))
+
+    return of_scope
+
+
+@lru_cache(maxsize=1_024)
+def _between(was: Guarded, now: Guarded) -> tuple[bool, bool]:
+    return prospects(was, now)
 
 
 def _asks_no_more(one: Hold, other: Hold) -> bool:
@@ -93,7 +126,20 @@ def outlook(was: object, now: object) -> str:
     )
     stays, stays_off = prospects(was, now)
     first, second = ("stays so" if is_sure else last for is_sure in (stays, stays_off))
-    return f"what holds {first}; what does not hold {second}"
+    said = f"what holds {first}; what does not hold {second}"
+    if was.tables == now.tables:
+        return said
+    if meaning(as_guarded(was)) == meaning(as_guarded(now)):
+        return f"what has another row ({_other_rows(was, now)}) {last}"
+    return f"{said}; and what has another row ({_other_rows(was, now)}) {last}"
+
+
+def _other_rows(was: State, now: State) -> str:
+    """How many rows of tables are new, gone or changed, in words."""
+    before, after = ({t.name: t for t in one.tables} for one in (was, now))
+    known = [(before[name], after[name]) for name in before.keys() & after.keys()]
+    several = f"{sum(differing(*pair) for pair in known):,} of {sum(len(pair[1]) for pair in known):,}"
+    return f"{several} rows of {', '.join(sorted(before | after))}"
 
 
 def why_not(was: object, now: object) -> str | None:
@@ -129,20 +175,19 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     (operator,) = operators([as_guarded(now)])
     machine = operator.machine
     assert isinstance(machine, Guard)
-    at, known = past.at, _everybody(now, past)
-    after, said = machine.initial(), list[Transition]()
-    after.until = after.latest = at
-    if at > BEGINNING:
-        machine.started(after, at)
-    stays, stays_off = prospects(was, now)
+    at, known, said = past.at, _everybody(now, past), list[Transition]()
+    after, is_same = _begun(machine, was, now, past)
+    outlooks = by_row(was, now)
     for key, one in known.items():
+        if is_same(key):
+            continue
         code = after.keys.code(key)
         after.widen()
         if not one.spoke and key not in past.settled:  # expected, and silent since then
             after.scopes["last"][code] = one.at
             after.scopes["flags"][code] |= 0 if one.sure else UNKNOWN
             continue
-        follows = one.sure and (stays if one.on else stays_off)
+        follows = one.sure and outlooks(key)[0 if one.on else 1]
         found = past.settled.get(key)
         if found is not None and found.record is not None and not (follows and found.on != one.on):
             since = one.since if found.on and one.on and not past.whole else found.since
@@ -162,11 +207,29 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     return Revised(operator, after, said)
 
 
+def _begun(machine: Guard, was: State, now: State, past: Past) -> tuple[Any, Callable[[str], bool]]:
+    """The state of a machine before anything is taken over, and which scopes are there already as they were:
+    those whose rows are the same, where rows are all that has changed."""
+    before = past.operator.machine
+    if isinstance(before, Guard) and meaning(as_guarded(was)) == meaning(as_guarded(now)):
+        state = machine.from_bytes(before.to_bytes(past.state), (_number(now, past),))
+        had, has = row_of(was), row_of(now)
+        return state, lambda key: had(key) == has(key) is not None
+    state = machine.initial()
+    state.until = state.latest = past.at
+    if past.at > BEGINNING:
+        machine.started(state, past.at)
+    return state, lambda _key: False
+
+
+def _number(now: State, past: Past) -> int:
+    """Which condition of its operator a state is."""
+    return next(i for i, some in enumerate(past.operator.names) if now.name in some)
+
+
 def _everybody(now: State, past: Past) -> dict[str, Known]:
     """All scopes of which something is known: by the machine, by last readings, or by the history."""
-    names = past.operator.names
-    number = next(i for i, some in enumerate(names) if now.name in some)
-    known = dict(_known(past.operator.machine, past.state, number, past.at))
+    known = dict(_known(past.operator.machine, past.state, _number(now, past), past.at))
     for key, last in _last(now, past.latest).items():
         before = known.get(key, Known(False, NONE, last.time))
         known[key] = before._replace(reading=last, at=max(before.at, last.time), spoke=True)

@@ -33,7 +33,7 @@ from ...model.protocol import (
     Undelivered,
 )
 from .bundle import has_interest, is_empty, is_source, is_stored, lasting, passing
-from .condition import Conditions, Hosted, Replicated
+from .condition import Conditions, Hosted, Replicated, Watchable
 from .content import Content, Filter, satisfied
 from .context import content_of, passes
 from .message import (
@@ -81,11 +81,13 @@ NEW = Key("", 0)
 @dataclass(frozen=True, slots=True)
 class Submit:
     """Send a bundle.  What of it is stored is known by a name until it is withdrawn.  ``code`` is what its
-    active subscriptions name by digest; brokers that need it ask for it."""
+    active subscriptions name by digest; brokers that need it ask for it.  ``exact`` is what is watched here,
+    behind what the bundle asks brokers to let pass."""
 
     bundle: Bundle
     name: str = ""
     code: str = ""
+    exact: Watchable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +141,12 @@ def watch(name: str, definition: str, *, incoming: tuple[Filter, ...] = ()) -> S
     """Ask for the starts and ends of a condition."""
     subscription = Subscription(Filter(), state=StateFilter(definition))
     return Submit(Bundle(NEW, incoming=incoming, subscriptions=(subscription,)), name)
+
+
+def watch_exactly(name: str, gates: Iterable[str], exact: Watchable) -> Submit:
+    """Ask for what gates let pass, and run a condition on it that only we can: it looks something up here."""
+    some = tuple(Subscription(Filter(), state=StateFilter(definition)) for definition in gates)
+    return Submit(Bundle(NEW, subscriptions=some), name, exact=exact)
 
 
 def publish(content: Content, *, flood_forward: bool = False, outgoing: tuple[Filter, ...] = ()) -> Submit:
@@ -223,15 +231,16 @@ class Unsent:
 
 @dataclass(slots=True)
 class Watched:
-    """A state filter that a subscription watches: it is run here, and has the last word."""
+    """A condition that a subscription watches: it is run here, and has the last word."""
 
     name: str
-    condition: Replicated
+    condition: Watchable
     running: Running
 
     def forget(self, scopes: Scopes) -> list[tuple[str | None, Instant]]:
         """Nobody knows any more what holds in some scopes; where it did, and since when."""
-        return self.condition.forget(self.running.state, scopes)
+        self.running.state, lost = self.condition.forget(self.running.state, scopes)
+        return lost
 
 
 @dataclass(slots=True)
@@ -414,8 +423,8 @@ class Client:
 
     def _asked(self, state: ClientState, request: Any, now: Instant) -> Iterator[Effect]:
         match request:
-            case Submit(bundle, name, code):
-                yield from self._submit(state, bundle, name, now)
+            case Submit(bundle, name, code, exact):
+                yield from self._submit(state, bundle, name, now, exact)
                 if code:
                     state.code |= {active.code: (code, name) for active in bundle.active}
             case Replace(name, bundle):
@@ -433,7 +442,9 @@ class Client:
                     f"a client can submit, replace, withdraw, release and leave; it cannot {request!r}"
                 )
 
-    def _submit(self, state: ClientState, bundle: Bundle, name: str, now: Instant) -> Iterator[Effect]:
+    def _submit(
+        self, state: ClientState, bundle: Bundle, name: str, now: Instant, exact: Watchable | None
+    ) -> Iterator[Effect]:
         if is_empty(bundle):
             raise UsageError("the bundle is empty: put something into it")
         if is_stored(lasting(bundle)) and name in state.bundles:
@@ -456,8 +467,11 @@ class Client:
         if is_stored(kept):
             bundle = replace(bundle, lease=self.lease)
             state.bundles[name] = replace(kept, lease=self.lease)
+        here = None if exact is None else Watched(name, exact, Running.begun(exact))
         for i, (_, condition) in enumerate(wanted):
-            if isinstance(condition, Replicated):
+            if here is not None:
+                state.watched[Part(key, i)] = here
+            elif isinstance(condition, Replicated):
                 state.watched[Part(key, i)] = Watched(name, condition, Running.begun(condition))
             elif isinstance(condition, Hosted):
                 state.followed[Part(key, i)] = Followed(name, condition)

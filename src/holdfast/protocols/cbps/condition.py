@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ...model.event import Event, Notification, Transition
 from ...model.instant import Instant
+from ...model.topic import Topic
 from .content import Content, Filter
 from .scopes import Scopes
 
@@ -62,21 +63,36 @@ class Condition:
 @dataclass(frozen=True)
 class Hosted(Condition):
     """A condition that one broker runs; ``matters`` says whether an event can make a difference to it, and
-    ``unsaid`` whether it may hold where no start was told."""
+    ``unsaid`` whether it may hold where no start was told.  ``topics`` are those that it hears, and
+    ``holding`` says where it holds in a state, and since when."""
 
     matters: Callable[[Event], bool]
     unsaid: bool
+    topics: tuple[Topic, ...]
+    holding: Callable[[Any], list[tuple[str | None, Instant]]]
 
 
 @dataclass(frozen=True)
-class Replicated(Condition):
+class Watchable(Condition):
+    """A condition that its subscriber runs.  ``bits`` are the keys of the scopes in which a bit is set in a
+    state of the machine; ``forget`` gives a state that knows nothing of some scopes any more, and says which
+    of the outermost held, and since when."""
+
+    bits: Callable[[Any], Collection[str]]
+    forget: Callable[[Any, Scopes], tuple[Any, list[tuple[str | None, Instant]]]]
+
+
+@dataclass(frozen=True)
+class Replicated(Watchable):
     """A state filter, of which every broker on the way runs a replica: what starts or ends it are events as
     they were published.
 
     ``chain`` gives the keys of the scopes that contain an event, innermost first, and ``reach`` those of
     all events that a filter lets pass.  One that is not ``filterable`` must see every event, so no broker
-    may drop any.  ``bits`` are the keys of the scopes in which a bit is set in a state of the machine;
-    ``forget`` resets those of some scopes, and says which of the outermost held, and since when.
+    may drop any.
+
+    With ``ends`` it is a gate: it covers conditions that only the subscriber can tell apart, and all that may
+    end one of them passes while it holds.  [E12]
     """
 
     chain: Callable[[Event], Chain | None]
@@ -85,8 +101,7 @@ class Replicated(Condition):
     leave: Callable[[Event], bool]
     momentary: bool
     filterable: bool
-    bits: Callable[[Any], Collection[str]]
-    forget: Callable[[Any, Scopes], list[tuple[str | None, Instant]]]
+    ends: Callable[[Event], bool] | None = None
 
 
 Conditions = Callable[[str], Condition]

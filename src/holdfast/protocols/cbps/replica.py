@@ -46,6 +46,11 @@ class Sight:
     def leaves(self) -> bool:
         return self.condition.leave(self.event)
 
+    @cached_property
+    def matters(self) -> bool:
+        ends = self.condition.ends
+        return self.enters or (self.leaves if ends is None else ends(self.event))
+
 
 def sighted(condition: Replicated, content: Content) -> Sight | None:
     """A notification as a condition sees it; nothing if it cannot matter."""
@@ -55,7 +60,7 @@ def sighted(condition: Replicated, content: Content) -> Sight | None:
     sight = Sight(condition, event)
     if not condition.filterable:
         return sight
-    return sight if sight.keys is not None and (sight.enters or sight.leaves) else None
+    return sight if sight.keys is not None and sight.matters else None
 
 
 @dataclass(slots=True)
@@ -77,6 +82,8 @@ class Replica:
             return True
         if self.condition.momentary:
             return sight.enters
+        if self.condition.ends is not None:
+            return self._lets(sight)
         moved = False
         for key in sight.keys or ():
             if contains(self.shared, key):
@@ -86,6 +93,21 @@ class Replica:
             self.bits ^= {key}
             moved = True
         return moved
+
+    def _lets(self, sight: Sight) -> bool:
+        """Whether an event comes through a gate.  One that enters opens it for all scopes that contain it,
+        since what passes the inner filter feeds the outer; only what happens directly in a scope closes its
+        gate.  That may be open or closed more often than elsewhere: it is open while something holds."""
+        keys = sight.keys or ()
+        if not keys or contains(self.shared, keys[0]):
+            return bool(keys)
+        if sight.enters:
+            self.bits.update(key for key in keys if not contains(self.shared, key))
+            return True
+        held = keys[0] in self.bits
+        if held and sight.leaves:
+            self.bits.discard(keys[0])
+        return held
 
     def place(self, shared: Scopes) -> bool:
         """Be told which scopes are shared; whether there is something to ask for.

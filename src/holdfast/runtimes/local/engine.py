@@ -114,7 +114,8 @@ class Engine:
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
         self._has_warned = False
-        self._works.run(self._checked(self._app))
+        self._current = self._checked(self._app)
+        self._works.run(self._current)
         self._listen()
 
     def _checked(self, app: App) -> Checked:
@@ -176,7 +177,7 @@ class Engine:
         fresh = [name for name in meant if name not in self._listeners or name in replaced]
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
-        self._app = whole
+        self._app, self._current = whole, checked
         self._works.share(fresh[0], meant[fresh[0]])
         begun = self._works.go_on(checked, replaced)
         self._listen()
@@ -197,10 +198,14 @@ class Engine:
         the beginning.  If the history is only the latest part and not ``whole``, it settles a scope where
         what was before cannot matter.
         """
-        new = _as_app(app)
-        before, after = self._checked(self._app), self._checked(new)
-        told = revise(self._works, before, after, Known(history, whole, self._alike))
-        self._app = new
+        return self._revise(_as_app(app), self._tables, history, whole)
+
+    def _revise(
+        self, new: App, tables: dict[str, Any], history: History | None, whole: bool
+    ) -> list[Notification]:
+        after = check(new, self._base, self._lets, tables)
+        told = revise(self._works, self._current, after, Known(history, whole, self._alike))
+        self._app, self._tables, self._current = new, tables, after
         self._listen()
         return self._deliver(told)
 
@@ -219,21 +224,22 @@ class Engine:
             raise UsageError(f"'{above[0]}' builds on '{name}'; end it first")
         kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
         self._app = App(kept, file=self._app.file)
-        self._works.go_on(self._checked(self._app))
+        self._current = self._checked(self._app)
+        self._works.go_on(self._current)
         self._listen()
 
-    def take_table(self, name: str, data: Any = None) -> None:
+    def take_table(
+        self, name: str, data: Any = None, history: History | None = None, *, whole: bool = True
+    ) -> list[Notification]:
         """Go on with a changed table: an Arrow table or data frame, or its file as it is now.
 
-        What holds goes on holding: the next reading of a scope is compared with its new row.
+        Who has the same row goes on as it was.  Of others the same is said as by ``revise``, which settles
+        them by what held before, the last reading and a history.
         """
         declared = {s.name for s in self._app.statements if isinstance(s, DeclareTable)}
         if name not in declared:
             raise UsageError(f"there is no table '{name}'. {did_you_mean(name, declared) or ''}".rstrip())
-        tables = {**self._tables, name: data}
-        checked = check(self._app, self._base, self._lets, tables)
-        self._tables = tables
-        self._works.go_on(checked)
+        return self._revise(self._app, {**self._tables, name: data}, history, whole)
 
     def _silence(self, subscription: Subscription) -> None:
         listeners = self._listeners.get(subscription.name, [])
@@ -437,7 +443,7 @@ class Engine:
         """
         engine = cls(base=base)
         engine._app, engine._lets, engine._tables = _as_app(app), lets, dict(tables or {})
-        checked = engine._checked(engine._app)
+        engine._current = checked = engine._checked(engine._app)
         whole = opened(snapshot)
         works = engine._works
         works.reached, works.latest, engine._sequence = whole.reached, whole.latest, whole.sequence

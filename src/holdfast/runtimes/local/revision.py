@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from ...compilers.edit import Scoped, Standing, anew, changed, only, revisions, standings, with_ground
-from ...compilers.families import conditions, from_both, revised, without
+from ...compilers.families import conditions, from_both, meanings, revised, without
 from ...compilers.guarded.settle import Settled, settled
 from ...compilers.operator import Past
 from ...compilers.resume import resumed
@@ -82,10 +82,13 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     elif known.history is not None:
         settled = decided(known.alike, before, after, known.history, works.reached)
     changes = [name for name in changed(before, after) if name not in again.names]
-    going_on = [_revised(name, works, before, after, settled.get(name, {})) for name in changes]
+    was, means = meanings(before), meanings(after)
+    found = {name: _revised(name, works, before, after, settled.get(name, {})) for name in changes}
+    going_on = [some for name, some in found.items() if some[1] or was[name] != means[name]]
     standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
     more = [*again.running, *(one for one, _ in going_on)]
-    works.go_on(without(after, {*again.names, *changes}), more=more, whole=after)
+    served = {name for one in more for name in one.operator.subscriptions}
+    works.go_on(without(after, served), more=more, whole=after)
     ran = {*conditions(before), *again.names}
     counts = [one for one in works.running if one.operator.recounts]
     begun = [one for one in counts if not ran & {*one.operator.subscriptions}]

@@ -6,20 +6,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from ...compilers import scalar
-from ...compilers.chain import alone
+from ...compilers.chain import Chain, alone
 from ...compilers.families import builds_on, conditions, operators
 from ...compilers.filters.machine import delivered, filters, state_filter
 from ...compilers.operator import Operator
 from ...errors import Unsupported, UsageError
 from ...lang.app import App
 from ...lang.check import check
+from ...lang.condition import Checked, Guarded
 from ...lang.condition import Condition as CheckedFilter
-from ...lang.condition import Guarded
 from ...lang.ops import (
     Case,
     DeclareGroup,
@@ -27,6 +27,9 @@ from ...lang.ops import (
     DeclareTable,
     DeclareTopic,
     Defined,
+    Expression,
+    Ladder,
+    Member,
     Mute,
     Relate,
     Statement,
@@ -37,8 +40,8 @@ from ...lang.ops import (
 )
 from ...lang.parse import parse
 from ...lang.relation.declared import listed
+from ...lang.rewrite import parts
 from ...lang.scopes import in_themselves
-from ...lang.show import show
 from ...machines import filter, ordered
 from ...machines.filter import Filters
 from ...model.batch import from_events
@@ -46,7 +49,8 @@ from ...model.event import Event, Notification, Transition
 from ...model.instant import BEGINNING, Instant
 from ...model.space import Forest, dimensions
 from ...model.topic import Topic
-from ...protocols.cbps.condition import Chain, Condition, Hosted, Replicated
+from ...protocols.cbps.condition import Chain as Keys
+from ...protocols.cbps.condition import Condition, Hosted, Replicated
 from ...protocols.cbps.content import Constraint, Content, Filter
 from ...protocols.cbps.event import AXES, to_event
 from ...protocols.cbps.parts import pins
@@ -57,13 +61,12 @@ LONGEST = 65_536
 """How many characters a definition may have that comes from somewhere else."""
 
 
-def definitions(app: App) -> dict[str, str]:
-    """Each subscription of an app as a text that means the same without the others."""
-    folder = Path(app.file).parent if app.file else Path()
+def apart(app: App) -> dict[str, App]:
+    """Each subscription of an app, with what it needs of the others, and nothing else."""
+    folder = folder_of(app)
     statements = [
         _listed(s, folder) for s in in_themselves(app.statements, folder) if not isinstance(s, Case)
     ]
-    _require_movable(statements)
     checked = check(app)
     topics = {name: of for operator in operators(checked) for name, of in operator.listening().items()}
     defined = {s.name: _with_topic(s, topics[s.name]) for s in statements if isinstance(s, Defined)}
@@ -78,8 +81,34 @@ def definitions(app: App) -> dict[str, str]:
         declared = [DeclareTopic(topic) for topic in checked.topics if topic.name in heard]
         mine = [s for s in about if not isinstance(s, DeclareGroup | DeclareRoute) or s.topic in heard]
         below = [statement for one, statement in defined.items() if one in needed]
-        found[name] = show(App([*declared, *mine, *below, *mutes]))
+        tables = {table for statement in below for table in _tables(statement)}
+        mine = [s for s in mine if not isinstance(s, DeclareTable) or s.name in tables]
+        found[name] = App([*declared, *mine, *below, *mutes])
     return found
+
+
+def folder_of(app: App) -> Path:
+    """Where the files of an app are."""
+    return Path(app.file).parent if app.file else Path()
+
+
+def _tables(statement: Defined) -> Iterator[str]:
+    """The tables that a statement names."""
+    for one in statement.rungs if isinstance(statement, Ladder) else (statement,):
+        if isinstance(one, Subscribe):
+            columns = [hold.column for hold in (one.care.enter, one.care.exit) if hold.column]
+            yield from (column.partition(".")[0] for column in columns)
+            yield from (*_owners(one.enter), *_owners(one.exit))
+            if one.care.roster is not None and one.care.roster.table is not None:
+                yield one.care.roster.table
+
+
+def _owners(op: Expression) -> Iterator[str]:
+    """The tables whose columns an expression names."""
+    if isinstance(op, Member):
+        yield op.owner
+    for part in parts(op):
+        yield from _owners(part)
 
 
 def _listed(statement: Statement, folder: Path) -> Statement:
@@ -106,22 +135,39 @@ def _needed(name: str, above: Mapping[str, Collection[str]]) -> list[str]:
 
 @lru_cache(maxsize=4_096)
 def condition(definition: str) -> Condition:
-    """What a definition means that came with a subscription."""
+    """What a definition means that came with a subscription.
+
+    A state and a filter on its topic are a gate: while the state holds, what the filter lets pass does.
+    """
     if len(definition) > LONGEST:
         raise UsageError(f"a definition may have {LONGEST} characters, not {len(definition)}")
     app = parse(definition)
     _require_movable(app.statements)
     checked = check(app)
+    match checked.conditions:
+        case (state, ends) if len(conditions(checked)) == 2 and ends.momentary and ends.topic == state.topic:
+            return replace(replicated(state), ends=scalar.predicate(ends.enter, ends.topic))
+    return meant(checked)
+
+
+def meant(checked: Checked) -> Replicated | Hosted:
+    """What a definition means that has one condition on which no other builds."""
     found = [name for name in conditions(checked) if not builds_on(checked, name)]
     if len(found) != 1:
         raise UsageError(f"a subscription has one condition, not {len(found)}; send one for each")
     known = conditions(checked)
-    if isinstance(meant := known[found[0]], CheckedFilter):
-        return _replicated(meant)
+    if isinstance(only := known[found[0]], CheckedFilter):
+        return replicated(only)
+    name, operator = _serving(checked, found[0])
+    return _hosted(only, known[name], operator)
+
+
+def _serving(checked: Checked, name: str) -> tuple[str, Operator]:
+    """Under which name a condition is told, and the operator that does it."""
     made = operators(checked)
-    (serving,) = (one for one in made if any(found[0] in names for names in one.names))
-    name = serving.called.get(found[0], found[0])
-    return _hosted(meant, known[name], alone(made, name))
+    (serving,) = (one for one in made if any(name in names for names in one.names))
+    called = serving.called.get(name, name)
+    return called, alone(made, called)
 
 
 def _require_movable(statements: Iterable[Statement]) -> None:
@@ -130,16 +176,26 @@ def _require_movable(statements: Iterable[Statement]) -> None:
         raise Unsupported(
             "a gazetteer is a file here, and brokers are elsewhere; declare the regions instead"
         )
-    if listed := next((s for s in statements if isinstance(s, Tally) and s.roster is not None), None):
-        raise Unsupported(f"the roster of '{listed.name}' is a file here, and brokers are elsewhere")
-    if table := next((s for s in statements if isinstance(s, DeclareTable)), None):
-        raise Unsupported(
-            f"table '{table.name}' is here, and brokers are elsewhere: subscribe to what covers its rows "
-            "(holdfast explain shows it) and look rows up here"
-        )
+    if (named := next((s for s in statements if reads_file(s)), None)) is not None:
+        what = f"table '{named.name}'" if isinstance(named, DeclareTable) else f"the roster of '{named.name}'"
+        raise Unsupported(f"{what} is a file elsewhere, and nobody reads that here")
     tables = [getattr(s, "pairs", getattr(s, "sources", getattr(s, "legs", None))) for s in statements]
     if any(isinstance(table, str) for table in tables):
         raise Unsupported("a table is a file elsewhere; a definition that travels has its rows in itself")
+
+
+def reads_file(statement: Statement) -> TypeGuard[DeclareTable | Defined]:
+    """Whether a statement needs a table, or a roster that is a file."""
+    match statement:
+        case DeclareTable():
+            return True
+        case Ladder(rungs=rungs):
+            return any(map(reads_file, rungs))
+        case Subscribe(care=care):
+            return care.roster is not None and care.roster.path is not None
+        case Tally(roster=roster):
+            return roster is not None
+    return False
 
 
 # --- conditions that one broker runs -----------------------------------------------------------------
@@ -161,7 +217,16 @@ def _hosted(meant: Any, told_of: Any, operator: Operator) -> Hosted:
         unsaid=isinstance(told_of, Guarded) and (told_of.care.quietly or told_of.care.initially == "on"),
         machine=operator.machine,
         told=told,
+        topics=tuple(operator.topics.values()),
+        holding=partial(_holding, name, operator),
     )
+
+
+def _holding(name: str, operator: Operator, state: Any) -> list[tuple[str | None, Instant]]:
+    """Where a condition holds in a state of the operator that tells it, and since when."""
+    machine = operator.machine
+    inside = zip(machine.operators, state, strict=True) if isinstance(machine, Chain) else [(operator, state)]
+    return [(scope, at) for one, own in inside for called, scope, at in one.holding(own) if called == name]
 
 
 def _inputs(operator: Operator) -> Iterator[Filter]:
@@ -193,7 +258,8 @@ def _matters(meant: Any, operator: Operator) -> Callable[[Event], bool]:
 # --- state filters, of which every broker on the way runs a replica ----------------------------------
 
 
-def _replicated(checked: CheckedFilter) -> Replicated:
+def replicated(checked: CheckedFilter) -> Replicated:
+    """A state filter, for brokers and for its subscriber."""
     predicates, chain, run = state_filter(checked), scalar.chain(checked), filters([checked])
 
     def told(said: Iterable[Transition]) -> list[Notification]:
@@ -216,7 +282,7 @@ def _replicated(checked: CheckedFilter) -> Replicated:
     )
 
 
-def _reach(checked: CheckedFilter, chain: Callable[[Event], Chain | None]) -> Callable[[Filter], Scopes]:
+def _reach(checked: CheckedFilter, chain: Callable[[Event], Keys | None]) -> Callable[[Filter], Scopes]:
     """The scopes of the events that a filter lets pass: known if it pins all that they depend on."""
     needed = {name for level in checked.keys for name in level}
     forest = checked.forest
@@ -250,7 +316,7 @@ def _bits(state: filter.State | ordered.State) -> list[str]:
 
 def _forget(
     run: Filters, state: filter.State | ordered.State, scopes: Scopes
-) -> list[tuple[str | None, Instant]]:
+) -> tuple[filter.State | ordered.State, list[tuple[str | None, Instant]]]:
     """Reset the bits of some scopes; the outermost ones that held, and since when."""
     inner, lost = _inner(state), []
     for level in inner.levels:
@@ -260,7 +326,7 @@ def _forget(
                 if level is inner.levels[-1]:
                     lost.append((run.shown(key), int(inner.since[0, code])))
                     inner.since[0, code] = BEGINNING
-    return lost
+    return state, lost
 
 
 def _inner(state: Any) -> filter.State:

@@ -23,6 +23,7 @@ from ...protocols.cbps.client import (
     publish,
     subscribe,
     watch,
+    watch_exactly,
 )
 from ...protocols.cbps.condition import Condition
 from ...protocols.cbps.content import Constraint, Filter
@@ -36,7 +37,7 @@ from ...sim.routing import tempo
 from ...sim.topology import Topology
 from . import connection
 from .account import LOST, ON_THE_WAY, Row, Wish
-from .conditions import travelling
+from .conditions import for_brokers, travelling
 from .connection import Frame, Hello, Terms
 from .family import Charged, Scene, when_wished
 from .fault import Fault, at
@@ -153,7 +154,10 @@ class Overlay:
     def _wanted(self, wish: Wish) -> list[Submit]:
         """What a subscriber asks for: a condition, or every event of some topics."""
         if wish.name in self._texts and not wish.plain:
-            return [watch(wish.name, self._texts[wish.name])]
+            text, condition = self._texts[wish.name], self._scene.definition.filters[wish.name]
+            if condition.tables:
+                return [watch_exactly(wish.name, [text], for_brokers(condition))]
+            return [watch(wish.name, text)]
         about = {topic: Filter((Constraint("topic", "text", "=", topic),)) for topic in wish.topics}
         return [subscribe(f"{wish.name} {topic}", filter_) for topic, filter_ in about.items()]
 

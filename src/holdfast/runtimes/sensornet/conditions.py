@@ -11,6 +11,7 @@ import numpy as np
 
 from ...compilers import scalar
 from ...compilers.chain import alone
+from ...compilers.envelope import covering, gate, in_writing
 from ...compilers.families import operators
 from ...compilers.filters.machine import filters, state_filter
 from ...compilers.keys import shown
@@ -22,6 +23,7 @@ from ...lang.ops import DeclareRegion, DeclareTopic, Let, Subscribe, UseGazettee
 from ...lang.parse import load, parse
 from ...lang.show import show
 from ...machines.filter import Filters, State
+from ...machines.gate import Gate
 from ...machines.machine import Machine
 from ...model.event import Event, Notification, Transition
 from ...model.instant import BEGINNING, Instant
@@ -94,19 +96,20 @@ class Watch:
 # On publishers' nodes.
 
 
-def on_motes(definition: Checked) -> dict[str, Machine]:
-    """The machine of each condition, by name; each publisher will run it for its own samples.
+def on_motes(definition: Checked) -> dict[str, Machine | Gate]:
+    """The machine of each condition, by name; each publisher will run it for its own samples.  One with a
+    table lets pass what may matter to some row.
 
     >>> from holdfast.lang.parse import parse
     >>> text = "topic T (value float)  state Warm on T [value > 25; value < 22] per source"
     >>> list(on_motes(parse(text).check()))
     ['Warm']
     """
-    found: dict[str, Machine] = {}
+    found: dict[str, Machine | Gate] = {}
     for condition in definition.conditions:
         if (why := why_not_alone(condition)) is not None:
             raise Unsupported(f"'{condition.name}' {why}")
-        found[condition.name] = filters([condition])
+        found[condition.name] = gate(covering(condition)) if condition.tables else filters([condition])
     for operator in operators(definition):
         for name in set(operator.subscriptions) - found.keys():
             raise Unsupported(f"'{name}' looks at several sensors; a mote sees only its own samples")
@@ -133,17 +136,23 @@ def scope(condition: Condition, event: Event) -> str | None:
 
 
 def travelling(definition: Definition, condition: Condition) -> tuple[str, cbps.Replicated] | None:
-    """A subscription as the text that goes to brokers, and what they make of it; nothing if it cannot."""
+    """A subscription as the text that goes to brokers, and what they make of it; nothing if it cannot.
+    Of one with a table that is a gate, which covers all of its rows."""
     statements = definition.app.statements
     if condition.delivery.wait is not None or any(isinstance(s, UseGazetteer) for s in statements):
         return None
+    if condition.tables:
+        cover = covering(condition)
+        ends = None if condition.momentary else scalar.predicate(cover.ends, condition.topic)
+        return in_writing(statements, condition), replace(for_brokers(cover.condition), ends=ends)
     about = [s for s in statements if isinstance(s, Let | DeclareRegion)]
     (named,) = [s for s in statements if isinstance(s, Subscribe) and s.name == condition.name]
     text = show(App([DeclareTopic(condition.topic), *about, replace(named, topic=condition.topic.name)]))
-    return text, _for_brokers(condition)
+    return text, for_brokers(condition)
 
 
-def _for_brokers(condition: Condition) -> cbps.Replicated:
+def for_brokers(condition: Condition) -> cbps.Replicated:
+    """A state filter as brokers, and who subscribes to it, run it."""
     predicates, chain, run = state_filter(condition), scalar.chain(condition), filters([condition])
 
     def told(said: Iterable[Transition]) -> list[Notification]:
@@ -182,7 +191,7 @@ def _bits(state: State) -> list[str]:
     return [level.keys.key(int(code)) for level in state.levels for code in np.flatnonzero(level.words)]
 
 
-def _forget(run: Filters, state: State, scopes: Scopes) -> list[tuple[str | None, Instant]]:
+def _forget(run: Filters, state: State, scopes: Scopes) -> tuple[State, list[tuple[str | None, Instant]]]:
     """Reset the bits of some scopes; the outermost ones that held, and since when."""
     lost = []
     for level in state.levels:
@@ -192,4 +201,4 @@ def _forget(run: Filters, state: State, scopes: Scopes) -> list[tuple[str | None
                 if level is state.levels[-1]:
                     lost.append((run.shown(key), int(state.since[0, code])))
                     state.since[0, code] = BEGINNING
-    return lost
+    return state, lost

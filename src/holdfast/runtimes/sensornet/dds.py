@@ -178,8 +178,8 @@ class Motes:
             self.deployment = dds.deployment(scene)
         self.hosts: dict[NodeId, NodeHost] = {}
         self._placed = _on_motes(scene)
-        elsewhere = [wish for wish in scene.wishes if wish.plain or wish.name not in self._placed]
-        self._sinks = Sinks(scene.definition, elsewhere, scene.account)
+        here = [wish for wish in scene.wishes if not self._is_placed(wish) or self._placed[wish.name].tables]
+        self._sinks = Sinks(scene.definition, here, scene.account)
         self._readers = {(w.node, name): w for w in scene.wishes for name in self._interests(w)}
         self._counted: Counter[str] = Counter()
         """What nodes that are no more had done."""
@@ -204,9 +204,13 @@ class Motes:
     def patience(self) -> Duration | None:
         return self._dds.reliable.rto
 
+    def _is_placed(self, wish: Wish) -> bool:
+        """Whether publishers' nodes look for what a subscriber wants, or for what may matter to it."""
+        return wish.name in self._placed and not wish.plain
+
     def _interests(self, wish: Wish) -> dict[str, Interest]:
         """What a subscriber asks for, by the name that its readers have."""
-        if wish.name in self._placed and not wish.plain:
+        if self._is_placed(wish):
             return {wish.name: Interest(topic=wish.topics[0], condition=wish.name)}
         return {f"{wish.name} {topic}": Interest(topic=topic) for topic in wish.topics}
 
@@ -270,7 +274,8 @@ class Motes:
         name = self.deployment.topics.by_id[topic].name
         names = [condition] if condition else self._scene.about(name)
         if condition == PLAIN:
-            names = [wish.name for wish in self._sinks.wishes if name in wish.topics]
+            plain = (wish for wish in self._sinks.wishes if not self._is_placed(wish))
+            names = [wish.name for wish in plain if name in wish.topics]
         return self._scene.account.charge(names, type(message).__name__, cause_of(message))
 
     def _passes(self, datagram: Datagram) -> Any:
@@ -315,7 +320,7 @@ class Motes:
             return LOST
         topic = self.deployment.topics.named(event.topic).id
         origin = str(self._scene.placed.names.index(event.source))
-        condition = PLAIN if wish in self._sinks.wishes else wish.name
+        condition = wish.name if self._is_placed(wish) else PLAIN
         sample = origin, Stream(topic, condition), event.time
         plain = origin, Stream(topic), event.time
         ringed, slotted = self._waiting

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ...compilers.families import on_history, operators
+from ...compilers.edit import with_ground
+from ...compilers.families import conditions, on_history, operators
 from ...compilers.operator import Kept, Operator
 from ...compilers.resume import resumed
 from ...errors import UsageError
@@ -29,7 +30,8 @@ class Seat(msgspec.Struct, frozen=True):
     revises: int | None = None
     """The operator of an earlier edition whose state it takes over under another definition."""
     files: int = -1
-    """How many files had been read when it did: what they say settles what does not follow."""
+    """How many files had been read when it did, or when it began to count what others say: what they say
+    settles what does not follow."""
 
 
 class Edition(msgspec.Struct, frozen=True):
@@ -116,7 +118,25 @@ class Work:
 
     def edited(self, files: int) -> bool:
         """Whether somebody takes over what others know when so many files have been read."""
-        return any(seat.revises is not None and files <= seat.files for seat in self.seats or ())
+        return any(files <= seat.files for seat in self.seats or ())
+
+    @property
+    def edits(self) -> int:
+        """Grows with every edit that files are to settle."""
+        return max((seat.number for seat in self.seats or () if seat.files >= 0), default=-1)
+
+    @cached_property
+    def recounted(self) -> dict[int, str]:
+        """The operators that count what others say, and begin to, or those others mean something else now: by
+        number, with their names."""
+        edited = {revision.name for i, revision in self.revisions.items() if i in self.operators}
+        begun = {seat.number for seat in self.seats or () if seat.files >= 0}
+        found = {}
+        for number, one in self.operators.items():
+            ground = with_ground(self.checked, one.subscriptions) if one.recounts else None
+            if ground is not None and (number in begun or edited & conditions(ground).keys()):
+                (found[number],) = one.subscriptions
+        return found
 
     @property
     def published(self) -> tuple[Topic, ...]:

@@ -9,7 +9,8 @@ from holdfast.compilers.families import meanings
 from holdfast.errors import DefinitionError, Unsupported, UsageError
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content, to_event
-from holdfast.runtimes.overlay.conditions import condition, definitions
+from holdfast.runtimes.overlay.conditions import condition
+from support.overlays import definitions
 
 APP = """
 let high = 25

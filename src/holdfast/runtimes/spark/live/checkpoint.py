@@ -207,7 +207,7 @@ def planned(
     if revised:
         before = _with_revisions(old, checked, revised, reached, files)
         editions = (*editions, Edition(old.definition, old.seats))
-    seats = tuple(_seated(before, checked, reached))
+    seats = tuple(_seated(before, checked, reached, files if old.meanings else -1))
     same = old.definition and meanings == old.meanings
     return msgspec.structs.replace(
         old,
@@ -220,14 +220,16 @@ def planned(
     )
 
 
-def _seated(old: Plan, checked: Checked, reached: Mapping[str, Instant]) -> Iterator[Seat]:
-    """The old seats of operators that go on, and a new one for each that starts now."""
+def _seated(old: Plan, checked: Checked, reached: Mapping[str, Instant], files: int) -> Iterator[Seat]:
+    """The old seats of operators that go on, and a new one for each that starts now; one that counts what
+    others say is to know what they have said in so many files."""
     free = old.next_number
     for one in resumed([seat.kept for seat in old.seats], checked, sharded=True):
         if one.before is not None:
             yield msgspec.structs.replace(old.seats[one.before], kept=one.operator.kept)
         else:
-            yield Seat(free, one.operator.kept, until(reached, one.operator.clock, BEGINNING))
+            at = until(reached, one.operator.clock, BEGINNING)
+            yield Seat(free, one.operator.kept, at, files=files if one.operator.recounts else -1)
             free += 1
 
 

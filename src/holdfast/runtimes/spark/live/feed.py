@@ -39,7 +39,7 @@ from .past import recalled
 
 FORMAT = "holdfast-feed"
 
-_END, _CLOCK = "end", "clock"
+_END, _CLOCK, _EDITS = "end", "clock", "edits"
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class _Part(InputPartition):
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets count the entries of the log: ``{"files": 12}``; the last one says ``"end": 1`` too, and where
-    a clock helps, how far it has let event time come."""
+    """Offsets count the entries of the log: ``{"files": 12}``; the last one says ``"end": 1`` too, where a
+    clock helps, how far it has let event time come, and after an edit, that files have settled it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -151,7 +151,13 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             first += _admitted(self._log.entries[first:available], most)
         elif feed.finish:
             return {**start, _END: 1}
-        return {**start, "files": first, **self._by_the_clock(start)}
+        end = {**start, "files": first, **self._by_the_clock(start)}
+        return {**end, _EDITS: feed.work.edits} if end != start and self._is_open(start) else end
+
+    def _is_open(self, start: dict[str, int]) -> bool:
+        """Whether an edit is to be settled by what was read before, and has not been yet."""
+        work = self._feed.work
+        return work.edited(start["files"]) and start.get(_EDITS, -1) < work.edits
 
     def _by_the_clock(self, start: dict[str, int]) -> dict[str, int]:
         """How far the clock lets event time come, where that is further than it was; not at every look, as
@@ -180,7 +186,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         entries, first, last = self._log.entries, start["files"], end["files"]
         assert last <= len(entries), "the log of files is shorter than what was read of it"
         if _END in end and _END not in start:
-            return self._with_past([_Part(0, first, (), NEVER, NEVER)], first)
+            return self._with_past([_Part(0, first, (), NEVER, NEVER)], start)
         known = [entry.latest for entry in entries[:first]]
         latest = max([start.get(_CLOCK, BEGINNING), *(NEVER if at is None else at for at in known)])
         runs = _runs([entry.size for entry in entries[first:last]], self._feed.readers)
@@ -190,13 +196,13 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         if end.get(_CLOCK) != start.get(_CLOCK):
             parts.append(_Part(len(parts), last, (), latest, end[_CLOCK]))
-        return self._with_past(parts, first)
+        return self._with_past(parts, start)
 
-    def _with_past(self, parts: list[_Part], first: int) -> list[_Part]:
+    def _with_past(self, parts: list[_Part], start: dict[str, int]) -> list[_Part]:
         """The same, and after an edit the files that were read before."""
-        if not self._feed.work.edited(first):
+        if not self._is_open(start):
             return parts
-        past = self._log.entries[:first]
+        past = self._log.entries[: start["files"]]
         return [*parts, _Part(len(parts), 0, past, BEGINNING, is_past=True)]
 
     # --- in an executor ---

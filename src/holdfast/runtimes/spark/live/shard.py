@@ -8,14 +8,17 @@ from typing import Any, NamedTuple
 import msgspec
 import pyarrow as pa
 
-from ....compilers.families import Revised, revised
+from ....compilers.edit import Scoped, holders, revisions, standings
+from ....compilers.families import Revised, conditions, revised
 from ....compilers.operator import Kept, Operator, until, with_time
 from ....compilers.operator import Past as Known
 from ....errors import UsageError
+from ....machines.machine import Batches, Told
 from ....model.batch import concatenate, in_order
+from ....model.event import Event
 from ....model.instant import BEGINNING, NEVER, Instant
 from ...table import identified, schema_of, table_of
-from ..pack import PAST, PROGRESS, Piece, unpacked
+from ..pack import HEARD_BEFORE, PAST, PROGRESS, Piece, unpacked
 from ..plan import Work
 from .past import Past
 from .patch import EARLIER
@@ -69,11 +72,13 @@ class Post(NamedTuple):
 
 class Said(NamedTuple):
     """What a shard says of a batch: notifications, what conditions of later stages hear, and for those who
-    wait for it the earliest moment of which it has still to speak."""
+    wait for it the earliest moment of which it has still to speak; for those who ``begin`` who holds."""
 
     told: pa.Table
     heard: dict[str, pa.RecordBatch]
     unsaid: dict[int, Instant]
+    begun: tuple[int, ...]
+    holding: dict[str, pa.RecordBatch]
 
 
 Arranging = Callable[[pa.RecordBatch], pa.RecordBatch]
@@ -97,6 +102,7 @@ def stepped(
     after = Shard({}, _advanced(shard.reached, arrived.get(PROGRESS, ())))
     tables, heard = [schema_of(work.published).empty_table()], dict[str, pa.RecordBatch]()
     unsaid: dict[int, Instant] = {}
+    holding: dict[str, pa.RecordBatch] = {}
     past = Past.of(arrived.get(PAST, ()))
     for number, operator in work.operators.items():
         if not post.has(operator):
@@ -110,7 +116,10 @@ def stepped(
             now = operator.looks(now, (piece.reached for piece in pieces if piece.topic is None))
             looked = BEGINNING  # it knows
         looked = max(looked, work.reached.get(number, BEGINNING))
-        taken = _taken_over(work, number, shard, looked, past) if memory is None else None
+        taken = _taken(work, number, shard, looked, past, arrived.get(HEARD_BEFORE - number, ()))
+        if past is not None and past.begun:
+            state = taken.state if taken else _recalled(operator, memory, looked)
+            holding |= _holding(work, operator, state, looked)
         if taken or batches or (now > looked and _is_due(operator, memory, now)):
             state = taken.state if taken else _recalled(operator, memory, looked)
             last = with_time(operator, batches, was) if now == NEVER else batches
@@ -126,7 +135,8 @@ def stepped(
         if waiting and (due := _due(operator, memory)) is not None:
             moment = due - operator.behind
             unsaid |= {i: min(moment, unsaid.get(i, moment)) for i in waiting}
-    return after, Said(identified(pa.concat_tables(tables)), heard, unsaid)
+    begun = () if past is None else past.begun
+    return after, Said(identified(pa.concat_tables(tables)), heard, unsaid, begun, holding)
 
 
 def _advanced(reached: Mapping[str, Instant], told: Iterable[bytes]) -> dict[str, Instant]:
@@ -175,6 +185,19 @@ def _recalled(operator: Operator, memory: Memory | None, reached: Instant) -> An
     return state
 
 
+def _taken(
+    work: Work, number: int, shard: Shard, at: Instant, past: Past | None, before: Iterable[bytes]
+) -> Revised | None:
+    """What an operator takes over where a definition has changed, if it does: what another one knew, or all
+    that it would have heard ``before``."""
+    operator, memory = work.operators[number], shard.operators.get(number)
+    if past is not None and number in past.redone:
+        heard = _by_topic(map(unpacked, before), in_order)
+        come = until(shard.reached, operator.clock, BEGINNING)
+        return _redone(work, operator, memory, heard, max(come, *work.reached.values()))
+    return _taken_over(work, number, shard, at, past) if memory is None else None
+
+
 def _taken_over(work: Work, number: int, shard: Shard, at: Instant, past: Past | None) -> Revised | None:
     """What an operator takes over that goes on under another definition, from the last one that ran here;
     what the history says of its scopes settles what does not follow."""
@@ -188,6 +211,27 @@ def _taken_over(work: Work, number: int, shard: Shard, at: Instant, past: Past |
     state = _recalled(before.operator, shard.operators.get(before.before), at)
     known = Known(before.operator, state, (), at, scopes, past is not None and past.whole)
     return revised(before.name, before.was, work.checked, known)
+
+
+def _redone(work: Work, operator: Operator, memory: Memory | None, heard: Batches, at: Instant) -> Revised:
+    """An operator that has heard anew all that others have ever said, and what is to be said of that."""
+    machine, known = operator.machine, conditions(work.checked)
+    before = {} if memory is None else standings(operator, _recalled(operator, memory, at))
+    state, told = machine.step(machine.initial(), heard, at)
+    events = {(n.subscription, n.scope): n.event for n in operator.notifications(told)}
+
+    def nothing(key: Scoped) -> Event:
+        return Event(known[key[0]].topic.name, at, key[1] or "")
+
+    said = [one for _, some in revisions(operator, state, before, events, nothing) for one in some]
+    return Revised(operator, state, said)
+
+
+def _holding(work: Work, operator: Operator, state: Any, at: Instant) -> dict[str, pa.RecordBatch]:
+    """Who holds in a state, as those hear it who begin to listen."""
+    if not operator.followed or not standings(operator, state):
+        return {}
+    return operator.retold(Told({}, holders(operator, state, work.checked, at)))
 
 
 def _numbers(kept: Kept, operator: Operator) -> tuple[int | None, ...] | None:

@@ -16,7 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ..pack import PROGRESS, REPORT, SPARK_SCHEMA, TOLD, as_bytes, passed_on, unsaid
+from ..pack import HEARD_BEFORE, PAST, PROGRESS, REPORT, SPARK_SCHEMA, TOLD, as_bytes, passed_on, unsaid
 from ..plan import Work
 from .patch import patch, patched
 from .shard import Arranging, Packet, Post, Shard, as_arrived, stepped
@@ -52,14 +52,17 @@ class ShardProcessor(StatefulProcessor):
         shard, said = stepped(self._work, Post(self._stage, number), kept, packets, self._arranged)
         self._keep(before, shard.to_bytes())
         later = {i for i, operator in self._work.operators.items() if operator.stage > self._stage}
-        going_on = {*later, REPORT, TOLD, *([PROGRESS] if later else [])}
+        going_on = {*later, REPORT, TOLD, *([PROGRESS, PAST] if later else [])}
+        going_on |= {HEARD_BEFORE - number for number in later}
         told = [Packet(TOLD, 0, as_bytes(said.told))] if len(said.told) else []
         for packet in (*packets, *told):
             if packet.machine in going_on:
                 yield Row(machine=packet.machine, shard=number, part=packet.part, events=packet.events)
         operators = self._work.operators
         awaited = (unsaid(i, operators[i], at, self._shards) for i, at in said.unsaid.items())
-        for row in chain(passed_on(operators, said.heard, self._shards), *awaited):
+        begun = {i: operators[i] for i in said.begun}
+        held = passed_on(begun, said.holding, self._shards)
+        for row in chain(held, passed_on(operators, said.heard, self._shards), *awaited):
             yield Row(**row.to_pylist()[0])
 
     def _before(self) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 
 import msgspec
 import pytest
@@ -217,8 +218,6 @@ _texts = st.builds(
 @few
 @given(st.lists(st.tuples(_texts, _parts), min_size=2, max_size=3), st.booleans())
 def test_it_says_what_an_engine_says_that_is_revised_between(story, forgets):
-    if not forgets:  # a count of Spark hears of revisions, one of an engine hears the history
-        story = [(text.replace(MANY, ""), part) for text, part in story]
     if any(MANY in text for text, _ in story):  # a count cannot come later: its stage would be a further one
         story = [(text.replace(MANY, "") + MANY, part) for text, part in story]
     engine, out, at, history = None, [], 0, []
@@ -248,3 +247,77 @@ def test_a_definition_that_another_version_kept_is_refused_in_words():
         file.write_bytes(msgspec.json.encode(plan))
         with pytest.raises(UsageError, match="written by another version of Holdfast"):
             query.takes(defined(27), reading(2, "a", 20))
+
+
+TABLED = """topic T (v float)
+table L "{}" (source text, high float, low float)
+state Warm on T [v > L.high; v < L.low] per source
+"""
+
+
+def test_rows_that_have_changed_are_taken_over_scope_by_scope(tmp_path):
+    limits = tmp_path / "limits.csv"
+    text = TABLED.format(limits)
+    limits.write_text("source,high,low\na,25,22\nb,25,22\nc,25,22\n")
+    with live.site() as here:
+        query = Query(here)
+        query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 24.5))
+        limits.write_text("source,high,low\na,25,22\nb,31,22\nc,24,22\n")
+        assert query.takes(text, reading(4, "d", 20)) == [
+            (3, "Warm", "b", "revised", None),
+            (3, "Warm", "c", "revised", 3 * SECOND),
+        ]
+        query.forgets()
+        limits.write_text("source,high,low\na,27,22\nb,31,22\nc,24,22\n")
+        assert query.takes(text, reading(5, "d", 20)) == [(4, "Warm", "a", "unknown", 1 * SECOND)]
+        assert query.takes(text, reading(6, "a", 28)) == [(6, "Warm", "a", "known", 1 * SECOND)]
+
+
+ALL = "state All = at least 3 of Warm\n"
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_count_that_begins_knows_who_holds_already(forgets):
+    with live.site() as here:
+        query = Query(here)
+        rows = reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5)
+        query.takes(defined(25, more=OTHERS + MANY), *rows)
+        if forgets:
+            query.forgets()
+        more = OTHERS + MANY + ALL + MANY.replace("Many", "Two")
+        two = (2, "Two", None, "ingress", None) if forgets else (2, "Two", None, "revised", 2 * SECOND)
+        assert query.takes(defined(25, more=more), reading(4, "d", 20)) == [two]
+        assert query.takes(defined(25, more=more), reading(5, "c", 26)) == [
+            (5, "All", None, "ingress", None),
+            (5, "Cool", "c", "egress", 3 * SECOND),
+            (5, "Warm", "c", "ingress", None),
+        ]
+
+
+def test_a_count_over_a_state_that_has_changed_is_as_if_that_had_always_been_so():
+    with live.site() as here:
+        query = Query(here)
+        text = defined(25, more=MANY)
+        rows = reading(1, "a", 24.5), reading(2, "b", 24.5), reading(3, "a", 21), reading(4, "c", 20)
+        query.takes(text, *rows)
+        assert query.takes(text.replace("v > 25", "v > 24"), reading(5, "d", 20)) == [
+            (2, "Many", None, "revised", 2 * SECOND),  # it has held since two were warm: one still is
+            (2, "Warm", "b", "revised", 2 * SECOND),
+        ]
+
+
+def test_the_past_is_read_once_though_the_clock_makes_batches(monkeypatch):
+    times, reads = [time.time()], []
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25), reading(1, "a", 26), reading(2, "b", 24.5))
+        query.heard.clear()
+        monkeypatch.setattr("time.time", lambda: times[0])
+        edited = here.live(parse(defined(24)), sink=query.heard.append, shards=3, idle=10.0)
+        stream = live.Stream(edited)
+        for _ in range(3):
+            times[0] += 60
+            assert stream.step()
+            reads.append(stream.read[-1])
+        assert reads == [["1.parquet"], [], []]
+        assert said(query.heard) == [(2, "Warm", "b", "revised", 2 * SECOND)]

@@ -1,4 +1,4 @@
-"""The README of a distribution, which is read outside the repository.
+"""The README of a distribution, which is read outside the repository, and its addresses.
 
 Links into the repository lead to where HOLDFAST_HOME says that it is read (an address that ends before the
 path); without it they are plain words, because a link that leads nowhere is worse than none.
@@ -24,9 +24,19 @@ def outside(text: str, home: str) -> str:
     return LINK.sub(led, text)
 
 
+PAGES = {"Documentation": "docs/README.md", "Changelog": "CHANGELOG.md", "Source": ""}
+
+
+def addresses(home: str) -> dict[str, str]:
+    """Where people find what belongs to a distribution, if that is anywhere."""
+    return {name: f"{home.rstrip('/')}/{path}" for name, path in PAGES.items()} if home else {}
+
+
 if __name__ == "__main__":
     readme = Path(__file__).with_name("README.md").read_text("utf-8")
+    home = os.environ.get("HOLDFAST_HOME", "")
     setup(
-        long_description=outside(readme, os.environ.get("HOLDFAST_HOME", "")),
+        long_description=outside(readme, home),
         long_description_content_type="text/markdown",
+        project_urls=addresses(home),
     )

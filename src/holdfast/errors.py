@@ -11,7 +11,7 @@ A broken invariant of our own is an ``assert``; a missing value is not an error 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -85,6 +85,16 @@ def pointed(
     if hint:
         lines.append(f"  {hint}")
     return "\n".join(lines)
+
+
+def counted(things: Sized | int, name: str) -> str:
+    """So many of something, in words.
+
+    >>> counted(1, "event"), counted(1_200, "event")
+    ('1 event', '1,200 events')
+    """
+    number = things if isinstance(things, int) else len(things)
+    return f"{number:,} {name}{'s' * (number != 1)}"
 
 
 def did_you_mean(name: object, known: Iterable[str]) -> str | None:

@@ -100,7 +100,7 @@ class World:
         return [
             visible(*key, notification)
             for key, (name, engine) in self.engines.items()
-            for notification in (engine.push(event) if event and event.topic in engine._topics else ())
+            for notification in (engine.push(event) if event and event.topic in engine._works.topics else ())
             if notification.subscription == name
         ]
 

@@ -1,12 +1,230 @@
-"""Covering of items in tables: what it promises."""
+"""Covering: what it promises, for items in tables and for states over sequences of events."""
+
+from collections import deque
+from itertools import product
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from holdfast.protocols.cbps.content import covers, satisfied
+from holdfast.protocols.cbps import states
+from holdfast.protocols.cbps.content import Constraint, Filter, covers, satisfied
 from holdfast.protocols.cbps.database import Item, Table
+from holdfast.protocols.cbps.states import State, classes
 from support import naive_match as naive
+
+TRUE = (Filter(),)
+
+
+def when(op, value, name="v"):
+    return (Filter((Constraint(name, "double", op, value),)),)
+
+
+def region(numbers_only):
+    some = (
+        naive.filters(("x", "y"), ("long", "double"), 3)
+        if numbers_only
+        else naive.filters(("x", "y"), most=3)
+    )
+    return st.lists(some, max_size=2).map(tuple)
+
+
+def definitions():
+    """States over one or two attributes; true and false exits are common."""
+    exits = region(True) | region(False) | st.just(TRUE) | st.just(())
+    return st.builds(State, region(True) | region(False), exits) | opposite()
+
+
+@st.composite
+def opposite(draw):
+    """``[x > high; x < low]``, for which something is covered more often."""
+    high, low = draw(st.sampled_from(naive.NUMBERS)), draw(st.sampled_from(naive.NUMBERS))
+    over, under = draw(st.sampled_from([(">", "<"), (">=", "<="), (">", "<=")]))
+    return State(when(over, high, "x"), when(under, low, "x"))
+
+
+VALUES = [v for v in naive.SAMPLES if not isinstance(v, str) or len(v) < 3]
+
+
+def events():
+    return st.lists(
+        st.dictionaries(st.sampled_from(["x", "y"]), st.sampled_from(VALUES), max_size=2), max_size=12
+    )
+
+
+def holds(predicate, event):
+    return any(naive.satisfied(filter_, event) for filter_ in predicate)
+
+
+def momentary(state):
+    return Filter() in state.leave
+
+
+def run(state, sequence):
+    """The filter as the paper describes it: for each event, whether it passes and whether the state holds."""
+    bit, told = False, []
+    for event in sequence:
+        passes = holds(state.leave if bit else state.enter, event)
+        bit ^= passes and not momentary(state)
+        told.append((passes, bit or (passes and momentary(state))))
+    return told
+
+
+def output(state, sequence):
+    return [event for event, (passes, _) in zip(sequence, run(state, sequence), strict=True) if passes]
+
+
+def every_step(some, tried):
+    """By trying every event in all bits that can be reached: what passes, and who holds then."""
+    start = (False,) * len(some)
+    seen, ahead = {start}, deque([start])
+    while ahead:
+        bits = ahead.popleft()
+        for event in tried:
+            passes = [holds(s.leave if bit else s.enter, event) for s, bit in zip(some, bits, strict=True)]
+            after = tuple(
+                bit ^ (p and not momentary(s)) for s, bit, p in zip(some, bits, passes, strict=True)
+            )
+            held = [bit or (p and momentary(s)) for s, bit, p in zip(some, after, passes, strict=True)]
+            yield passes, held
+            if after not in seen:
+                seen.add(after)
+                ahead.append(after)
+
+
+WARM = State(when(">", 25), when("<", 20))
+HOT = State(when(">", 30), when("<", 22))
+
+
+def test_warm_covers_hot():
+    """Whenever it is hot it is warm; not the other way round."""
+    assert states.covers(WARM, HOT)
+    assert not states.covers(HOT, WARM)
+
+
+def test_the_first_two_clauses_alone_are_wrong():
+    """eB ⇒ eA and xA ⇒ xB, but B can start with the event that ends A: then B holds and A does not."""
+    a = State((*when(">", 25), *when("<", 10)), when("<", 15))
+    b = State(when("<", 10), when("<", 18))
+    together = classes((a.enter, a.leave, b.enter, b.leave))
+    assert all(enters_a for enters_a, _, enters_b, _ in together if enters_b)
+    assert all(leaves_b for _, leaves_a, _, leaves_b in together if leaves_a)
+    assert any(enters_b and leaves_a for _, leaves_a, enters_b, _ in together)
+    warm_then_cold = [{"v": 26.0}, {"v": 5.0}]
+    assert run(a, warm_then_cold)[-1][1] is False
+    assert run(b, warm_then_cold)[-1][1] is True
+    assert not states.covers(a, b)
+
+
+def test_covering_is_not_enough_to_compute_one_from_the_output_of_the_other():
+    """Warm drops what comes while it is warm, and so the event that starts hot."""
+    sequence = [{"v": v} for v in (26.0, 31.0, 21.0, 19.0)]
+    assert output(HOT, sequence) == [{"v": 31.0}, {"v": 21.0}]
+    assert output(WARM, sequence) == [{"v": 26.0}, {"v": 19.0}]
+    assert states.covers(WARM, HOT)
+
+
+def test_a_toggle_covers_itself_though_its_start_can_be_its_end():
+    same = State(when(">", 3), when(">", 3))
+    assert states.covers(same, same)
+
+
+def test_too_much_work_is_answered_with_no(monkeypatch):
+    assert states.covers(WARM, HOT)
+    monkeypatch.setattr(states, "MOST_PIECES", 2)
+    assert not states.covers(WARM, HOT)
+
+
+def test_too_many_boxes_are_refused_and_not_computed():
+    """The complement of these two hundred boxes is a number of boxes with forty digits."""
+    enter = tuple(
+        Filter((Constraint(f"a{i}", "long", "!=", j), Constraint(f"b{j}", "long", "!=", i)))
+        for i in range(40)
+        for j in range(5)
+    )
+    assert len(classes((enter, (), enter[:1], ()))) == 16
+    assert not states.covers(State(enter, ()), State(enter[:1], ()))
+
+
+@given(definitions(), definitions(), events())
+@example(WARM, HOT, [{"v": 26.0}, {"v": 31.0}, {"v": 21.0}])
+def test_who_is_covered_holds_only_while_the_other_holds(a, b, sequence):
+    assume(states.covers(a, b))
+    told_a, told_b = run(a, sequence), run(b, sequence)
+    assert all(on_a or not on_b for (_, on_a), (_, on_b) in zip(told_a, told_b, strict=True))
+    stretches = [e for e, (passes, on) in zip(sequence, told_a, strict=True) if passes or on]
+    assert output(b, stretches) == output(b, sequence)
+
+
+@given(definitions(), definitions())
+def test_the_answer_is_exact(a, b):
+    """What is said to be covered is; what is not, some events show it."""
+    found = list(every_step((a, b), events_for(a, b)))
+    assert states.covers(a, b) is all(held_a or not held_b for _, (held_a, held_b) in found)
+
+
+@given(definitions(), definitions(), definitions())
+@example(
+    State(when(">", 10, "x"), when("<", 5, "x")),
+    State(when("<", 20, "x"), when(">", 25, "x")),
+    State(when(">", -1, "x"), when("<", -5, "x")),
+)
+def test_the_answer_is_exact_of_several_together(a, b, c):
+    found = list(every_step((a, b, c), events_for(a, b, c)))
+    assert states.covers((a, b), c) is all(any(held[:2]) or not held[2] for _, held in found)
+    if states.covers(a, c):
+        assert states.covers((a, b), c)
+
+
+def test_two_may_cover_what_neither_does():
+    """Above 10, or not above 20: whatever the value is, one of the two holds."""
+    above, below = State(when(">", 10), when("<=", 10)), State(when("<=", 20), when(">", 20))
+    whole = State(when(">", 0), when("<=", -5))
+    assert not states.covers(above, whole)
+    assert not states.covers(below, whole)
+    assert states.covers((above, below), whole)
+    assert not states.covers((above, State(when("<=", 5), when(">", 5))), whole)
+
+
+def test_too_many_together_cover_what_one_of_them_covers(monkeypatch):
+    monkeypatch.setattr(states, "MOST_TOGETHER", 1)
+    assert states.covers((HOT, WARM), HOT)
+    assert not states.covers((HOT, HOT), WARM)
+
+
+def events_for(*these):
+    """An event for each way in which all constraints can judge one."""
+    names = sorted({c.name for s in these for f in (*s.enter, *s.leave) for c in f.constraints})
+    domains = [[None, *some_of_each(name, *these)] for name in names]
+    return [
+        {name: v for name, v in zip(names, values, strict=True) if v is not None}
+        for values in product(*domains)
+    ]
+
+
+def some_of_each(name, *these):
+    """Of the samples, one for each way in which the constraints on an attribute judge them."""
+    constraints = [c for s in these for f in (*s.enter, *s.leave) for c in f.constraints if c.name == name]
+    return {tuple(naive.holds(c, v) for c in constraints): v for v in naive.SAMPLES}.values()
+
+
+@given(definitions(), definitions())
+def test_the_three_clauses_suffice(a, b):
+    assume(not momentary(a))
+    together = classes((a.enter, a.leave, b.enter, b.leave))
+    if (
+        all(enters_a for enters_a, _, enters_b, _ in together if enters_b)
+        and all(leaves_b for _, leaves_a, _, leaves_b in together if leaves_a)
+        and not any(enters_b and leaves_a for _, leaves_a, enters_b, _ in together)
+    ):
+        assert states.covers(a, b)
+
+
+@given(definitions(), definitions(), definitions())
+def test_covering_is_reflexive_and_transitive(a, b, c):
+    assert states.covers(a, a)
+    if states.covers(a, b) and states.covers(b, c):
+        assert states.covers(a, c)
 
 
 @pytest.mark.parametrize("kind", ["subscription", "advertisement"])

@@ -10,14 +10,16 @@ import os
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.lang.parse import parse
 from holdfast.model.instant import MILLISECOND, SECOND
 from holdfast.protocols.dds import message, request
 from holdfast.protocols.dds.deployment import MODES, Discovery, Reliable, Rotation
-from holdfast.protocols.dds.level import BEST_EFFORT, FULL, partial
+from holdfast.protocols.dds.level import BEST_EFFORT, FULL, TRANSITION, partial
 from holdfast.protocols.dds.message import Data
 from holdfast.protocols.dds.registry import Registry
 from holdfast.protocols.dds.topic import Topic
 from holdfast.runtimes.sensornet.case import resolved
+from holdfast.runtimes.sensornet.conditions import on_motes
 from holdfast.runtimes.sensornet.dds import Dds
 from holdfast.runtimes.sensornet.dds import Motes as OnNodes
 from holdfast.runtimes.sensornet.direct import Direct
@@ -95,6 +97,42 @@ def test_partial_reliability_loses_nothing_above_the_threshold_and_keeps_order(
 
 def taken(found: Motes) -> list:
     return [(what.name, what.values["value"]) for _, what in found.of(request.Accepted)]
+
+
+WARM = "topic heat (value float)  state Warm on heat [value > 60; value < 40] per source"
+
+
+@EXAMPLES
+@given(AIRS, READINGS, st.sampled_from(MODES), st.integers(1, 12))
+def test_by_transition_what_turns_a_condition_arrives_and_nothing_else_is_acknowledged(
+    air, readings, mode, ring
+):
+    """Of the readings inside a state any may be lost: the reader's own filter says the same of the rest."""
+    topic = Topic(0, HEAT, level=TRANSITION, turned=("Warm",))
+    known = on_motes(parse(WARM).check())
+    found = motes(air, TRANSITION, mode=mode, topics=(topic,), conditions=known, reliable=Reliable(ring=ring))
+    until_done(found, publishing(found, readings, every=500 * MILLISECOND))
+    truth = turned([(20 * SECOND + i * 500 * MILLISECOND, value) for i, value in enumerate(readings)])
+    names = {what.time: what.name for _, what in found.of(request.Accepted)}
+    turns = {names[time] for time, _ in truth if time in names}
+    assert len(truth) - len(turns) <= max(0, len(truth) - ring), "only others that turn it leave no room"
+    for node in ("s", "t"):
+        came = [(notice.time, notice.values["value"]) for notice in found.notified(node)]
+        assert [time for time, _ in came] == sorted({time for time, _ in came}), "in order, none twice"
+        assert turns <= {notice.name for notice in found.notified(node)}
+        assert turned(came) == truth or len(turns) < len(truth)
+    assert {ack.name for *_, ack in found.sent(message.Ack)} == turns
+    assert {data.name for *_, data in found.sent(Data) if data.again} <= turns
+
+
+def turned(readings: list[tuple[int, float]]) -> list[tuple[int, bool]]:
+    """When a filter starts and ends, by hand."""
+    found, holds = [], False
+    for time, value in readings:
+        if (value < 40) if holds else (value > 60):
+            holds = not holds
+            found.append((time, holds))
+    return found
 
 
 @EXAMPLES

@@ -120,6 +120,12 @@ _WRITTEN = {
 
 
 @cache
+def _tokens() -> tuple[tuple[str, ...], ...]:
+    """The words and signs of each text of the corpus."""
+    return tuple(tuple(_TOKEN.findall(text)) for text in corpus())
+
+
+@cache
 def _rules() -> dict[str, list[list[tuple[str, bool]]]]:
     """The grammar: for each symbol its expansions; each part of one is a symbol, or a word."""
     found: dict[str, list[list[tuple[str, bool]]]] = {}
@@ -140,18 +146,20 @@ def _height(symbol: str, most: int = 12) -> int:
     return 1 + min(max(heights, default=0) for heights in inner)
 
 
+@cache
+def _flattest(symbol: str) -> list[list[tuple[str, bool]]]:
+    """The expansions of a symbol that end soonest."""
+    expansions = _rules()[symbol]
+    heights = [max((_height(n) for n, is_word in parts if not is_word), default=0) for parts in expansions]
+    return [p for p, height in zip(expansions, heights, strict=True) if height == min(heights)]
+
+
 def derived(random: Random, symbol: str = "statement", depth: int = 14) -> Iterator[str]:
     """A statement that the grammar allows, word by word."""
     if symbol == "expression" and random.random() < 0.7:
         yield from (_predicate(random), " ")
         return
-    expansions = _rules()[symbol]
-    if depth <= 0:
-        heights = [
-            max((_height(n) for n, is_word in parts if not is_word), default=0) for parts in expansions
-        ]
-        expansions = [p for p, height in zip(expansions, heights, strict=True) if height == min(heights)]
-    for name, is_word in random.choice(expansions):
+    for name, is_word in random.choice(_rules()[symbol] if depth > 0 else _flattest(symbol)):
         yield from (_said(name, random), " ") if is_word else derived(random, name, depth - 1)
 
 
@@ -207,7 +215,7 @@ def _number(random: Random, depth: int) -> str:
 def mutant(random: Random) -> str:
     """A definition after some changes."""
     if random.random() < 0.5:
-        tokens, changes = _TOKEN.findall(random.choice(corpus())), (1, 1, 1, 2, 2, 3, 5)
+        tokens, changes = list(random.choice(_tokens())), (1, 1, 1, 2, 2, 3, 5)
     else:
         tokens, changes = _TOKEN.findall(TOPICS), (0, 0, 0, 0, 1, 1, 2)
         for _ in range(random.choice((1, 1, 2, 3))):
@@ -260,7 +268,7 @@ def _other(token: str, random: Random) -> str:
 
 
 def _word(random: Random) -> str:
-    return random.choice(random.choice((NUMBERS, WORDS, SIGNS, _TOKEN.findall(random.choice(corpus())))))
+    return random.choice(random.choice((NUMBERS, WORDS, SIGNS, random.choice(_tokens()))))
 
 
 def _replace(tokens: Tokens, random: Random) -> Tokens:
@@ -300,8 +308,8 @@ def _cut(tokens: Tokens, random: Random) -> Tokens:
 
 
 def _splice(tokens: Tokens, random: Random) -> Tokens:
-    other = _TOKEN.findall(random.choice(corpus()))
-    return tokens[: random.randrange(len(tokens) + 1)] + other[random.randrange(len(other)) :]
+    other = random.choice(_tokens())
+    return [*tokens[: random.randrange(len(tokens) + 1)], *other[random.randrange(len(other)) :]]
 
 
 def _append(tokens: Tokens, random: Random) -> Tokens:

@@ -151,6 +151,36 @@ def test_the_page_about_overlays_tells_the_truth(broker, tmp_path):
     assert subscriber.rest()[1] == shown
 
 
+def test_a_broker_has_the_regions_in_which_sensors_are_redundant(tmp_path, holdfast):
+    """Who says nothing but ``scope regions`` hears of each region of the network once.  [S6]"""
+    (tmp_path / "house.toml").write_text("[rooms]\nnorth = { rectangle = [0, 5, 9, 9] }\nsouth = {}\n")
+    (tmp_path / "app.hf").write_text(WARM.splitlines()[1] + REDUNDANT)
+    regions = ("--regions", tmp_path / "house.toml")
+    hub = Running("broker", "--name", "hub", "--listen", "127.0.0.1:0", *regions).line().split()[-1]
+    subscriber = subscribed(hub, tmp_path / "app.hf", "--count", "2", "--wire", "xml")
+    said = [
+        {"topic": "Temperature", "source": f"s{i % 2}", "x": i % 2, "y": 6, "value": value}
+        for i, value in enumerate([26, 26, 27, 21, 20])
+    ]
+    ran = holdfast("publish", *map(json.dumps, said), "--connect", hub, "--settle", "0")
+    assert ran.err == "5 events sent\n"
+    told = [json.loads(line) for line in subscriber.rest()[1].splitlines()]
+    assert [(n["status"], n["scope"], n["source"]) for n in told] == [
+        ("ingress", "north", "s0"),
+        ("egress", "north", "s1"),
+    ]
+
+
+REDUNDANT = "\nstate Warm on Temperature [value > 25; value < 22] scope regions\n"
+
+
+def test_a_broker_without_regions_has_none_to_give(broker, tmp_path, holdfast):
+    (tmp_path / "app.hf").write_text(WARM.splitlines()[1] + REDUNDANT)
+    ran = holdfast("subscribe", tmp_path / "app.hf", "--connect", broker)
+    assert ran.status == 2
+    assert "broker 'hub' has none: declare some, or start the broker with --regions" in ran.err
+
+
 def test_a_content_filter_needs_no_definition_and_xml_is_as_good(broker, holdfast):
     where = 'topic == "Room" && temp >= 20 && name != "Ann"'
     subscriber = subscribed(broker, "--where", where, "--count", "1", "--wire", "xml")
@@ -204,7 +234,7 @@ def test_three_publishers_one_after_the_other_tell_a_start_and_an_end(broker, de
             for value in (31, 29, 20):
                 options = ("--connect", broker, "--settle", str(settle))
                 ran = holdfast("publish", *events(value, source=source), *options)
-                assert (ran.status, ran.err) == (0, "1 events sent\n")
+                assert (ran.status, ran.err) == (0, "1 event sent\n")
             while len(told[source]) < 2 and subscriber.has_more(patience=settle):
                 one = json.loads(subscriber.line())
                 told[one["source"]].append(one)
@@ -274,7 +304,7 @@ def test_a_broker_that_is_not_there_yet_can_be_waited_for(holdfast):
     late = Running("broker", "--name", "late", "--listen", address)
     late.line()
     status, _, err = early.rest()
-    assert (status, err.splitlines()[-1]) == (0, "1 events sent")
+    assert (status, err.splitlines()[-1]) == (0, "1 event sent")
     late.end()
 
 

@@ -16,6 +16,7 @@ TCP = "tests/unit/runtimes/overlay/test_tcp.py"
 HOSTILE = "tests/unit/runtimes/overlay/test_hostile.py"
 TLS = "tests/unit/runtimes/overlay/connection/test_tls.py"
 PUBLISHER = "tests/unit/runtimes/overlay/test_publisher.py"
+REGIONS = "tests/unit/runtimes/overlay/test_regions.py"
 TRAVEL = "tests/unit/runtimes/overlay/test_conditions.py"
 PLACES = "tests/unit/protocols/cbps/test_placement.py"
 CIRCLES = "tests/unit/protocols/cbps/test_topology.py"
@@ -26,6 +27,10 @@ PROMISES = {
     "Sensors that watch one region say the same twice": (
         (PLACES, "test_redundant_sensors_of_a_region_are_one_at_the_broker_where_they_meet"),
         (TRAVEL, "test_the_regions_of_a_gazetteer_travel_and_mean_the_same"),
+    ),
+    "A definition that says `scope regions` and has no regions": (
+        (COMMANDS, "test_a_broker_has_the_regions_in_which_sensors_are_redundant"),
+        (REGIONS, "test_the_regions_of_a_network_mean_what_they_would_mean_in_the_definition"),
     ),
     "`subscribe --only NAME` takes some": (
         (COMMANDS, "test_lines_of_standard_input_are_sent_as_they_come_and_bad_ones_are_named"),

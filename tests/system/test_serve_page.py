@@ -351,7 +351,7 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
 
         # words of the language, names and units complete
         page.keys("4")
-        page.sees("1 subscription")
+        page.sees("3 subscriptions")
         page.run(
             "const editor = document.querySelector('.CodeMirror').CodeMirror;"
             "editor.focus(); editor.setCursor(editor.lineCount(), 0)"
@@ -365,7 +365,7 @@ def test_a_viewer_has_a_zone_a_theme_a_plan_and_a_keyboard(tmp_path):
         page.chord(Keys.CONTROL, " ")
         until(lambda: any(one.startswith("°C") for one in page.run(hints)), "the unit")
         page.keys(Keys.ENTER)
-        page.sees("2 subscriptions on 1 topics")
+        page.sees("4 subscriptions on 2 topics")
         text = page.run("return document.querySelector('.CodeMirror').CodeMirror.getValue()")
         assert text.splitlines()[-1] == "filter Hot on Climate where temperature > 30 °C"
         assert page.complaints() == []

@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
-outside = runpy.run_path(str(ROOT / "setup.py"))["outside"]
+SETUP = runpy.run_path(str(ROOT / "setup.py"))
+outside, addresses = SETUP["outside"], SETUP["addresses"]
 
 
 def links(text):
@@ -32,3 +33,11 @@ def test_a_picture_that_is_a_link_keeps_both():
     rest = " and [b](https://b.org) and [c](#c)"
     assert outside(text, home) == "[![a chart](https://h.org/docs/a.png)](https://h.org/docs/a.md)" + rest
     assert outside(text, "") == "a chart" + rest
+
+
+@pytest.mark.parametrize("home", ["https://h.org", "https://h.org/"])
+def test_the_addresses_of_a_distribution_lead_to_pages_that_are_there(home):
+    found = addresses(home)
+    assert found["Documentation"] == "https://h.org/docs/README.md"
+    assert all((ROOT / address.removeprefix("https://h.org/")).exists() for address in found.values())
+    assert addresses("") == {}

@@ -21,6 +21,7 @@ from holdfast_lab.experiments.recorded import (
     put,
     record,
     sheet,
+    sheets,
     summary,
 )
 from holdfast_lab.experiments.registry import MODULES
@@ -92,3 +93,20 @@ def test_a_page_without_a_record_says_how_to_make_one(tmp_path):
     assert "`holdfast reproduce ifs --json > ifs.json`" in text
     assert text.endswith(f"{END}\n\nmore\n")
     assert "stale" not in text
+
+
+def test_a_page_with_several_experiments_has_their_claims_side_by_side():
+    row = {"setting": "one", "approach": "fsf", "load": 12.5, "load, sd": 2.0, "by seed": [[1], [2]]}
+    other = row | {"setting": "a variant"}
+    kept = {
+        "parameters": {"seeds": "100 to 104; each draws"},
+        "rows": [row, other],
+        "claims": [claim("b", False)],
+    }
+    two = kept | {"rows": [row | {"setting": "two"}], "claims": [claim("c", True)]}
+    lines = sheets({"one": kept, "two": two}, ("approach", "load")).splitlines()
+    assert "| `b` | **does not hold**: 2 | – |" in lines
+    assert "| `c` | – | holds: 2 |" in lines
+    assert "- one, `b`: Because of b." in lines
+    assert lines.count("| fsf | 12.5 ± 2 |") == 2
+    assert "Mean ± standard deviation, seeds 100 to 104." in lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -25,31 +25,44 @@ def ranked(some: Sequence[Variant]) -> list[Variant]:
     return list({one.cost: one for one in reversed(front)}.values())[::-1]
 
 
-def lines(answer: Answer, again: Variant | None) -> Iterator[str]:
+Joules = Callable[[float], float]
+"""A day in a network, by how many starts and ends there are a day."""
+
+
+def lines(answer: Answer, again: Variant | None, joules: Joules | None = None) -> Iterator[str]:
     """Every variant as a line of JSON, and the chosen one over the weeks that were held out."""
     for one in answer.variants:
-        yield json.dumps(_line(one))
+        yield json.dumps(_line(one, answer.days, joules))
     if again is not None:
-        yield json.dumps({"held_out": answer.question.held_out, **_line(again)})
+        weeks = answer.question.held_out
+        yield json.dumps({"held_out": weeks, **_line(again, weeks * 7.0, joules)})
 
 
-def _line(one: Variant) -> dict[str, Any]:
-    return {**asdict(one), "messages": one.starts + one.ends}
+def _line(one: Variant, days: float, joules: Joules | None) -> dict[str, Any]:
+    found = {**asdict(one), "messages": one.starts + one.ends}
+    return found if joules is None else {**found, "joules": joules((one.starts + one.ends) / days)}
 
 
-def table(front: Sequence[Variant], chosen: Variant, answer: Answer, again: Variant | None) -> str:
+def table(
+    front: Sequence[Variant],
+    chosen: Variant,
+    answer: Answer,
+    again: Variant | None,
+    joules: Joules | None = None,
+) -> str:
     """The front beside the state as it stands, and the chosen point over the weeks that were held out."""
     shown = Table(box=None, pad_edge=False, header_style="")
-    for name in ("", *COLUMNS, ""):
+    for name in ("", *COLUMNS, *([] if joules is None else ["J/day"]), ""):
         shown.add_column(name, justify="right" if name else "left")
     some = {round(i * (len(front) - 1) / (MOST - 1)) for i in range(MOST)} | {front.index(chosen)}
     for i in sorted(some):
-        shown.add_row(str(i + 1), *_cells(front[i], answer.days), "chosen" if front[i] is chosen else "")
+        cells = _cells(front[i], answer.days, joules)
+        shown.add_row(str(i + 1), *cells, "chosen" if front[i] is chosen else "")
     own, weeks = standing_in(answer), answer.question.held_out
-    shown.add_row("", *_cells(own, answer.days), "as it stands")
+    shown.add_row("", *_cells(own, answer.days, joules), "as it stands")
     for one, what in ((again, "chosen"), (answer.again(own) if weeks else None, "as it stands")):
         if one is not None:
-            shown.add_row("", *_cells(one, weeks * 7.0), f"{what}, held-out weeks")
+            shown.add_row("", *_cells(one, weeks * 7.0, joules), f"{what}, held-out weeks")
     console = Console(width=120, color_system=None, force_terminal=False)
     with console.capture() as captured:
         console.print(shown)
@@ -67,7 +80,7 @@ def _of(answer: Answer, front: int) -> str:
     return f"{count}, {front:,} worth a choice; {answer.known:,} {what}"
 
 
-def _cells(one: Variant, days: float) -> list[str]:
+def _cells(one: Variant, days: float, joules: Joules | None) -> list[str]:
     return [
         *("–" if value is None else f"{value:g}" for value in (one.enter, one.exit)),
         _time(one.guard),
@@ -76,6 +89,7 @@ def _cells(one: Variant, days: float) -> list[str]:
         "–" if one.delay is None else _time(one.delay),
         _time(one.excess / days),
         _time(one.holding / days),
+        *([] if joules is None else [f"{joules((one.starts + one.ends) / days):,.4g}"]),
     ]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import UsageError
-from .inputs import Inputs, logs, reading_bar, rejected
+from .inputs import Inputs, history, logs, reading_bar, rejected
 from .options import (
     Definition,
     Lets,
@@ -76,6 +76,10 @@ def advise(
     time_format: TimeFormat = None,
     time_unit: Unit = None,
     wide: Wide = False,
+    network: Annotated[
+        Path | None,
+        typer.Option(metavar="SCENARIO", help="Joules a day of each variant in that network, estimated."),
+    ] = None,
     engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "local",
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="With --engine spark: its master; local[*] by default.")
@@ -126,10 +130,15 @@ def advise(
     front = advice.ranked(answer.variants)
     chosen = best(front) if pick in (None, "best") else _picked(str(pick), front)
     again = answer.again(chosen) if held_out else None
+    joules = None
+    if network is not None:
+        from .energy import of_turns
+
+        joules = of_turns(definition, network, history(checked, input, reading), subscription)
     if as_json:
-        typer.echo("\n".join(advice.lines(answer, again)))
+        typer.echo("\n".join(advice.lines(answer, again, joules)))
     elif pick is None or output != "-":
-        typer.echo(advice.table(front, chosen, answer, again))
+        typer.echo(advice.table(front, chosen, answer, again, joules))
     if figure is not None:
         advice.draw(answer, chosen, subscription, figure)
     if pick is not None:
@@ -154,9 +163,9 @@ def _history(
     found: Tunable, files: Any, reading: Any, tally: Tally, show: Any, engine: str, master: str | None
 ) -> History:
     if engine == "local":
-        from ..runtimes.local.advise import history
+        from ..runtimes.local.advise import history as in_process
 
-        return history(found, files, reading, tally, progress=show)
+        return in_process(found, files, reading, tally, progress=show)
     try:
         from ..runtimes.spark.history.advise import history as on_spark
     except ModuleNotFoundError as error:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError, UsageError
-from .inputs import Inputs, events_of, logs, rejected
+from .inputs import Inputs, history, require_playable
 from .options import Definition, Maps, OfTopic, TimeFormat, Unit, Wide, Zone, length, reading_of, warn
 from .simulate import progress
 
 if TYPE_CHECKING:
-    from ..files.reading import Reading
-    from ..lang.condition import Checked
     from ..model.event import Event
     from ..runtimes.sensornet.case import Case
 
@@ -53,10 +51,10 @@ def compare(
     app = load(definition)
     checked = check(app)
     warn(checked)
-    _require_comparable(definition, checked)
+    require_playable(definition, checked)
     study = read(network, definition)
     seeds = study.seeds if seed is None else (seed,)
-    events = _events(
+    events = history(
         checked, input, reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
     )
     cases = [cast(point.case, events) for point in study.points]
@@ -81,25 +79,3 @@ def compare(
     typer.echo(worlds.to_json(answer) if as_json else "\n".join(worlds.spoken(answer)))
     if figure is not None:
         worlds.draw(answer, figure)
-
-
-def _require_comparable(definition: Path, checked: Checked) -> None:
-    if checked.muted:
-        raise UsageError(f"{definition} mutes '{checked.muted[0].target}'; nodes of a network do not mute")
-    for one in checked.conditions:
-        if any("place" in level for level in one.keys):
-            raise UsageError(f"'{one.name}' is by the names of places, which nodes of a network do not say")
-
-
-def _events(checked: Checked, inputs: list[str], reading: Reading) -> list[Event]:
-    """The readings of a history, in order."""
-    from ..files.find import find
-    from ..files.tally import Tally
-
-    tally = Tally()
-    with logs(inputs) as paths:
-        events = events_of(find(paths, [t.name for t in checked.topics]), reading, tally)
-    rejected(tally)
-    if len({event.time for event in events}) < 2:
-        raise InputError("the history is too short: it has no two moments at which something was read")
-    return events

@@ -8,8 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UsageError
-from .options import Definition, Lets, counted, load, require_choice, warn
+from ..errors import UsageError, counted
+from .inputs import history, require_playable
+from .options import (
+    Definition,
+    Lets,
+    Maps,
+    OfTopic,
+    TimeFormat,
+    Unit,
+    Wide,
+    Zone,
+    length,
+    load,
+    reading_of,
+    require_choice,
+    warn,
+)
 
 if TYPE_CHECKING:
     from ..lang.condition import Checked
@@ -101,30 +116,77 @@ def explain(
     let: Lets = None,
     network: Annotated[
         Path | None,
-        typer.Option(metavar="SCENARIO", help="Who would host which component there, and what that costs."),
+        typer.Option(
+            metavar="SCENARIO",
+            help="Who would host which component there; with --input, what each way takes there.",
+        ),
     ] = None,
+    input: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            metavar="[TOPIC=]PATH|log:DIR",
+            help="With --network: a history by which joules, frames, delays and days are estimated.",
+        ),
+    ] = None,
+    must_last: Annotated[
+        str | None,
+        typer.Option(metavar="DURATION", help="With --input: what must change so that no node dies before."),
+    ] = None,
+    subscription: Annotated[
+        str | None, typer.Option("--subscription", "-s", help="With --input: as if nobody wanted another.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="With --input: of the links.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --input: print JSON.")] = False,
     figure: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --network: draw that, step by step on the map."),
+        typer.Option(metavar="FILE", help="With --network: draw that on the map."),
     ] = None,
+    map: Maps = None,
+    topic: OfTopic = None,
+    zone: Zone = "UTC",
+    time_format: TimeFormat = None,
+    time_unit: Unit = None,
+    wide: Wide = False,
 ) -> None:
-    """The plan: what is pushed where, what is kept in state."""
+    """The plan: what is pushed where, what is kept in state; in a network, what it takes."""
     from ..compilers.explain import explain as plan
     from ..compilers.explain import explain_on_spark
+    from .covering import enclosed
 
     require_choice("--engine", engine, ["local", "spark"])
-    if network is not None:
+    for option, given in {"--must-last": must_last, "--subscription": subscription, "--seed": seed}.items():
+        if given is not None and not input:
+            raise UsageError(f"{option} is about what a network takes: say by which history, with --input")
+    if as_json and not input:
+        raise UsageError("--json is about what a network takes: say by which history, with --input")
+    if network is None:
+        if input or figure is not None:
+            raise UsageError("--input and --figure are about a network; name one with --network SCENARIO")
+        checked = load(definition, let)
+        typer.echo((explain_on_spark if engine == "spark" else plan)(checked))
+        if engine == "local" and (said := enclosed(checked)):
+            typer.echo("\n".join(["\ncovering", *(f"  {line}" for line in said)]))
+        return
+    if figure is not None and figure.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise UsageError(f"--figure {figure}: name it .png, .svg or .pdf")
+    checked = load(definition, let)
+    if not input:
         from ..runtimes.sensornet.study import read
         from .hosting import drawn, explained
 
-        found = explained(load(definition, let), read(network).points[0].case)
+        found = explained(checked, read(network).points[0].case)
         typer.echo(found.text)
         if figure is not None:
             drawn(found).savefig(figure, dpi=100)
         return
-    if figure is not None:
-        raise UsageError("--figure draws a network; name one with --network SCENARIO")
-    typer.echo((explain_on_spark if engine == "spark" else plan)(load(definition, let)))
+    from .energy import Asked, answer
+
+    require_playable(definition, checked)
+    reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
+    asked = Asked(subscription, None if must_last is None else length("--must-last", must_last), seed)
+    typer.echo(answer(definition, network, history(checked, input, reading), asked, as_json, figure))
 
 
 def test(definition: Definition, let: Lets = None) -> None:

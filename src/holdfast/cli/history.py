@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import UsageError
+from ..errors import UsageError, counted
 from .inputs import Inputs, logs, reading_bar
 from .options import (
     Definition,
@@ -18,7 +18,6 @@ from .options import (
     Unit,
     Wide,
     Zone,
-    counted,
     load,
     reading_of,
     require_choice,

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ..errors import UsageError
-from .options import counted, require_choice
+from ..errors import UsageError, counted
+from .options import require_choice
 
 _KINDS = ["prometheus", "kapacitor", "zabbix"]
 

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from ..errors import UsageError
-from .options import counted
+from ..errors import InputError, UsageError, counted
 
 if TYPE_CHECKING:
     from ..files.find import InputFile
     from ..files.reading import Reading
     from ..files.tally import Tally
+    from ..lang.condition import Checked
     from ..model.event import Event
 
 Inputs = Annotated[
@@ -91,3 +91,29 @@ def rejected(tally: Tally) -> None:
     """Say which rows could not be used, on the error stream."""
     for reason, count in tally.rejected.most_common():
         typer.echo(f"{counted(count, 'row')} rejected: {reason}", err=True)
+
+
+# In a network.
+
+
+def history(checked: Checked, inputs: list[str], reading: Reading) -> list[Event]:
+    """The readings that nodes of a network are to play, in order."""
+    from ..files.find import find
+    from ..files.tally import Tally
+
+    tally = Tally()
+    with logs(inputs) as paths:
+        events = events_of(find(paths, [t.name for t in checked.topics]), reading, tally)
+    rejected(tally)
+    if len({event.time for event in events}) < 2:
+        raise InputError("the history is too short: it has no two moments at which something was read")
+    return events
+
+
+def require_playable(definition: Path, checked: Checked) -> None:
+    """Refuse what nodes of a network do not do."""
+    if checked.muted:
+        raise UsageError(f"{definition} mutes '{checked.muted[0].target}'; nodes of a network do not mute")
+    for one in checked.conditions:
+        if any("place" in level for level in one.keys):
+            raise UsageError(f"'{one.name}' is by the names of places, which nodes of a network do not say")

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from ..errors import UsageError
+from .options import require_choice
 
 
 def lab(part: str) -> Any:
@@ -64,6 +65,14 @@ def reproduce(
         Path | None,
         typer.Option(metavar="DIR", help="The real data sets; else HOLDFAST_DATA, else ../shared/data."),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="local|spark",
+            help="Where runs are made: one after the other here, or each as a Spark task; "
+            "else as the experiment has it.",
+        ),
+    ] = None,
     listed: Annotated[bool, typer.Option("--list", help="Say which there are, and run none.")] = False,
 ) -> None:
     """Run tables and figures of the documents again: our figures beside theirs, claims judged.
@@ -72,13 +81,15 @@ def reproduce(
     """
     import json
 
+    require_choice("--engine", engine or "local", ["local", "spark"])
     experiments = lab("experiments")
     terminal = sys.stdout.isatty()
     for experiment in experiments.chosen(names or []):
         if listed:
             typer.echo(f"{experiment.name:<22} {experiment.title}")
             continue
-        result = _reproduced(experiment, data, full)
+        with experiments.on_engine(engine):
+            result = _reproduced(experiment, data, full)
         if as_json:
             typer.echo(json.dumps(result.to_json(), ensure_ascii=False))
         else:

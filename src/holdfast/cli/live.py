@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from ..errors import UsageError
+from ..errors import UsageError, counted
 from .options import (
     Definition,
     Lets,
@@ -20,7 +20,6 @@ from .options import (
     Unit,
     Wide,
     Zone,
-    counted,
     load,
     reading_of,
     require_choice,

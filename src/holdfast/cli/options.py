@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,12 +91,6 @@ def require_choice(option: str, word: str, choices: list[str]) -> None:
     if word not in choices:
         hint = did_you_mean(word, choices) or f"There is {', '.join(choices)}."
         raise UsageError(f"{option} {word}: there is no such choice here. {hint}")
-
-
-def counted(things: Sized | int, name: str) -> str:
-    """So many of something, in words."""
-    number = things if isinstance(things, int) else len(things)
-    return f"{number:,} {name}{'s' * (number != 1)}"
 
 
 def warn(checked: Checked) -> None:

@@ -12,6 +12,7 @@ from ..errors import UsageError, did_you_mean
 from .options import load, require_choice
 
 if TYPE_CHECKING:
+    from ..lang.app import App
     from ..protocols.agents.following import Following
     from ..runtimes.overlay.client import Connector
     from ..runtimes.overlay.connection.identity import Identity
@@ -70,6 +71,14 @@ def broker(
     tls_callers: Annotated[
         bool, typer.Option("--tls-callers", help="Callers, too, must show what --tls-ca signed.")
     ] = False,
+    regions: Annotated[
+        Path | None,
+        typer.Option(
+            "--regions",
+            metavar="GAZETTEER",
+            help="The regions of the network, for subscribers that say 'scope regions' and have none.",
+        ),
+    ] = None,
     allow_code: Annotated[
         list[str] | None,
         typer.Option(
@@ -99,15 +108,17 @@ def broker(
 
     from ..model.instant import SECOND
     from ..runtimes.overlay.broker import listening
+    from ..runtimes.overlay.client import connected
     from ..runtimes.overlay.commands.serve import inquire, serve
     from ..runtimes.overlay.connection.address import parse_address
     from ..runtimes.overlay.connection.backoff import Backoff
     from ..runtimes.overlay.connection.limits import Limits
     from ..runtimes.overlay.connection.outbox import POLICIES
+    from ..runtimes.overlay.regions import regions as of_network
 
     if ask is not None:
         identity = _identity("client", None, token_file, tls_cert, tls_key, tls_ca)
-        told = _run(inquire(parse_address(ask, "--ask"), identity))
+        told = _run(inquire(partial(connected, parse_address(ask, "--ask"), identity)))
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
         return
     if name is None:
@@ -128,6 +139,7 @@ def broker(
         backoff=Backoff(most=int(retry * SECOND)),
         allowed=[_digest(one) for one in allow_code or []],
         signers=allow_signer or (),
+        regions="" if regions is None else of_network(regions),
     )
     _run(serve(it, lambda address: typer.echo(f"listening on {address}")))
 
@@ -232,9 +244,10 @@ def subscribe(
 
     if sign is not None and ship is None:
         raise UsageError("--sign signs what --ship ships: give that, too")
-    requests, followed = _requests(definition, only or [], where, ship, sign)
     identity = _identity("subscriber", name, token_file, tls_cert, tls_key, tls_ca, wire)
     client = _client(connect, identity, max_frame, wait)
+    app = None if definition is None else _among_regions(definition, client)
+    requests, followed = _requests(app, only or [], where, ship, sign)
     _run(
         hear(
             client,
@@ -247,37 +260,55 @@ def subscribe(
     )
 
 
+def _among_regions(definition: Path, client: Connector) -> App:
+    """A definition; if it speaks of regions and has none, with those of the broker."""
+    from ..lang.parse import load as parsed
+    from ..lang.scopes import lacks_regions
+    from ..runtimes.overlay.commands.serve import inquire
+    from ..runtimes.overlay.regions import REGIONS, among
+
+    app = parsed(definition)
+    if not lacks_regions(app.statements):
+        return app
+    if (told := _run(inquire(client, REGIONS))) is None:
+        raise typer.Exit
+    if not told.get(REGIONS):
+        raise UsageError(
+            f"{definition} says 'scope regions' and declares none, and broker '{told['name']}' has none: "
+            "declare some, or start the broker with --regions"
+        )
+    return among(app, told[REGIONS])
+
+
 def _requests(
-    definition: Path | None, only: list[str], where: str | None, ship: Path | None, sign: Path | None
+    app: App | None, only: list[str], where: str | None, ship: Path | None, sign: Path | None
 ) -> tuple[list[Any], dict[str, Following]]:
     """What is asked of the broker, and which of it are relationships that agents watch."""
     from ..protocols.cbps.client import subscribe
     from ..runtimes.overlay.commands.wanted import content_filter
 
-    if (definition is None) == (where is None):
+    if (app is None) == (where is None):
         raise UsageError("give a definition (APP.hf), or a filter: --where 'topic == \"T\" && value > 40'")
     if where is not None:
         if only or ship:
             raise UsageError(f"--{'only' if only else 'ship'} goes with a definition; --where has none")
         return [subscribe("where", content_filter(where))], {}
     from ..lang.check import check
-    from ..lang.parse import load as parsed
     from ..runtimes.overlay.commands.watching import actively
     from ..runtimes.overlay.exactly import watches
 
-    assert definition is not None
-    app = parsed(definition)
+    assert app is not None
     found = watches(app)
     for name in only:
         if name not in found:
             hint = did_you_mean(name, found) or f"There is {', '.join(found) or 'none'}."
-            raise UsageError(f"--only {name}: {definition} has no subscription of that name. {hint}")
+            raise UsageError(f"--only {name}: {app.file} has no subscription of that name. {hint}")
     if not found:
-        raise UsageError(f"{definition} subscribes to nothing: add a filter or a state")
+        raise UsageError(f"{app.file} subscribes to nothing: add a filter or a state")
     wanted = {name: request for name, request in found.items() if not only or name in only}
     active = [one for one in check(app).relations if one.name in wanted and (one.using or ship)]
     if ship and not active:
-        raise UsageError(f"--ship {ship}: {definition} has no relationship that could be watched by it")
+        raise UsageError(f"--ship {ship}: {app.file} has no relationship that could be watched by it")
     code = None if ship is None else _text(ship)
     submitted, followed = actively(active, code, _signature(code, sign))
     rest = [request for name, request in wanted.items() if name not in followed]

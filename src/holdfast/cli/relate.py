@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import UsageError
+from ..errors import UsageError, counted
 from .inputs import events_of
 from .options import Definition, Lets, Maps, OfTopic, TimeFormat, Unit, Zone, load, reading_of, warn
 
@@ -87,5 +87,5 @@ def _lines(one: Related, events: list[Event]) -> Iterator[str]:
         return
     for using in fitting:
         cost, _ = account(relation, using, events, one.settings if using == one.using else ())
-        said = f"{cost.messages:,} messages between agents and {cost.reports:,} reports"
-        yield f"{using}: {said} in place of {cost.full:,} readings, {cost.saved:.1%} saved"
+        said = f"{counted(cost.messages, 'message')} between agents and {counted(cost.reports, 'report')}"
+        yield f"{using}: {said} in place of {counted(cost.full, 'reading')}, {cost.saved:.1%} saved"

@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
+from ..errors import counted
 from ..files.difference import Alarm, Difference, Heard, Place, between, difference, stretches
 from ..model.event import Event
 from ..model.instant import MINUTE, SECOND, Duration, show_duration, show_instant
-from .options import counted
 
 if TYPE_CHECKING:
     from ..lang.app import App

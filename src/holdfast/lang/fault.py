@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import DefinitionError, Place, did_you_mean
 from ..model.unit import nearest
@@ -20,6 +20,7 @@ from .correlation import fault as correlation
 if TYPE_CHECKING:
     from lark import Lark
     from lark.exceptions import UnexpectedInput
+    from lark.parsers.lalr_parser_state import ParserState
 
 STATEMENTS = (
     "let", "topic", "region", "gazetteer", "table", "filter", "state", "levels", "mute", "fold",
@@ -30,6 +31,9 @@ CLAUSES = (
     "forget after", "initially", "roster",
 )  # fmt: skip
 COMPONENT = ("enter", "exit", "for", "set", "tick", "here", "over", "each")
+
+LONGEST_WORDS = 200
+"""So far back is looked for what was meant: each character before it may be where a word begins."""
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|#[^\n]*')
 
@@ -60,6 +64,11 @@ class Fault:
         """The word or sign at which reading stopped."""
         match = re.match(r"[^\W\d]\w*|[\d.]+|==|!=|<=|>=|&&|\|\||\S", self.rest)
         return match[0] if match else ""
+
+    def ends(self, pattern: str) -> re.Match[str] | None:
+        """The last words before it, if they are so."""
+        before = self.before
+        return re.compile(pattern).search(before, max(0, len(before) - LONGEST_WORDS))
 
     def error(self, message: str, hint: str | None = None) -> DefinitionError:
         return self.error_at(self.start, len(self.found), message, hint)
@@ -93,9 +102,27 @@ def _expected(parser: Lark, before: str, rule: str) -> frozenset[str]:
     from lark.exceptions import UnexpectedInput
 
     reading = parser.parse_interactive(before, start=rule)
+    state = reading.parser_state
+    state.parse_conf.callbacks = {}  # nobody wants the tree
     with suppress(UnexpectedInput):
         reading.exhaust_lexer()
-    return frozenset(reading.accepts())  # type: ignore[no-untyped-call]
+    words = [symbol for symbol in state.parse_conf.states[state.position] if symbol.isupper()]
+    return frozenset(word for word in words if _may_follow(word, state))
+
+
+def _may_follow(word: str, state: ParserState[Any]) -> bool:
+    """Whether a parser can read a terminal where it is.  (Lark's ``accepts`` says the same, and copies all of
+    the parser for each.)"""
+    from lark.parsers.lalr_analysis import Shift
+
+    table, stack = state.parse_conf.states, list(state.state_stack)
+    while stack[-1] != state.parse_conf.end_state:
+        action, then = table[stack[-1]].get(word, (None, None))
+        if action is None or action is Shift:
+            return action is Shift
+        del stack[len(stack) - len(then.expansion) :]
+        stack.append(table[stack[-1]][then.origin.name][1])
+    return True
 
 
 # --- typical mistakes --------------------------------------------------------------------------
@@ -134,7 +161,7 @@ def _unknown_statement(fault: Fault) -> DefinitionError | None:
     """``stat Warm on …``: the word was taken for the label of a paper's notation."""
     if fault.expected != {"COLON", "EQUAL"}:
         return None
-    word = re.search(r"(\w+)\s*$", fault.before)
+    word = fault.ends(r"(\w+)\s*$")
     if word is None:
         return None
     fault = replace(fault, start=word.start(1))
@@ -200,7 +227,7 @@ def _missing_semicolon(fault: Fault) -> DefinitionError | None:
 
 def _unknown_unit(fault: Fault) -> DefinitionError | None:
     word = re.match(r"[^\s()\[\]{},;:<>=!&|+*\"#-]+", fault.rest)
-    after_number = re.search(r"(?<!\w)[\d.]+(?:[eE][+-]?\d+)?[ \t]*$", fault.before)
+    after_number = fault.ends(r"(?<!\w)[\d.]+(?:[eE][+-]?\d+)?[ \t]*$")
     if not word or not (after_number or "UNIT" in fault.expected) or re.match(r"[\d.]", word[0]):
         return None
     near = nearest(word[0])
@@ -217,7 +244,7 @@ def _unknown_unit(fault: Fault) -> DefinitionError | None:
 
 def _missing_on(fault: Fault) -> DefinitionError | None:
     """``state W T [v > 5]``: the topic was taken for the name of a component's query."""
-    word = re.search(r"\bstate\s+\w+\s+(\w+)\s*$", fault.before)
+    word = fault.ends(r"\bstate\s+\w+\s+(\w+)\s*$")
     if word and fault.expected == {"EQUAL"}:
         fault = replace(fault, start=word.start(1))
     elif fault.expected != {"_ON"} and not ("_ENTER" in fault.expected and fault.found in ("[", "{")):
@@ -238,7 +265,7 @@ def _component_word(fault: Fault) -> DefinitionError | None:
     """``A = mean T over …``, ``entr A.value > 2``: a word was taken for the name of a query."""
     if fault.expected != {"EQUAL"}:
         return None
-    words = re.search(r"(?:=\s*(\w+)\s+)?(\w+)\s*$", fault.before)
+    words = fault.ends(r"(?:=\s*(\w+)\s+)?(\w+)\s*$")
     if words is None:
         return None
     function = _OTHER_FUNCTIONS.get(words[1] or "")
@@ -262,7 +289,7 @@ def _component_part(fault: Fault) -> DefinitionError | None:
         return fault.error(
             "there is no comma between queries", "Each query is a name, '=' and what it looks at."
         )
-    if fault.expected == {"_OF"} and re.search(r"within\s+\S+\s*\S*\s*$", fault.before):
+    if fault.expected == {"_OF"} and fault.ends(r"within\s+\S+\s*\S*\s*$"):
         return fault.error(f"expected 'of' before '{fault.found}'", "As in: within 10 m of here")
     return None
 

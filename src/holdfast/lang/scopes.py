@@ -16,6 +16,25 @@ INNERMOST = "regions"
 """As a scope, unless something is named so: every region that contains no other.  [S6]"""
 
 
+def lacks_regions(statements: Sequence[Statement]) -> bool:
+    """Whether scopes name every innermost region, and there is none."""
+    if any(isinstance(s, DeclareRegion | UseGazetteer) for s in statements):
+        return False
+    return any(INNERMOST in level for s in statements for level in _levels(s))
+
+
+def _levels(statement: Statement) -> Levels:
+    """The scopes that a statement names."""
+    match statement:
+        case Subscribe(scope=scope):
+            return scope
+        case Ladder(rungs=rungs):
+            return tuple(level for rung in rungs for level in rung.scope)
+        case Tally(scope=scope):
+            return (scope,)
+    return ()
+
+
 def gazetteer(statements: Sequence[Statement], base: Path) -> Gazetteer:
     """One gazetteer of the files that a definition uses and of the regions that it declares."""
     regions: list[Region] = []
@@ -97,6 +116,13 @@ def forest(levels: Levels, known: Gazetteer, at: Place | None) -> Forest | None:
     if not levels:
         return None
     if not known.regions:
+        if everything := next((name for level in levels for name in level if name == INNERMOST), None):
+            raise DefinitionError(
+                f"'{INNERMOST}' stands for every region, and there is none",
+                place_of(everything, at),
+                hint='Declare some, or name a file of them: gazetteer "house.toml". '
+                "A subscriber on an overlay may have those of its broker (broker --regions).",
+            )
         known = Gazetteer(
             tuple(Region(str(name)) for name in dict.fromkeys(n for level in levels for n in level))
         )

@@ -29,6 +29,8 @@ from .machine import Batches, Mask, Survey, Told, mattering
 from .waiting import Waiting
 
 Cell = tuple[str | None, tuple[int, ...]]
+AXES = 3
+"""By so many coordinates places are found; further ones still count for distances."""
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -108,9 +110,6 @@ def _square(at: Point | None, near: float) -> tuple[int, ...]:
     if near == math.inf or at is None:
         return ()
     return tuple(math.floor(at[i] / near / 2) if i < len(at) else 0 for i in range(AXES))
-
-
-AXES = 3
 
 
 def distance(p: Point | None, q: Point | None) -> float:

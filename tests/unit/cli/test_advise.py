@@ -114,6 +114,26 @@ def test_weeks_that_are_held_out_judge_what_was_chosen_without_them(home):
     assert "chosen, held-out weeks" in advise("--held-out", "1").stdout
 
 
+NETWORK = """
+nodes: {kind: grid, rows: 2, columns: 2, spacing: 10 m}
+links: {kind: disk, range: 16 m}
+routing: {kind: static}
+protocol: {kind: direct, filters: source}
+energy: {platform: telosb, rest: {radio: sleep, mcu: sleep}}
+subscribers: [{node: 3, to: Warm}]
+duration: 1 h
+"""
+
+
+def test_in_a_network_each_variant_has_its_joules_and_the_more_it_says_the_more_it_takes(home):
+    (home / "net.yaml").write_text(NETWORK)
+    some = lines("--network", "net.yaml", "--enter", "25", "--exit", "22:24:1", "--guard", "0 s")
+    told = sorted((one["messages"], one["joules"]) for one in some)
+    assert [joules for _, joules in told] == sorted(joules for _, joules in told)
+    assert told[0][1] < told[-1][1]
+    assert "J/day" in advise("--network", "net.yaml", "--enter", "25", "--exit", "24").stdout
+
+
 def test_a_picture_shows_all(home):
     pytest.importorskip("matplotlib")
     advise("--figure", "front.png")

@@ -269,6 +269,12 @@ def test_sensors_are_redundant_by_region_without_naming_one():
     assert parse(nested).check().conditions[0].forest.depth == 2
 
 
+def test_without_any_region_there_are_none_to_be_redundant_in():
+    error = wrong("topic T (value float)\nstate Warm on T [value > 25] scope regions")
+    assert error.message == "'regions' stands for every region, and there is none"
+    assert "broker --regions" in error.hint
+
+
 def test_regions_of_which_sensors_would_be_in_two_are_refused():
     text = REGIONS + "region odd = circle (10, 5) 3\nstate Warm on T [value > 25] scope regions"
     error = wrong(text)

@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.errors import DefinitionError
 from holdfast.lang.parse import parse
+from support.mutants import SECONDS, at_once
 
 
 @pytest.mark.parametrize(
@@ -155,3 +156,8 @@ def test_a_comment_is_no_part_of_what_was_read(text, message):
     with pytest.raises(DefinitionError) as caught:
         parse(text)
     assert message in caught.value.message
+
+
+def test_a_long_word_is_refused_in_time():
+    with at_once(SECONDS), pytest.raises(DefinitionError):
+        parse(f"filter F on T where v > {'9' * 60_000} foo")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from itertools import pairwise
+
 import paho.mqtt.client as paho
 import pytest
 from paho.mqtt.enums import CallbackAPIVersion
@@ -16,7 +19,7 @@ class Wire:
     """A socket that gives what was sent in pieces."""
 
     def __init__(self, *pieces):
-        self._pieces = list(pieces)
+        self._pieces, self.sent = list(pieces), []
 
     def recv(self, most):
         if not self._pieces:
@@ -25,6 +28,10 @@ class Wire:
         if len(piece) > most:
             self._pieces.insert(0, piece[most:])
         return piece[:most]
+
+    def send(self, data):
+        self.sent.append((bytes(data), len(self._pieces)))
+        return len(data)
 
     def close(self):
         self._pieces.clear()
@@ -84,3 +91,16 @@ def test_messages_are_acknowledged_together_each_by_its_number():
     client.acknowledge([])
     client.acknowledge([1, 700])
     assert [one["packet"] for one in client._out_packet] == [b"\x40\x02\x00\x01\x40\x02\x02\xbc"]
+
+
+def test_acknowledgements_do_not_wait_for_the_end_of_a_flood():
+    client, heard = listening(True)
+    client._thread = threading.current_thread()  # who hears is who sends
+    client.hear = lambda message: (heard.append(message), client.acknowledge([message.number]))
+    raw = b"".join(published(number, b"21.5", five=True) for number in range(1, 41))
+    cuts = [*range(0, len(raw), 47), len(raw)]  # none but the last ends a message
+    client._sock = wire = Wire(*(raw[a:b] for a, b in pairwise(cuts)))
+    assert client.loop_read() == paho.MQTT_ERR_SUCCESS
+    assert len(heard) == 40
+    assert wire.sent[0] == (b"\x40\x02\x00\x01", len(cuts) - 3)
+    client._sock = None

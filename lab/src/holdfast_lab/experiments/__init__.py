@@ -2,5 +2,6 @@
 
 from .experiment import show
 from .registry import chosen
+from .study import on_engine
 
-__all__ = ["chosen", "show"]
+__all__ = ["chosen", "on_engine", "show"]

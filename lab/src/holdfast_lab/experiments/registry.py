@@ -10,6 +10,7 @@ from holdfast.errors import UsageError, did_you_mean
 from .experiment import Experiment
 
 MODULES = {
+    "air-parts": "dds.air_parts",
     "arqos": "dds.arqos",
     "eatdds-lifetime": "dds.eatdds_lifetime",
     "energy-map": "dds.energy_map",
@@ -30,6 +31,7 @@ MODULES = {
     "qps-physical": "qps.physical",
     "qps-subscribers": "qps.three:MORE_SUBSCRIBERS",
     "relate-spark": "relate_spark",
+    "reliability-by-transition": "dds.by_transition",
     "rtdds-ipi": "dds.rtdds_ipi",
     "rtdds-partial": "dds.rtdds_partial",
     "rtdds-rate": "dds.rtdds_rate",

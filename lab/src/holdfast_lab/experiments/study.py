@@ -1,12 +1,14 @@
 """A study: one function over many cells (a point, a seed, a day), made in rounds.
 
-After each round its runs are kept, so that a long study goes on where it stopped; a round's cells may be
-Spark tasks.
+Runs are kept, so that a long study goes on where it stopped: after each cell, or after each round where its
+cells are Spark tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -32,6 +34,20 @@ def on_spark(function: Callable[[Cell], Run], cells: Sequence[Cell]) -> list[Run
     from holdfast.runtimes.spark import sweep
 
     return sweep.sweep(function, cells)
+
+
+ENGINES: Mapping[str, Spread] = {"local": in_turn, "spark": on_spark}
+_ASKED: ContextVar[Spread | None] = ContextVar("engine", default=None)
+
+
+@contextmanager
+def on_engine(name: str | None) -> Iterator[None]:
+    """All studies in it run their cells there; none: as each of them has it."""
+    before = _ASKED.set(None if name is None else ENGINES[name])
+    try:
+        yield
+    finally:
+        _ASKED.reset(before)
 
 
 @dataclass(frozen=True)
@@ -66,11 +82,15 @@ def conduct(
 ) -> dict[Key, Run]:
     """What the function gives for every cell; ``rounds`` says what is to be told of each, and its cells."""
     done: dict[Any, Run] = kept.read() if kept else {}
+    spread = _ASKED.get() or spread
     for doing, cells in rounds.items():
         missing = [key for key in cells if key not in done]
         if missing:
             progress(doing)
-            done |= zip(missing, spread(function, [cells[key] for key in missing]), strict=True)
+        together = 1 if kept and spread is in_turn else max(1, len(missing))
+        for i in range(0, len(missing), together):
+            some = missing[i : i + together]
+            done |= zip(some, spread(function, [cells[key] for key in some]), strict=True)
             if kept:
                 kept.write(done)
     return {key: done[key] for cells in rounds.values() for key in cells}

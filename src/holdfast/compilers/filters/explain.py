@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from ...errors import counted
 from ...lang.condition import Condition, Guarded
 from ...lang.ops import DeclareRegion
 from ...lang.rewrite import names
@@ -87,7 +88,7 @@ def _head(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> 
 def _tables(conditions: list[Condition]) -> Iterator[str]:
     """The tables that conditions look up, and what whoever is far from them can do."""
     for table in dict.fromkeys(table for one in conditions for table in one.tables):
-        yield f"  table     {table.name}: {len(table):,} rows by {', '.join(table.by)}"
+        yield f"  table     {table.name}: {counted(table, 'row')} by {', '.join(table.by)}"
     for one in conditions:
         if one.tables:
             cover = covering(one).condition

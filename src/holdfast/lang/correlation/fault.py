@@ -39,7 +39,7 @@ def mistake(fault: Fault) -> DefinitionError | None:
     if fault.found in _INSTEAD and "ATTRIBUTE" in fault.expected:
         return fault.error(*_INSTEAD[fault.found])
     if fault.expected == {"COLON", "EQUAL"}:  # a name that no range follows was taken for a statement
-        word = re.search(r"([^\W\d][\w.]*)\s*$", fault.before)
+        word = fault.ends(r"([^\W\d][\w.]*)\s*$")
         if word is None:
             return None
         fault = replace(fault, start=word.start(1))

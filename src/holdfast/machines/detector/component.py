@@ -21,7 +21,7 @@ from ...model.instant import BEGINNING, Instant
 from ...model.space import Point
 from . import infospace
 from .infospace import InfoSpace, Key
-from .knowledge import Knowledge, Where
+from .knowledge import Knowledge, Where, rank
 from .query import Table, is_looked_at, select, selected
 from .running import Running, runs_on
 from .smc import Context, Smc, transform
@@ -135,12 +135,17 @@ def _is_recent(smc: Smc, state: State, key: Key, now: Instant) -> bool:
 def _update(smc: Smc, state: State, known: Knowledge) -> Iterator[Concern]:
     """Take an event into the cube; whom it concerns."""
     infospace.witness(state.info, known)
-    if known.topic == smc.here and known.time >= state.hosts.get(known.source, (BEGINNING, None))[0]:
+    if known.topic == smc.here and is_last(state.hosts.get(known.source), (known.time, known.location)):
         state.hosts[known.source] = (known.time, known.location)
         yield (known.source, None)
     for name in smc.inputs:
         if (concern := look(smc, state, name, known)) is not None:
             yield concern
+
+
+def is_last(before: tuple[Instant, Where] | None, now: tuple[Instant, Where]) -> bool:
+    """Whether a source is where it says; of two places at one moment it is at the lesser."""
+    return before is None or before[0] < now[0] or (before[0] == now[0] and rank(now[1]) <= rank(before[1]))
 
 
 def look(smc: Smc, state: State, name: str, known: Knowledge) -> Concern | None:

@@ -67,6 +67,11 @@ def standing(known: Knowledge) -> Standing:
     return (2, (), known.source if known.signature is None else known.signature)
 
 
+def rank(where: Where) -> Standing:
+    """Where a location stands among others: points, then places, then none."""
+    return (0, where, "") if isinstance(where, tuple) else (2, (), "") if where is None else (1, (), where)
+
+
 Order = tuple[Instant, Standing, str, str, str, str]
 
 

@@ -14,7 +14,7 @@ from ...kernels.window import by_key
 from ...model.batch import AXES
 from ...model.instant import Instant
 from ...model.query import HERE, Index
-from .knowledge import Where
+from .knowledge import Where, rank
 from .query import absolute
 from .rows import Ints, Mask, Rows, coded
 
@@ -115,14 +115,27 @@ def hosts(known: Hosts, rows: Rows) -> list[Host]:
     found = {name: Host(name, np.array([at]), Places.of([spot])) for name, (at, spot) in known.items()}
     for i, name in enumerate(sources.values):
         mine = order[grouped[starts[i] : starts[i + 1]]]
-        times = rows.times[mine]
-        last = np.append(times[1:] != times[:-1], True)[: len(times)]  # of one moment the last counts
-        last &= times >= known[name][0] if name in known else True
+        mine, times = _least(mine, rows.times[mine], places)
+        last = np.append(times[1:] != times[:-1], True)[: len(times)]
+        if name in known and len(times):
+            last &= times >= known[name][0]
+            same = times == known[name][0]
+            last[same] &= rank(places.at(mine[same][-1])) <= rank(known[name][1]) if same.any() else False
         if last.any():
             moved = Host(name, times[last], places.take(mine[last]))
             found[name] = _continued(known.get(name), moved)
             known[name] = (int(moved.times[-1]), moved.places.at(-1))
     return [found[name] for name in sorted(found)]
+
+
+def _least(rows: Ints, times: Ints, places: Places) -> tuple[Ints, Ints]:
+    """Rows of a source in order of time, of one moment the one at the lesser location last."""
+    if (times[1:] > times[:-1]).all():
+        return rows, times
+    ranks = [rank(places.at(row)) for row in rows.tolist()]
+    order = sorted(range(len(ranks)), key=ranks.__getitem__, reverse=True)
+    order.sort(key=times.__getitem__)
+    return rows[order], times[order]
 
 
 def _continued(before: tuple[Instant, Where] | None, host: Host) -> Host:

@@ -2,6 +2,8 @@
 
 The thesis has energy reports, rounds and the rule; what it leaves out (spec §7, 18) is decided here.
 
+* *Rounds* are begun by the main RN (the hash), so they are common to all; the RN of the round elects the
+  next.  If the main RN is silent for half a round too long, the RN of the round does not wait for it.
 * *Terms* number the holders of a role; of two claims the later term counts, and whoever believes an
   earlier one is told.
 * *Hand-over*: the old RN sends its table in pieces, each until it is taken; with the last one the role
@@ -27,7 +29,7 @@ from ...model.instant import BEGINNING, SECOND, Instant
 from ...model.protocol import EVERYBODY, CancelTimer, Effect, Peer, Send, SetTimer
 from .cluster import Cluster, Incoming, Known, Transfer, Wish, elected
 from .deployment import Deployment
-from .message import Data, Energy, Handover, Role, Subscribe, Taken, cause_of
+from .message import Data, Energy, Handover, Role, Round, Subscribe, Taken, cause_of
 from .registry import Registry
 from .rendezvous import Rendezvous
 from .state import State
@@ -59,6 +61,7 @@ class Eatdds:
         effects: list[Effect] = []
         for topic in self.deployment.topics:
             if self.deployment.rendezvous(topic.id) == self.me:
+                effects.append(self._timer("round", topic.id, now))
                 effects += self._take(state, topic.id, now, 0, self._silent(Registry(topic), now))
             else:
                 effects += self._watch(state, topic.id, now)
@@ -133,9 +136,10 @@ class Eatdds:
                 return self._lonely(state, topic, now)
             case "watch" if topic not in state.rendezvous:
                 return self._suspect(state, topic, now)
-            case "round" if topic in state.clusters:
-                state.clusters[topic].failed.clear()
-                return self._end_round(state, topic, now)
+            case "round":
+                return [self._timer("round", topic, now), *self._begin_round(state, topic, now)]
+            case "overdue":
+                return self.round_begun(state, topic, now)
             case "sign" if topic in state.clusters:
                 return [*self._announce(state, topic), self._timer("sign", topic, now)]
             case "fresh" if topic in state.rendezvous and now < state.rendezvous[topic].silent_until:
@@ -144,7 +148,8 @@ class Eatdds:
 
     def _timer(self, kind: str, topic: TopicId, now: Instant) -> SetTimer:
         terms = self.deployment.rotation
-        length = {"round": terms.round, "sign": terms.sign, "fresh": SECOND}[kind]
+        overdue = terms.round * 3 // 2
+        length = {"round": terms.round, "overdue": overdue, "sign": terms.sign, "fresh": SECOND}[kind]
         return SetTimer(f"{kind}/{topic}", now + length)
 
     def _watch(self, state: State, topic: TopicId, now: Instant) -> list[Effect]:
@@ -167,7 +172,7 @@ class Eatdds:
         state.rendezvous[topic] = rendezvous
         state.clusters[topic] = Cluster(attempted=term)
         state.roles[topic] = Known(term, self.me)
-        timers = [self._timer("round", topic, now), self._timer("sign", topic, now)]
+        timers = [self._timer("overdue", topic, now), self._timer("sign", topic, now)]
         announced = self._announce(state, topic, fresh=rendezvous.silent_until > BEGINNING)
         return [CancelTimer(f"watch/{topic}"), *timers, *announced]
 
@@ -203,7 +208,7 @@ class Eatdds:
         state.clusters.pop(topic, None)
         if rn is None:
             return []
-        timers: list[Effect] = [CancelTimer(f"{kind}/{topic}") for kind in ("round", "sign", "fresh")]
+        timers: list[Effect] = [CancelTimer(f"{kind}/{topic}") for kind in ("overdue", "sign", "fresh")]
         timers += [*self._watch(state, topic, now), *self.signed(state, topic, now)]
         transfer, wishes = state.transfers.get(topic), rn.registry.wishes.values()
         if not wishes or (transfer is not None and transfer.to == to.node):
@@ -263,8 +268,21 @@ class Eatdds:
 
     # Rounds and hand-over.
 
+    def _begin_round(self, state: State, topic: TopicId, now: Instant) -> list[Effect]:
+        """The main RN begins a round, whoever has the role.  [D48]"""
+        if topic in state.clusters:
+            return self.round_begun(state, topic, now)
+        return [Send(self.known(state, topic).node, Round(topic), "round")]
+
+    def round_begun(self, state: State, topic: TopicId, now: Instant) -> list[Effect]:
+        """A round is over, and the next one begins; only who has the role minds."""
+        if topic not in state.clusters:
+            return []
+        state.clusters[topic].failed.clear()
+        return self._end_round(state, topic, now)
+
     def _end_round(self, state: State, topic: TopicId, now: Instant) -> list[Effect]:
-        """The node with most energy is nominated; this one goes on if that is itself.  [D48, D49]"""
+        """The node with most energy is nominated; this one goes on if that is itself.  [D49]"""
         terms, cluster = self.deployment.rotation, state.clusters[topic]
         if topic in state.transfers:
             return []
@@ -276,7 +294,7 @@ class Eatdds:
         }
         chosen = elected(fresh | {self.me: state.joules}, terms.slack, self.deployment.positions, members)
         if chosen == self.me:
-            return [self._timer("round", topic, now)]
+            return [self._timer("overdue", topic, now)]
         cluster.attempted += 1
         wishes = state.rendezvous[topic].registry.wishes.values()
         return self._transfer(state, now, Transfer(topic, chosen, cluster.attempted, deque(wishes)))

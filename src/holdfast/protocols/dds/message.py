@@ -15,7 +15,7 @@ from ...model.event import Status, Value
 from ...model.instant import Instant
 from ...model.protocol import Peer
 from .interest import Constraint
-from .level import Level
+from .level import Level, Threshold
 from .topic import TopicId
 
 PLAIN = ""
@@ -91,10 +91,12 @@ class Demand(msgspec.Struct, frozen=True, array_like=True, tag="demand"):
     """What subscribers want of a topic's publishers, all together; told where it is not the usual."""
 
     topic: TopicId
-    level: Level
+    level: Threshold
     plain: bool = True
     """Whether anybody wants the samples themselves."""
     conditions: tuple[str, ...] = ()
+    turns: bool = False
+    """Whether somebody needs the samples that start or end a condition."""
 
 
 class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
@@ -115,6 +117,8 @@ class Data(msgspec.Struct, frozen=True, array_like=True, tag="data"):
     """Which demand its publisher knows (``digest``)."""
     forwarded: bool = False
     """Whether it comes from the RN, and so is for a reader."""
+    turns: bool = False
+    """Whether it starts or ends a condition of its topic."""
     hops: int = 0
 
 
@@ -147,6 +151,12 @@ class Role(msgspec.Struct, frozen=True, array_like=True, tag="role"):
     """Whether it knows no subscribers yet: they must subscribe again."""
     readers: tuple[Peer, ...] = ()
     """To who may take its place: the subscribers that it knows."""
+
+
+class Round(msgspec.Struct, frozen=True, array_like=True, tag="round"):
+    """NEW ROUND: the main RN has the RN of a topic look for the next one.  [D48]"""
+
+    topic: TopicId
 
 
 class Handover(msgspec.Struct, frozen=True, array_like=True, tag="handover"):
@@ -216,6 +226,7 @@ Message = (
     | Ack
     | Energy
     | Role
+    | Round
     | Handover
     | Taken
     | LevelRequest
@@ -238,6 +249,7 @@ _PLAIN_SIZES: dict[type, int] = {
     Demand: 7,
     Ack: _NAME,
     Energy: 8,
+    Round: 2,
     Taken: 5,
     LevelRequest: 5,
     Switch: 6,

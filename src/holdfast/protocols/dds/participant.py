@@ -21,7 +21,7 @@ from .state import State
 from .topic import Topic
 
 Adaptation = message.LevelRequest | message.Switch | message.Have | message.Nack | message.Heartbeat
-Rotation = message.Energy | message.Role | message.Handover | message.Taken
+Rotation = message.Energy | message.Role | message.Round | message.Handover | message.Taken
 
 
 class Participant(Member):
@@ -140,6 +140,8 @@ class Participant(Member):
                 return self.rotation.energy(state, now, given)
             case message.Role():
                 return self.rotation.role(state, now, sender, given)
+            case message.Round():
+                return self.rotation.round_begun(state, given.topic, now)
             case message.Handover():
                 return self.rotation.handover(state, now, sender, given)
             case message.Taken():

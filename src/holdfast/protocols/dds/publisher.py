@@ -26,7 +26,7 @@ from .message import (
     cause_of,
 )
 from .registry import Registry, digest, must_recognise, usual
-from .request import Accepted, Lapsed, Refused, Registered, Unread
+from .request import Accepted, GivenUp, Lapsed, Refused, Registered, Unread
 from .state import State
 from .topic import Topic, TopicId
 
@@ -39,6 +39,7 @@ class Sample(NamedTuple):
     reliable: bool
     status: Status = "atomic"
     since: Instant | None = None
+    turns: bool = False
 
 
 class Publisher(Member):
@@ -87,17 +88,20 @@ class Publisher(Member):
         """A sample for those who want samples, and what it means for those who watch conditions."""
         known, demand = self.deployment.conditions, self._demand(state, topic)
         effects: list[Effect] = []
-        state.placed.place(topic.id, demand.conditions, known)
-        for condition, change in state.placed.react(topic, self.me, values, time, known):
-            stream = Stream(topic.id, condition)
-            sample = Sample(values, time, True, change.status, change.since)
-            effects += self._offer(state, now, stream, sample)
+        state.placed.place(topic.id, {*demand.conditions, *(topic.turned if demand.turns else ())}, known)
+        changes = list(state.placed.react(topic, self.me, values, time, known))
+        for condition, change in changes:
+            if condition in demand.conditions:
+                sample = Sample(values, time, True, change.status, change.since)
+                effects += self._offer(state, now, Stream(topic.id, condition), sample)
         if not demand.plain:
             state.counted["filtered at the source"] += 1
             return effects
         ordered = any(receiver.reliable for receiver in state.assured.get(topic.id, {}).values())
-        reliable = ordered or is_reliable(demand.level, values.get(topic.reading))
-        return [*effects, *self._offer(state, now, Stream(topic.id), Sample(values, time, reliable))]
+        turns = demand.turns and any(condition in topic.turned for condition, _ in changes)
+        reliable = ordered or turns or is_reliable(demand.level, values.get(topic.reading), turns)
+        sample = Sample(values, time, reliable, turns=turns)
+        return [*effects, *self._offer(state, now, Stream(topic.id), sample)]
 
     def _offer(self, state: State, now: Instant, stream: Stream, sample: Sample) -> list[Effect]:
         """The classifier has set the bit; the writer takes the sample or drops it.  [D19, D24]"""
@@ -105,7 +109,9 @@ class Publisher(Member):
         writer = state.writers.setdefault(stream, rtdds.Writer(stream))
         history = state.histories.get(stream.topic) if stream.condition == PLAIN else None
         crowded = history is not None and len(history.sent) >= terms.ring
-        if crowded or not writer.has_room(sample.reliable, terms):
+        full = not writer.has_room(sample.reliable, terms)
+        out = writer.give_way() if full and sample.turns else None
+        if crowded or (full and out is None):
             return self._refuse(state, stream, sample.values, sample.time)
         writer.sequence += 1
         data = Data(
@@ -117,7 +123,9 @@ class Publisher(Member):
         state.counted["accepted"] += 1
         accepted = Deliver(Accepted(data.name, sample.values, sample.time, sample.reliable))
         kept = history.keep(data, now, terms) if history is not None else []
-        return [accepted, *kept, *rtdds.publish(writer, data, self._sending(state, now, stream))]
+        lost = [] if out is None else [Deliver(GivenUp(out.name))]
+        state.counted["given up"] += len(lost)
+        return [*lost, accepted, *kept, *rtdds.publish(writer, data, self._sending(state, now, stream))]
 
     def _refuse(
         self, state: State, stream: Stream, values: Mapping[str, Value], time: Instant

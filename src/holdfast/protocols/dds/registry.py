@@ -97,7 +97,7 @@ class Registry:
             if wish.condition == stream.condition and holds(wish.where, data.values):
                 needed = (
                     stream.condition != PLAIN
-                    or is_reliable(wish.level, reading)
+                    or is_reliable(wish.level, reading, data.turns)
                     or self.switched.get((peer, origin), False)
                 )
                 found[peer] = found.get(peer, False) or (data.reliable and needed)
@@ -107,14 +107,14 @@ class Registry:
         """What publishers must know; without subscribers, and in the usual case, the default."""
         plain = [wish.level for wish in self.wishes.values() if wish.condition == PLAIN]
         conditions = sorted({wish.condition for wish in self.wishes.values()} - {PLAIN})
-        if not plain:
-            return Demand(self.topic.id, self.topic.level, not conditions, tuple(conditions))
-        return Demand(self.topic.id, strongest(plain), True, tuple(conditions))
+        level, turns = strongest(plain or [self.topic.level])
+        return Demand(self.topic.id, level, bool(plain) or not conditions, tuple(conditions), turns)
 
 
 def usual(topic: Topic) -> Demand:
     """What publishers assume that nobody told otherwise: all samples are wanted, at the topic's level."""
-    return Demand(topic.id, topic.level)
+    level, turns = strongest([topic.level])
+    return Demand(topic.id, level, turns=turns)
 
 
 def digest(demand: Demand) -> int:
@@ -124,4 +124,4 @@ def digest(demand: Demand) -> int:
 
 def must_recognise(wish: Subscribe) -> bool:
     """Whether a publisher must know of it, or something is lost that was promised."""
-    return wish.level < BEST_EFFORT or wish.condition != PLAIN
+    return wish.level != BEST_EFFORT or wish.condition != PLAIN

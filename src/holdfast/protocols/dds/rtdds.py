@@ -57,6 +57,14 @@ class Writer:
         """Whether a sample is taken; one that comes while the ring is full is dropped.  [D19]"""
         return not (reliable or self.wait) or len(self.ring) < terms.ring
 
+    def give_way(self) -> Data | None:
+        """What need not arrive gives way to what turns a condition: the oldest that waits, if one does."""
+        waiting = next((held for held in self.ring if not held.data.reliable), None)
+        if waiting is None:
+            return None
+        self.ring.remove(waiting)
+        return waiting.data
+
 
 @dataclass(frozen=True, slots=True)
 class Sending:

@@ -10,6 +10,7 @@ from ...model.protocol import EVERYBODY, CancelTimer, Deliver, Effect, Send, Set
 from . import request, rtdds
 from .eatdds import subscribe_again
 from .interest import holds
+from .level import TRANSITION
 from .member import Member
 from .message import EVERY_READER, PLAIN, Data, Subscribe, Unsubscribe, cause_of
 from .state import Reader, State
@@ -34,6 +35,8 @@ class Subscriber(Member):
         for topic in interest.concerned(self.deployment.topics):
             state.numbered += 1
             level = topic.level if interest.level is None else interest.level
+            if level == TRANSITION and not topic.turned and condition is None:
+                raise UsageError(f"nothing turns with samples of '{topic.name}': deploy a condition on it")
             version = state.newer(now)
             state.readers[state.numbered] = Reader(
                 asked.name,

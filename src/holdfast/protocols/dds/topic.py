@@ -48,6 +48,8 @@ class Topic:
     """The reliability of subscriptions that ask for none.  [D8]"""
     reading: str = "value"
     """The field that is compared with the threshold of partial reliability.  [D26]"""
+    turned: tuple[str, ...] = ()
+    """The conditions whose starts and ends must arrive where the level is ``transition``."""
 
     def instance(self, values: Mapping[str, Value]) -> tuple[Value, ...]:
         """Which of the topic's instances a sample belongs to: the values of its key.

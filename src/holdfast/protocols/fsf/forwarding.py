@@ -63,13 +63,21 @@ class Shelf:
         self._bounds[rest] = self._bounds[at + 1 : len(self.operators) + 1]
         self._reach[rest] = self._reach[at + 1 : len(self.operators) + 1]
 
+    def of_all(self, sensor: str) -> Boxes:
+        """The ranges of members that ask for what any sensor measures, or for this one's by its name."""
+        rows = [i for i, member in enumerate(self.operators) if _names(member.region, sensor)]
+        return self._bounds[rows]
+
     def question(self, operator: Operator) -> Question | None:
         """What to decide about an operator; nothing if no member can help to cover it.
 
         Members take part whose δt and δl are no smaller: every complex event that agrees for the operator
-        agrees for them.
+        agrees for them.  A simple operator needs no events to agree.
         """
         count = len(self.operators)
+        if len(operator.filters) == 1 and operator.region is None:
+            members = self._bounds[[i for i in range(count) if self.operators[i].region is None]]
+            return Question(bounds(operator), members) if len(members) else None
         reaches = (self._reach[:count] >= (operator.within, operator.near)).all(axis=1)
         if operator.region is None and all(member.region is None for member in self.operators):
             members = self._bounds[:count][reaches]
@@ -110,6 +118,10 @@ def where(member: Region | None, operator: Operator) -> Box:
         assert member is not None and isinstance(member.shape, Rectangle)
         ranges = list(zip(member.shape.low, member.shape.high, strict=True))
     return np.array(ranges * len(operator.filters))
+
+
+def _names(region: Region | None, sensor: str) -> bool:
+    return region is None or sensor in region.sources
 
 
 def _is_box(region: Region | None) -> bool:
@@ -161,8 +173,19 @@ class Forwarded:
             del covered[operator]
             return False, []
         self._shelves[shape].remove(operator)
-        self._covered[shape] = {}
-        return True, [other for other in covered if self._show(other, ask)]
+        loose = [other for kin in self._helped(shape) for other in self._covered.pop(kin)]
+        return True, [other for other in loose if self._show(other, ask)]
+
+    def _helped(self, shape: Shape) -> list[Shape]:
+        """The shapes that operators of this one help to cover, if any are covered."""
+        keys, wanted = shape
+        of_all = len(keys) == 1 and keys[0][1] is None
+        return [
+            kin
+            for kin in self._covered
+            if kin == shape
+            or (of_all and kin[1] == wanted and len(kin[0]) == 1 and kin[0][0][0] == keys[0][0])
+        ]
 
     def was_sent(self, operator: Operator) -> bool:
         """Whether the neighbour knows it."""
@@ -174,12 +197,24 @@ class Forwarded:
         shape = operator.keys, operator.wanted
         shelf = self._shelves.setdefault(shape, Shelf())
         if ask is not None:
-            question = shelf.question(operator)
+            question = self._beside(operator, shelf.question(operator))
             if question is not None and ask(question) is Verdict.COVERED:
                 self._covered.setdefault(shape, {})[operator] = None
                 return False
         shelf.add(operator)
         return True
+
+    def _beside(self, operator: Operator, question: Question | None) -> Question | None:
+        """A simple operator on one sensor is compared with those on any sensor, too.  [J5, the exception]"""
+        (attribute, sensor), *more = operator.keys
+        if more or sensor is None or operator.region is not None:
+            return question
+        shelf = self._shelves.get((((attribute, None),), operator.wanted))
+        if shelf is None or not len(others := shelf.of_all(sensor)):
+            return question
+        return Question(
+            bounds(operator), others if question is None else np.concatenate((question.boxes, others))
+        )
 
 
 def asking(filtering: Filtering | None, chance: np.random.Generator, tally: Tally) -> Ask | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -20,21 +20,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ...compilers.edit import changed, holders, standings
-from ...compilers.families import builds_on, conditions, linked, meanings, revised, without
-from ...compilers.operator import Kept, Past, ended, until
-from ...compilers.resume import Resumed, resumed
+from ...compilers.families import builds_on, meanings
+from ...compilers.resume import Resumed
 from ...errors import UsageError, did_you_mean
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.ops import Case, DeclareTable, Defined, Subscribe
 from ...lang.parse import as_app
-from ...machines.machine import Told
-from ...model.batch import conform, in_order, plain, reached, to_events
-from ...model.event import Event, Notification, Transition
+from ...model.batch import conform, plain, reached, to_events
+from ...model.event import Event, Notification
 from ...model.instant import (
-    BEGINNING,
     YEAR_2000,
     Instant,
     counted_in,
@@ -42,9 +38,10 @@ from ...model.instant import (
 )
 from ...model.topic import Topic
 from .admission import INSTANT, numbered
-from .revision import NOTHING, History, decided, rerun
-from .running import Heard, Running, acquainted, finished, gathered, passed_on
+from .revision import History, Known, revise
+from .running import Heard, finished, passed_on
 from .snapshot import Snapshot, opened, seal
+from .works import Works
 
 Callback = Callable[[Notification], Any]
 
@@ -107,26 +104,26 @@ class Engine:
     ) -> None:
         """``tables`` are in the place of files; ``remember`` keeps the latest reading of every source, by
         which ``revise`` can decide."""
-        self._app, self._keeps_latest = _as_app(app), remember
+        self._app = _as_app(app)
         self._base, self._lets, self._tables = base, lets, dict(tables or {})
-        self._topics: dict[str, Topic] = {}
-        self._running: list[Running] = []
-        self._listening: dict[str, list[Running]] = {}
-        self._hearing: list[Running] = []
-        """Those that hear other conditions."""
+        self._works = Works(remember=remember)
         self._listeners: dict[str, list[Subscription]] = {}
-        self._reached: dict[str, Instant] = {}
-        self._latest: dict[str, dict[str, Event]] = {}
-        """The latest reading of every source, of every topic, for conditions that join others.  [F75]"""
+        self._begun: list[Notification] = []
+        """What counts have said that the snapshot did not know, and nobody could hear yet."""
         self._sequence = 0
         self._late: deque[Notification] = deque(maxlen=LATE_KEPT)
         self._late_counts: Counter[str] = Counter()
         self._has_warned = False
         self._current = self._checked(self._app)
-        self._run(self._current, [], lambda _one: None)
+        self._works.run(self._current)
+        self._listen()
 
     def _checked(self, app: App) -> Checked:
         return check(app, self._base, self._lets, self._tables)
+
+    def _listen(self) -> None:
+        """Have listeners of what runs now, and of nothing else."""
+        self._listeners = {name: self._listeners.get(name, []) for name in self._works.names}
 
     # --- who wants to know ---
 
@@ -160,8 +157,8 @@ class Engine:
             name, begun = self._define(what)
         subscription = Subscription(self, name, callback)
         self._listeners[name].append(subscription)
-        self._deliver(begun)
-        for notification in [n for running in self._running for n in running.last(name)]:
+        self._hand_out(begun)
+        for notification in [n for running in self._works.running for n in running.last(name)]:
             subscription._callback(notification)
         return subscription
 
@@ -170,7 +167,8 @@ class Engine:
         if text.lstrip().startswith(("[", "{")):  # nameless, as in the papers: any free name will do
             free = next(name for i in count(1) if (name := f"state_{i}") not in self._listeners)
             added = App([replace(s, name=free) if isinstance(s, Subscribe) else s for s in added.statements])
-        joined = {name for one in self._running if one.operator.joins for name in one.operator.subscriptions}
+        operators = [one.operator for one in self._works.running]
+        joined = {name for one in operators if one.joins for name in one.subscriptions}
         replaced = {s.name for s in added.statements if isinstance(s, Defined)} & joined
         staying = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name in replaced)]
         whole = App((*staying, *added.statements), file=self._app.file)
@@ -180,36 +178,10 @@ class Engine:
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
         self._app, self._current = whole, checked
-        self._share(fresh[0], meant[fresh[0]])
-        return fresh[0], self._go_on(checked, replaced)
-
-    def _share(self, name: str, meaning: str) -> None:
-        """Serve a new subscription with an equal condition, where that makes no difference."""
-        for running in self._running:
-            operator = running.operator
-            for i, other in enumerate(operator.meanings):
-                if other == meaning and operator.machine.is_fresh(running.state, i):
-                    served = [(*names, name) if i == k else names for k, names in enumerate(operator.names)]
-                    running.operator = operator.serving(served)
-                    return
-
-    def _go_on(
-        self, checked: Checked, gone: Collection[str] = (), more: Sequence[Running] = ()
-    ) -> list[Notification]:
-        """Run a changed definition: what ran already goes on, but for what was ended.  What counts say that
-        begin."""
-        before = self._running
-        kept = [ended(one.operator.kept, gone) for one in before]
-
-        def state_of(one: Resumed) -> Any:
-            if one.before is None:
-                return None
-            old, machine = before[one.before], one.operator.machine
-            if kept[one.before] == one.operator.kept:
-                return old.state
-            return machine.from_bytes(old.operator.machine.to_bytes(old.state), one.was)
-
-        return self._run(checked, kept, state_of, more)
+        self._works.share(fresh[0], meant[fresh[0]])
+        begun = self._works.go_on(checked, replaced)
+        self._listen()
+        return fresh[0], begun
 
     def revise(
         self, app: App | str, history: History | None = None, *, whole: bool = True
@@ -231,109 +203,18 @@ class Engine:
     def _revise(
         self, new: App, tables: dict[str, Any], history: History | None, whole: bool
     ) -> list[Notification]:
-        before, after = self._current, check(new, self._base, self._lets, tables)
-        again = NOTHING
-        settled: dict[str, Mapping[str, Any]] = {}
-        if history is not None and whole:
-            again = rerun(self._alike, before, after, history, self._reached)
-        elif history is not None:
-            settled = decided(self._alike, before, after, history, self._reached)
-        latest = [event for events in self._latest.values() for event in events.values()]
-        going_on = []
-        changes = [name for name in changed(before, after) if name not in again.names]
-        for name in changes:
-            one = next(one for one in self._running if name in one.operator.subscriptions)
-            past = Past(one.operator, one.state, latest, one.now(self._reached), settled.get(name, {}))
-            operator, state, said = revised(name, before, after, past)
-            if said or meanings(before)[name] != meanings(after)[name]:
-                going_on.append((Running(operator, state), said))
-        standing = {key: one for r in self._running for key, one in standings(r.operator, r.state).items()}
+        after = check(new, self._base, self._lets, tables)
+        told = revise(self._works, self._current, after, Known(history, whole, self._alike))
         self._app, self._tables, self._current = new, tables, after
-        more = [*again.running, *(one for one, _ in going_on)]
-        served = {name for one in more for name in one.operator.subscriptions}
-        self._go_on(without(after, served), more=more)
-        known = {*conditions(before), *again.names}
-        begun = [
-            one
-            for one in self._running
-            if one.operator.recounts and not known & {*one.operator.subscriptions}
-        ]
-        again = again._replace(running=[*again.running, *begun])
-        heard: Heard = {}
-        told = list(again.said(standing, self._reached, after, heard))
-        told += [n for one, said in going_on for n in self._addressed(one, said, heard)]
-        redone = {id(one) for one in again.running}
-        hearing = [one for one in self._hearing if id(one) not in redone]
-        told += passed_on(hearing, heard, lambda one: one.now(self._reached))
+        self._listen()
         return self._deliver(told)
 
     def _alike(self, checked: Checked) -> Engine:
         """An engine that has heard nothing yet."""
         fresh = Engine(base=self._base)
         fresh._has_warned = True  # of times that are heard again
-        fresh._run(checked, [], lambda _one: None)
+        fresh._works.run(checked)
         return fresh
-
-    def _run(
-        self,
-        checked: Checked,
-        kept: Sequence[Kept],
-        state_of: Callable[[Resumed], Any],
-        more: Sequence[Running] = (),
-    ) -> list[Notification]:
-        """Run a definition, given what is known of operators that ran before.  What counts say that begin."""
-        self._topics = {topic.name: topic for topic in checked.topics}
-        going_on = resumed(kept, checked)
-        started = [*(self._started(one, state_of(one)) for one in going_on), *more]
-        begun = {id(one.operator.machine) for one in going_on if one.before is None}
-        at = {id(one.operator.machine): one for one in started}
-        self._running = []
-        for operator in linked(one.operator for one in started):
-            one = at[id(operator.machine)]
-            one.operator = operator
-            self._running.append(one)
-        acquainted(self._running)
-        said = [
-            notification
-            for one in self._running
-            if one.operator.recounts and id(one.operator.machine) in begun
-            for notification in self._recount(one)
-        ]
-        self._listening = {
-            topic: [one for one in self._running if topic in one.operator.topics] for topic in self._topics
-        }
-        self._hearing = [one for one in self._running if one.operator.heard]
-        self._remembers = self._keeps_latest or any(one.operator.joins for one in self._running)
-        names = [name for one in self._running for name in one.operator.subscriptions]
-        self._listeners = {name: self._listeners.get(name, []) for name in names}
-        return said
-
-    def _recount(self, one: Running) -> list[Notification]:
-        """Tell one that begins who holds already, of those whom it hears; what it says of that."""
-        heard: Heard = {}
-        for below in self._running:
-            followed = {topic.name for topic in below.operator.followed.values()}
-            if one.operator.heard & followed and standings(below.operator, below.state):
-                said = holders(
-                    below.operator, below.state, self._checked(self._app), below.now(self._reached)
-                )
-                gathered(heard, below.operator.retold(Told({}, said)))
-        mine = {topic: in_order(heard[topic]) for topic in one.operator.heard & heard.keys()}
-        return list(one.operator.notifications(one.step(mine, one.now(self._reached)))) if mine else []
-
-    def _started(self, one: Resumed, state: Any) -> Running:
-        """An operator with the state that it had; what starts now starts where time has come to."""
-        operator, machine = one.operator, one.operator.machine
-        new = [i for i in range(len(operator.names)) if one.before is None or one.was[i] is None]
-        if one.before is None:
-            state = machine.initial()
-            if machine.is_timed and (now := until(self._reached, operator.clock, BEGINNING)) > BEGINNING:
-                state, _ = machine.advance(state, now)
-        if operator.joins:
-            latest = [event for events in self._latest.values() for event in events.values()]
-            for i in new:
-                state = machine.inform(state, i, latest)
-        return Running(operator, state)
 
     def unsubscribe(self, name: str) -> None:
         """End a condition and everybody's interest in it."""
@@ -344,7 +225,8 @@ class Engine:
         kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
         self._app = App(kept, file=self._app.file)
         self._current = self._checked(self._app)
-        self._go_on(self._current)
+        self._works.go_on(self._current)
+        self._listen()
 
     def take_table(
         self, name: str, data: Any = None, history: History | None = None, *, whole: bool = True
@@ -375,26 +257,16 @@ class Engine:
         if event.time < _EARLY:
             self._suspect(event.time)
         self._sequence = max(self._sequence, event.sequence + 1)
-        self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), event.time)
-        if self._remembers:
-            self._remember(topic.name, [event])
+        works = self._works
+        works.reach(topic.name, event.time)
+        if works.remembers:
+            works.remember(topic.name, [event])
         out: list[Notification] = []
         heard: Heard = {}
-        for running in self._listening[topic.name]:
-            if said := running.take(event, self._reached):
-                out += self._addressed(running, said, heard)
-        return self._deliver(out + self._passed_on(heard))
-
-    def _addressed(self, one: Running, said: list[Transition], heard: Heard) -> Iterator[Notification]:
-        """What an operator has said, for whom it concerns; those who hear it find it in ``heard``."""
-        gathered(heard, one.operator.retold(Told({}, said)))
-        return one.operator.addressed(said)
-
-    def _passed_on(self, heard: Heard) -> list[Notification]:
-        """What those say who hear other conditions."""
-        if not self._hearing:
-            return []
-        return list(passed_on(self._hearing, heard, lambda one: one.now(self._reached)))
+        for running in works.listening[topic.name]:
+            if said := running.take(event, works.reached):
+                out += works.addressed(running, said, heard)
+        return self._deliver(out + works.passed_on(heard))
 
     def push_batch(self, topic: str, batch: pa.RecordBatch) -> list[Notification]:
         """Take a batch in the order of its rows; for each condition in turn, what it starts or ends."""
@@ -405,24 +277,16 @@ class Engine:
 
     def push_conformed(self, known: Topic, batch: pa.RecordBatch) -> list[Notification]:
         """``push_batch`` of a batch that ``conform`` has returned for the topic."""
-        topic, batch = known.name, self._numbered(batch)
+        topic, batch, works = known.name, self._numbered(batch), self._works
         latest = reached(batch)
         if latest is not None and latest < _EARLY:
             self._suspect(latest)
         if latest is not None:
-            self._reached[topic] = max(self._reached.get(topic, BEGINNING), latest)
-            if self._remembers:
-                self._remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
-        listening = [one for one in self._running if topic in one.operator.topics or one.operator.heard]
-        return self._deliver(list(passed_on(listening, {topic: batch}, lambda one: one.now(self._reached))))
-
-    def _remember(self, topic: str, events: Iterable[Event]) -> None:
-        """Keep the latest reading of every source."""
-        known = self._latest.setdefault(topic, {})
-        for event in events:
-            before = known.get(event.source)
-            if before is None or before.time <= event.time:
-                known[event.source] = event
+            works.reach(topic, latest)
+            if works.remembers:
+                works.remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
+        listening = [one for one in works.running if topic in one.operator.topics or one.operator.heard]
+        return self._deliver(list(passed_on(listening, {topic: batch}, works.now)))
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
         """Push every event, let time run out, and yield the notifications as they come."""
@@ -436,29 +300,30 @@ class Engine:
             raise UsageError(f"time comes to an instant, {INSTANT}, not to {until!r:.60}")
         if until < _EARLY:
             self._suspect(until)
-        return self._reach(dict.fromkeys(self._topics, until))
+        return self._reach(dict.fromkeys(self._works.topics, until))
 
     def _reach(self, until: Mapping[str, Instant]) -> list[Notification]:
         """Let time come as far as is said for each topic."""
-        for name in self._topics.keys() & until.keys():
-            self._reached[name] = max(self._reached.get(name, BEGINNING), until[name])
+        works = self._works
+        for name in works.topics.keys() & until.keys():
+            works.reach(name, until[name])
         out: list[Notification] = []
         heard: Heard = {}
-        for one in self._running:
+        for one in works.running:
             if one.operator.machine.is_timed and not one.operator.heard:
-                out += self._addressed(one, one.advance(one.now(self._reached)), heard)
-        return self._deliver(out + self._passed_on(heard))
+                out += works.addressed(one, one.advance(works.now(one)), heard)
+        return self._deliver(out + works.passed_on(heard))
 
     def finish(self) -> list[Notification]:
         """Nothing more will come: process what is still held back, and let time come as far as the last
         event."""
-        return self._deliver(list(finished(self._running, self._reached)))
+        return self._deliver(list(finished(self._works.running, self._works.reached)))
 
     @property
     def due(self) -> Instant | None:
         """The instant beyond which time must come before the engine says something by itself: whoever has
         a clock calls ``advance`` then.  ``None`` if only events can make it speak."""
-        wanted = (one.operator.due(one.state) for one in self._running)
+        wanted = (one.operator.due(one.state) for one in self._works.running)
         return min((at for at in wanted if at is not None), default=None)
 
     def _suspect(self, at: Instant) -> None:
@@ -467,7 +332,8 @@ class Engine:
         Only where nothing has come before, or what came before is of our days: a clock that starts from
         zero comes through the same numbers.
         """
-        ours = not self._reached or max(self._reached.values()) >= YEAR_2000
+        reached = self._works.reached
+        ours = not reached or max(reached.values()) >= YEAR_2000
         if not self._has_warned and ours and (unit := counted_in(at)) is not None:
             self._has_warned = True
             warnings.warn(
@@ -478,9 +344,10 @@ class Engine:
             )
 
     def _topic(self, name: str) -> Topic:
-        topic = self._topics.get(name) if isinstance(name, str) else None
+        topics = self._works.topics
+        topic = topics.get(name) if isinstance(name, str) else None
         if topic is None:
-            hint = did_you_mean(name, self._topics) or f"There is {', '.join(self._topics) or 'none'}."
+            hint = did_you_mean(name, topics) or f"There is {', '.join(topics) or 'none'}."
             raise UsageError(f"no topic named '{name}'. {hint}")
         return topic
 
@@ -496,6 +363,11 @@ class Engine:
 
     def _deliver(self, notifications: list[Notification]) -> list[Notification]:
         """Hand out what machines have said, after all of them have said it."""
+        if self._begun:
+            notifications, self._begun = [*self._begun, *notifications], []
+        return self._hand_out(notifications)
+
+    def _hand_out(self, notifications: list[Notification]) -> list[Notification]:
         delivered: list[Notification] = []
         faults: list[Exception] = []
         for notification in notifications:
@@ -526,27 +398,29 @@ class Engine:
     def holding(self) -> list[Holding]:
         """The conditions that hold now, by subscription and scope."""
         lost = set(self.unknown())
-        rows = [row for one in self._running for row in one.operator.holding(one.state)]
+        rows = [row for one in self._works.running for row in one.operator.holding(one.state)]
         found = [Holding(*row, (row[0], row[1]) not in lost) for row in rows]
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
 
     def unknown(self) -> list[tuple[str, str | None]]:
         """Where nobody knows now whether a condition holds: (subscription, scope)."""
-        rows = [row for one in self._running for row in one.operator.unknown(one.state)]
+        rows = [row for one in self._works.running for row in one.operator.unknown(one.state)]
         return sorted(((name, scope) for name, scope, _ in rows), key=lambda row: (row[0], row[1] or ""))
 
     # --- keeping ---
 
     def snapshot(self) -> bytes:
         """Everything the engine remembers, as bytes.  Subscribers are not part of it."""
+        works = self._works
         whole = Snapshot(
-            [one.operator.kept for one in self._running],
-            [one.operator.machine.to_bytes(one.state) for one in self._running],
-            self._reached,
+            [one.operator.kept for one in works.running],
+            [one.operator.machine.to_bytes(one.state) for one in works.running],
+            works.reached,
             self._sequence,
             dict(self._late_counts),
             list(self._late),
-            self._latest,
+            works.latest,
+            self._begun,
         )
         raw = msgspec.msgpack.encode(whole)
         return seal(raw) + raw
@@ -564,13 +438,15 @@ class Engine:
         """An engine that goes on where the snapshot was taken: nothing is said again, nothing lost.
 
         Subscriptions that the snapshot does not know start afresh; those that the app no longer has
-        are forgotten.  One that has the same name but another meaning is refused.
+        are forgotten.  One that has the same name but another meaning is refused.  A new count knows who
+        holds already; if these are enough, that is told with what is pushed next.
         """
         engine = cls(base=base)
         engine._app, engine._lets, engine._tables = _as_app(app), lets, dict(tables or {})
         engine._current = checked = engine._checked(engine._app)
         whole = opened(snapshot)
-        engine._reached, engine._sequence, engine._latest = whole.reached, whole.sequence, whole.latest
+        works = engine._works
+        works.reached, works.latest, engine._sequence = whole.reached, whole.latest, whole.sequence
         engine._late_counts.update(whole.late_counts)
         engine._late.extend(whole.late)
 
@@ -579,7 +455,8 @@ class Engine:
                 return None
             return one.operator.machine.from_bytes(whole.states[one.before], one.was)
 
-        engine._run(checked, whole.kept, state_of)
+        engine._begun = [*whole.begun, *works.run(checked, whole.kept, state_of)]
+        engine._listen()
         return engine
 
 

@@ -1,4 +1,5 @@
-"""A history heard again by conditions that are new or mean something else now."""
+"""Another definition for what runs, and a history heard again by conditions that are new or mean something
+else now."""
 
 from __future__ import annotations
 
@@ -8,16 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from ...compilers.edit import Scoped, Standing, anew, changed, only, revisions, with_ground
-from ...compilers.families import conditions, from_both
+from ...compilers.edit import Scoped, Standing, anew, changed, only, revisions, standings, with_ground
+from ...compilers.families import conditions, from_both, meanings, revised, without
 from ...compilers.guarded.settle import Settled, settled
+from ...compilers.operator import Past
 from ...compilers.resume import resumed
 from ...errors import UsageError
 from ...lang.condition import Checked
 from ...machines.machine import Told
-from ...model.event import Event, Notification
+from ...model.event import Event, Notification, Transition
 from ...model.instant import Instant
-from .running import Heard, Running, gathered
+from .running import Heard, Running, gathered, passed_on
+from .works import Works
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -62,6 +65,52 @@ Alike = Callable[[Checked], "Engine"]
 """An engine that has heard nothing yet, for a definition."""
 
 
+class Known(NamedTuple):
+    """What is known of the past: a history, if there is one, and whether it is the whole; and who can hear it
+    again."""
+
+    history: History | None
+    whole: bool
+    alike: Alike
+
+
+def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[Notification]:
+    """Run another definition; what is to be said of scopes that change by it."""
+    again, settled = NOTHING, dict[str, Mapping[str, Settled]]()
+    if known.history is not None and known.whole:
+        again = rerun(known.alike, before, after, known.history, works.reached)
+    elif known.history is not None:
+        settled = decided(known.alike, before, after, known.history, works.reached)
+    changes = [name for name in changed(before, after) if name not in again.names]
+    was, means = meanings(before), meanings(after)
+    found = {name: _revised(name, works, before, after, settled.get(name, {})) for name in changes}
+    going_on = [some for name, some in found.items() if some[1] or was[name] != means[name]]
+    standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
+    more = [*again.running, *(one for one, _ in going_on)]
+    served = {name for one in more for name in one.operator.subscriptions}
+    works.go_on(without(after, served), more=more, whole=after)
+    ran = {*conditions(before), *again.names}
+    counts = [one for one in works.running if one.operator.recounts]
+    begun = [one for one in counts if not ran & {*one.operator.subscriptions}]
+    again = again._replace(running=[*again.running, *begun])
+    heard: Heard = {}
+    told = list(again.said(standing, works.reached, after, heard))
+    told += [n for one, said in going_on for n in works.addressed(one, said, heard)]
+    redone = {id(one) for one in again.running}
+    hearing = [one for one in works.hearing if id(one) not in redone]
+    return [*told, *passed_on(hearing, heard, works.now)]
+
+
+def _revised(
+    name: str, works: Works, before: Checked, after: Checked, settled: Mapping[str, Settled]
+) -> tuple[Running, list[Transition]]:
+    """A condition that means something else now, with what is known of its scopes; what is said of them."""
+    one = next(one for one in works.running if name in one.operator.subscriptions)
+    past = Past(one.operator, one.state, works.latest_events, works.now(one), settled)
+    operator, state, said = revised(name, before, after, past)
+    return Running(operator, state), said
+
+
 def rerun(
     alike: Alike, before: Checked, after: Checked, history: History, reached: Mapping[str, Instant]
 ) -> Rerun:
@@ -72,9 +121,9 @@ def rerun(
     fresh = alike(with_ground(after, names))
     events = _heard(fresh, history, before, reached)
     again = []
-    for one in resumed([one.operator.kept for one in fresh._running], only(after, names)):
+    for one in resumed([one.operator.kept for one in fresh._works.running], only(after, names)):
         assert one.before is not None
-        old = fresh._running[one.before]
+        old = fresh._works.running[one.before]
         raw = old.operator.machine.to_bytes(old.state)
         again.append(Running(one.operator, one.operator.machine.from_bytes(raw, one.was)))
     return Rerun(again, events, names)
@@ -90,7 +139,7 @@ def decided(
     both = tuple(one for pair in pairs.values() for one in pair)
     fresh = alike(replace(only(after, ()), guarded=both))
     _heard(fresh, history, before, reached)
-    ran = {name: one for one in fresh._running for name in one.operator.subscriptions}
+    ran = {name: one for one in fresh._works.running for name in one.operator.subscriptions}
     return {
         name: settled(*((ran[one.name].operator, ran[one.name].state, one.name) for one in pair))
         for name, pair in pairs.items()
@@ -103,9 +152,9 @@ def _heard(
     """Let an engine hear a history, and time come as far as it has: the last event that was told of each
     scope.  Topics and attributes that have gone since are left out."""
     found: dict[Scoped, Event] = {}
-    gone = {topic.name for topic in before.topics} - engine._topics.keys()
+    gone = {topic.name for topic in before.topics} - engine._works.topics.keys()
     lost = {
-        topic.name: topic.by_name.keys() - engine._topics[topic.name].by_name.keys()
+        topic.name: topic.by_name.keys() - engine._works.topics[topic.name].by_name.keys()
         for topic in before.topics
         if topic.name not in gone
     }

@@ -23,6 +23,7 @@ class Snapshot(msgspec.Struct):
     late_counts: dict[str, int]
     late: list[Notification]
     latest: dict[str, dict[str, Event]]
+    begun: list[Notification] = []
 
 
 def seal(raw: bytes) -> bytes:

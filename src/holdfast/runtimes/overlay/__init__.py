@@ -7,6 +7,7 @@
     broker       a broker of the content-based family (cbps) on TCP
     client       a publisher or subscriber on TCP
     conditions   definitions that travel with subscriptions
+    regions      those of a network, which a broker knows
     exactly      subscriptions as requests, those that look something up in a file among them
     connection/  below TCP hosts: whom to call, who is there, what waits to be sent
     wire/        what goes over a connection, in bytes: MessagePack in frames, or the thesis' XML

@@ -16,6 +16,7 @@ from .connection.address import Address
 from .connection.backoff import Backoff
 from .connection.identity import Identity
 from .connection.limits import Limits
+from .regions import REGIONS
 from .shipped.pool import BOUNDS, Bounds, Pool, require_starlark
 from .shipped.signing import vouching
 from .tcp import BACKOFF, DEFAULTS, TcpHost
@@ -32,9 +33,11 @@ async def listening(
     allowed: Collection[str] = (),
     signers: Collection[Path] = (),
     bounds: Bounds = BOUNDS,
+    regions: str = "",
 ) -> AsyncIterator[tuple[TcpHost, Address]]:
     """A broker that takes calls and calls others, and where it listens.  Of the code that subscribers ship it
-    runs what is allowed, by digest or by the public keys of its signers, within bounds."""
+    runs what is allowed, by digest or by the public keys of its signers, within bounds.  ``regions`` are told
+    to subscribers whose definitions have none of their own."""
     if allowed or signers:
         require_starlark()
     pool = Pool(lambda worked: node.ask(worked), bounds)
@@ -52,6 +55,7 @@ async def listening(
         stamp=stamped,
         late=late,
         counted=lambda state: state.account,
+        known={REGIONS: regions},
     )
     node.start()
     try:

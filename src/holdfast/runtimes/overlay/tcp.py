@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
@@ -63,8 +63,8 @@ class TcpHost:
 
     ``losable`` says which messages may be given up for a slow consumer; ``stamp`` writes on a message when
     it arrived, and ``late`` how long it has waited to be sent.  ``deliver`` takes what the machine has for
-    its own user; ``counted`` reads what it counts itself from its state.  ``failed`` ends with an error
-    when the host cannot go on.
+    its own user; ``counted`` reads what it counts itself from its state; ``known`` is what it tells those who
+    ask.  ``failed`` ends with an error when the host cannot go on.
     """
 
     identity: Identity
@@ -77,6 +77,7 @@ class TcpHost:
     late: Callable[[Any, Duration], Any] = lambda message, _: message
     deliver: Callable[[Any], None] = lambda _: None
     counted: Callable[[Any], Mapping[str, int]] = lambda _: {}
+    known: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.buffer = memoryview(bytearray(CHUNK))
@@ -169,12 +170,12 @@ class TcpHost:
         routed = {f"routing: {what}": number for what, number in self.counted(self._host.state).items()}
         return {**self.counters, "peers": len(self.links), "waiting": waiting, **routed}
 
-    async def inquire(self) -> dict[str, Any]:
-        """What the peer has done."""
+    async def inquire(self, about: str = "") -> dict[str, Any]:
+        """What the peer has done, or what it knows about something."""
         link = await self.ready()
         told: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._inquiries.append(told)
-        link.send(Inquiry())
+        link.send(Inquiry(about))
         return await told
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
@@ -240,9 +241,10 @@ class TcpHost:
         self.counters["received"] += 1
         self._host.tell(Received, link.peer, self.stamp(message, link.arrived))
 
-    def asked(self, link: Link) -> None:
-        """A peer wants to know how we are doing."""
-        link.send(Account({"name": self.identity.name, **self.account()}))
+    def asked(self, link: Link, about: str) -> None:
+        """A peer wants to know how we are doing, or what we know about something."""
+        told = {about: self.known.get(about, "")} if about else self.account()
+        link.send(Account({"name": self.identity.name, **told}))
 
     def told(self, counters: dict[str, Any]) -> None:
         """A peer says how it is doing."""

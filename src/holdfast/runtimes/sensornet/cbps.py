@@ -31,10 +31,9 @@ from ...protocols.cbps.event import advertised, to_content, to_event
 from ...protocols.cbps.message import Bundle, Key, Message, bytes_of
 from ...protocols.cbps.parts import pins
 from ...sim.frame import NodeId
-from ...sim.host import NodeHost
+from ...sim.host import NodeHost, Routing
 from ...sim.node import Node
 from ...sim.routing import tempo
-from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from . import connection
 from .account import LOST, ON_THE_WAY, Row, Wish
@@ -111,7 +110,11 @@ class Overlay:
     def destinations(self) -> Iterable[NodeId]:
         return [end for pair in self._connections for end in pair]
 
-    def boot(self, node: Node, router: Router) -> None:
+    @property
+    def patience(self) -> Duration | None:
+        return self._terms.rto
+
+    def boot(self, node: Node, router: Routing) -> None:
         self._sinks.boot(node)
         machines: dict[str, Broker | Client] = {}
         if node.id in self._brokers:

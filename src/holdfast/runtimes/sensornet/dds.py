@@ -18,10 +18,11 @@ from ...protocols.dds import request
 from ...protocols.dds.deployment import Adaptive, Deployment, Discovery, ModeName, Reliable, Rotation
 from ...protocols.dds.ifs import Schedule, grid_slots
 from ...protocols.dds.interest import Interest
-from ...protocols.dds.level import BEST_EFFORT, FULL, Level
+from ...protocols.dds.level import BEST_EFFORT, FULL, TRANSITION, Level
 from ...protocols.dds.message import (
     DISCOVERY,
     PLAIN,
+    UNIT,
     Ack,
     Data,
     Have,
@@ -41,10 +42,10 @@ from ...protocols.dds.state import State
 from ...protocols.dds.topic import Structure, Topic, TopicId, Topics
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
-from ...sim.host import KIND, NodeHost
+from ...sim.host import KIND, NodeHost, Routing
+from ...sim.metrics import ENTRY_BYTES, footprint
 from ...sim.node import Node
 from ...sim.routing.datagram import Datagram, Destination
-from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from .account import LOST, ON_THE_WAY, WAITING, Row, Wish
 from .conditions import on_motes, scope, why_not_alone
@@ -59,7 +60,7 @@ NOBODY = "its rendezvous node knew nobody"
 UNKNOWN = "its publisher did not know"
 """Nobody had told the publisher that it was wanted."""
 
-LEVELS: Mapping[str | float, Level] = {"best-effort": BEST_EFFORT, "full": FULL}
+LEVELS: Mapping[str | float, Level] = {"best-effort": BEST_EFFORT, "full": FULL, "transition": TRANSITION}
 LATE_IN_ROUND = 0.9
 """EATDDS: nodes report in the last tenth of the reporting period, so that an election knows the latest."""
 
@@ -72,8 +73,9 @@ class Dds:
     mode: ModeName = "DefTDDS"
     rendezvous: tuple[Named, ...] = ()
     """By hash [D10]; none: the node that is nearest to the middle."""
-    level: Literal["best-effort", "full"] | float = "best-effort"
-    """How reliably samples travel: a number is the reading above which they must arrive.  [D8]"""
+    level: Literal["best-effort", "full", "transition"] | float = "best-effort"
+    """How reliably samples travel: a number is the reading above which they must arrive [D8]; by transition,
+    those must that start or end a condition of the definition."""
     percent: Annotated[float, Meta(ge=0, le=100)] | None = None
     """ARQoS: the share of its samples that subscribers to a topic ask for."""
     reliable: Reliable = field(default_factory=Reliable)
@@ -90,10 +92,14 @@ class Dds:
     def deployment(self, scene: Scene) -> Deployment:
         """What is compiled into the nodes."""
         placed = scene.placed
+        conditions = _deployed(scene, self.level)
         topics = Topics(
-            tuple(_topic(i, each, self.level) for i, each in enumerate(scene.definition.topics.values()))
+            tuple(
+                _topic(i, each, self.level, conditions)
+                for i, each in enumerate(scene.definition.topics.values())
+            )
         )
-        definition = Checked(scene.definition.checked.topics, tuple(_on_motes(scene).values()))
+        definition = Checked(scene.definition.checked.topics, tuple(conditions.values()))
         return Deployment(
             topics=topics,
             table=tuple(map(str, _rendezvous(self, placed))),
@@ -114,16 +120,34 @@ class Dds:
 def _on_motes(scene: Scene) -> dict[str, Condition]:
     """The conditions that publishers' nodes run; others are evaluated where they are wanted."""
     wanted = {wish.name for wish in scene.wishes if not wish.plain}
-    known = scene.definition.filters
-    return {name: c for name, c in known.items() if name in wanted and why_not_alone(c) is None}
+    return {name: c for name, c in _able(scene).items() if name in wanted}
 
 
-def _topic(id: TopicId, topic: model.Topic, level: str | float) -> Topic:
+def _deployed(scene: Scene, level: str | float) -> dict[str, Condition]:
+    """Those, and by transition all others that a mote can run: it must know what its samples turn."""
+    if level != TRANSITION:
+        return _on_motes(scene)
+    able = _able(scene)
+    turned = {each.topic.name for each in able.values()}
+    for topic in {name: None for wish in scene.wishes for name in wish.topics if name not in turned}:
+        hint = "Define a state 'per source' or a filter on it."
+        raise Fault(f"nothing that a mote can tell turns with samples of '{topic}'", ("level",), hint=hint)
+    return able
+
+
+def _able(scene: Scene) -> dict[str, Condition]:
+    """The conditions that a mote can run."""
+    return {name: c for name, c in scene.definition.filters.items() if why_not_alone(c) is None}
+
+
+def _topic(id: TopicId, topic: model.Topic, level: str | float, conditions: Mapping[str, Condition]) -> Topic:
     numbers = [each.name for each in topic.attributes if each.kind in ("float", "int")]
     reading = "value" if "value" in numbers or not numbers else numbers[0]
     known = LEVELS.get(level)
     structure = Structure(topic.name, topic.attributes)
-    return Topic(id, topic.name, structure, level=float(level) if known is None else known, reading=reading)
+    at = float(level) if known is None else known
+    turned = tuple(name for name, each in conditions.items() if each.topic.name == topic.name)
+    return Topic(id, topic.name, structure, level=at, reading=reading, turned=turned)
 
 
 def _rendezvous(dds: Dds, placed: Topology) -> list[NodeId]:
@@ -176,6 +200,10 @@ class Motes:
     def destinations(self) -> Iterable[Destination]:
         return [int(peer) for peer in self.deployment.positions]
 
+    @property
+    def patience(self) -> Duration | None:
+        return self._dds.reliable.rto
+
     def _is_placed(self, wish: Wish) -> bool:
         """Whether publishers' nodes look for what a subscriber wants, or for what may matter to it."""
         return wish.name in self._placed and not wish.plain
@@ -186,7 +214,7 @@ class Motes:
             return {wish.name: Interest(topic=wish.topics[0], condition=wish.name)}
         return {f"{wish.name} {topic}": Interest(topic=topic) for topic in wish.topics}
 
-    def boot(self, node: Node, router: Router) -> None:
+    def boot(self, node: Node, router: Routing) -> None:
         self._sinks.boot(node)
         router.register_handler(KIND, True, self._passes)
         machine = Participant(self.deployment, str(node.id))
@@ -324,7 +352,7 @@ class Motes:
     def measures(self) -> Row:
         account, times = self._scene.account, self._discovery()
         known = [time for time in times if time is not None]
-        counted = self.counted()
+        counted, memory = self.counted(), footprint(self._scene.network, self.memory())
         return {
             "issued": len(account.published),
             "overflowed": len(self._refused),
@@ -335,8 +363,15 @@ class Motes:
             "undiscovered": len(times) - len(known),
             "discovery_messages": self._rebroadcasts
             + sum(account.messages[kind.__name__] for kind in DISCOVERY),
+            "ram_bytes": memory.ram_bytes,
+            "fits": memory.fits if memory.platform.ram_bytes else None,
             "counted": dict(counted),
         }
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of the middleware on the node that keeps most; rings are there, full or not.  [D70]"""
+        kept = [_memory(host.state, self.deployment) for host in self.hosts.values()]
+        return max(kept, key=lambda each: sum(each.values()), default={})
 
     def counted(self) -> Counter[str]:
         """What all nodes' middleware says that it has done."""
@@ -368,6 +403,22 @@ def _held(node: NodeId, state: State) -> tuple[list[Name], list[Sample]]:
     ringed = [held.data.name for writer in state.writers.values() for held in writer.ring]
     ringed += [data.name for history in state.histories.values() for data in history.sent.values()]
     return ringed, [(str(node), Stream(topic), time) for topic, _, time in state.slotted]
+
+
+def _memory(state: State, deployment: Deployment) -> dict[str, int]:
+    reliable = [
+        stream
+        for stream in state.writers
+        if stream.condition != PLAIN or deployment.topics.by_id[stream.topic].level != BEST_EFFORT
+    ]
+    tables = [*state.subscribers.values(), *(each.registry for each in state.rendezvous.values())]
+    wishes = [wish for table in tables for wish in table.wishes.values()]
+    return {
+        "rings": len(reliable) * deployment.reliable.ring * UNIT,
+        "subscriptions": sum(map(bytes_of, wishes)),
+        "streams heard": len(state.heard) * ENTRY_BYTES,
+        "energies": sum(len(each.energies) for each in state.clusters.values()) * ENTRY_BYTES,
+    }
 
 
 def _about(message: Message) -> tuple[TopicId, str | None]:

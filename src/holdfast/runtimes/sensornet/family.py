@@ -9,11 +9,11 @@ from typing import Any, Protocol
 from ...model.event import Event
 from ...model.instant import Duration
 from ...sim.frame import NodeId
+from ...sim.host import Routing
 from ...sim.network import Network
 from ...sim.node import Node
 from ...sim.routing.datagram import Datagram, Destination
 from ...sim.routing.ledger import Ledger
-from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from .account import Account, Row, Wish
 from .conditions import Definition
@@ -51,7 +51,11 @@ class Family(Protocol):
     def destinations(self) -> Iterable[Destination]:
         """To whom its nodes send messages: routing must lead there."""
 
-    def boot(self, node: Node, router: Router) -> None:
+    @property
+    def patience(self) -> Duration | None:
+        """How long somebody waits for an answer until it sends again; nothing if nobody does."""
+
+    def boot(self, node: Node, router: Routing) -> None:
         """Install it on a node that starts, or starts again, for the applications there."""
 
     def bury(self, node: NodeId) -> None:
@@ -89,7 +93,7 @@ def when_wished(node: Node, wishes: Iterable[Wish], subscribe: Asking, unsubscri
 class Charged:
     """Routing for a host whose messages are charged to the subscriptions that they are for."""
 
-    def __init__(self, router: Router, cause: Callable[[Any], str]) -> None:
+    def __init__(self, router: Routing, cause: Callable[[Any], str]) -> None:
         self._router, self._cause = router, cause
 
     def send(self, destination: Any, type: str, message: Any, size: int, _cause: str = "") -> None:

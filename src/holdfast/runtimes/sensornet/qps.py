@@ -20,10 +20,9 @@ from ...protocols.qps.envelope import Envelope, Seek, To, bytes_of, cause_of
 from ...protocols.qps.physical import Physical
 from ...protocols.qps.tree import MOST_LEVELS, Tree
 from ...sim.frame import NodeId
-from ...sim.host import NodeHost, Within
+from ...sim.host import NodeHost, Routing, Within
 from ...sim.node import Node
 from ...sim.routing.datagram import Destination
-from ...sim.routing.router import Router
 from .account import LOST, ON_THE_WAY, Row, Wish
 from .family import Charged, Scene, when_wished
 from .fault import Fault, at
@@ -120,7 +119,11 @@ class Quads:
     def destinations(self) -> Iterable[Destination]:
         return [(0.0, 0.0)] if self._scene.wishes else []
 
-    def boot(self, node: Node, router: Router) -> None:
+    @property
+    def patience(self) -> Duration | None:
+        return None
+
+    def boot(self, node: Node, router: Routing) -> None:
         self._sinks.boot(node)
         charged = Charged(router, self._cause)
         host = self.hosts[node.id] = NodeHost(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import sin, tau
 from pathlib import Path
 from random import Random
+from statistics import fmean
 from typing import Annotated, ClassVar, Protocol
 
 from msgspec import Meta
@@ -138,6 +139,24 @@ def made_up(readings: Readings, topic: Topic, node: NodeId, draw: Random) -> Sam
         return {n: round(v) if n in whole and isinstance(v, float) else v for n, v in found.items()}
 
     return sample
+
+
+def averaged(sample: Sample, step: Duration, times: int) -> Sample:
+    """The means of so many readings, a step apart, the last of them now; of what is no number the last."""
+
+    def mean(now: Instant) -> dict[str, Value]:
+        read = [sample(now - i * step) for i in reversed(range(times))]
+        return {name: _mean([each.get(name) for each in read]) for name in read[-1]}
+
+    return mean
+
+
+def _mean(values: Sequence[Value]) -> Value:
+    last = values[-1]
+    if isinstance(last, bool) or not isinstance(last, int | float):
+        return last
+    mean = fmean(value for value in values if isinstance(value, int | float))
+    return round(mean) if isinstance(last, int) else mean
 
 
 # From a file.

@@ -11,10 +11,11 @@ from typing import Any
 
 from ...errors import UsageError
 from ...model.event import Event, Value
-from ...model.instant import MILLISECOND, Duration
+from ...model.instant import Duration
 from ...model.topic import Topic
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
+from ...sim.host import Routing
 from ...sim.network import Network
 from ...sim.node import Node
 from ...sim.routing import tempo
@@ -28,13 +29,10 @@ from .conditions import Definition, Watch
 from .family import Family, Scene
 from .fault import Fault, at
 from .outcome import STEPS, Outcome, Samples, by_node, measured
-from .readings import Sample, made_up
+from .readings import Sample, averaged, made_up
 from .routing import Python, machines
 from .scenario import Scenario
 from .traffic import Stream, send
-
-SAMPLINGS = 250 * MILLISECOND
-"""4 Hz.  [D62]"""
 
 
 def run(case: Case, seed: int, trace: Trace | None = None) -> Outcome:
@@ -147,11 +145,13 @@ class Run:
 
     # What happens.
 
-    def _boot(self, node: Node) -> None:
+    def _router(self, node: Node) -> Routing:
+        """How messages of a node that starts are carried."""
         machine, flooding = self._routing
-        router = Router(node, machine, self.ledger, flooding)
-        if self.case.scenario.energy.sampling:
-            node.after(SAMPLINGS, self._sample, node)
+        return Router(node, machine, self.ledger, flooding)
+
+    def _boot(self, node: Node) -> None:
+        router = self._router(node)
         for i, some in enumerate(self._sending.get(node.id, ())):
             send(node, router, some, i, self.seed)
         self.family.boot(node, router)
@@ -165,6 +165,9 @@ class Run:
             self._play(node, source)
             return
         sample = self._sampled(node, source)
+        if publisher.sampled is not None:
+            sample = averaged(sample, publisher.sampled, every // publisher.sampled)
+            self._sample_on(node, publisher.sampled)
         phase = self.family.offset(node.id)
         if phase is None:
             random = stream(self.seed, "phase", node.id, topic.name)
@@ -174,6 +177,8 @@ class Run:
 
         def sense(_: Any) -> None:
             if publisher.stop is None or node.now < publisher.stop:
+                if publisher.sampled is None:
+                    self._sample(node)
                 self._publish(node, topic, sample(node.now))
                 node.after(every, sense)
 
@@ -191,6 +196,7 @@ class Run:
 
         def say(place: int) -> None:
             if publisher.stop is None or node.now < publisher.stop:
+                self._sample(node)
                 self._publish(node, source.topic, tape[place].attributes)
                 wait(place + 1)
 
@@ -213,8 +219,18 @@ class Run:
         self.family.publish(node, event)
 
     def _sample(self, node: Node) -> None:
-        node.energy.mcu.work(node.clock.now, self.case.scenario.energy.sampling, "sampling")
-        node.after(SAMPLINGS, self._sample, node)
+        """A sensor is read."""
+        if length := self.case.scenario.energy.sampling:
+            node.energy.mcu.work(node.clock.now, length, "sampling")
+
+    def _sample_on(self, node: Node, every: Duration) -> None:
+        """A sensor is read again and again."""
+
+        def read(_: Any) -> None:
+            self._sample(node)
+            node.after(every, read)
+
+        node.after(every, read)
 
     def _act(self, act: Callable[[Network], None]) -> None:
         """Something goes wrong; what nodes that are down had in their memory is gone."""

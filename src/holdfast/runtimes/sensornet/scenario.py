@@ -62,7 +62,7 @@ class Energy:
     delays: bool = False
     """Whether the processor's time for a frame delays it, and not only costs energy."""
     sampling: Duration = 0
-    """How long every processor works for each of four samplings in a second.  [D62]"""
+    """How long a publisher's processor works for each reading of its sensor.  [D62]"""
 
     def __post_init__(self) -> None:
         if self.battery is not None and self.battery <= 0:
@@ -77,6 +77,8 @@ class Publisher:
     from_: Chosen = "all"
     every: Duration | None = None
     """The time between two readings; none of what is recorded: each then has its own time."""
+    sampled: Duration | None = None
+    """How often the sensor is read; the mean of what was read since is published.  None: once.  [D62]"""
     readings: Readings = field(default_factory=dict)
     recorded: Recorded | None = None
     """Readings from a file, in place of ``readings``."""
@@ -91,6 +93,8 @@ class Publisher:
             raise Fault("a publisher has readings, or they are recorded; one of the two")
         if self.every is None and self.recorded is None:
             raise Fault("how often does it publish? Add 'every', such as 'every: 2 min'")
+        if self.sampled is not None and not 0 < self.sampled <= (self.every or 0):
+            raise Fault("a sensor is read several times in each 'every', such as each '250 ms'", ("sampled",))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from ...model.instant import Duration, Instant
 from ...model.quantity import Metres
 from ...sim.chance import stream
 from ...sim.frame import BROADCAST, NodeId
+from ...sim.host import Routing
 from ...sim.node import Node
 from ...sim.routing.datagram import Destination
-from ...sim.routing.router import Router
 from ...sim.topology import Topology
 from .fault import Fault, at
 from .nodes import Chosen, Named, Some, chosen, node, several
@@ -98,7 +98,7 @@ def streams(flows: tuple[Flow, ...], placed: Topology, seed: int, most: int) -> 
     return found
 
 
-def send(node: Node, router: Router, some: Stream, number: int, seed: int) -> None:
+def send(node: Node, router: Routing, some: Stream, number: int, seed: int) -> None:
     """Send again and again, by the node's own clock; it is the node's stream with that number."""
     flow = some.flow
     period, start = flow.every, flow.start

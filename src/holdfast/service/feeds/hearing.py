@@ -78,11 +78,14 @@ class Hearing(paho.Client):
             self._packet_queue(paho.PUBACK, said, numbers[-1], 1)
 
     def loop_read(self, max_packets: int = 1) -> Any:
-        """Hear all that was taken from the socket, not one packet for each look at it."""
+        """Hear all that was taken from the socket, not one packet for each look at it.  As long as more comes
+        this goes on; what is to be sent, such as acknowledgements, goes out between two takes."""
         result = super().loop_read(max_packets)
         while result == paho.MQTT_ERR_SUCCESS and self._ahead_of is self._sock and self._is_ahead:
             if not self._heard():
                 result = super().loop_read(max_packets)
+                if result == paho.MQTT_ERR_SUCCESS and self.want_write():
+                    result = self.loop_write()
         return result
 
     @property

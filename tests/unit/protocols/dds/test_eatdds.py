@@ -42,6 +42,31 @@ def test_the_node_of_the_cluster_with_most_energy_is_nominated_at_the_end_of_the
     assert holder(found) == ["s"]
 
 
+def test_rounds_are_begun_by_the_main_rendezvous_node_and_are_the_same_for_all():
+    """[D48] Hand-overs take a while, and three rounds later the fourth still begins at 120 s."""
+    found = motes()
+    subscribe(found, "s")
+    for at, best in ((25, "q"), (55, "s"), (85, "p"), (115, "q")):
+        found.at(at * SECOND, lambda best=best: energies(found, **{best: 0.9}))
+    found.loses = lambda a, b, m: isinstance(m, message.Taken) and found.now % (30 * SECOND) < 2 * SECOND
+    found.run(125 * SECOND)
+    begun = [(at, sender, to) for at, sender, to, _ in found.sent(message.Round)]
+    assert begun == [(60 * SECOND, "r", "q"), (90 * SECOND, "r", "s"), (120 * SECOND, "r", "p")]
+    assert holder(found) == ["q"]
+
+
+def test_without_a_main_rendezvous_node_rounds_go_on_half_a_round_later():
+    found = motes()
+    subscribe(found, "s")
+    found.at(25 * SECOND, lambda: energies(found, q=0.9))
+    found.at(35 * SECOND, lambda: found.kill("r"))
+    found.at(65 * SECOND, lambda: energies(found, s=0.9))
+    found.run(74 * SECOND)
+    assert holder(found) == ["q"]
+    found.run(77 * SECOND)
+    assert holder(found) == ["s"]
+
+
 def test_all_nodes_report_to_every_rendezvous_node_or_only_those_that_may_be_elected():
     """[D47]"""
     for reporters, expected in (("all", {"p", "q", "s", "t", "x"}), ("cluster", {"p", "q", "s"})):

@@ -29,6 +29,7 @@ EXAMPLES = (
     message.Ack(NAME, True),
     message.Energy(1, "9", 0.5),
     message.Role(1, 3, "9", True),
+    message.Round(1),
     message.Handover(1, 3, 0, (WISH, GONE), True),
     message.Taken(1, 3, 0),
     message.LevelRequest(1, 90.0, 4),

@@ -63,3 +63,17 @@ def test_it_begins_with_an_edit_of_what_it_counts():
     edit = STATES.replace("v > 25; v < 22] per source", "v > 24; v < 22] per source")
     said = engine.revise(edit + "state Many = at least 3 of Warm")
     assert [(n.subscription, n.status, n.since) for n in said] == [("Many", "revised", 4 * MINUTE)]
+
+
+def test_of_a_snapshot_that_does_not_know_it_its_start_is_told_with_the_next_reading():
+    engine = Engine(STATES)
+    heard(engine)
+    again = Engine.restore(STATES + "state Many = at least 3 of Warm", engine.snapshot())
+    again = Engine.restore(again.app, again.snapshot())  # though it goes on from another snapshot first
+    many = again.subscribe("Many")
+    told = heard(again, [("c", "s", 27.0), ("c", "s", 20.0)], 9)
+    assert [one for one in told if one[0] == "Many"] == [
+        ("Many", None, "ingress", None),
+        ("Many", None, "egress", 4 * MINUTE),
+    ]
+    assert [(n.status, n.event.time) for n in many] == [("ingress", 4 * MINUTE), ("egress", 10 * MINUTE)]

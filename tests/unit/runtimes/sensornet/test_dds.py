@@ -10,6 +10,7 @@ from holdfast.runtimes.sensornet.account import LOST, WAITING
 from holdfast.runtimes.sensornet.outcome import Outcome
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.runtimes.sensornet.study import read_text
+from holdfast.sim.metrics import footprint
 from support.protocols import marked, watched
 
 
@@ -58,6 +59,17 @@ def test_the_sections_of_the_protocol_are_its_own_values():
     assert found.schedule is not None
     run.finish()
     assert run.account.messages["LevelRequest"] > 0
+
+
+def test_memory_is_rings_of_reliable_writers_and_tables():
+    """[D70] Node 0 writes, and is the rendezvous node with one subscription."""
+    table = {"subscriptions": 12}
+    for level, kept in (("best-effort", table), ("full", {"rings": 20 * 20, **table})):
+        run = made(watched(f"{{kind: dds, level: {level}, rendezvous: [0]}}", "T"))
+        found = run.finish().protocol
+        assert {name: size for name, size in run.family.memory().items() if size} == kept
+        assert found["ram_bytes"] == footprint(run.network).ram_bytes + sum(kept.values())
+        assert found["fits"]
 
 
 def test_what_became_of_samples_that_did_not_arrive():
@@ -129,3 +141,17 @@ def test_slots_need_a_grid():
     )
     with pytest.raises(DefinitionError, match="scenario:8:28: the slots are those of a grid"):
         read_text(text)
+
+
+def test_by_transition_samples_that_turn_a_condition_are_acknowledged_and_no_others():
+    run = made(watched("{kind: dds, mode: HyTDDS, level: transition}", "T"))
+    (row,) = run.finish().subscriptions
+    turns = made(watched("{kind: dds, mode: HyTDDS}")).finish().subscriptions[0]["expected"]
+    assert row["delivered"] == row["expected"] == 90
+    assert run.account.messages["Ack"] == turns > 0
+
+
+def test_by_transition_needs_something_that_turns():
+    with pytest.raises(DefinitionError, match="nothing that a mote can tell turns with samples of 'T'") as e:
+        made(watched("{kind: dds, level: transition}", "T").replace(" per source", ""))
+    assert marked(str(e.value)) == "transition"

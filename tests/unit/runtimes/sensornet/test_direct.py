@@ -46,3 +46,15 @@ def test_what_nobody_can_know_yet_at_the_end_is_not_expected():
     assert row["lost"] == {}
     assert row["delivered"] == row["expected"] > 5
     assert max(what.event.time for _, _, what in run.account.told) < 87_000_000
+
+
+def test_with_filters_at_the_source_only_what_turns_travels_and_the_same_is_told():
+    everything, filtered = made(watched()), made(watched("{kind: direct, filters: source}"))
+    (whole,), (few,) = everything.finish().subscriptions, filtered.finish().subscriptions
+    assert few["expected"] == few["delivered"] == whole["delivered"] == filtered.account.messages["Data"]
+    assert everything.account.messages["Data"] == 90 > few["delivered"] > 0
+    assert _told(everything) == _told(filtered)
+
+
+def _told(run: Run) -> set[tuple[str, int, str]]:
+    return {(said.event.source, said.event.time, said.status) for _, _, said in run.account.told}

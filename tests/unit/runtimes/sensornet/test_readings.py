@@ -21,6 +21,7 @@ from holdfast.runtimes.sensornet.readings import (
     Sine,
     Uniform,
     Walk,
+    averaged,
     loaded,
     made_up,
     require_fitting,
@@ -64,6 +65,18 @@ def test_a_sine_goes_up_and_down_in_a_period():
     assert len(behind) == 5
     with pytest.raises(Fault, match="period: a period takes some time"):
         Sine(mean=0, swing=1, period=0)
+
+
+def test_a_mean_is_of_the_readings_since_and_of_what_is_no_number_the_last():
+    """[D62] Four readings in a second, the last of them now."""
+    read = {
+        0: {"value": 1.0, "count": 1, "room": "a", "on": True},
+        250: {"value": 2.0, "count": 2, "room": "b", "on": True},
+        500: {"value": None, "count": 4, "room": "c", "on": True},
+        750: {"value": 6.0, "count": 4, "room": "d", "on": False},
+    }
+    sample = averaged(lambda now: read[now], 250, 4)
+    assert sample(750) == {"value": 3.0, "count": 3, "room": "d", "on": False}
 
 
 def test_readings_have_the_kinds_of_the_topic():

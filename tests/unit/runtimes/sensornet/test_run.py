@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import stdev
+
 import pytest
 from hypothesis import given
 
-from holdfast.model.instant import SECOND
+from holdfast.model.instant import MILLISECOND, SECOND
 from holdfast.runtimes.sensornet.outcome import Outcome
-from holdfast.runtimes.sensornet.run import run
+from holdfast.runtimes.sensornet.run import Run, run
 from holdfast.runtimes.sensornet.study import read_text
 from holdfast.sim.routing.ledger import UNACCOUNTED
 from holdfast.sim.trace import Trace, integrate
@@ -101,6 +103,29 @@ def test_energy_by_cause_adds_up_and_says_what_routing_costs():
     assert set(causes) == {"rest", "flow 0", "routing"}
     assert sum(causes.values()) == pytest.approx(measures["energy_mj"])
     assert causes["routing"] > 0
+
+
+READ_OFTEN = """\
+nodes: {kind: grid, rows: 1, columns: 3, spacing: 10 m}
+energy: {sampling: 2 ms}
+definition: "topic T (value float)"
+publishers:
+  - {topic: T, from: [1], every: 10 s, sampled: 250 ms, readings: {value: {kind: uniform}}}
+subscribers: [{node: 0, to: T}]
+duration: 100 s
+"""
+
+
+def test_a_sensor_that_is_read_often_has_its_mean_published_and_costs_the_processor():
+    """[D62] Forty readings for each sample; only the publisher's processor works for it."""
+    it = Run(read_text(READ_OFTEN).points[0].case, 1)
+    it.finish()
+    values = [event.attributes["value"] for event in it.account.published]
+    assert len(values) == 10
+    assert all(0.2 < value < 0.8 for value in values)
+    assert stdev(values) < 0.1
+    worked = [node.energy.mcu.times(node.clock.now)[0].get("sampling", 0) for node in it.network.nodes]
+    assert worked == [0, 399 * 2 * MILLISECOND, 0], "the last one begins as the run ends"
 
 
 def test_a_battery_ends_a_life_and_if_asked_the_run():

@@ -46,6 +46,7 @@ publishers:
   - topic: T
     from: [1, 2]
     every: 10 s
+    sampled: 250 ms
     phase: together
     readings: {value: {kind: walk, start: 20, step: 0.5}, room: {kind: constant, value: west}}
 subscribers:
@@ -99,6 +100,7 @@ IN_PYTHON = Scenario(
             topic="T",
             from_=(1, 2),
             every=10 * SECOND,
+            sampled=250 * MILLISECOND,
             phase="together",
             readings={"value": Walk(start=20.0, step=0.5), "room": Constant("west")},
         ),

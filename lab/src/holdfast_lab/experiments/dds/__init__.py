@@ -12,5 +12,6 @@
     rooms     real readings for state_on_mote, and what a base station believes
 
 One module for each experiment: middleware_cost, rtdds_rto, rtdds_ipi, rtdds_rate, rtdds_partial, ifs,
-tinydds_modes, energy_map, eatdds_lifetime, arqos, state_on_mote.
+tinydds_modes, energy_map, eatdds_lifetime, arqos, state_on_mote, by_transition; air_parts switches the parts
+of the air.
 """

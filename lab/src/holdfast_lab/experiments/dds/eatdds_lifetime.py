@@ -15,7 +15,7 @@ from ..experiment import Judged
 from . import place, setups
 from .air import CLEAR, FITTED
 from .air import printed as printed_air
-from .measure import RESTS, Measured, Point, point
+from .measure import MEMORY, RESTS, Measured, Point, memory, point
 from .place import BETWEEN, HASHED
 from .report import Design, Line, Panel, experiment
 from .study import Study
@@ -82,6 +82,7 @@ def end(run: Run) -> Measured:
         "dead": [node.id for node in run.network.nodes if node.died is not None],
         "hand-overs": run.family.counted()["terms"],
         "energy reports": run.account.messages["Energy"],
+        **memory(run),
     }
 
 
@@ -229,6 +230,7 @@ def parameters(_: bool) -> dict[str, str]:
         "most energy the one with the least sum of squared distances is next",
         LITERAL: "every node reports to all rendezvous nodes in every round; the cluster's node with most "
         "energy is next, wherever it stands",
+        "RAM bytes": MEMORY,
         "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items())
         + "; listening, publishers begin after 2 s",
         **printed_air(STEP),
@@ -256,7 +258,7 @@ EXPERIMENT = experiment(
         parameters,
         RULES,
         claims,
-        ("NLT s", "PPJ", "TEC mJ", "WE mJ", "PDR", "hand-overs", "energy reports"),
+        ("NLT s", "PPJ", "TEC mJ", "WE mJ", "PDR", "hand-overs", "energy reports", "RAM bytes"),
         panels,
         extra=end,
     )

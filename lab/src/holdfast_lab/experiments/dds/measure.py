@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from holdfast.model.instant import SECOND
+from holdfast.runtimes.sensornet.dds import Motes
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.sim.energy import ACTIVE, JOULES, REST, Draw, Rest, draw
+from holdfast.sim.metrics import footprint
 from holdfast.sim.network import Network
 from holdfast.sim.node import Node
 from holdfast.sim.radio import CC2420
@@ -22,6 +24,9 @@ Key = tuple[tuple[str, Any], ...]
 """What tells a point from the others: names and values."""
 Measured = dict[str, Any]
 """What was measured, by name; numbers, or lists of them."""
+
+JUDGED, LONG = "as judged", "500 s"
+"""How long a run lasts; the thesis' own length stands beside a shorter one, since rings take time to fill."""
 
 RESTS: Mapping[str, Rest] = {"sleeping": Rest("sleep", "sleep"), "listening": Rest("listen", "idle")}
 """Radio and processor asleep between frames, though they hear; or always on, as in Table 9."""
@@ -106,6 +111,18 @@ def energies(network: Network) -> Measured:
         found[f"MCU mJ, {name}"] = sum(mcu for _, mcu in spent) * 1e3
         found[f"mJ, {name}"] = found[f"radio mJ, {name}"] + found[f"MCU mJ, {name}"]
     return found
+
+
+MEMORY = (
+    "of the node that needs most: what TinyOS and DYMO need on a TelosB (1,162, L736), its longest queue and "
+    "what the middleware keeps, rings and tables as a mote would hold them; a TelosB has 10,240"
+)
+
+
+def memory(run: Run) -> Measured:
+    """RAM of the node that needs most.  [D70]"""
+    kept = run.family.memory() if isinstance(run.family, Motes) else None
+    return {"RAM bytes": footprint(run.network, kept).ram_bytes}
 
 
 def by_node(run: Run) -> Measured:

@@ -22,7 +22,7 @@ from holdfast.runtimes.sensornet.nodes import Grid
 from holdfast.runtimes.sensornet.readings import Measured, Uniform
 from holdfast.runtimes.sensornet.routing import OnDemand, Routing, Static
 from holdfast.runtimes.sensornet.run import Run
-from holdfast.runtimes.sensornet.scenario import Energy, Publisher, Scenario, Subscriber
+from holdfast.runtimes.sensornet.scenario import Energy, Publisher, Radio, Scenario, Subscriber
 from holdfast.sim.chance import stream
 from holdfast.sim.energy import Rest
 from holdfast.sim.frame import NodeId
@@ -71,6 +71,7 @@ class Setup:
     failures: tuple[Failure, ...] = ()
     propagation: LogDistance | UnitDisk | None = None
     """None: exactly the eight neighbours hear a node.  [D52]"""
+    radio: Radio = field(default_factory=Radio)
     mac: Mac = field(default_factory=lambda: Csma(acknowledged=False))
     """TinyOS' default: CSMA, no acknowledgements on links."""
     routing: Routing = field(default_factory=lambda: Static(jitter=FLOODING.jitter))
@@ -79,6 +80,9 @@ class Setup:
     delays: bool = False
     """Whether the processor's time for a frame delays it."""
     sampling: Duration = 0
+    """How long a publisher's processor works for each reading of its sensor."""
+    sampled: Duration | None = None
+    """How often that is read; samples are means.  [D62]"""
     until_first_death: bool = False
     seed: int = 1
 
@@ -88,6 +92,7 @@ class Setup:
         return Scenario(
             nodes=Grid(self.rows, self.columns, self.spacing),
             links=self.propagation or UnitDisk(1.5 * self.spacing),
+            radio=self.radio,
             mac=self.mac,
             routing=self.routing,
             energy=Energy(rest=self.rest, battery=self.battery_j, delays=self.delays, sampling=self.sampling),
@@ -98,6 +103,7 @@ class Setup:
                     topic=topic,
                     from_=who,
                     every=self.ipi,
+                    sampled=self.sampled,
                     readings={"value": self.readings},
                     phase=self.phase,
                     start=self.start,
@@ -152,6 +158,7 @@ def middleware_cost(middleware: bool, ipi: Duration = 6 * SECOND, **more: Any) -
         "mac": Csma(),
         "rest": Rest("listen", "idle"),
         "sampling": 2 * MILLISECOND,
+        "sampled": 250 * MILLISECOND,
         "duration": 1000 * SECOND,
         **({} if middleware else {"protocol": Direct()}),
     }

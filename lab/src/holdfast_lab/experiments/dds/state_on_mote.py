@@ -8,8 +8,9 @@ transition must arrive, a reading need not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -220,7 +221,9 @@ NAME = "state-on-mote"
 TITLE = "state filters on motes, on real readings  [Energy-aware DDS, future work]"
 
 
-def reproduce(data: Path | None, full: bool, progress: Progress) -> Result:
+def in_rooms(
+    design: Callable[[Trace, int], Design], data: Path | None, full: bool, progress: Progress
+) -> Result:
     """A working day of some rooms; with ``full`` a whole day of twice as many."""
     progress("reading")
     rooms, hours = (2 * ROOMS, 24) if full else (ROOMS, HOURS)
@@ -228,4 +231,4 @@ def reproduce(data: Path | None, full: bool, progress: Progress) -> Result:
     return run(design(trace, hours), data, full, progress)
 
 
-EXPERIMENT = replace(experiment(design(Trace({}, 0), 0)), run=reproduce)
+EXPERIMENT = replace(experiment(design(Trace({}, 0), 0)), run=partial(in_rooms, design))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
-from ....errors import InputError
+from ....errors import InputError, counted
 from ....model.event import Event
 from ....model.instant import Instant
 from ....protocols.cbps.client import Refused, Unsent
@@ -64,9 +64,9 @@ class Publishing:
                 if self.sent % TURN == 0:
                     await asyncio.sleep(0)
         return ", ".join(
-            [f"{self.sent - len(self.unsent):,} events sent"]
-            + [f"{self.rejected:,} lines rejected"] * bool(self.rejected)
-            + [f"{len(self.unsent):,} events not sent: {why}" for why in self.unsent[-1:]]
+            [f"{counted(self.sent - len(self.unsent), 'event')} sent"]
+            + [f"{counted(self.rejected, 'line')} rejected"] * bool(self.rejected)
+            + [f"{counted(self.unsent, 'event')} not sent: {why}" for why in self.unsent[-1:]]
         )
 
     def _told(self, what: object) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from ..client import connected
+from ..client import Connector
 from ..connection.address import Address
-from ..connection.identity import Identity
 from ..connection.link import log
 from ..tcp import TcpHost
 
@@ -50,10 +49,10 @@ async def serve(
             log.info("%s", ", ".join(f"{n:,} {what}" for what, n in node.account().items() if n))
 
 
-async def inquire(address: Address, identity: Identity) -> dict[str, Any]:
-    """What a running broker has done so far."""
-    async with connected(address, identity, deliver=lambda _: None) as node:
-        return await node.inquire()
+async def inquire(connect: Connector, about: str = "") -> dict[str, Any]:
+    """What a running broker has done so far, or knows about something."""
+    async with connect(deliver=lambda _: None) as node:
+        return await node.unless_failed(node.inquire(about))
 
 
 def _log_to_stderr() -> None:

@@ -71,7 +71,9 @@ class Bye(Control, frozen=True, tag="bye"):
 
 
 class Inquiry(Control, frozen=True, tag="inquiry"):
-    """How are you doing?"""
+    """How are you doing?  Or, what do you know ``about`` something?"""
+
+    about: str = ""
 
 
 class Account(Control, frozen=True, tag="account"):

@@ -34,6 +34,9 @@ from ....lang.condition import Checked
 from ....model.instant import BEGINNING, Instant
 from ..plan import Edition, Seat, Work
 
+LOST = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
+"""What to do where something of a checkpoint is damaged or missing."""
+
 _FORM = 2
 
 SHARDS = 16
@@ -99,12 +102,12 @@ class Checkpoint:
         """The plan of the query that the checkpoint belongs to, if there is one yet."""
         if not self.query_file.exists():
             if self.spark.exists():
-                raise UsageError(f"{self.folder}: query.json is missing; this checkpoint cannot be used")
+                raise UsageError(f"{self.folder}: query.json is missing; {LOST}")
             return None
         try:
             plan = msgspec.json.decode(self.query_file.read_bytes(), type=Plan)
         except msgspec.DecodeError as error:
-            raise UsageError(f"{self.query_file}: not what it should be ({error})") from None
+            raise UsageError(f"{self.query_file}: not what it should be ({error}); {LOST}") from None
         if plan.form < _FORM:
             raise UsageError(
                 f"{self.folder}: made by an earlier version of Holdfast: end that query with the version "

@@ -10,14 +10,13 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile, ZipFile
 
 import msgspec
 
 from ....errors import UsageError
-from .checkpoint import Checkpoint
+from .checkpoint import LOST, Checkpoint
 from .ledger import standing
-
-_REMEDY = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
 
 
 class Damage(NamedTuple):
@@ -28,7 +27,7 @@ class Damage(NamedTuple):
 def require_whole(checkpoint: Checkpoint) -> None:
     """Refuse a checkpoint in which something is damaged or missing."""
     for path, what in _damages(checkpoint):
-        raise UsageError(f"{path}: {what}; {_REMEDY}")
+        raise UsageError(f"{path}: {what}; {LOST}")
 
 
 def _damages(checkpoint: Checkpoint) -> Iterator[Damage]:
@@ -51,10 +50,33 @@ def _damages(checkpoint: Checkpoint) -> Iterator[Damage]:
         yield Damage(spark, f"its last batch is {last} by its offsets and {done} by its commits")
     if batch not in (done, done + 1) and (batch, done) != (None, -1):
         yield Damage(ledger, f"its last batch is {batch}, and Spark's is {done}")
-    *_, conf, offset = _json_lines(spark / "offsets" / str(last))
-    yield from _cut_short(checkpoint.log, offset["files"])
+    yield from _gone(checkpoint, spark / "offsets" / str(last), done)
+
+
+def _gone(checkpoint: Checkpoint, offsets: Path, done: int) -> Iterator[Damage]:
+    """Whether what the last batch is to go on from is not there."""
+    if (planned := _planned(offsets)) is None:
+        yield Damage(offsets, "damaged")
+        return
+    yield from _cut_short(checkpoint.log, planned.files)
     if done >= 0:
-        yield from _lost_states(spark / "state", conf["conf"], done + 1)
+        yield from _lost_states(checkpoint.spark / "state", planned.partitions, done + 1)
+
+
+class _Planned(NamedTuple):
+    """What a batch reads up to, and into how many parts states are cut."""
+
+    files: int
+    partitions: int
+
+
+def _planned(path: Path) -> _Planned | None:
+    """What Spark has planned, if that is what stands in the file."""
+    try:
+        *_, conf, offset = _json_lines(path)
+        return _Planned(int(offset["files"]), int(conf["conf"]["spark.sql.shuffle.partitions"]))
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def _numbers(folder: Path) -> list[int]:
@@ -71,7 +93,7 @@ def _unreadable(path: Path, keys: list[str] | None = None) -> Iterator[Damage]:
         *_, last = _json_lines(path)
         if not _agrees(path) or not set(keys or ()) <= set(last):
             yield Damage(path, "damaged")
-    except (ValueError, TypeError):
+    except (OSError, ValueError, TypeError):
         yield Damage(path, "damaged")
 
 
@@ -95,19 +117,74 @@ def _agrees(path: Path) -> bool:
 
 
 def _cut_short(log: Path, needed: int) -> Iterator[Damage]:
-    """Whether the log of files has fewer lines than have been read of it."""
-    found = log.read_bytes().count(b"\n") if log.exists() else 0
-    if found < needed:
-        yield Damage(log, f"it has {found:,} of the {needed:,} files that have been read")
+    """Whether the log of files has fewer lines than have been read of it, some that say nothing, or one
+    twice: what follows that would be read again."""
+    lines = log.read_bytes().split(b"\n")[:-1] if log.exists() else []
+    if len(lines) < needed:
+        yield Damage(log, f"it has {len(lines):,} of the {needed:,} files that have been read")
+    try:
+        entries = msgspec.json.Decoder(dict).decode_lines(b"\n".join(lines))
+        known = {(entry["path"], entry.get("topic")) for entry in entries}
+    except (msgspec.DecodeError, KeyError, TypeError):
+        yield Damage(log, "damaged")
+    else:
+        if len(known) < len(entries):
+            yield Damage(log, "it has a file twice")
 
 
-def _lost_states(folder: Path, conf: dict[str, str], version: int) -> Iterator[Damage]:
-    """Whether a shuffle partition lacks its states after the last batch."""
+def _lost_states(folder: Path, partitions: int, version: int) -> Iterator[Damage]:
+    """Whether a shuffle partition lacks its states after the last batch: a picture of them, and every change
+    since that."""
     for operator in sorted(folder.glob("[0-9]*")) or [folder / "0"]:
-        for partition in range(int(conf["spark.sql.shuffle.partitions"])):
+        if operator.exists():
+            yield from _unknown_form(operator)
+        for partition in range(partitions):
             here = operator / str(partition)
-            kept = [path for kind in ("zip", "changelog") for path in here.glob(f"{version}*.{kind}")]
-            if not any(path.stem.partition("_")[0] == str(version) for path in kept):
+            needed = _needed(here, version)
+            if not needed or not all(path.exists() for path in needed):
                 yield Damage(here, f"the states after batch {version - 1} are missing")
-            elif not all(map(_agrees, kept)):
+            elif not all(map(_agrees, needed)):
                 yield Damage(here, f"the states after batch {version - 1} are damaged")
+
+
+def _unknown_form(operator: Path) -> Iterator[Damage]:
+    """Whether Spark could not know any more in which form an operator keeps its states."""
+    told = operator / "_metadata" / "v2"
+    if not (numbers := _numbers(told)):
+        yield Damage(told, "nothing is there, though there are states")
+        return
+    yield from _unreadable(last := told / str(numbers[-1]))
+    for store in _json_lines(last)[-1]["stateStoreInfo"]:
+        for path in store["stateSchemaFilePaths"]:
+            form = operator / "_stateSchema" / store["storeName"] / path.rpartition("/")[2]
+            if not form.exists() or not _agrees(form):
+                yield Damage(form, "damaged" if form.exists() else "missing")
+
+
+def _needed(here: Path, version: int) -> list[Path]:
+    """The files from which Spark makes the states of a version, and its last changes, if they are there."""
+    pictures, changes = _versions(here, "zip"), _versions(here, "changelog")
+    last = max((number for number in pictures if number <= version), default=0)
+    since = {
+        number: changes.get(number, here / f"{number}.changelog") for number in range(last + 1, version + 1)
+    }
+    if version in changes:
+        since[version] = changes[version]
+    return [*(_pieces(pictures[last]) if last else ()), *since.values()]
+
+
+def _pieces(picture: Path) -> list[Path]:
+    """A picture of states, and the files that it names; the picture alone if it is damaged."""
+    try:
+        with ZipFile(picture) as found:
+            *_, said = found.read("metadata").splitlines()
+        files = msgspec.json.decode(said)["sstFiles"]
+        return [picture, *(picture.parent / "SSTs" / one["dfsSstFileName"] for one in files)]
+    except (BadZipFile, ValueError, KeyError, TypeError):
+        return [picture]
+
+
+def _versions(folder: Path, kind: str) -> dict[int, Path]:
+    """The files of a kind, by the version of the states for which they are."""
+    numbers = ((path.stem.partition("_")[0], path) for path in folder.glob(f"*.{kind}"))
+    return {int(number): path for number, path in numbers if number.isdecimal()}

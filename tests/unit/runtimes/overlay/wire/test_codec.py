@@ -32,7 +32,8 @@ controls = (
     | st.builds(Welcome, texts, st.binary(max_size=40), longs)
     | st.builds(Bye, texts, st.booleans())
     | st.builds(Account, st.dictionaries(names, longs | texts, max_size=3))
-    | st.sampled_from([Ping(), Pong(), Inquiry()])
+    | st.builds(Inquiry, texts)
+    | st.sampled_from([Ping(), Pong()])
 )
 
 

@@ -279,6 +279,7 @@ def test_a_query_that_is_damaged_is_refused(here, raw, message):
         here.load()
     assert message in str(refused.value)
     assert str(here.folder) in str(refused.value)
+    assert ("start a new checkpoint" in str(refused.value)) is ("another version" not in message)
 
 
 def test_a_checkpoint_of_an_earlier_version_is_refused_with_what_to_do(here):
@@ -299,7 +300,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_with_what_to_do(here):
 
 def test_a_checkpoint_that_has_lost_its_query_is_refused(here):
     here.spark.mkdir(parents=True)
-    with pytest.raises(UsageError, match=r"query\.json is missing; this checkpoint cannot be used"):
+    with pytest.raises(UsageError, match=r"query\.json is missing; put back a copy"):
         here.load()
 
 

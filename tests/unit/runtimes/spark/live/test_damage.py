@@ -6,6 +6,7 @@ import json
 import re
 import zlib
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -41,7 +42,10 @@ def checkpoint(tmp_path):
         ledger.commit(batch, ledgers.Record(), [])
         for partition in (0, 1):
             write(it.spark / "state" / "0" / str(partition) / f"{batch + 1}.changelog", "bits")
-    it.log.write_text('{"path":"a.csv"}\n' * 4)
+    known = {"storeName": "default", "stateSchemaFilePaths": ["file:/elsewhere/0_a"]}
+    write(it.spark / "state" / "0" / "_metadata" / "v2" / "0", "v2", {"stateStoreInfo": [known]})
+    write(it.spark / "state" / "0" / "_stateSchema" / "default" / "0_a", "bits")
+    it.log.write_text("".join(f'{{"path":"{name}.csv"}}\n' for name in "abcd"))
     return it
 
 
@@ -80,6 +84,13 @@ def test_one_in_which_nothing_was_done_begins(tmp_path):
         ("spark", None, "spark/offsets: nothing is there, though batch 1 has been done"),
         ("files.jsonl", None, "files.jsonl: it has 0 of the 4 files that have been read"),
         ("files.jsonl", b'{"path":"a.csv"}\n{"path":', "files.jsonl: it has 1 of the 4 files"),
+        ("files.jsonl", b'{"path":"a.csv"}\n\0\0\n' * 2, "files.jsonl: damaged"),
+        ("files.jsonl", b'{"path":"a.csv"}\n' * 4, "files.jsonl: it has a file twice"),
+        ("spark/state/0/_metadata", None, "_metadata/v2: nothing is there, though there are states"),
+        ("spark/state/0/_metadata/v2/0", b"v2\n{", "state/0/_metadata/v2/0: damaged"),
+        ("spark/state/0/_stateSchema", None, "_stateSchema/default/0_a: missing"),
+        ("spark/state/0/_stateSchema/default/0_a", b"bats", "_stateSchema/default/0_a: damaged"),
+        ("spark/state/0/1/1.changelog", None, "state/0/1: the states after batch 1 are missing"),
         ("ledger.sqlite", None, "ledger.sqlite: missing, though batches have been done"),
         ("ledger.sqlite", b"x" * 5_000, "ledger.sqlite: damaged (file is not a database)"),
     ],
@@ -106,3 +117,44 @@ def test_parts_of_two_copies_do_not_make_one(checkpoint):
 
 def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    "lines", [("v1", {}, {}), ("v1", {"conf": {}}, {"files": 4}), ("v1", {"files": 4}), ("v1",)]
+)
+def test_offsets_that_say_something_else_are_damaged(checkpoint, lines):
+    """Whoever changed them may have written their checksum, too."""
+    write(checkpoint.spark / "offsets" / "2", *lines)
+    with pytest.raises(UsageError, match=r"spark/offsets/2: damaged"):
+        damages.require_whole(checkpoint)
+
+
+def test_a_folder_in_the_place_of_a_file_is_damage(checkpoint):
+    (checkpoint.spark / "offsets" / "2").unlink()
+    (checkpoint.spark / "offsets" / "2").mkdir()
+    with pytest.raises(UsageError, match=r"spark/offsets/2: damaged"):
+        damages.require_whole(checkpoint)
+
+
+def test_states_are_whole_from_the_last_picture_of_them_on(checkpoint):
+    here = checkpoint.spark / "state" / "0" / "1"
+    write(here / "SSTs" / "8-a.sst", "bits")
+    with ZipFile(here / "2.zip", "w") as picture:
+        picture.writestr(
+            "metadata", 'v1\n{"sstFiles":[{"localFileName":"8.sst","dfsSstFileName":"8-a.sst"}]}'
+        )
+    for gone in here.glob("1.changelog"):
+        gone.unlink()
+    damages.require_whole(checkpoint)
+    (here / "2.changelog").write_bytes(b"bats")
+    with pytest.raises(UsageError, match=r"state/0/1: the states after batch 1 are damaged"):
+        damages.require_whole(checkpoint)
+    (here / "2.changelog").unlink()
+    damages.require_whole(checkpoint)
+    write(here / "SSTs" / "8-a.sst", "bits")
+    (here / "SSTs" / "8-a.sst").write_bytes(b"bats")
+    with pytest.raises(UsageError, match=r"state/0/1: the states after batch 1 are damaged"):
+        damages.require_whole(checkpoint)
+    (here / "SSTs" / "8-a.sst").unlink()
+    with pytest.raises(UsageError, match=r"state/0/1: the states after batch 1 are missing"):
+        damages.require_whole(checkpoint)

@@ -1,0 +1,57 @@
+"""Studies: where their cells run, and that they go on where they stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast_lab.experiments.study import Kept, conduct, on_engine
+
+CELLS = {f"round {i}": {10 * i + j: 10 * i + j for j in range(3)} for i in range(2)}
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+def test_a_study_that_was_killed_goes_on_with_the_cell_it_was_at(tmp_path: Path) -> None:
+    """Not only one that was interrupted: SIGKILL, in the middle of its second round."""
+    kept = tmp_path / "runs.json"
+    code = f"import test_study; test_study.studied({str(kept)!r}, dies=11)"
+    there = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    found = subprocess.run([sys.executable, "-c", code], env=os.environ | there, capture_output=True)
+    assert found.returncode == -signal.SIGKILL, found.stderr
+    ran, result = studied(str(kept))
+    assert ran == [11, 12]
+    assert result == {cell: cell * cell for cell in (0, 1, 2, 10, 11, 12)}
+
+
+def studied(path: str, dies: int | None = None) -> tuple[list[int], dict[int, int]]:
+    """Which cells were run, and what all of them gave."""
+    ran: list[int] = []
+
+    def square(cell: int) -> int:
+        if cell == dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        ran.append(cell)
+        return cell * cell
+
+    return ran, conduct(square, CELLS, quiet, Kept(Path(path), int))
+
+
+def test_who_asks_for_an_engine_gets_it_and_who_does_not_gets_the_studys_own() -> None:
+    used: list[str] = []
+
+    def own(function, cells):
+        used.append("own")
+        return [function(cell) for cell in cells]
+
+    conduct(abs, CELLS, quiet, spread=own)
+    with on_engine("local"):
+        assert conduct(abs, CELLS, quiet, spread=own)[12] == 12
+        with on_engine(None):
+            conduct(abs, CELLS, quiet, spread=own)
+    assert used == ["own"] * 4

@@ -1,0 +1,165 @@
+"""The operators of a definition at work: what each is told, and how they go on under another definition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from ...compilers.edit import holders, standings
+from ...compilers.families import linked
+from ...compilers.operator import Kept, ended, until
+from ...compilers.resume import Resumed, resumed
+from ...lang.condition import Checked
+from ...machines.machine import Told
+from ...model.batch import in_order
+from ...model.event import Event, Notification, Transition
+from ...model.instant import BEGINNING, Instant
+from ...model.topic import Topic
+from .running import Heard, Running, acquainted, gathered, passed_on
+
+StateOf = Callable[[Resumed], Any]
+"""The state that an operator had which goes on."""
+
+
+class Works:
+    """What runs, for whom, and how far time has come.  With ``remember`` the latest reading of every source
+    is kept, else only where conditions want it that join others."""
+
+    def __init__(self, *, remember: bool) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.running: list[Running] = []
+        self.listening: dict[str, list[Running]] = {}
+        self.hearing: list[Running] = []
+        """Those that hear other conditions."""
+        self.reached: dict[str, Instant] = {}
+        self.latest: dict[str, dict[str, Event]] = {}
+        """The latest reading of every source, of every topic, for conditions that join others.  [F75]"""
+        self.remembers = self._always_remembers = remember
+
+    @property
+    def names(self) -> list[str]:
+        """The conditions that run."""
+        return [name for one in self.running for name in one.operator.subscriptions]
+
+    @property
+    def latest_events(self) -> list[Event]:
+        return [event for events in self.latest.values() for event in events.values()]
+
+    # --- one definition after another ---
+
+    def run(
+        self,
+        checked: Checked,
+        kept: Sequence[Kept] = (),
+        state_of: StateOf = lambda _one: None,
+        more: Sequence[Running] = (),
+        whole: Checked | None = None,
+    ) -> list[Notification]:
+        """Run a definition, given what is known of operators that ran before, and ``more`` that run already:
+        then it is a part of the ``whole``.  What counts say that begin."""
+        self.topics = {topic.name: topic for topic in checked.topics}
+        going_on = resumed(kept, checked)
+        started = [*(self._started(one, state_of(one)) for one in going_on), *more]
+        begun = {id(one.operator.machine) for one in going_on if one.before is None}
+        at = {id(one.operator.machine): one for one in started}
+        self.running = []
+        for operator in linked(one.operator for one in started):
+            one = at[id(operator.machine)]
+            one.operator = operator
+            self.running.append(one)
+        acquainted(self.running)
+        said = [
+            notification
+            for one in self.running
+            if one.operator.recounts and id(one.operator.machine) in begun
+            for notification in self._recount(one, whole or checked)
+        ]
+        self.listening = {
+            topic: [one for one in self.running if topic in one.operator.topics] for topic in self.topics
+        }
+        self.hearing = [one for one in self.running if one.operator.heard]
+        self.remembers = self._always_remembers or any(one.operator.joins for one in self.running)
+        return said
+
+    def go_on(
+        self,
+        checked: Checked,
+        gone: Collection[str] = (),
+        more: Sequence[Running] = (),
+        whole: Checked | None = None,
+    ) -> list[Notification]:
+        """Run a changed definition: what ran already goes on, but for what was ended.  What counts say that
+        begin."""
+        before = self.running
+        kept = [ended(one.operator.kept, gone) for one in before]
+
+        def state_of(one: Resumed) -> Any:
+            if one.before is None:
+                return None
+            old, machine = before[one.before], one.operator.machine
+            if kept[one.before] == one.operator.kept:
+                return old.state
+            return machine.from_bytes(old.operator.machine.to_bytes(old.state), one.was)
+
+        return self.run(checked, kept, state_of, more, whole)
+
+    def share(self, name: str, meaning: str) -> None:
+        """Serve a new subscription with an equal condition, where that makes no difference."""
+        for running in self.running:
+            operator = running.operator
+            for i, other in enumerate(operator.meanings):
+                if other == meaning and operator.machine.is_fresh(running.state, i):
+                    served = [(*names, name) if i == k else names for k, names in enumerate(operator.names)]
+                    running.operator = operator.serving(served)
+                    return
+
+    def _started(self, one: Resumed, state: Any) -> Running:
+        """An operator with the state that it had; what starts now starts where time has come to."""
+        operator, machine = one.operator, one.operator.machine
+        new = [i for i in range(len(operator.names)) if one.before is None or one.was[i] is None]
+        if one.before is None:
+            state = machine.initial()
+            if machine.is_timed and (now := until(self.reached, operator.clock, BEGINNING)) > BEGINNING:
+                state, _ = machine.advance(state, now)
+        if operator.joins:
+            for i in new:
+                state = machine.inform(state, i, self.latest_events)
+        return Running(operator, state)
+
+    def _recount(self, one: Running, checked: Checked) -> list[Notification]:
+        """Tell one that begins who holds already, of those whom it hears; what it says of that."""
+        heard: Heard = {}
+        for below in self.running:
+            followed = {topic.name for topic in below.operator.followed.values()}
+            if one.operator.heard & followed and standings(below.operator, below.state):
+                said = holders(below.operator, below.state, checked, self.now(below))
+                gathered(heard, below.operator.retold(Told({}, said)))
+        mine = {topic: in_order(heard[topic]) for topic in one.operator.heard & heard.keys()}
+        return list(one.operator.notifications(one.step(mine, self.now(one)))) if mine else []
+
+    # --- what they are told ---
+
+    def now(self, one: Running) -> Instant:
+        """How far one of them looks."""
+        return one.now(self.reached)
+
+    def reach(self, topic: str, at: Instant) -> None:
+        """Time has come so far, by what is heard of a topic."""
+        self.reached[topic] = max(self.reached.get(topic, BEGINNING), at)
+
+    def remember(self, topic: str, events: Iterable[Event]) -> None:
+        """Keep the latest reading of every source."""
+        known = self.latest.setdefault(topic, {})
+        for event in events:
+            before = known.get(event.source)
+            if before is None or before.time <= event.time:
+                known[event.source] = event
+
+    def addressed(self, one: Running, said: list[Transition], heard: Heard) -> Iterator[Notification]:
+        """What an operator has said, for whom it concerns; those who hear it find it in ``heard``."""
+        gathered(heard, one.operator.retold(Told({}, said)))
+        return one.operator.addressed(said)
+
+    def passed_on(self, heard: Heard) -> list[Notification]:
+        """What those say who hear other conditions."""
+        return list(passed_on(self.hearing, heard, self.now)) if self.hearing else []

@@ -1,0 +1,39 @@
+"""Regions that a broker has for those who have none."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import load, parse
+from holdfast.errors import Unsupported, UsageError
+from holdfast.runtimes.overlay.conditions import LONGEST, condition, definitions
+from holdfast.runtimes.overlay.regions import among, regions
+
+HOUSE = """
+[floors]
+ground = {}
+[rooms]
+lab = { in = "ground", rectangle = [0, 0, 10, 5] }
+"long hall" = { in = "ground", circle = [20, 5, 4] }
+"""
+
+
+def test_the_regions_of_a_network_mean_what_they_would_mean_in_the_definition(tmp_path):
+    (tmp_path / "house.toml").write_text(HOUSE)
+    (tmp_path / "app.hf").write_text('gazetteer "house.toml"\n' + REDUNDANT)
+    (mine,) = definitions(load(tmp_path / "app.hf")).values()
+    (theirs,) = definitions(among(parse(REDUNDANT), regions(tmp_path / "house.toml"))).values()
+    assert condition(mine) is condition(theirs)
+
+
+REDUNDANT = "topic T (v float)\nstate Redundant on T [v > 1; v < 0] scope regions within ground\n"
+
+
+def test_regions_that_no_definition_could_have_are_refused(tmp_path):
+    path = tmp_path / "house.toml"
+    path.write_text('[rooms]\noffice = { sources = ["s1"] }\n')
+    with pytest.raises(Unsupported, match="lists its sources"):
+        regions(path)
+    path.write_text("[rooms]\n" + "".join(f"room-{i} = {{}}\n" for i in range(LONGEST // 10)))
+    with pytest.raises(UsageError, match="a definition that travels 65,536 at most"):
+        regions(path)

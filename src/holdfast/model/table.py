@@ -54,6 +54,8 @@ def digest_of(arrays: Any) -> str:
     """Equal for equal columns."""
     found = blake2b(digest_size=16)
     for array in arrays:
+        found.update(f"{array.type} {len(array)} {array.offset}".encode())
         for buffer in array.buffers():
+            found.update(b"-" if buffer is None else f"{buffer.size} ".encode())
             found.update(b"" if buffer is None else buffer)
     return found.hexdigest()

@@ -81,6 +81,16 @@ def test_a_changed_table_is_taken_over_and_what_holds_goes_on():
     assert told(engine.push(third)) == [("a", "egress", 2)]
 
 
+def test_tables_that_lack_a_cell_in_different_columns_are_different():
+    """They were taken for one another: a comparison with what was missing held."""
+    said = []
+    for high, low in [(0.0, None), (None, 0.0)]:
+        columns = {"high": pa.array([high], pa.float64()), "low": pa.array([low], pa.float64())}
+        engine = Engine(TEXT, tables={"Limits": pa.table({"source": ["a"], **columns})})
+        said.append(told(engine.push(events(("a", 1))[0])))
+    assert said == [[("a", "ingress", 0)], []]
+
+
 def test_units_of_a_table_are_converted_and_keys_may_have_several_columns():
     text = """topic T (value float °C, room text)
 table Limits "" (high float °F, room text, source text) by source, room

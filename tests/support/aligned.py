@@ -117,7 +117,8 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
             continue
         a, b = chosen
         width = one.within
-        meet = a["start"] <= b["end"] and b["start"] <= a["end"]
+        moment = a["start"] == a["end"]
+        meet = a["start"] < b["end"] + moment and b["start"] < a["end"] + moment
         match one.relation:
             case "overlaps":
                 near = a["start"] < b["start"] < a["end"] < b["end"]

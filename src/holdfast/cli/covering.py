@@ -57,8 +57,8 @@ def _do(names: Sequence[str]) -> str:
 
 def _state(condition: Condition) -> State | None:
     """A state as boxes of values, if it is one and its predicates are such."""
-    if condition.momentary or condition.tables:
-        return None
+    if condition.momentary or condition.tables or condition.forest or len(condition.keys) > 1:
+        return None  # of nested scopes the outer one hears what the inner one says
     enter, leave = _region(condition.enter), _region(condition.exit)
     return None if enter is None or leave is None else State(enter, leave)
 

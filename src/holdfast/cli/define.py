@@ -181,8 +181,9 @@ def explain(
         if figure is not None:
             drawn(found).savefig(figure, dpi=100)
         return
-    from .energy import Asked, answer
+    from .energy import Asked, answer, require_no_lets
 
+    require_no_lets(let)
     require_playable(definition, checked)
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
     asked = Asked(subscription, None if must_last is None else length("--must-last", must_last), seed)

@@ -29,6 +29,8 @@ CROWDED = 0.02
 """From this share of time on the air on, frames wait for and destroy one another, which is not estimated."""
 TOGETHER = 6
 """So many messages that a protocol sends at a time, by itself, get into one another's way."""
+COLLIDING = ("DDS, energy-aware", "Quad-PubSub")
+"""Ways of which the simulator is known to need more: what they say by themselves comes in bursts."""
 ABOUT = 0.98
 """Plans that last so much of the longest are about as good."""
 LABELLED = 40
@@ -47,6 +49,12 @@ def read_study(network: Path, definition: Path) -> Study:
     from ..runtimes.sensornet.study import read
 
     return read(network, definition)
+
+
+def require_no_lets(let: Sequence[str] | None) -> None:
+    """What runs in a network is the file as it is."""
+    if let:
+        raise UsageError("--let does not reach a network: write the values into the definition")
 
 
 def answer(
@@ -161,7 +169,11 @@ def _subscriptions(energy: Energy) -> Iterator[str]:
 
 def _crowded(energy: Energy) -> Iterator[str]:
     """Where frames will meet, which is not estimated."""
-    crowded = [way.name for way, one in energy.able if one.busy > CROWDED or one.together > TOGETHER]
+    crowded = [
+        way.name
+        for way, one in energy.able
+        if one.busy > CROWDED or one.together > TOGETHER or way.name in COLLIDING
+    ]
     if crowded:
         yield (
             f"expect more than is said of {', '.join(crowded)}: many messages at a time collide, which is "

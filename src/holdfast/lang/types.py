@@ -164,7 +164,12 @@ def _member(op: Member, scope: Scope) -> Typed:
 def _with_default(op: Member, otherwise: Expression, found: Typed, scope: Scope) -> Typed:
     """What is never missing: a constant of its kind, in its unit, stands in for it."""
     given, member = typed(otherwise, scope), found.core
-    assert isinstance(member, Member)
+    if not isinstance(member, Member):
+        raise DefinitionError(
+            "'else' is for queries of a component, which may show nothing",
+            op.at,
+            hint="Give the table a row '*' for those who have none.",
+        )
     match found, given:
         case Quantity(), Quantity(Number()):
             value = in_unit_of(given, found, otherwise, op.name)

@@ -34,12 +34,13 @@ AXES = 3
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """A stretch in which a scope of a condition holds: from when, where it started, with whom it can meet,
-    and when it ended if it has."""
+    """A stretch in which a scope of a condition holds: from when, where it started, with whom it can meet and
+    what that was called, and when it ended if it has."""
 
     start: Instant
     at: Point | None
     key: str | None
+    per: tuple[str | int | float | bool | None, ...]
     end: Instant = NEVER
 
 
@@ -251,7 +252,8 @@ class Intervals:
         event = turn.event
         at = event.location if event.location and all(map(math.isfinite, event.location)) else None
         end = event.time if turn.ends else NEVER
-        return Interval(event.time, at, self.groups[turn.member](event), end)
+        per = tuple(event.attributes.get(name) for name in self.per)
+        return Interval(event.time, at, self.groups[turn.member](event), per, end)
 
     def _ended(self, state: State, turn: Turn) -> Interval | None:
         """The stretch that ends, which is over then."""
@@ -330,7 +332,8 @@ class Intervals:
         is_first, width = turn.member == 0, self.within or 1
         for scope, other in state.over[1 - turn.member].found(one, one.end - width, one.end + is_first):
             first, second = (one, other) if is_first else (other, one)
-            if second.start < first.start <= second.end:
+            is_moment = first.start == first.end
+            if second.start < first.start < second.end + is_moment:
                 yield scope, other
 
     def _second(self, a: Interval) -> tuple[Instant, Instant]:
@@ -342,8 +345,8 @@ class Intervals:
             case "during":
                 return max(BEGINNING, a.start - width), a.start
             case _:
-                width = self.within or 1
-                return a.start - width, a.start + width
+                width, is_moment = self.within or 1, a.start == a.end
+                return a.start - width, a.start + width if is_moment else min(a.end, a.start + width)
 
     def _pairs(
         self, turn: Turn, one: Interval, others: Iterator[tuple[str, Interval]]
@@ -355,7 +358,7 @@ class Intervals:
     def _told(
         self, event: Event, members: Sequence[tuple[str, Interval]], status: Status, since: Instant | None
     ) -> Transition:
-        attributes: dict[str, Value] = {name: event.attributes.get(name) for name in self.per}
+        attributes: dict[str, Value] = dict(zip(self.per, members[0][1].per, strict=True))
         for (scope, one), (label, start, end) in zip(members, self.labels, strict=True):
             attributes[label] = scope or None
             attributes[start] = show_instant(one.start)

@@ -30,7 +30,7 @@ from .. import scalar
 from ..operator import Operator, Past
 from ..tables import differing
 from .machine import meaning, operators
-from .rows import row_of, with_row
+from .rows import is_bounded, row_of, with_row
 
 State = Condition | Guarded
 
@@ -97,7 +97,7 @@ def by_row(was: State, now: State) -> Callable[[str], tuple[bool, bool]]:
 
     def of_scope(key: str) -> tuple[bool, bool]:
         had, has = before(key), after(key)
-        if had is None or has is None:
+        if had is None or has is None or not (is_bounded(had) and is_bounded(has)):
             return False, False
         return _between(with_row(one, had), with_row(other, has))
 

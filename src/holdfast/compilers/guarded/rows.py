@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from math import isinf
 
 from ...lang.condition import Condition, Guarded
 from ...lang.ops import (
@@ -39,7 +40,16 @@ def row_of(one: State) -> Callable[[str], Row | None]:
     if any(one.keys != (table.by,) for table in one.tables):
         return lambda _key: None
     rows = [looked_up(table) for table in one.tables]
-    return lambda key: tuple(cell for some in rows for cell in some.of_key(key).items())
+    return lambda key: tuple(
+        (name, None if value != value else value)  # NaN is missing
+        for some in rows
+        for name, value in some.of_key(key).items()
+    )
+
+
+def is_bounded(row: Row) -> bool:
+    """Whether one can reason about a row: no number in it is infinite."""
+    return not any(isinstance(value, float) and isinf(value) for _, value in row)
 
 
 @lru_cache(maxsize=1_024)

@@ -28,7 +28,9 @@ def aligned(statement: Align, made: Mapping[str, Heard]) -> Aligned:
     over = [named(name, made, place_of(name, statement.at)) for name in statement.over]
     _refuse_unclear(statement, over)
     told = tuple(Topic(one.name, one.topic.attributes) for one in over)
-    for name in statement.per:
+    for i, name in enumerate(statement.per):
+        if name in statement.per[:i]:
+            raise DefinitionError(f"'{name}' stands twice in 'per'", place_of(name, statement.at))
         for topic in told:
             if name not in topic.by_name:
                 raise unknown_attribute(name, Scope(topic, {}), place_of(name, statement.at))

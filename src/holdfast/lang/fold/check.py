@@ -17,6 +17,8 @@ OWN = (Attribute("members", "int"), Attribute("outline", "text"), Attribute("int
 what ends because a cell is told in its place, which."""
 
 DEEPEST = 32
+SQUARES = 4
+"""How many lie directly in one of a quadtree."""
 
 
 def folded(statement: Fold, made: Mapping[str, Heard], known: Gazetteer) -> Folded:
@@ -30,6 +32,12 @@ def folded(statement: Fold, made: Mapping[str, Heard], known: Gazetteer) -> Fold
             hint="Fold a state, which lasts.",
         )
     most = _whole(statement.most, statement)
+    if statement.side is not None and most >= SQUARES:
+        raise DefinitionError(
+            f"a square has four in it, so more than {most} never hold",
+            statement.most.at or statement.at,
+            hint="As in: beyond 3",
+        )
     fewer = most + 1 if statement.fewer is None else _whole(statement.fewer, statement)
     if fewer > most + 1:
         raise DefinitionError(

@@ -9,15 +9,18 @@ from ...model.schedule import schedule
 from ...model.space import Forest
 from ...model.topic import Attribute, Topic
 from ..condition import (
+    Aligned,
     Cause,
     Clock,
     Component,
     Condition,
     Correlated,
+    Folded,
     Guarded,
     Leveled,
     Muted,
     Parent,
+    Related,
     Storm,
     Tallied,
 )
@@ -108,6 +111,12 @@ def _parent(parent: Heard, at: Place | None, told: Topic) -> Parent:
             f"'{parent.name}' is over as it starts, so nothing is muted while it holds",
             at,
             hint="Name a state, which lasts.",
+        )
+    if isinstance(parent, Aligned | Folded | Related):
+        raise DefinitionError(
+            f"'{parent.name}' holds of several together, so of no scope of '{told.name}'",
+            at,
+            hint=f"Count it: state Some = at least 1 of {parent.name}; mute … while Some",
         )
     keys, forest = _scopes(parent)
     for key in (key for level in keys for key in level):

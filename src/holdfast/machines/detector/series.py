@@ -342,7 +342,7 @@ class Series:
             return True
         sizes = np.abs(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
         deepest = int(np.diff(self.bounds).max(initial=1))
-        return bool(np.nanmax(sizes, initial=0) * widest * deepest <= _WHOLE)
+        return bool(np.nanmax(sizes, initial=0) * widest * deepest < _WHOLE)
 
     # --- for one key, and for later ---
 

@@ -51,8 +51,13 @@ class _View(NamedTuple):
     at: Ints
 
     def column(self, column: Column) -> Any:
-        found = self.series.values(column, self.cells, self.at)
-        return np.where(self.cells.there, found, np.nan) if isinstance(found, np.ndarray) else found
+        """The values of a column; windows are asked for in order, since they slide."""
+        order = np.argsort(self.cells.high, kind="stable")
+        back = np.argsort(order)
+        found = self.series.values(column, self.cells.at(order), self.at[order])
+        if not isinstance(found, np.ndarray):
+            return found.take(pa.array(back))
+        return np.where(self.cells.there, found[back], np.nan)
 
     def is_exact(self, column: Column) -> bool:
         return self.series.is_small(column, int((self.cells.high - self.cells.low).max(initial=1)))
@@ -163,6 +168,8 @@ class Telling:
     def _of_rule(self, rule: Candidates, saying: Saying, told: Ints) -> Iterator[tuple[Ints, pa.RecordBatch]]:
         """The events of a rule, together those to which the same query contributed last: which, and as a
         batch."""
+        if not len(told):
+            return
         choice = self._choice(rule, told)
         views = {name: self._views(name, told, numbers) for name, numbers in choice.items()}
         times = np.stack([_newest(some, len(told)) for some in views.values()])

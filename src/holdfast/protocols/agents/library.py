@@ -76,7 +76,7 @@ class Made(NamedTuple):
 
 def _volatility(relation: Relation, tie: Tie, settings: Settings) -> dict[str, float]:
     """How much each source moves beside the others, where that is said.  [B55]"""
-    named = dict(zip(relation.names, tie.pair, strict=True)) if tie.pair else {}
+    named = dict(zip(relation.names, tie.pair, strict=False)) if tie.pair else {}
     found = {
         one.of if one.is_source else named[one.of]: one.value
         for one in settings

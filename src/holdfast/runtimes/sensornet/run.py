@@ -167,7 +167,7 @@ class Run:
         sample = self._sampled(node, source)
         if publisher.sampled is not None:
             sample = averaged(sample, publisher.sampled, every // publisher.sampled)
-            self._sample_on(node, publisher.sampled)
+            self._sample_on(node, publisher.sampled, publisher.stop)
         phase = self.family.offset(node.id)
         if phase is None:
             random = stream(self.seed, "phase", node.id, topic.name)
@@ -223,12 +223,13 @@ class Run:
         if length := self.case.scenario.energy.sampling:
             node.energy.mcu.work(node.clock.now, length, "sampling")
 
-    def _sample_on(self, node: Node, every: Duration) -> None:
-        """A sensor is read again and again."""
+    def _sample_on(self, node: Node, every: Duration, stop: Duration | None) -> None:
+        """A sensor is read again and again, until its publisher stops."""
 
         def read(_: Any) -> None:
-            self._sample(node)
-            node.after(every, read)
+            if stop is None or node.now < stop:
+                self._sample(node)
+                node.after(every, read)
 
         node.after(every, read)
 

@@ -51,7 +51,7 @@ def conditions(
 def _storm(one: Told) -> dict[str, Any]:
     """How many hold, and the corners of the polygon around them, if a cell was told."""
     said = json.loads(one.line)["attributes"]
-    if said["outline"] is None:
+    if said.get("outline") is None:
         return {}
     corners = said["outline"].removeprefix("POLYGON ((").removesuffix("))").split(", ")
     polygon = [[float(number) for number in corner.split()] for corner in corners[:-1]]

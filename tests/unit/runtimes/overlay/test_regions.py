@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import load, parse
+from holdfast import load, parse, show
 from holdfast.errors import Unsupported, UsageError
-from holdfast.runtimes.overlay.conditions import LONGEST, condition, definitions
+from holdfast.runtimes.overlay.conditions import LONGEST, apart, condition
 from holdfast.runtimes.overlay.regions import among, regions
 
 HOUSE = """
@@ -21,9 +21,9 @@ lab = { in = "ground", rectangle = [0, 0, 10, 5] }
 def test_the_regions_of_a_network_mean_what_they_would_mean_in_the_definition(tmp_path):
     (tmp_path / "house.toml").write_text(HOUSE)
     (tmp_path / "app.hf").write_text('gazetteer "house.toml"\n' + REDUNDANT)
-    (mine,) = definitions(load(tmp_path / "app.hf")).values()
-    (theirs,) = definitions(among(parse(REDUNDANT), regions(tmp_path / "house.toml"))).values()
-    assert condition(mine) is condition(theirs)
+    (mine,) = apart(load(tmp_path / "app.hf")).values()
+    (theirs,) = apart(among(parse(REDUNDANT), regions(tmp_path / "house.toml"))).values()
+    assert condition(show(mine)) is condition(show(theirs))
 
 
 REDUNDANT = "topic T (v float)\nstate Redundant on T [v > 1; v < 0] scope regions within ground\n"

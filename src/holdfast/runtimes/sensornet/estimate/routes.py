@@ -13,7 +13,6 @@ from ....model.space import Point
 from ....sim.frame import NodeId
 from ....sim.routing import geographic, tree
 from ....sim.routing.datagram import ADDRESS, COORDINATE, HEADER, Destination, RoutingMachine
-from ....sim.routing.flooding import Flooding
 from ....sim.routing.geographic import BEACON_BYTES, Course, Geographic, View
 from ....sim.routing.grid import next_hop
 from ....sim.routing.neighbours import BEST, OTHERS, Beacons
@@ -75,8 +74,6 @@ class Routes:
     def _hop(self, way: Way, place: int, size: int) -> Hop:
         a, b, access = way[place], way[place + 1], self.air.access
         match self.machine:
-            case Flooding():
-                return access.broadcast(a, size + HEADER)
             case Static():
                 return access.unicast(a, b, size + HEADER)
             case tree.Tree():
@@ -153,11 +150,9 @@ def _steps(air: Air, machine: RoutingMachine) -> Steps:
             return _Greedy(air, machine).way
         case tree.Tree():
             return _Best(air).way
-        case Flooding():
-            return _Best(air, hops=True).way
     raise UsageError(
-        f"what routing '{type(machine).__name__}' takes is not estimated: id-grid, static, tree, geographic "
-        "and flooding are; 'holdfast sim' runs it"
+        f"what routing '{type(machine).__name__}' takes is not estimated: id-grid, static, tree and "
+        "geographic are; 'holdfast sim' runs it"
     )
 
 
@@ -174,10 +169,9 @@ def _by_rules(columns: int) -> Steps:
 
 @dataclass
 class _Best:
-    """The fewest transmissions to be expected, or the fewest hops, over links that work both ways."""
+    """The fewest transmissions to be expected, over links that work both ways."""
 
     air: Air
-    hops: bool = False
     _onward: dict[NodeId, dict[NodeId, NodeId]] = field(default_factory=dict)
 
     def way(self, origin: NodeId, to: Destination) -> Way:
@@ -199,7 +193,7 @@ class _Best:
             for there in self.air.near[here]:
                 both = self.air.right(here, there, TYPICAL) * self.air.right(there, here, TYPICAL)
                 if there not in found and both >= 0.1:
-                    heappush(near, (cost + (1.0 if self.hops else 1 / both), there, here))
+                    heappush(near, (cost + 1 / both, there, here))
         return found
 
 

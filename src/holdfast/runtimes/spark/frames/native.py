@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, functions
+from pyspark.sql.types import StructField, TimestampType
 
 from ....compilers.changes import Changes, Turn, changes, hindrance
 from ....compilers.families import conditions
@@ -120,7 +121,7 @@ def _momentary(number: int, turn: Turn) -> str:
 
 
 def _cell(number: int, status: str, since: str) -> str:
-    cell = {"@condition": str(number), STATUS: status, SINCE: f"CAST({since} AS TIMESTAMP)"}
+    cell = {"@condition": str(number), STATUS: status, SINCE: f"CAST({since} AS TIMESTAMP_LTZ)"}
     return f"named_struct({', '.join(f'{literal(name)}, {sql}' for name, sql in cell.items())})"
 
 
@@ -159,14 +160,17 @@ def _told(work: Work, operator: Operator, passed: DataFrame, scope: str | None) 
         if name in topic.by_name:
             found[column] = _value(named(name), topic.by_name[name].kind)
     id, *fields = spark_schema(work.published).fields
-    told = passed.selectExpr(
-        *(
-            f"CAST({found.get(one.name) or 'NULL'} AS {one.dataType.simpleString()}) AS {quoted(one.name)}"
-            for one in fields
-        )
+    whole = {one.name: f"CAST({found.get(one.name) or 'NULL'} AS {_type(one)})" for one in fields}
+    identifying = [f"unix_micros({found[name]})" if name == "time" else whole[name] for name in IDENTIFYING]
+    return passed.select(
+        _id()(*map(functions.expr, identifying)).alias(id.name),
+        *(functions.expr(f"{sql} AS {quoted(name)}") for name, sql in whole.items()),
     )
-    identifying = (functions.expr("unix_micros(time)") if name == "time" else name for name in IDENTIFYING)
-    return told.select(_id()(*identifying).alias(id.name), "*")
+
+
+def _type(field: StructField) -> str:
+    """A type as SQL has it, whatever the session takes a timestamp for."""
+    return "TIMESTAMP_LTZ" if isinstance(field.dataType, TimestampType) else field.dataType.simpleString()
 
 
 def _id() -> Any:

@@ -86,7 +86,7 @@ def able(
     wanted = _wanted(work, ends=not frame.isStreaming) if wanted is None else dict(wanted)
     lacking = {topic.name: _lacking(topic, frame.columns, reading) for topic in _watched(work)}
     tests = wanted | {name: _failing(literal(what)) for name, what in lacking.items() if what}
-    matters = some_of(f"(topic = {literal(name)} AND ({test}))" for name, test in tests.items())
+    matters = some_of(f"CASE WHEN topic = {literal(name)} THEN {test} END" for name, test in tests.items())
     sound, fault = _soundness(work.checked)
     if bad == "drop":
         return rows.where(f"{sound} AND ({matters})")

@@ -194,7 +194,7 @@ def _taken(
     if past is not None and number in past.redone:
         heard = _by_topic(map(unpacked, before), in_order)
         come = until(shard.reached, operator.clock, BEGINNING)
-        return _redone(work, operator, memory, heard, max(come, *work.reached.values()))
+        return _redone(work, operator, memory, heard, max([come, *work.reached.values()]))
     return _taken_over(work, number, shard, at, past) if memory is None else None
 
 

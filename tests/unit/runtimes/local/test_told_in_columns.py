@@ -1,0 +1,78 @@
+"""What components tell is the same one by one and in columns."""
+
+import pyarrow as pa
+import pytest
+
+from holdfast import Engine, Event, replay
+
+SECOND = 1_000_000
+
+
+def told(notifications):
+    return [
+        (n.status, n.event.time, n.event.source, n.scope, dict(n.event.attributes)) for n in notifications
+    ]
+
+
+def table(events, attributes):
+    columns = {name: [event.attributes[name] for event in events] for name in attributes}
+    return pa.table(
+        {
+            "time": pa.array([event.time for event in events], pa.timestamp("us", "UTC")),
+            "source": [event.source for event in events],
+            **({"x": [event.location[0] for event in events]} if events[0].location else {}),
+            **columns,
+        }
+    )
+
+
+NEVER_ENDS = """topic T (value float, road text)
+state First
+  A = T each source
+  enter A.value > 0
+  exit A.value < 0 set why = A.road
+"""
+NEAREST = """topic T (value float)
+state First
+  A = avg T over 4 s closest to 1
+  enter A.value < 1
+  exit A.value >= 1
+"""
+WHOLE = """topic T (value float, n int)
+state First
+  A = T each n
+  enter A.value > 0
+  exit A.value < 0
+"""
+FAR = [Event("T", 3 * SECOND + 10_000 * i, "far", {"value": -2.0}, i, (0.0,)) for i in range(100)]
+NEAR = [Event("T", at, "near", {"value": value}, 0, (1.0,)) for at, value in ((0, 0.5), (1, 9.0))]
+
+
+@pytest.mark.parametrize(
+    ("app", "attributes", "events"),
+    [
+        (
+            NEVER_ENDS,
+            ("value", "road"),
+            [Event("T", i * SECOND, "s", {"value": 1.0, "road": "r"}, i) for i in range(100)],
+        ),
+        (NEAREST, ("value",), [*NEAR, *FAR, Event("T", 6 * SECOND, "far", {"value": -2.0}, 0, (0.0,))]),
+        (
+            WHOLE,
+            ("value", "n"),
+            [Event("T", i * SECOND, "s", {"value": 1.0, "n": 2**53 + 1}, i) for i in range(100)],
+        ),
+    ],
+    ids=["one rule says nothing", "windows that go back", "a whole number that no float is"],
+)
+def test_what_is_told_in_columns_is_what_is_told_one_by_one(app, attributes, events):
+    engine = Engine(app)
+    singly = told([*(n for event in events for n in engine.push(event)), *engine.finish()])
+    assert singly
+    assert told(replay(app, table(events, attributes))) == singly
+
+
+def test_a_relationship_takes_whole_numbers_that_no_float_is():
+    app = 'topic T (n int)\nrelate Q (a T, b T) pairs ("s", "t") when distance(a, b) <= 10 m accuracy n\n'
+    events = [Event("T", i * SECOND, "st"[i % 2], {"n": 2**53 + 1}, i, (0.0,)) for i in range(100)]
+    assert told(replay(app, table(events, ("n",)))) == []

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast import App, Attribute, Engine, Event, Topic, parse
 from holdfast.lang import ops
+from holdfast.model.event import Notification
 from holdfast.model.qos import TIMELY
 from holdfast.protocols.cbps.client import HEARS, SOURCE, Client, Told, Unknown, Withdraw, advertise, publish
 from holdfast.protocols.cbps.event import advertised, to_content
@@ -214,6 +215,7 @@ def assert_replicas_agree(overlay):
             origin = key.origin.partition("@")[0]
             watched = overlay.nodes[origin].state.watched[Part(Key(origin, key.sequence), place)]
             bits = set(watched.condition.bits(watched.running.state))
+            doubted = set(watched.condition.doubted(watched.running.state))
             reached = NOWHERE
             for peer in node.state.routing.links:
                 reached = either(reached, run.reach.through(peer))
@@ -221,6 +223,7 @@ def assert_replicas_agree(overlay):
             kept = {key for key in kept if not contains(run.replica.shared, key)}
             if run.condition.ends is None:
                 assert run.replica.bits & kept == bits & kept
+                assert run.replica.doubted & kept == doubted & kept
             else:  # a gate is open where something holds, and may be elsewhere
                 assert run.replica.bits >= bits & kept
 
@@ -385,15 +388,84 @@ def test_after_a_loss_every_start_has_its_end_or_an_unknown_and_the_bits_agree_a
     assert_starts_and_ends_alternate(world)
 
 
+NEXT = {"": {"ingress"}, "egress": {"ingress"}, "unknown": {"known", "egress"}}
+NEXT |= {one: {"unknown", "egress"} for one in ("ingress", "known")}
+
+
 def assert_starts_and_ends_alternate(world):
-    """For each subscription and scope: a start, then its end or that nobody knows, and so on."""
+    """For each subscription and scope: a start, then its end, and so on; nobody may know in between, and what
+    comes after that is told."""
     for name in (f"s{i}" for i in range(len(world.subscribers))):
-        holds = set()
+        last, since = {}, {}
         for what in world.overlay.take(name):
             match what:
                 case Unknown(subscription, _, scope):
-                    holds.remove((subscription, scope))
+                    key, status, began = (subscription, scope), "unknown", what.since
                 case Told(subscription, notification) if notification.status != "atomic":
-                    key = (subscription, notification.scope)
-                    assert (key in holds) is (notification.status == "egress")
-                    holds ^= {key}
+                    key, status, began = (subscription, notification.scope), *notification[2::2]
+                case _:
+                    continue
+            assert status in NEXT[last.get(key, "")]
+            if status == "ingress":
+                since[key] = what.notification.event.time
+            else:
+                assert began == since[key]
+            last[key] = status
+
+
+# --- what is told after a loss ---
+
+FLAT = [text for text in CONDITIONS if "within" not in text]
+
+
+def connected(overlay, start):
+    """All nodes that a node can reach."""
+    found = [start]
+    for node in found:
+        found += [other for other in overlay.neighbours(node) if other not in found]
+    return found
+
+
+@st.composite
+def lossy(draw):
+    """A world of one subscription, and readings with cuts between them that some of them fall into."""
+    text = f"topic Reading (v int, room text)\n{REGIONS_OF_ROOMS}{draw(st.sampled_from(FLAT))}\n"
+    world = draw(worlds(ROOMS, st.just(parse(text)), promises))
+    rows = draw(readings())
+    cuts = draw(st.lists(st.tuples(numbers, st.integers(0, 2)), min_size=len(rows), max_size=len(rows)))
+    return world, list(zip(rows, cuts, draw(st.permutations(range(len(rows)))), strict=True))
+
+
+@often
+@given(lossy())
+def test_after_a_loss_it_is_told_what_the_engine_says_of_what_is_heard_and_what_is_known_again(given):
+    world, story = given
+    for i in range(len(world.publishers)):
+        world.promise(i)
+    world.watch(0, 0)
+    world.overlay.settle()
+    ((_, engine),) = world.engines.items()
+    (meaning,) = {one.condition for one in world.overlay.nodes["s0"].state.watched.values()}
+    unknown, cut = set(), None
+    for row, (which, deed), speaker in story:
+        if deed == 1 and cut is None:
+            links = sorted((a, b) for a in world.overlay.nodes for b in world.overlay.neighbours(a) if a < b)
+            cut = links[which % len(links)]
+            world.overlay.cut(*cut)
+        elif deed == 2 and cut is not None:
+            world.overlay.connect(*cut)
+            cut = None
+        world.overlay.settle()
+        unknown |= {one.scope for one in world.overlay.take("s0") if isinstance(one, Unknown)}
+        is_heard = "s0" in connected(world.overlay, f"p{speaker % len(world.publishers)}")
+        event = world.say(speaker, row)
+        world.overlay.settle()
+        expected = engine.push(event) if is_heard else []
+        chain, holds = meaning.chain(event), {one.scope: one.since for one in engine.holding()}
+        scope = None if chain is None else meaning.machine.filters.shown(chain[-1])
+        if is_heard and chain and scope in unknown and not expected and meaning.enter(event):
+            expected = [Notification("C", event, "known", scope, holds[scope])]
+        told = [one.notification for one in world.overlay.take("s0")]
+        assert told == expected
+        unknown -= {one.scope for one in told}
+        assert_replicas_agree(world.overlay)

@@ -136,7 +136,7 @@ others = (
     | st.builds(Use, texts, longs, longs)
     | st.builds(Placement, parts, scopes, st.integers(0, 2**63 - 1))
     | st.builds(Ask, parts, longs)
-    | st.builds(Answer, parts, longs, few(texts))
+    | st.builds(Answer, parts, longs, few(texts), few(texts))
     | st.builds(Interruption, parts, scopes)
     | st.builds(Handover, parts, st.none() | st.binary(max_size=40), st.booleans())
     | st.builds(Said, parts, notifications)

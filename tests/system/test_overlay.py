@@ -322,7 +322,9 @@ def test_a_subscriber_outlives_its_broker(definition, holdfast):
     assert second.line() == f"listening on {address}\n"
     while not subscriber.has_more():
         holdfast("publish", *events(27), "--connect", address)
-    assert json.loads(subscriber.line())["attributes"] == {"value": 27.0}
+    known = json.loads(subscriber.line())
+    assert (known["status"], known["attributes"]) == ("known", {"value": 27.0})
+    assert known["since"] == unknown["since"]
     subscriber.end()
     second.end()
 

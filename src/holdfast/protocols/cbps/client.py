@@ -2,7 +2,7 @@
 
 A client has one connection, to a broker.  What it advertises and subscribes to has a name and is sent
 again whenever the connection comes back.  It runs the conditions that it watches, and says of each that
-held when events may have been lost that nobody knows any more.
+held when events may have been lost that nobody knows any more, until an event decides.
 """
 
 from __future__ import annotations
@@ -178,13 +178,15 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A condition held, and events that could have ended it may be lost."""
+    """A condition held, and events that could have ended it may be lost.  One that is ``kept`` is told to be
+    known, or to end, by the next event that decides; any other begins anew."""
 
     subscription: str
     condition: str
     scope: str | None
     since: Instant
     why: str
+    kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,9 +239,14 @@ class Watched:
     condition: Watchable
     running: Running
 
-    def forget(self, scopes: Scopes) -> list[tuple[str | None, Instant]]:
+    @property
+    def keeps(self) -> bool:
+        """Whether what is in doubt goes on."""
+        return isinstance(self.condition, Replicated)
+
+    def doubt(self, scopes: Scopes) -> list[tuple[str | None, Instant]]:
         """Nobody knows any more what holds in some scopes; where it did, and since when."""
-        self.running.state, lost = self.condition.forget(self.running.state, scopes)
+        self.running.state, lost = self.condition.doubt(self.running.state, scopes)
         return lost
 
 
@@ -254,7 +261,9 @@ class Followed:
     unknown: set[str | None] = field(default_factory=set)
     ended: set[str | None] = field(default_factory=set)
 
-    def forget(self, _scopes: Scopes) -> list[tuple[str | None, Instant]]:
+    keeps = False
+
+    def doubt(self, _scopes: Scopes) -> list[tuple[str | None, Instant]]:
         """Nobody knows any more what holds; where it did, and since when."""
         lost = list(self.holds.items())
         for known in (self.holds, self.unknown, self.ended):
@@ -352,7 +361,9 @@ class Client:
             match effect:
                 case Deliver(Told(name, said)) if not state.pairing.tells(name, said):
                     continue
-                case Deliver(Unknown(name, what, scope)) if not state.pairing.loses(name, what, scope):
+                case Deliver(Unknown() as lost) if not state.pairing.loses(
+                    lost.subscription, (lost.condition, lost.scope), kept=lost.kept
+                ):
                     continue
                 case Deliver(Heard(name, _, content)) if self._is_report(state, name):
                     if not state.pairing.reports(name, content):
@@ -550,9 +561,10 @@ class Client:
                 yield from also
             case Ask(part, number) if part in state.watched:
                 watched = state.watched[part]
-                bits = tuple(sorted(watched.condition.bits(watched.running.state)))
+                bits = sorted(watched.condition.bits(watched.running.state))
+                doubted = sorted(watched.condition.doubted(watched.running.state))
                 assert state.broker is not None
-                yield Send(state.broker, Answer(part, number, bits))
+                yield Send(state.broker, Answer(part, number, tuple(bits), tuple(doubted)))
             case Interruption(part, scopes):
                 yield from _lost(state, part, from_wire(scopes), "a connection on the way is lost")
             case Said(part, said) if part in state.followed and state.followed[part].fits(said):
@@ -603,8 +615,8 @@ def _known(state: ClientState, name: str) -> Bundle:
 def _lost(state: ClientState, part: Part, scopes: Scopes, why: str) -> Iterator[Effect]:
     """Nobody knows any more what holds in some scopes of a subscription's condition."""
     if (one := state.watched.get(part) or state.followed.get(part)) is not None:
-        for scope, since in one.forget(scopes):
-            yield Deliver(Unknown(one.name, one.condition.name, scope, since, why))
+        for scope, since in one.doubt(scopes):
+            yield Deliver(Unknown(one.name, one.condition.name, scope, since, why, one.keeps))
 
 
 def _told(part: Part, watched: Watched, said: Iterable[model.Notification]) -> Iterator[Effect]:

@@ -75,17 +75,19 @@ class Hosted(Condition):
 @dataclass(frozen=True)
 class Watchable(Condition):
     """A condition that its subscriber runs.  ``bits`` are the keys of the scopes in which a bit is set in a
-    state of the machine; ``forget`` gives a state that knows nothing of some scopes any more, and says which
-    of the outermost held, and since when."""
+    state of the machine, and ``doubted`` those of them that are in doubt.  ``doubt`` gives a state to go on
+    with when events of some scopes may be lost, and says which of the outermost held, not yet in doubt, and
+    since when."""
 
     bits: Callable[[Any], Collection[str]]
-    forget: Callable[[Any, Scopes], tuple[Any, list[tuple[str | None, Instant]]]]
+    doubted: Callable[[Any], Collection[str]]
+    doubt: Callable[[Any, Scopes], tuple[Any, list[tuple[str | None, Instant]]]]
 
 
 @dataclass(frozen=True)
 class Replicated(Watchable):
     """A state filter, of which every broker on the way runs a replica: what starts or ends it are events as
-    they were published.
+    they were published.  Where it is in doubt it keeps its bits.
 
     ``chain`` gives the keys of the scopes that contain an event, innermost first, and ``reach`` those of
     all events that a filter lets pass.  One that is not ``filterable`` must see every event, so no broker

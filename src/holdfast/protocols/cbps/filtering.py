@@ -14,7 +14,7 @@ from .content import Content, Filter
 from .message import About, Answer, Ask, Interruption, Part, Placement
 from .replica import Replica, Sight, sighted
 from .routing import Stored
-from .scopes import NOWHERE, Reach, Scopes, either, from_wire, to_wire
+from .scopes import NOWHERE, Reach, Scopes, from_wire, to_wire
 from .watch import Moment, Watch
 
 
@@ -92,16 +92,13 @@ class Filtering(Watch):
             self._ask(moment)
 
     def missed(self, seen: Sight, moment: Moment) -> None:
-        """Reset the bits of the event's scopes, say so, and make every connection over which the
-        subscription went ask for them anew."""
+        """Say so, and ask for the bits of the event's scopes: they are not where we thought."""
         if not seen.keys:
             return
         scopes = frozenset(seen.keys)
         self._interrupt(scopes, moment)
-        for peer in self.stored.sent:
-            shared = self.told.get(peer)
-            moment.say(Send(peer, Placement(self.part, to_wire(either(shared, scopes)))))
-            moment.say(Send(peer, Placement(self.part, to_wire(shared))))
+        self.curious |= self.replica.unlearn(scopes)
+        self.tell(moment)
 
     # --- what replicas say to one another ---
 
@@ -110,13 +107,14 @@ class Filtering(Watch):
             case Placement(_, shared):
                 self.curious |= self.replica.place(from_wire(shared))
                 self.tell(moment)
-            case Answer(_, number, bits) if self.replica.learn(number, bits):
+            case Answer(_, number, bits, doubted) if self.replica.learn(number, bits, doubted):
                 self.tell(moment)
 
     def from_above(self, sender: Peer, message: About, moment: Moment) -> None:
         match message:
             case Ask(of, number):
-                moment.say(Send(sender, Answer(of, number, tuple(sorted(self.replica.bits)))))
+                bits, doubted = sorted(self.replica.bits), sorted(self.replica.doubted)
+                moment.say(Send(sender, Answer(of, number, tuple(bits), tuple(doubted))))
             case Interruption(_, scopes):
                 self._interrupt(from_wire(scopes), moment)
 
@@ -125,10 +123,10 @@ class Filtering(Watch):
         moment.say(Send(self.peer, Ask(self.part, self.replica.ask())))
 
     def _interrupt(self, scopes: Scopes, moment: Moment) -> None:
-        """Events of some scopes may be lost: reset their bits, and say so."""
+        """Events of some scopes may be lost: what holds there is in doubt; say so."""
         if scopes == NOWHERE:
             return
-        self.replica.reset(scopes)
+        self.replica.doubt(scopes)
         moment.say(Send(self.peer, Interruption(self.part, to_wire(scopes))))
         if self.replica.note(scopes):
             self._ask(moment)

@@ -232,17 +232,18 @@ class Ask(msgspec.Struct, frozen=True, tag="ask"):
     number: int
 
 
-class Answer(msgspec.Struct, frozen=True, tag="answer"):
-    """The bits: the scopes in which the condition holds."""
+class Answer(msgspec.Struct, frozen=True, omit_defaults=True, tag="answer"):
+    """The bits: the scopes in which the condition holds, and those of them that are in doubt."""
 
     of: Part
     number: int
     bits: tuple[str, ...]
+    doubted: tuple[str, ...] = ()
 
 
 class Interruption(msgspec.Struct, frozen=True, tag="interruption"):
-    """From the publisher's side: events of these scopes may be lost, so nobody knows what holds there;
-    the bits are reset.  No list is all."""
+    """From the publisher's side: events of these scopes may be lost, so nobody knows what holds there
+    until an event decides.  No list is all."""
 
     of: Part
     scopes: tuple[str, ...] | None

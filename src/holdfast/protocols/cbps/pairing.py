@@ -3,7 +3,8 @@
 A subscription that is released stays with the brokers, so ends come the way that starts came; starts that
 were not told are not told any more, nor are their ends.  When all that was told to start has ended, it is
 over.
-What nobody knows any more is told so, and cannot be waited for.
+What nobody knows any more is told so.  Where the next event that decides will be told, the pair waits for
+that; anything else cannot be waited for.
 """
 
 from __future__ import annotations
@@ -50,11 +51,12 @@ class Pairing:
         """Nobody knows any more of anything."""
         self.begun.pop(name, None)
 
-    def loses(self, name: str, condition: str, scope: str | None) -> bool:
-        """Whether it is to be told that nobody knows any more of something."""
-        begun, pair = self.begun.setdefault(name, set()), (condition, scope)
+    def loses(self, name: str, pair: Pair, *, kept: bool = False) -> bool:
+        """Whether it is to be told that nobody knows any more of something; the end of what is kept comes."""
+        begun = self.begun.setdefault(name, set())
         is_told = name not in self.released or pair in begun
-        begun.discard(pair)
+        if not kept:
+            begun.discard(pair)
         return is_told
 
     def over(self) -> Iterator[str]:

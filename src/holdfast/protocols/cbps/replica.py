@@ -65,13 +65,15 @@ def sighted(condition: Replicated, content: Content) -> Sight | None:
 
 @dataclass(slots=True)
 class Replica:
-    """``bits`` are the keys of the scopes that hold.  ``shared`` are the scopes of which no bit is kept
-    here, and ``wanted`` those of which none will be once the question is answered."""
+    """``bits`` are the keys of the scopes that hold, and ``doubted`` those of them of which events may be
+    lost: the next one that satisfies the entrance passes there, too.  ``shared`` are the scopes of which no
+    bit is kept here, and ``wanted`` those of which none will be once the question is answered."""
 
     condition: Replicated
     shared: Scopes = None
     wanted: Scopes = None
     bits: set[str] = field(default_factory=set)
+    doubted: set[str] = field(default_factory=set)
     asking: bool = False
     questions: int = 0
     record: list[Sight | Scopes] = field(default_factory=list)
@@ -88,11 +90,22 @@ class Replica:
         for key in sight.keys or ():
             if contains(self.shared, key):
                 return True
-            if not (sight.leaves if key in self.bits else sight.enters):
+            if not self._moves(key, sight):
                 return moved
-            self.bits ^= {key}
             moved = True
         return moved
+
+    def _moves(self, key: str, sight: Sight) -> bool:
+        """Whether an event moves the bit of a scope, or says that one in doubt is as it was."""
+        held, doubted = key in self.bits, key in self.doubted
+        if held and sight.leaves:
+            self.bits.discard(key)
+        elif sight.enters and (doubted or not held):
+            self.bits.add(key)
+        else:
+            return False
+        self.doubted.discard(key)
+        return True
 
     def _lets(self, sight: Sight) -> bool:
         """Whether an event comes through a gate.  One that enters opens it for all scopes that contain it,
@@ -141,20 +154,27 @@ class Replica:
         self.record.append(said)
         return len(self.record) > LONGEST_RECORD
 
-    def learn(self, number: int, bits: Iterable[str]) -> bool:
+    def learn(self, number: int, bits: Iterable[str], doubted: Iterable[str] = ()) -> bool:
         """Take the answer to the last question; one to an older question means nothing."""
         if not self.asking or number != self.questions:
             return False
         self.asking, self.shared = False, self.wanted
-        self.bits = {key for key in bits if not contains(self.shared, key)}
+        self.bits, self.doubted = set(bits), set(doubted)
+        self.reset(self.shared)
         record, self.record = self.record, []
         for said in record:
             if isinstance(said, Sight):
                 self.passes(said)
             else:
-                self.reset(said)
+                self.doubt(said)
         return True
+
+    def doubt(self, scopes: Scopes) -> None:
+        """Events of some scopes may be lost.  Through a gate passes all that could decide, doubt or not."""
+        if self.condition.ends is None:
+            self.doubted |= self.bits if scopes is None else self.bits & scopes
 
     def reset(self, scopes: Scopes) -> None:
         """Forget the bits of some scopes."""
         self.bits = set() if scopes is None else self.bits - scopes
+        self.doubted &= self.bits

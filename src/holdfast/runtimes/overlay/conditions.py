@@ -6,14 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, TypeGuard
-
-import numpy as np
+from typing import Any, TypeGuard, cast
 
 from ...compilers import scalar
 from ...compilers.chain import Chain, alone
 from ...compilers.families import builds_on, conditions, operators
-from ...compilers.filters.machine import delivered, filters, state_filter
+from ...compilers.filters.machine import filters, state_filter
 from ...compilers.operator import Operator
 from ...errors import Unsupported, UsageError
 from ...lang.app import App
@@ -42,15 +40,17 @@ from ...lang.parse import parse
 from ...lang.relation.declared import listed
 from ...lang.rewrite import parts
 from ...lang.scopes import in_themselves
-from ...machines import filter, ordered
-from ...machines.filter import Filters
+from ...machines import doubt, ordered
+from ...machines.doubt import Doubting
+from ...machines.machine import Machine
+from ...machines.ordered import Ordered
 from ...model.batch import from_events
 from ...model.event import Event, Notification, Transition
-from ...model.instant import BEGINNING, Instant
+from ...model.instant import Instant
 from ...model.space import Forest, dimensions
 from ...model.topic import Topic
 from ...protocols.cbps.condition import Chain as Keys
-from ...protocols.cbps.condition import Condition, Hosted, Replicated
+from ...protocols.cbps.condition import Condition, Hosted, Replicated, Runs
 from ...protocols.cbps.content import Constraint, Content, Filter
 from ...protocols.cbps.event import AXES, to_event
 from ...protocols.cbps.parts import pins
@@ -260,7 +260,8 @@ def _matters(meant: Any, operator: Operator) -> Callable[[Event], bool]:
 
 def replicated(checked: CheckedFilter) -> Replicated:
     """A state filter, for brokers and for its subscriber."""
-    predicates, chain, run = state_filter(checked), scalar.chain(checked), filters([checked])
+    predicates, chain = state_filter(checked), scalar.chain(checked)
+    run = Doubting(filters([checked]))
 
     def told(said: Iterable[Transition]) -> list[Notification]:
         return [Notification(checked.name, *moved[:4]) for moved in said]
@@ -269,7 +270,7 @@ def replicated(checked: CheckedFilter) -> Replicated:
         name=checked.name,
         inputs=(Filter((Constraint("topic", "text", "=", checked.topic.name),)),),
         event=partial(to_event, checked.topic),
-        machine=delivered(run, checked.delivery),
+        machine=_delivered(run, checked),
         told=told,
         chain=chain,
         reach=lru_cache(maxsize=16_384)(_reach(checked, chain)),
@@ -277,9 +278,17 @@ def replicated(checked: CheckedFilter) -> Replicated:
         leave=predicates.leave,
         momentary=checked.momentary,
         filterable=checked.delivery.wait is None,
-        bits=_bits,
-        forget=partial(_forget, run),
+        bits=lambda state: list(_inner(state).bits()),
+        doubted=lambda state: _inner(state).doubted,
+        doubt=partial(_doubt, run),
     )
+
+
+def _delivered(run: Doubting, checked: CheckedFilter) -> Runs:
+    """The machine, fed as it is to be."""
+    if checked.delivery.wait is None:
+        return run
+    return Ordered(cast(Machine, run), checked.topic, checked.delivery.wait, checked.delivery.late)
 
 
 def _reach(checked: CheckedFilter, chain: Callable[[Event], Keys | None]) -> Callable[[Filter], Scopes]:
@@ -309,30 +318,10 @@ def _located(forest: Forest, pinned: Mapping[str, Value]) -> bool:
     return all(axis in pinned for axis in axes) and (not forest.by_source or "source" in pinned)
 
 
-def _bits(state: filter.State | ordered.State) -> list[str]:
-    """The keys of the scopes in which a bit is set."""
-    return [level.keys.key(code) for level in _inner(state).levels for code in _set(level)]
+def _doubt(run: Doubting, state: Any, scopes: Scopes) -> tuple[Any, list[tuple[str | None, Instant]]]:
+    """Events of some scopes may be lost."""
+    return state, run.doubt(_inner(state), partial(contains, scopes))
 
 
-def _forget(
-    run: Filters, state: filter.State | ordered.State, scopes: Scopes
-) -> tuple[filter.State | ordered.State, list[tuple[str | None, Instant]]]:
-    """Reset the bits of some scopes; the outermost ones that held, and since when."""
-    inner, lost = _inner(state), []
-    for level in inner.levels:
-        for code in _set(level):
-            if contains(scopes, key := level.keys.key(code)):
-                level.words[code] = 0
-                if level is inner.levels[-1]:
-                    lost.append((run.shown(key), int(inner.since[0, code])))
-                    inner.since[0, code] = BEGINNING
-    return state, lost
-
-
-def _inner(state: Any) -> filter.State:
+def _inner(state: Any) -> doubt.State:
     return state.inner if isinstance(state, ordered.State) else state
-
-
-def _set(level: filter.Level) -> list[int]:
-    """The scopes of a level whose bit is set, as codes."""
-    return [int(code) for code in np.flatnonzero(level.words)]

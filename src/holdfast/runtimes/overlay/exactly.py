@@ -44,11 +44,11 @@ def _watch(name: str, app: App, folder: Path) -> Submit:
 def _watchable(hosted: Hosted) -> Watchable:
     """Any condition, as its subscriber runs it; what is lost makes it begin anew."""
 
-    def forget(state: Any, _scopes: Scopes) -> tuple[Any, list[tuple[str | None, Instant]]]:
+    def doubt(state: Any, _scopes: Scopes) -> tuple[Any, list[tuple[str | None, Instant]]]:
         return hosted.machine.initial(), hosted.holding(state)
 
     said = hosted.name, hosted.inputs, hosted.event, hosted.machine, hosted.told
-    return Watchable(*said, bits=lambda _: (), forget=forget)
+    return Watchable(*said, bits=lambda _: (), doubted=lambda _: (), doubt=doubt)
 
 
 def _open(name: str, topic: Topic) -> str:

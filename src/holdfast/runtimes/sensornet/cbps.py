@@ -173,7 +173,7 @@ class Overlay:
 
     def _told(self, node: Node, what: Any) -> None:
         match what:
-            case Told(name, notification):
+            case Told(name, notification) if notification.status != "known":
                 self._scene.account.tell(self._wishes[node.id, name], notification)
             case Heard(name, _, content):
                 topic = self._scene.definition.topics[str(content["topic"])]

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-
 from ...compilers import scalar
 from ...compilers.chain import alone
 from ...compilers.envelope import covering, gate, in_writing
@@ -22,11 +20,11 @@ from ...lang.condition import Checked, Condition
 from ...lang.ops import DeclareRegion, DeclareTopic, Let, Subscribe, UseGazetteer
 from ...lang.parse import load, parse
 from ...lang.show import show
-from ...machines.filter import Filters, State
+from ...machines.doubt import Doubting
 from ...machines.gate import Gate
 from ...machines.machine import Machine
 from ...model.event import Event, Notification, Transition
-from ...model.instant import BEGINNING, Instant
+from ...model.instant import Instant
 from ...model.topic import Topic
 from ...protocols.cbps import condition as cbps
 from ...protocols.cbps.content import Constraint, Filter
@@ -153,7 +151,8 @@ def travelling(definition: Definition, condition: Condition) -> tuple[str, cbps.
 
 def for_brokers(condition: Condition) -> cbps.Replicated:
     """A state filter as brokers, and who subscribes to it, run it."""
-    predicates, chain, run = state_filter(condition), scalar.chain(condition), filters([condition])
+    predicates, chain = state_filter(condition), scalar.chain(condition)
+    run = Doubting(filters([condition]))
 
     def told(said: Iterable[Transition]) -> list[Notification]:
         return [Notification(condition.name, *moved[:4]) for moved in said]
@@ -170,8 +169,9 @@ def for_brokers(condition: Condition) -> cbps.Replicated:
         leave=predicates.leave,
         momentary=condition.momentary,
         filterable=True,
-        bits=_bits,
-        forget=partial(_forget, run),
+        bits=lambda state: list(state.bits()),
+        doubted=lambda state: state.doubted,
+        doubt=lambda state, scopes: (state, run.doubt(state, partial(contains, scopes))),
     )
 
 
@@ -184,21 +184,3 @@ def _reach(condition: Condition, chain: Callable[[Event], cbps.Chain | None], fi
     event = to_event(condition.topic, whole)
     keys = chain(event) if event is not None else None
     return NOWHERE if keys is None else frozenset(key for key in keys if key is not None)
-
-
-def _bits(state: State) -> list[str]:
-    """The keys of the scopes in which a bit is set."""
-    return [level.keys.key(int(code)) for level in state.levels for code in np.flatnonzero(level.words)]
-
-
-def _forget(run: Filters, state: State, scopes: Scopes) -> tuple[State, list[tuple[str | None, Instant]]]:
-    """Reset the bits of some scopes; the outermost ones that held, and since when."""
-    lost = []
-    for level in state.levels:
-        for code in map(int, np.flatnonzero(level.words)):
-            if contains(scopes, key := level.keys.key(code)):
-                level.words[code] = 0
-                if level is state.levels[-1]:
-                    lost.append((run.shown(key), int(state.since[0, code])))
-                    state.since[0, code] = BEGINNING
-    return state, lost

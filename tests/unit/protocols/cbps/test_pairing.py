@@ -26,3 +26,15 @@ def test_what_nobody_knows_any_more_is_told_so_and_not_waited_for():
     pairing.released.add("w")
     assert pairing.tells("w", said("unknown"))
     assert list(pairing.over()) == ["w"]
+
+
+def test_what_is_kept_though_nobody_knows_it_is_waited_for():
+    pairing = Pairing()
+    pairing.tells("w", said("ingress"))
+    pairing.released.add("w")
+    assert pairing.loses("w", ("Warm", "a"), kept=True)
+    assert list(pairing.over()) == []
+    assert pairing.tells("w", said("known"))
+    assert pairing.tells("w", said("egress"))
+    assert list(pairing.over()) == ["w"]
+    assert not pairing.loses("w", ("Warm", "b"), kept=True), "it was not told to start"

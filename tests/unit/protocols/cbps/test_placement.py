@@ -211,7 +211,7 @@ def test_a_scope_whose_bit_moved_elsewhere_while_nobody_here_reached_it_is_asked
 # --- what is lost ---
 
 
-def test_when_a_link_is_cut_in_the_middle_of_a_condition_nobody_knows_and_it_starts_anew():
+def test_when_a_link_is_cut_in_the_middle_of_a_condition_nobody_knows_until_a_reading_says_so():
     floor = Floor(s1="east", s2="west")
     floor.watch(PER_SOURCE)
     floor.read("s1", 26)
@@ -222,9 +222,70 @@ def test_when_a_link_is_cut_in_the_middle_of_a_condition_nobody_knows_and_it_sta
     floor.read("s1", 21, 27)  # nobody hears it
     floor.overlay.connect("east", "hub")
     floor.overlay.settle()
-    floor.read("s1", 28, 21)
+    floor.read("s1", 24, 28, 29, 21)
     floor.read("s2", 21)
-    assert floor.told() == [("ingress", "s1", 28.0), ("egress", "s1", 21.0), ("egress", "s2", 21.0)]
+    assert floor.told() == [("known", "s1", 28.0), ("egress", "s1", 21.0), ("egress", "s2", 21.0)]
+
+
+def sinces(floor):
+    """The statuses that the subscriber was told, and since when."""
+    return [
+        ("unknown", one.since)
+        if isinstance(one, Unknown)
+        else (one.notification.status, one.notification.since)
+        for one in floor.overlay.take("subscriber")
+    ]
+
+
+def test_the_end_of_what_is_unknown_is_told_with_its_start_whichever_link_was_lost():
+    for a, b in (("s1", "east"), ("east", "hub"), ("hub", "office"), ("office", "subscriber")):
+        for values, expected in (((20,), ["egress"]), ((32, 33, 20), ["known", "egress"])):
+            floor = Floor(s1="east")
+            floor.watch(PER_SOURCE)
+            floor.read("s1", 31)
+            floor.overlay.cut(a, b)
+            floor.overlay.settle()
+            floor.overlay.connect(a, b)
+            floor.overlay.settle()
+            floor.read("s1", 24, *values)
+            assert sinces(floor) == [("ingress", None), ("unknown", 1), *((status, 1) for status in expected)]
+
+
+def test_what_is_unknown_is_told_so_once_and_goes_on_to_be_when_more_is_lost():
+    floor = Floor(s1="east")
+    floor.watch(PER_SOURCE)
+    floor.read("s1", 31)
+    for a, b in (("east", "hub"), ("office", "subscriber"), ("east", "hub")):
+        floor.overlay.cut(a, b)
+        floor.overlay.settle()
+        floor.overlay.connect(a, b)
+        floor.overlay.settle()
+    floor.read("s1", 20, 31)
+    assert sinces(floor) == [("ingress", None), ("unknown", 1), ("egress", 1), ("ingress", None)]
+
+
+def test_an_inner_scope_in_doubt_feeds_the_outer_one_again():
+    """The end of s1 is lost and its room has ended by s2: when s1 starts again, the room does."""
+    floor = Floor(s1="east", s2="west")
+    floor.watch(DEFINITION.replace("(value float)", "(value float, room text)") + " per source within room")
+
+    def read(source, value):
+        floor.time += 1
+        event = Event("Temperature", floor.time, source, {"value": value, "room": "lab"}, floor.time)
+        floor.overlay.ask(source, publish(to_content(event)))
+        floor.overlay.settle()
+
+    read("s1", 26.0)
+    read("s2", 26.0)
+    floor.overlay.cut("east", "hub")
+    floor.overlay.settle()
+    read("s1", 21.0)  # nobody hears it
+    floor.overlay.connect("east", "hub")
+    floor.overlay.settle()
+    read("s2", 21.0)
+    read("s1", 27.0)
+    read("s1", 21.0)
+    assert [status for status, _, _ in floor.told()] == ["ingress", "unknown", "egress", "ingress", "egress"]
 
 
 def test_when_a_broker_dies_the_conditions_behind_it_are_unknown():
@@ -235,7 +296,7 @@ def test_when_a_broker_dies_the_conditions_behind_it_are_unknown():
     floor.overlay.settle()
     assert floor.told() == [("ingress", None, 26.0), ("unknown", None, None)]
     floor.read("s2", 26, 21)
-    assert floor.told() == [("ingress", None, 26.0), ("egress", None, 21.0)]
+    assert floor.told() == [("known", None, 26.0), ("egress", None, 21.0)]
 
 
 def test_when_the_subscriber_is_cut_off_it_says_so_itself():
@@ -246,7 +307,7 @@ def test_when_the_subscriber_is_cut_off_it_says_so_itself():
     floor.overlay.connect("subscriber", "office")
     floor.overlay.settle()
     floor.read("s1", 27, 21)
-    expected = ["ingress", "unknown", "ingress", "egress"]
+    expected = ["ingress", "unknown", "known", "egress"]
     assert [status for status, _, _ in floor.told()] == expected
 
 
@@ -274,7 +335,7 @@ def test_an_event_that_a_slow_subscriber_was_not_given_leaves_its_condition_unkn
     assert floor.told() == [("unknown", "s1", None)]
     floor.read("s1", 27, 21)
     floor.read("s2", 21)
-    assert floor.told() == [("ingress", "s1", 27.0), ("egress", "s1", 21.0), ("egress", "s2", 21.0)]
+    assert floor.told() == [("known", "s1", 27.0), ("egress", "s1", 21.0), ("egress", "s2", 21.0)]
 
 
 def test_a_start_that_a_slow_subscriber_was_not_given_is_told_by_the_next_event_that_would_start_it():
@@ -429,7 +490,7 @@ def test_a_publisher_that_filters_begins_anew_when_its_connection_comes_back():
     floor.overlay.connect("s1", "east")
     floor.overlay.settle()
     floor.read("s1", 24, 26, 27, 21, 20)
-    assert [status for status, _, _ in floor.told()] == ["ingress", "unknown", "ingress", "egress"]
+    assert [status for status, _, _ in floor.told()] == ["ingress", "unknown", "known", "egress"]
     assert sent == [26.0, 26.0, 21.0]
 
 

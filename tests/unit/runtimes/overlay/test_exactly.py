@@ -93,7 +93,7 @@ def test_a_lost_connection_makes_them_unknown_and_the_next_event_decides(tmp_pat
     world.overlay.settle()
     world.say(9, "a", 6)
     assert [(one.notification.subscription, one.notification.status) for one in world.told()] == [
-        ("Over", "ingress")
+        ("Over", "known")
     ]
 
 

@@ -173,7 +173,7 @@ def _unknown_statement(fault: Fault) -> DefinitionError | None:
     instead = _other_operator(replace(fault, expected=frozenset({"_AND"}))) or _unknown_unit(fault)
     if instead is not None:
         return instead
-    near = did_you_mean(word[1], STATEMENTS + CLAUSES)
+    near = did_you_mean(word[1], [known for known in STATEMENTS + CLAUSES if known != word[1]])
     all_words = f"A statement starts with {', '.join(STATEMENTS[:7])} or {STATEMENTS[7]}."
     return fault.error_at(
         word.start(1),

@@ -51,7 +51,8 @@ def mistake(fault: Fault) -> DefinitionError | None:
 def _no_relation(fault: Fault) -> DefinitionError:
     """A word that does not say how two conditions lie to one another."""
     found = f", not '{fault.found}'" if fault.found else ""
-    near = did_you_mean(fault.found, ALLEN) if fault.found else None
+    others = [word for word in ALLEN if word != fault.found]  # it may stand in the wrong place
+    near = did_you_mean(fault.found, others) if fault.found else None
     how = "Smoke, DoorOpen overlapping  or: Smoke overlaps, during, before, starts, ends DoorOpen"
     return fault.error(f"expected how the conditions lie in time{found}", near or f"As in: {how}")
 

@@ -15,13 +15,16 @@ from .instant import Instant, show_instant
 Value = float | int | str | bool | None
 Status = Literal[
     "ingress", "egress", "atomic", "late", "unknown", "known", "raised", "lowered", "joined", "summary",
-    "revised",
+    "revised", "retracted", "reopened",
 ]  # fmt: skip
 """``unknown`` says that nobody knows any more whether a condition holds, ``known`` that it is as it was
 before; ``raised`` and ``lowered`` lead from one level to another; ``joined`` tells of a further member of
 what holds already, ``summary`` of what was not told; ``revised`` that a condition holds, or no longer does,
-because its definition is another.  ``late`` marks an event that came too late for an ordered condition; it
-reaches no subscriber."""
+because its definition is another; ``retracted`` takes back a start that was told, and ``reopened`` an end.
+``late`` marks an event that came too late for an ordered condition; it reaches no subscriber."""
+
+TAKES_BACK: dict[str, Status] = {"ingress": "retracted", "egress": "reopened"}
+"""By which status something is taken back that was told."""
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast
 

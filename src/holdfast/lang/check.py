@@ -99,6 +99,22 @@ def check(
     return replace(found, warnings=cautions)
 
 
+def require_final(app: App, where: str) -> None:
+    """Refuse conditions that correct what they have told, where nobody could take it back."""
+    for one in correcting(app):
+        raise DefinitionError(
+            f"'{one.name}' corrects what it has told ('late correct'): {where} cannot take anything back",
+            one.at,
+            hint="It is late drop, or late apply.",
+        ).located(app.text or "", app.file)
+
+
+def correcting(app: App) -> list[Subscribe]:
+    """The conditions that correct what they have told."""
+    found = (one for one in app.statements if isinstance(one, Subscribe))
+    return [one for one in found if isinstance(one.delivery.late, Correct)]
+
+
 def _checked(
     statements: Sequence[Statement],
     folder: Path,

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import DefinitionError, did_you_mean
-from ..model.event import STATUSES
+from ..model.event import STATUSES, TAKES_BACK
 from ..model.guard import AT_ONCE, INITIALLY, Care, Hold, Roster
 from ..model.instant import MINUTE
 from ..model.qos import Delivery
@@ -75,7 +75,7 @@ _OTHER_KINDS: dict[str, Kind] = {
     "integer": "int", "long": "int", "string": "text", "str": "text", "varchar": "text",
     "boolean": "bool", "flag": "bool",
 }  # fmt: skip
-SAID = tuple(status for status in STATUSES if status != "late")
+SAID = tuple(status for status in STATUSES if status not in ("late", *TAKES_BACK.values()))
 """What a case may expect."""
 
 

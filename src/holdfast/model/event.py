@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, get_args
@@ -89,6 +89,12 @@ class Notification(NamedTuple):
         event = self.event
         return (event.time, self.subscription, self.scope or "", event.source, event.sequence, self.status)
 
+    @property
+    def what(self) -> tuple[object, ...]:
+        """What is told; or what is taken back."""
+        told = next((told for told, back in TAKES_BACK.items() if back == self.status), self.status)
+        return (self.subscription, self.scope, told, self.since, self.event.order)
+
     def to_json(self) -> dict[str, Any]:
         """The notification as the JSON object that the command line prints."""
         event = self.event
@@ -104,6 +110,19 @@ class Notification(NamedTuple):
             "location": event.place if event.location is None else [_plain(c) for c in event.location],
             "attributes": {name: _plain(value) for name, value in event.attributes.items()},
         }
+
+
+def standing(told: Iterable[Notification]) -> list[Notification]:
+    """What was told, less what was taken back later, in order: what stands of a condition with ``late
+    correct``."""
+    left: dict[object, list[Notification]] = {}
+    for one in told:
+        some = left.setdefault(one.what, [])
+        if one.status not in TAKES_BACK.values():
+            some.append(one)
+        elif some:
+            some.pop()
+    return sorted((one for some in left.values() for one in some), key=lambda one: one.order)
 
 
 def _plain(value: Value) -> Value:

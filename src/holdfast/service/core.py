@@ -19,7 +19,7 @@ from ..compilers.families import conditions, meanings, operators
 from ..compilers.guarded.revise import why_not
 from ..errors import UsageError
 from ..lang.app import App
-from ..lang.check import check
+from ..lang.check import check, require_final
 from ..lang.condition import Checked
 from ..lang.ops import Defined
 from ..lang.parse import parse
@@ -161,7 +161,9 @@ class Core:
 
     def change(self, text: str) -> Change:
         """What another definition would do."""
-        other = check(parse(text), self._base)
+        app = parse(text)
+        require_final(app, "the service")
+        other = check(app, self._base)
         now, then = meanings(self.checked), meanings(other)
         removed = [name for name in now if name not in then]
         changed = [name for name in now if name in then and now[name] != then[name]]

@@ -11,6 +11,7 @@ from ...lang.ops import DeclareRegion
 from ...lang.rewrite import names
 from ...lang.show import show
 from ...model.instant import show_duration
+from ...model.qos import Correct, Late
 from ...model.space import Region
 from ...model.topic import Topic
 from ..envelope import covering
@@ -149,9 +150,7 @@ def late_ones(late: Late, dropped: str) -> str:
     """What becomes of a late event."""
     match late:
         case Correct(within):
-            return (
-                f"corrects what was told if it comes at most {show_duration(within)} too late, else {dropped}"
-            )
+            return f"corrects what was told; one more than {show_duration(within)} later than that {dropped}"
         case "drop":
             return dropped
         case "apply":

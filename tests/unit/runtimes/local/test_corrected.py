@@ -12,7 +12,8 @@ from holdfast.model.instant import SECOND
 from holdfast.model.topic import Attribute, Topic
 
 TOPIC = Topic("T", (Attribute("value", "float"),))
-TEXT = "topic T (value float)\nstate Warm on T [value > 25{}; value < 22] per source ordered 10 s late correct 1 min"
+TEXT = """topic T (value float)
+state Warm on T [value > 25{}; value < 22] per source ordered 10 s late correct 1 min"""
 WARM = TEXT.format("")
 
 

@@ -51,7 +51,7 @@ class State(NamedTuple):
     now: ordered.State
     base: Any
     recent: dict[str, list[Event]]
-    count: int
+    size: int
     least: int
     floor: Instant
 
@@ -154,13 +154,13 @@ class Corrected:
         return outermost[0] if outermost else None
 
     def _remember(self, state: State, events: Iterable[Event]) -> State:
-        count = state.count
+        size = state.size
         for event in events:
             if (scope := self._scope(event)) is not None:
                 state.recent.setdefault(scope, []).append(event)
-                count += 1
-        state = state._replace(count=count)
-        return self._swept(state) if count > 2 * state.least + _FEW else state
+                size += 1
+        state = state._replace(size=size)
+        return self._swept(state) if size > 2 * state.least + _FEW else state
 
     def _swept(self, state: State) -> State:
         """The state, whose base has taken in the events that nothing corrects any more."""
@@ -174,8 +174,8 @@ class Corrected:
             base, _ = self._inner.react(base, event)
         if self._inner.is_timed and oldest < NEVER:
             base, _ = self._inner.advance(base, oldest)
-        count = state.count - len(old)
-        return state._replace(base=base, recent=recent, count=count, least=count)
+        size = state.size - len(old)
+        return state._replace(base=base, recent=recent, size=size, least=size)
 
     # --- what can matter, what holds, and keeping it ---
 
@@ -233,8 +233,8 @@ def settled(state: Any, base: Any) -> Any:
     until = state.now.until
     held = {scope: [e for e in events if e.time >= until] for scope, events in state.recent.items()}
     recent = {scope: events for scope, events in held.items() if events}
-    count = sum(map(len, recent.values()))
-    return state._replace(base=base, recent=recent, count=count, least=count, floor=until)
+    size = sum(map(len, recent.values()))
+    return state._replace(base=base, recent=recent, size=size, least=size, floor=until)
 
 
 def difference(

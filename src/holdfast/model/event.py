@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 import msgspec
 
@@ -92,8 +92,7 @@ class Notification(NamedTuple):
     @property
     def what(self) -> tuple[object, ...]:
         """What is told; or what is taken back."""
-        told = next((told for told, back in TAKES_BACK.items() if back == self.status), self.status)
-        return (self.subscription, self.scope, told, self.since, self.event.order)
+        return (self.subscription, self.scope, meant(self.status), self.since, self.event.order)
 
     def to_json(self) -> dict[str, Any]:
         """The notification as the JSON object that the command line prints."""
@@ -112,17 +111,38 @@ class Notification(NamedTuple):
         }
 
 
+class _Said(Protocol):
+    @property
+    def status(self) -> str: ...
+    @property
+    def what(self) -> tuple[object, ...]: ...
+
+
+S = TypeVar("S", bound=_Said)
+
+
 def standing(told: Iterable[Notification]) -> list[Notification]:
     """What was told, less what was taken back later, in order: what stands of a condition with ``late
     correct``."""
-    left: dict[object, list[Notification]] = {}
-    for one in told:
-        some = left.setdefault(one.what, [])
+    return sorted(left(told), key=lambda one: one.order)
+
+
+def left(told: Iterable[S]) -> list[S]:
+    """What was told, less what was taken back later."""
+    found: dict[object, list[tuple[int, S]]] = {}
+    for i, one in enumerate(told):
+        some = found.setdefault(one.what, [])
         if one.status not in TAKES_BACK.values():
-            some.append(one)
+            some.append((i, one))
         elif some:
             some.pop()
-    return sorted((one for some in left.values() for one in some), key=lambda one: one.order)
+    rest = sorted((row for some in found.values() for row in some), key=lambda row: row[0])
+    return [one for _, one in rest]
+
+
+def meant(status: str) -> str:
+    """The status of what is told, or taken back."""
+    return next((told for told, back in TAKES_BACK.items() if back == status), status)
 
 
 def _plain(value: Value) -> Value:

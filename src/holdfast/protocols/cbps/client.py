@@ -637,7 +637,9 @@ def _told(
 def _awaited(state: ClientState, watched: Watched) -> Instant | None:
     """Beyond which instant time must come so that what is released can be corrected no more."""
     outlook = _outlook(state, watched.name) if watched.name in state.pairing.until else None
-    return None if outlook is None else state.pairing.settles(watched.name) + outlook.behind
+    if outlook is None or outlook.final > (last := state.pairing.settles(watched.name)):
+        return None
+    return last + outlook.behind
 
 
 def _timers(state: ClientState, name: str) -> Iterator[Effect]:

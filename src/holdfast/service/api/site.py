@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 
 from ...errors import UsageError
-from ...lang.check import check, require_final
+from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.ops import UseGazetteer
 from ...lang.parse import parse
@@ -79,7 +79,6 @@ def checked_by(site: Site, text: str) -> Checked:
     for statement in app.statements:
         if isinstance(statement, UseGazetteer) and not (base / statement.path).resolve().is_relative_to(base):
             raise UsageError(f"gazetteer '{statement.path}': a definition reads files of its own folder only")
-    require_final(app, "the service")
     return check(app, site.base)
 
 

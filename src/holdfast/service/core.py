@@ -125,11 +125,10 @@ class Core:
         """What is so now, of scopes of which the last word says something else: it is of an earlier time."""
         last = {(n.subscription, n.scope): n for n in some if n.subscription in self._corrected}
         held = {one[:2]: one.since for one in self.engine.holding()} if last else {}
-        implied = {"ingress": lambda n: n.event.time, "reopened": lambda n: n.since}
         return [
             n._replace(status="known", since=held.get(place))
             for place, n in last.items()
-            if held.get(place) != implied.get(n.status, lambda _: None)(n)
+            if held.get(place) != _held_since(n)
         ]
 
     def _id(self, n: Notification, position: int) -> str | None:
@@ -209,6 +208,16 @@ class Core:
             )
         self._redefined(definition, hears=False)
         return change
+
+
+def _held_since(n: Notification) -> Instant | None:
+    """Since when a condition holds by what is told of it, if it does."""
+    match n.status:
+        case "ingress":
+            return n.event.time
+        case "reopened":
+            return n.since
+    return None
 
 
 def _together(checked: Checked) -> list[set[str]]:

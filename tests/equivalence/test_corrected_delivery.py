@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.errors import Unsupported
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, publish, watch
 from holdfast.protocols.cbps.event import to_content
+from holdfast.runtimes.overlay.conditions import condition
 from support.corrected import standing
 from support.subscribers import World
 
@@ -162,3 +164,8 @@ def test_who_was_released_hears_the_correction_of_an_end():
     world.net.settle()
     world.hear()
     assert log[-1] == "closed", "by the clock alone"
+
+
+def test_guards_that_correct_are_not_for_brokers():
+    with pytest.raises(Unsupported, match="has guards and corrects what it has told"):
+        condition(FORM.format("25 for 2 s", "20"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import App, DefinitionError, Engine, Event, UsageError, parse, show, standing
+from holdfast import App, DefinitionError, Engine, Event, UsageError, parse, replay, show, standing
 from holdfast.files.interval import Pairing
 from holdfast.lang.check import require_final
 from holdfast.model.batch import from_events
@@ -116,3 +116,11 @@ def test_who_cannot_take_anything_back_refuses_it_where_it_stands():
         require_final(parse(WARM), "a live query on Spark")
     assert "a live query on Spark cannot take anything back" in str(refused.value)
     assert "^^^^" in str(refused.value)
+
+
+def test_a_replay_is_in_order_so_nothing_is_corrected(tmp_path):
+    rows = [f"1970-01-01T00:{i // 60:02}:{i % 60:02}Z,s,{10 + 5 * (i % 5)}" for i in range(200)]
+    (tmp_path / "readings.csv").write_text("\n".join(["time,source,value", *reversed(rows)]))
+    told = list(replay(WARM, tmp_path / "readings.csv"))
+    assert told
+    assert told == list(replay(WARM.partition(" ordered")[0], tmp_path / "readings.csv"))

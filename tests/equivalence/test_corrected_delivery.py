@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import Unsupported
 from holdfast.model.event import Event
-from holdfast.model.instant import SECOND
+from holdfast.model.instant import BEGINNING, SECOND
 from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, publish, watch
 from holdfast.protocols.cbps.event import to_content
 from holdfast.runtimes.overlay.conditions import condition
@@ -43,7 +43,7 @@ class Corrected(World):
         self.net.settle()
         self.hear()
         self.net.ask(who, Release(name))
-        self.until[name] = self.net.nodes[who].state.pairing.until.get(name)
+        self.until[name] = self.net.nodes[who].state.pairing.until.get(name, BEGINNING)
         self.hear()
 
     def say(self, name, value, *, late=0):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ...model.event import Notification
-from ...model.instant import BEGINNING, Instant
+from ...model.instant import BEGINNING, NEVER, Instant
 from .condition import Outlook
 from .content import Content
 
@@ -38,8 +38,9 @@ class Pairing:
     def tells(self, name: str, said: Notification) -> bool:
         """Whether something is to be told; what starts and ends is noted."""
         if name in self.latest:
-            is_told = name not in self.until or _beginning(said) < self.until[name]
-            self.latest[name] = max(self.latest[name], said.event.time) if is_told else self.latest[name]
+            is_told = _beginning(said) < self.until.get(name, NEVER)
+            if is_told:
+                self.latest[name] = max(self.latest[name], said.event.time)
             return is_told
         begun, pair = self.begun.setdefault(name, set()), (said.subscription, said.scope)
         is_told = name not in self.released or pair in begun
@@ -67,7 +68,7 @@ class Pairing:
     def loses(self, name: str, pair: Pair, since: Instant, *, kept: bool = False) -> bool:
         """Whether it is to be told that nobody knows any more of something; the end of what is kept comes."""
         if name in self.latest:
-            return name not in self.until or since < self.until[name]
+            return since < self.until.get(name, NEVER)
         begun = self.begun.setdefault(name, set())
         is_told = name not in self.released or pair in begun
         if not kept:
@@ -81,7 +82,7 @@ class Pairing:
     def release(self, name: str, outlook: Outlook | None = None) -> None:
         """Tell no more starts."""
         self.released.add(name)
-        if outlook is not None:
+        if outlook is not None and outlook.until > BEGINNING:
             self.until.setdefault(name, outlook.until)
 
     def over(self, outlook: Callable[[str], Outlook | None]) -> Iterator[str]:
@@ -109,5 +110,6 @@ class Pairing:
 
 def _beginning(said: Notification) -> Instant:
     """When that began of which something is said."""
-    starts = said.since is None or said.status in ("ingress", "retracted")
-    return said.event.time if starts or said.since is None else said.since
+    if said.since is None or said.status in ("ingress", "retracted"):
+        return said.event.time
+    return said.since

@@ -54,6 +54,8 @@ def _live(condition: Condition) -> str:
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
         return "in the order of arrival, never sorted again; nothing is late"
+    if isinstance(late, Correct):
+        return "not on Spark: what it has told would have to be taken back ('late correct')"
     then = late_ones(late, "is counted and goes to the late output")
     return (
         f"waits until event time has passed by {show_duration(wait)}, then in order; "
@@ -67,6 +69,7 @@ def _machine(number: int, operator: Operator, by_name: Mapping[str, Condition]) 
     yield f"  delivery  {delivery(first)}"
     yield f"  drops     {_dropped(first)}"
     yield f"  keeps     {_state(first, len(operator.names))}"
+    yield from remembers(first)
 
 
 def _head(number: int, operator: Operator, by_name: Mapping[str, Condition]) -> Iterator[str]:
@@ -155,6 +158,12 @@ def late_ones(late: Late, dropped: str) -> str:
             return dropped
         case "apply":
             return "is applied as it arrives"
+
+
+def remembers(condition: Condition | Guarded) -> Iterator[str]:
+    """What is kept besides, to correct what was told."""
+    if isinstance(late := condition.delivery.late, Correct):
+        yield f"            twice: now and {show_duration(late.within)} ago; and live the readings since then"
 
 
 def delivery(condition: Condition | Guarded) -> str:

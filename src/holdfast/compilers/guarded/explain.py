@@ -63,6 +63,7 @@ def _tail(some: Sequence[Guarded]) -> Iterator[str]:
         f"the reading{'s' * (len(some) > 1)} that {'are' if len(some) > 1 else 'is'} told when time alone "
         "decides"
     )
+    yield from filters.remembers(some[0])
 
 
 def _held(hold: Hold) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from typer.testing import CliRunner
 
 from holdfast import App, DefinitionError, Engine, Event, UsageError, parse, replay, show, standing
+from holdfast.cli import app as cli
 from holdfast.files.interval import Pairing
 from holdfast.lang.check import require_final
 from holdfast.model.batch import from_events
@@ -109,6 +111,14 @@ def test_the_builders_say_the_same():
     assert list(parse(show(app)).statements) == list(app.statements)
     with pytest.raises(UsageError, match="such as 'correct 10 min', not 'corect'"):
         app.state("V", on=topic, enter=topic.value > 1, ordered="1 s", late="corect")
+
+
+@pytest.mark.parametrize("guard", ["", " for 20 s"])
+def test_explain_says_what_is_kept_for_it(guard, tmp_path):
+    (tmp_path / "warm.hf").write_text(TEXT.format(guard))
+    said = CliRunner().invoke(cli, ["explain", str(tmp_path / "warm.hf")]).stdout
+    assert "a later one corrects what was told" in said
+    assert "twice: now and 1 min ago; and live the readings since then" in said
 
 
 def test_who_cannot_take_anything_back_refuses_it_where_it_stands():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import DefinitionError, Place, UsageError, did_you_mean
+from ..model.folder import Folder
 from ..model.query import Function
 from ..model.space import Gazetteer
 from ..model.table import Table
@@ -75,7 +76,7 @@ S = TypeVar("S", bound=Statement)
 
 def check(
     app: App,
-    base: Path | None = None,
+    base: Folder | None = None,
     lets: Mapping[str, Literal] | None = None,
     tables: Mapping[str, Any] | None = None,
 ) -> Checked:
@@ -99,7 +100,7 @@ def check(
 
 def _checked(
     statements: Sequence[Statement],
-    folder: Path,
+    folder: Folder,
     lets: Mapping[str, Literal],
     given: Mapping[str, Any],
 ) -> Checked:
@@ -178,7 +179,7 @@ def _checked(
 
 
 def _hearing(
-    statement: hearing.Hears, made: Mapping[str, hearing.Heard], known: Gazetteer, folder: Path
+    statement: hearing.Hears, made: Mapping[str, hearing.Heard], known: Gazetteer, folder: Folder
 ) -> hearing.Heard:
     match statement:
         case Tally():
@@ -299,7 +300,7 @@ class _Known(NamedTuple):
     topics: Sequence[Topic]
     parameters: Parameters
     regions: Gazetteer
-    folder: Path
+    folder: Folder
     tables: Mapping[str, Table]
 
 

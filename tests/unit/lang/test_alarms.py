@@ -61,7 +61,7 @@ def test_they_are_shown_as_they_are_written():
         ("correlate X = Warm overlap Dark", "expected how the conditions lie in time, not 'overlap'", 5),
         ("correlate X = Warm overlapping Dark", "Did you mean 'overlaps'?", 5),
         ("correlate X = Warm, Dark overlaps", "Did you mean 'overlapping'?", 5),
-        ("fold F Warm cells 5 m within 10 m beyond 1", "A statement starts with", 5),
+        ("fold F Warm cells 5 m within 10 m beyond 1", "As in: fold Floors = Warm", 5),
         ("correlate X = Warm, Warm overlapping", "'Warm' is correlated with itself", 5),
         ("correlate X = Warm, Hot overlapping", "'Hot' is over as it starts", 5),
         ("correlate X = Warm before Dark", "needs to know how long before", 5),

@@ -67,6 +67,7 @@ def test_they_are_shown_as_they_are_written():
         ("correlate X = Warm before Dark", "needs to know how long before", 5),
         ("correlate X = Warm before Dark within 0 s", "must be above zero", 5),
         ("correlate X = Warm before Dark within 2 s, 3 s", "one duration and one distance", 5),
+        ("correlate X = Warm before Dark within 1 km, 2 km", "one duration and one distance", 5),
         ("correlate X = Warm during Dark within 0 m", "distance must be above zero", 5),
         ("correlate X = Warm, Dark overlapping per rome", "rome", 5),
         ("correlate X = Warm, Y overlapping\nstate Y = any of X", "in a circle: 'X' over 'Y' over 'X'", 5),

@@ -280,6 +280,7 @@ def _durations(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
             found.append(read_duration(*split_quantity(text)))
         except (ValueError, KeyError, TypeError, AttributeError):
             row = column.to_pylist().index(value) + 2
-            message = f"row {row}: '{value}' in '{attribute.name}' is not a duration"
+            why = ", which cannot be negative" if text.lstrip().startswith("-") else ""
+            message = f"row {row}: '{value}' in '{attribute.name}' is not a duration{why}"
             raise wrong(message, "As in: 5 min") from None
     return pa.array(found, pa.int64()).take(coded.indices)

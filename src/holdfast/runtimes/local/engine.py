@@ -140,7 +140,7 @@ class Engine:
     def subscribe(self, what: str, callback: Callback | None = None) -> Subscription:
         """Hear of a condition that runs already, by its name, or of a new one, by its definition.
 
-        A new condition starts with the next event; a new count knows who holds already, and if these are
+        A new condition starts with the next event; one that hears others knows who holds already, and if these are
         enough, tells at once that it holds.  If an equal filter runs and nothing holds
         there, the two share its state; the answers are the same as if they did not.  Where conditions
         build on one another, one that runs tells its last event at once; a new one knows the latest

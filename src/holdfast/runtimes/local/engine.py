@@ -140,11 +140,11 @@ class Engine:
     def subscribe(self, what: str, callback: Callback | None = None) -> Subscription:
         """Hear of a condition that runs already, by its name, or of a new one, by its definition.
 
-        A new condition starts with the next event; one that hears others knows who holds already, and if these
-        are enough, tells at once that it holds.  If an equal filter runs and nothing holds there, the two share
-        its state; the answers are the same as if they did not.  Where conditions build on one another, one that
-        runs tells its last event at once; a new one knows the latest events, and one with the name of another
-        takes its place.
+        A new condition starts with the next event; one that hears others knows who holds already, and if
+        these are enough, tells at once that it holds. If an equal filter runs and nothing holds there, the
+        two share its state; the answers are the same as if they did not. Where conditions build on one
+        another, one that runs tells its last event at once; a new one knows the latest events, and one with
+        the name of another takes its place.
         """
         if not isinstance(what, str):
             raise UsageError(f"subscribe to a condition by its name or its definition, not to {what!r:.60}")

@@ -132,8 +132,8 @@ class Works:
         for below in self.running:
             followed = {topic.name for topic in below.operator.followed.values()}
             if one.operator.heard & followed and standings(below.operator, below.state):
-                said = holders(below.operator, below.state, checked, self.now(below))
-                gathered(heard, below.operator.retold(Told({}, said)))
+                held = holders(below.operator, below.state, checked, self.now(below))
+                gathered(heard, below.operator.retold(Told({}, held)))
         mine = ((topic, heard[topic]) for topic in one.operator.heard & heard.keys())
         events = [event for name, batch in mine for event in to_events(one.operator.topics[name], batch)]
         said: list[Transition] = []

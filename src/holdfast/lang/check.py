@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import DefinitionError, Place, UsageError, did_you_mean
+from ..model.folder import Folder
 from ..model.guard import Care
 from ..model.qos import Correct
 from ..model.query import Function
@@ -77,7 +78,7 @@ S = TypeVar("S", bound=Statement)
 
 def check(
     app: App,
-    base: Path | None = None,
+    base: Folder | None = None,
     lets: Mapping[str, Literal] | None = None,
     tables: Mapping[str, Any] | None = None,
 ) -> Checked:
@@ -117,7 +118,7 @@ def correcting(app: App) -> list[Subscribe]:
 
 def _checked(
     statements: Sequence[Statement],
-    folder: Path,
+    folder: Folder,
     lets: Mapping[str, Literal],
     given: Mapping[str, Any],
 ) -> Checked:
@@ -196,7 +197,7 @@ def _checked(
 
 
 def _hearing(
-    statement: hearing.Hears, made: Mapping[str, hearing.Heard], known: Gazetteer, folder: Path
+    statement: hearing.Hears, made: Mapping[str, hearing.Heard], known: Gazetteer, folder: Folder
 ) -> hearing.Heard:
     match statement:
         case Tally():
@@ -317,7 +318,7 @@ class _Known(NamedTuple):
     topics: Sequence[Topic]
     parameters: Parameters
     regions: Gazetteer
-    folder: Path
+    folder: Folder
     tables: Mapping[str, Table]
 
 

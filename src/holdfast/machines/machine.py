@@ -207,6 +207,25 @@ def mattering(machine: Machine, batches: Batches, latest: Instant) -> dict[str, 
     }
 
 
+class Hearing(Protocol):
+    """A machine that hears conditions: nothing of what they say can be done without."""
+
+    @property
+    def topics(self) -> Mapping[str, Topic]: ...
+
+    def reduce(
+        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
+    ) -> dict[str, pa.RecordBatch]:
+        known = {topic: batch for topic, batch in batches.items() if topic in self.topics}
+        return {topic: thinned(batch, self.matters(topic, batch)) for topic, batch in known.items()}
+
+    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
+        return np.ones(len(batch), np.bool_)
+
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        return Survey(self.matters(topic, batch), np.zeros(1, np.int64))
+
+
 def may_be_late(machine: Machine, batch: pa.RecordBatch, latest: Instant) -> Any:
     """Which events may matter because they are late, if none before them was later than ``latest``."""
     if machine.strictest is None:

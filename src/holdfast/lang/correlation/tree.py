@@ -84,12 +84,13 @@ def _extents(nodes: list[Any]) -> tuple[Duration | None, float | None]:
     within, near = None, None
     for node in nodes:
         unit = signed(as_tree(node).children).unit
-        if unit is not None and UNITS[unit].dimension == UNITS["m"].dimension and near is None:
-            near = coordinate_of(node)
-        elif within is None:
-            within = duration(node, above_zero=True)
-        else:
+        is_distance = unit is not None and UNITS[unit].dimension == UNITS["m"].dimension
+        if (near if is_distance else within) is not None:
             raise DefinitionError("'within' has one duration and one distance", place(node))
+        if is_distance:
+            near = coordinate_of(node)
+        else:
+            within = duration(node, above_zero=True)
     return within, near
 
 

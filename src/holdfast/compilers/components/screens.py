@@ -85,7 +85,12 @@ def screened(component: Component, others: Iterable[Component] = ()) -> Screened
     unsure = (
         "columns do not tell all of a predicate" if not all(one.exact for one in (enter, *leave)) else None
     )
-    reasons = [*(one for one in says if isinstance(one, str)), unsure, guarded]
+    several = (
+        f"{name or 'it'} shows several places at other times than now"
+        for name, shown in shows.items()
+        if shown.several and shown.query.time != Closest(NOW)
+    )
+    reasons = [*(one for one in says if isinstance(one, str)), unsure, guarded, *several]
     return Screened(plan, tuple(beyond), next(filter(None, reasons), None))
 
 

@@ -154,7 +154,8 @@ class Around:
     def tell_apart(self, moves: Ints) -> None:
         """Be exact after moves where several are about as far."""
         for move in moves.tolist():
-            order = np.argsort(self.far[move])
+            (there,) = np.nonzero(self.far[move] < np.inf)
+            order = there[np.argsort(self.far[move, there])]
             near = np.diff(self.far[move, order]) <= MARGIN * self.far[move, order[1:]]
             for other in order[np.append(near, False) | np.append(False, near)].tolist():
                 self.far[move, other] = self._exactly(move, other)

@@ -164,8 +164,7 @@ class Screened:
     @cached_property
     def _moves(self) -> Ints:
         """The last move of the host at each instant."""
-        if self._host is None:
-            return np.zeros(len(self.found.at), np.int64)
+        assert self._host is not None
         return self._host.moves(self.found)
 
     def _around(self, index: Index, series: Series) -> Around:

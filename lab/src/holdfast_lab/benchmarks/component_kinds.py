@@ -118,8 +118,7 @@ KINDS = {
         journeys,
     ),
     f"all locations within 50 m of each of {HOSTS} hosts that move": Kind(
-        _MOVING
-        + "state Near A = all Jam within 50 m of here enter A.level > 8 exit A.level < 2 here User",
+        _MOVING + "state Near A = all Jam within 50 m of here enter A.level > 8 exit A.level < 2 here User",
         journeys,
     ),
     f"any location within 50 m of each of {HOSTS} hosts that move, told at every event": Kind(

@@ -158,9 +158,10 @@ def carried(draw):
     )
     time = "" if "here" in place else draw(st.sampled_from(("", "", " at -1 s", " over 2 s")))
     function = "avg " if time == " over 2 s" else ""
-    inputs = {"A": f"{function}T{time}{place}"}
+    apart = draw(st.sampled_from(("", "", " each road"))) if "here" in place else ""
+    inputs = {"A": f"{function}T{time}{place}{apart}"}
     if draw(st.booleans()):
-        inputs["B"] = f"U{place}" if place.startswith(" each") else "U"
+        inputs["B"] = f"U{place}" if place.startswith(" each") else f"U{apart}"
     names = "".join(inputs)
     some = [f"{name}.value {sign} {limit}" for name in names for sign in "<>" for limit in (0, 1)]
     if not function:
@@ -168,11 +169,15 @@ def carried(draw):
     predicates = st.lists(st.sampled_from(some), min_size=1, max_size=2)
     enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
     leave = draw(st.sampled_from((leave, leave, "true", "false")))
+    guard = draw(st.sampled_from(("", "", " for 1 s"))) if "valid" not in enter and not time else ""
+    sets = draw(st.sampled_from(("", "", " set level = 2 * A.value")))
     tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n")))
     lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
     host = draw(st.sampled_from("VVVU"))
     topics = TOPICS + "topic V ()\n"
-    return f"{topics}state First\n{lines}  enter {enter}\n  exit {leave}\n{tick}  here {host}\n"
+    return (
+        f"{topics}state First\n{lines}  enter ({enter}){guard}{sets}\n  exit {leave}\n{tick}  here {host}\n"
+    )
 
 
 def mostly(*common, rare):

@@ -1,7 +1,6 @@
 """What is around somebody who moves, among parts that stay where they are.
 
-Distances are compared with a margin: what is nearly at the boundary, or nearly as far as the closest, is in
-doubt.
+Distances are true up to a margin: whoever asks which is nearer looks closely at those that differ by less.
 """
 
 from __future__ import annotations
@@ -9,129 +8,132 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .jit import kernel
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MARGIN = 1e-9
 
 
-def distances(here: tuple[Ints, Floats, Ints], parts: tuple[Ints, Floats, Ints]) -> Floats:
-    """How far each part is from each position: each has so many coordinates, which, and the number of a named
-    place if it has none, or -1.  A place is only near itself."""
-    (dims, xs, names), (part_dims, part_xs, part_names) = here, parts
-    squares = np.zeros((len(dims), len(part_dims)))
-    for axis in range(xs.shape[1]):
-        squares += (xs[:, axis, None] - part_xs[None, :, axis]) ** 2
-    alike = dims[:, None] == part_dims[None, :]
-    found: Floats = np.where(alike & (dims > 0)[:, None], np.sqrt(squares), np.inf)
-    same = alike & (dims == 0)[:, None] & (names >= 0)[:, None] & (names[:, None] == part_names[None, :])
-    found[same] = 0.0
-    return found
+@kernel
+def distances(found, dims, xs, names, part_dims, part_xs, part_names):  # type: ignore[no-untyped-def]
+    """How far each part is from each position, position after position: each has so many coordinates, which,
+    and the number of a named place if it has none, or -1.  A place is only near itself."""
+    for i in range(len(dims)):
+        for p in range(len(part_dims)):
+            far = math.inf
+            if dims[i] == part_dims[p] and dims[i] > 0:
+                squares = 0.0
+                for axis in range(dims[i]):
+                    along = float(xs[i, axis] - part_xs[p, axis])
+                    squares += along * along
+                far = math.sqrt(squares)
+                if not 1e-200 < squares < 1e300:  # squares may be none, or too many
+                    far = 0.0
+                    for axis in range(dims[i]):
+                        far = math.hypot(far, xs[i, axis] - part_xs[p, axis])
+            elif dims[i] == part_dims[p] and names[i] >= 0 and names[i] == part_names[p]:
+                far = 0.0
+            found[i * len(part_dims) + p] = far
 
 
 @kernel
-def counted(at, moves, far, when, parts, true, within, count, present, doubt):  # type: ignore[no-untyped-def]
-    """At each instant how many of the parts that are near are there, of how many something is true, and how
-    many of them are in doubt.
+def followed(at, ends, times, moves):  # type: ignore[no-untyped-def]
+    """The last of the times at or before each instant; the instants of each key are in order."""
+    for k in range(len(ends) - 1):
+        move = -1
+        for i in range(ends[k], ends[k + 1]):
+            while move + 1 < len(times) and times[move + 1] <= at[i]:
+                move += 1
+            moves[i] = move
 
-    ``far[m]`` is how far the parts are after move ``m``, the last one at each instant; at ``when`` parts
-    become true or false, and are there from then on.
+
+@kernel
+def seen(at, ends, times, true, cells, spots, found):  # type: ignore[no-untyped-def]
+    """Whether something is true of the spot of the cell at each instant, if there is one, after the last move
+    by then; ``true[m]`` is of which spots it is true after the move at ``times[m]``."""
+    for k in range(len(ends) - 1):
+        move = -1
+        for i in range(ends[k], ends[k + 1]):
+            while move + 1 < len(times) and times[move + 1] <= at[i]:
+                move += 1
+            found[i] = cells[i] >= 0 and true[move, spots[cells[i]]]
+
+
+@kernel
+def near(at, ends, moves, inside, when, starts, parts, true, owned, rank, count, present, chosen):  # type: ignore[no-untyped-def]
+    """At each instant how many of the key's parts that are near are there, of how many something is true, and
+    the last event of these, of several the first by rank; -1 if there is none.
+
+    The instants of key ``k`` are ``at[ends[k]:ends[k + 1]]``, its parts those from ``owned[k]`` to before
+    ``owned[k + 1]``, and its events are numbered likewise by ``starts``: at ``when`` one of the ``parts``
+    becomes true or false, and is there from then on.  ``inside[m]`` is which parts are near after move ``m``,
+    the last one at each instant.
     """
-    size = far.shape[1]
-    is_there = [False] * size
-    is_true = [0] * size
-    last = -1
-    event = there = true_now = doubtful = 0
-    for i in range(len(at)):
-        moved = moves[i] != last
-        last = moves[i]
-        while event < len(when) and when[event] <= at[i]:
-            p = parts[event]
-            if not moved and far[last, p] <= within * (1 + MARGIN):
-                there += not is_there[p]
-                true_now += true[event] - is_true[p]
-                doubtful += not is_there[p] and far[last, p] > within * (1 - MARGIN)
-            is_there[p] = True
-            is_true[p] = true[event]
-            event += 1
-        if moved:
-            there = true_now = doubtful = 0
-            for p in range(size):
-                if is_there[p] and far[last, p] <= within * (1 + MARGIN):
-                    there += 1
-                    true_now += is_true[p]
-                    doubtful += far[last, p] > within * (1 - MARGIN)
-        count[i], present[i], doubt[i] = true_now, there, doubtful
+    newest = np.full(inside.shape[1], -1)
+    for k in range(len(ends) - 1):
+        event, last, best = starts[k], -1, -1
+        there = satisfied = 0
+        for i in range(ends[k], ends[k + 1]):
+            again = moves[i] != last
+            last = moves[i]
+            while event < starts[k + 1] and when[event] <= at[i]:
+                p, before = parts[event], newest[parts[event]]
+                newest[p] = event
+                if inside[last, p] and not again:
+                    there += before < 0
+                    if before >= 0 and true[before]:
+                        satisfied -= 1
+                    if true[event]:
+                        satisfied += 1
+                        if best < 0 or when[newest[best]] < when[event] or rank[p] <= rank[best]:
+                            best = p
+                    else:
+                        again = best == p
+                event += 1
+            if again:
+                best = -1
+                there = satisfied = 0
+                for p in range(owned[k], owned[k + 1]):
+                    if newest[p] >= 0 and inside[last, p]:
+                        there += 1
+                        if true[newest[p]]:
+                            satisfied += 1
+                            if (
+                                best < 0
+                                or when[newest[best]] < when[newest[p]]
+                                or (when[newest[best]] == when[newest[p]] and rank[p] < rank[best])
+                            ):
+                                best = p
+            count[i], present[i] = satisfied, there
+            chosen[i] = newest[best] if best >= 0 else -1
 
 
 @kernel
-def latest(at, moves, far, rank, when, parts, cells, within, chosen, doubt):  # type: ignore[no-untyped-def]
-    """At each instant the cell of the near part that came last, of several the first by rank; and whether one
-    is in doubt.  At ``when`` parts come to have cells."""
-    size = far.shape[1]
-    cell = [-1] * size
-    since = [0] * size
-    last = best = -1
-    event = doubtful = 0
-    for i in range(len(at)):
-        moved = moves[i] != last
-        last = moves[i]
-        while event < len(when) and when[event] <= at[i]:
-            p = parts[event]
-            if not moved and far[last, p] <= within * (1 + MARGIN):
-                doubtful += cell[p] < 0 and far[last, p] > within * (1 - MARGIN)
-                if best < 0 or since[best] < when[event] or rank[p] < rank[best]:
-                    best = p
-            cell[p] = cells[event]
-            since[p] = when[event]
-            event += 1
-        if moved:
-            best = -1
-            doubtful = 0
-            for p in range(size):
-                if cell[p] >= 0 and far[last, p] <= within * (1 + MARGIN):
-                    doubtful += far[last, p] > within * (1 - MARGIN)
-                    if (
-                        best < 0
-                        or since[best] < since[p]
-                        or (since[best] == since[p] and rank[p] < rank[best])
-                    ):
-                        best = p
-        chosen[i] = cell[best] if best >= 0 else -1
-        doubt[i] = doubtful > 0
-
-
-@kernel
-def closest(at, moves, far, rank, when, parts, cells, chosen, doubt):  # type: ignore[no-untyped-def]
-    """At each instant the cell of the closest part that is there, of several the first by rank; and whether
-    another is about as close.  At ``when`` parts come to have cells."""
-    size = far.shape[1]
-    cell = [-1] * size
-    last = best = -1
-    event = 0
-    tied = False
-    for i in range(len(at)):
-        changed = moves[i] != last
-        last = moves[i]
-        while event < len(when) and when[event] <= at[i]:
-            changed = changed or cell[parts[event]] < 0
-            cell[parts[event]] = cells[event]
-            event += 1
-        if changed:
-            best = -1
-            least = math.inf
-            for p in range(size):
-                d = far[last, p] if cell[p] >= 0 else math.inf
-                if d < least or (d == least and best >= 0 and rank[p] < rank[best]):
-                    best, least = p, d
-            tied = False
-            for p in range(size):
-                tied = tied or (
-                    p != best and cell[p] >= 0 and best >= 0 and far[last, p] <= least * (1 + MARGIN)
-                )
-        chosen[i] = cell[best] if best >= 0 else -1
-        doubt[i] = tied
+def closest(at, ends, moves, far, when, starts, parts, owned, rank, chosen, doubt):  # type: ignore[no-untyped-def]
+    """At each instant the last event of the key's closest part that is there, of several the first by rank;
+    and whether another is about as close.  Instants, parts and events are as in ``near``."""
+    newest = np.full(far.shape[1], -1)
+    for k in range(len(ends) - 1):
+        event, last, best = starts[k], -1, -1
+        tied = False
+        for i in range(ends[k], ends[k + 1]):
+            again = moves[i] != last
+            last = moves[i]
+            while event < starts[k + 1] and when[event] <= at[i]:
+                again = again or newest[parts[event]] < 0
+                newest[parts[event]] = event
+                event += 1
+            if again:
+                best = -1
+                least = math.inf
+                for p in range(owned[k], owned[k + 1]):
+                    d = far[last, p] if newest[p] >= 0 else math.inf
+                    if d < least or (d == least and best >= 0 and rank[p] < rank[best]):
+                        best, least = p, d
+                tied = False
+                for p in range(owned[k], owned[k + 1]):
+                    tied = tied or (
+                        p != best and newest[p] >= 0 and best >= 0 and far[last, p] <= least * (1 + MARGIN)
+                    )
+            chosen[i] = newest[best] if best >= 0 else -1
+            doubt[i] = tied

@@ -71,6 +71,24 @@ def positions(times, starts, found, ends, shift, after, rows):  # type: ignore[n
 
 
 @kernel
+def nearest(found, ends, times, starts, runs, shift, rows):  # type: ignore[no-untyped-def]
+    """For each instant the first of the rows of its key that are nearest in time to it, moved by ``shift``,
+    and not after it; the lesser of two, and -1 if there is none.  ``runs`` leads each row to the first of its
+    key and moment."""
+    for k in range(len(starts) - 1):
+        row = starts[k]
+        for i in range(ends[k], ends[k + 1]):
+            target = found[i] + shift
+            while row < starts[k + 1] and times[row] <= target:
+                row += 1
+            best = runs[row - 1] if row > starts[k] else -1
+            follows = row < starts[k + 1] and times[row] <= found[i]
+            if follows and (best < 0 or times[row] - target < target - times[best]):
+                best = row
+            rows[i] = best
+
+
+@kernel
 def tally(moments, ends, owners, found, found_ends, change, total):  # type: ignore[no-untyped-def]
     """Add each change of a part to the first instant of its owner at or after its moment; one that
     comes after the last is lost.

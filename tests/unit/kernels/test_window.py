@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.kernels.window import by_key, foremost, instants, positions, tally
+from holdfast.kernels.window import by_key, foremost, instants, nearest, positions, tally
 from support import naive_windows as naive
 
 times = st.lists(st.integers(0, 12), max_size=6).map(sorted)
@@ -66,6 +66,24 @@ def test_an_instant_finds_the_first_row_of_its_key_at_or_after_it(keys, shift):
                 base[k] + search(rows[k], at + shift) for k, some in enumerate(moments) for at in some
             ]
             assert found.tolist() == expected
+
+
+@few
+@given(st.lists(st.tuples(times, times), min_size=1, max_size=4), st.integers(-4, 0))
+def test_an_instant_finds_the_first_of_the_rows_that_are_nearest(keys, shift):
+    rows, moments = (list(column) for column in zip(*keys, strict=True))
+    base = starts(rows).tolist()
+    runs = flat([[base[k] + some.index(at) for at in some] for k, some in enumerate(rows)])
+
+    def expected(k, at):
+        known = [i for i in range(len(rows[k])) if rows[k][i] <= at]
+        found = min(known, key=lambda i: (abs(rows[k][i] - at - shift), rows[k][i], i), default=None)
+        return -1 if found is None else base[k] + found
+
+    for run in ways(nearest):
+        found = np.empty(sum(map(len, moments)), np.int64)
+        run(flat(moments), starts(moments), flat(rows), starts(rows), runs, shift, found)
+        assert found.tolist() == [expected(k, at) for k, some in enumerate(moments) for at in some]
 
 
 @few

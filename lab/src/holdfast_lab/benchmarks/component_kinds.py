@@ -111,6 +111,20 @@ KINDS = {
         _MOVING + "state Near A = Jam within 50 m of here enter A.level > 8 exit A.level < 2 here User",
         journeys,
     ),
+    f"each location, at most 50 m from each of {HOSTS} hosts that move": Kind(
+        _MOVING
+        + "state Near A = Jam each location enter A.level > 8 && |A.location - here| <= 50"
+        + " exit A.level < 2 here User",
+        journeys,
+    ),
+    f"all locations within 50 m of each of {HOSTS} hosts that move": Kind(
+        _MOVING + "state Near A = all Jam within 50 m of here enter A.level > 8 exit A.level < 2 here User",
+        journeys,
+    ),
+    f"any location within 50 m of each of {HOSTS} hosts that move, told at every event": Kind(
+        _MOVING + "state Near A = any Jam within 50 m of here enter A.level > 8 exit true here User",
+        journeys,
+    ),
 }
 
 

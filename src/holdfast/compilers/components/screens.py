@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...kernels.around import MARGIN
 from ...lang.condition import Component, Rule
 from ...lang.ops import (
     Absolute,
@@ -32,7 +31,7 @@ from ...lang.ops import (
     Truth,
 )
 from ...lang.rewrite import both, either, parts
-from ...machines.detector.plan import AWAY, STATUS, VALID, Column, Plan, Saying, Screen
+from ...machines.detector.plan import STATUS, VALID, Column, Plan, Saying, Screen
 from ...machines.detector.span import span
 from ...model.batch import AXES
 from ...model.event import Status
@@ -86,8 +85,12 @@ def screened(component: Component, others: Iterable[Component] = ()) -> Screened
     unsure = (
         "columns do not tell all of a predicate" if not all(one.exact for one in (enter, *leave)) else None
     )
-    carried = "hosts carry it" if isinstance(component.here, str) else None
-    reasons = [*(one for one in says if isinstance(one, str)), unsure, guarded, carried]
+    several = (
+        f"{name or 'it'} shows several places at other times than now"
+        for name, shown in shows.items()
+        if shown.several and shown.query.time != Closest(NOW)
+    )
+    reasons = [*(one for one in says if isinstance(one, str)), unsure, guarded, *several]
     return Screened(plan, tuple(beyond), next(filter(None, reasons), None))
 
 
@@ -124,14 +127,10 @@ def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -
 
 def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
     """Why one that hosts carry with them is."""
-    if any(rule.hold for rule in (component.enter, component.exit)):
-        yield f"each source of {component.here} carries a guard"
     for name, query in component.inputs:
         if not query.is_relative:
             continue
         who = name or "it"
-        if component.keys:
-            yield f"{who} keeps {' and '.join(component.keys)} apart around each source of {component.here}"
         if query.time != Closest(NOW):
             yield f"{who} looks at more than the latest around each source of {component.here}"
         if len(statuses[name]) > 1:
@@ -234,13 +233,13 @@ class Shown:
                 return Column(f"{owner}.valid", VALID, "bool")
         return None
 
-    def away(self, owner: str) -> Column | None:
-        """How far what it shows is from a host that moves, if that can be a column."""
+    def away(self, owner: str, sign: str, limit: float) -> Column | None:
+        """Whether what it shows is so far from a host that moves, if that can be a column."""
         if not isinstance(self.component.here, str) or self.query.is_relative:
             return None
         if self._besides(owner, "valid") is None:
             return None
-        return Column(f"|{owner}.location - here|", AWAY, "number")
+        return Column(f"|{owner}.location - here| {sign} {limit}", "", "bool", bound=(sign, limit))
 
     def given(self, owner: str, name: str) -> Column | None:
         """An attribute as a column of events, if it can be one."""
@@ -301,23 +300,26 @@ def _relaxed(op: Expression, shows: Mapping[str, Shown], left: list[Expression])
             return op
     if all(_is_shown(leaf, shows) for leaf in _leaves(op)) and not counts_whole(op, shows):
         return _named(op, shows)
+    away = _away(op, shows)
+    if away is not None:
+        return away
     left.append(op)
-    return _nearly(op, shows)
+    return Truth(True)
 
 
-def _nearly(op: Expression, shows: Mapping[str, Shown]) -> Expression:
-    """What columns show of a comparison that they do not tell: a distance from a host that moves, with a
-    margin."""
+def _away(op: Expression, shows: Mapping[str, Shown]) -> Expression | None:
+    """A comparison of the distance from a host that moves with a limit, as a column."""
     match op:
-        case Compare(sign, Absolute(Arithmetic("-", a, b)), Number(limit)) if Name("here") in (a, b):
+        case Compare(
+            "<" | "<=" | ">" | ">=" as sign, Absolute(Arithmetic("-", a, b)), Number(limit) as number
+        ) if Name("here") in (a, b) and _is_shown(number, shows):
             other = b if a == Name("here") else a
             if isinstance(other, Member) and other.name == "location" and other.owner in shows:
-                column = shows[other.owner].away(other.owner)
-                if column is not None and sign in ("<", "<=", ">", ">="):
+                column = shows[other.owner].away(other.owner, sign, limit)
+                if column is not None:
                     shows[other.owner].columns[column.name] = column
-                    edge, sign = (1 + MARGIN, "<=") if sign in ("<", "<=") else (1 - MARGIN, ">=")
-                    return Compare(sign, Name(column.name), Number(limit * edge))
-    return Truth(True)
+                    return Name(column.name)
+    return None
 
 
 def _is_shown(leaf: Expression, shows: Mapping[str, Shown]) -> bool:

@@ -142,11 +142,9 @@ def advance(fused: Fused, state: State, until: Instant) -> Spoken:
     told = Spoken([], [])
     while (next := due(fused, state)) is not None and next < until:
         state.until = max(state.until, next)
-        said = _evaluated(fused, state, min(until, _reach(fused.smc, state, next)))
-        if isinstance(said, Said):
-            told.rows.append(said)
-        else:
-            told.single.extend(said)
+        single, rows = _evaluated(fused, state, min(until, _reach(fused.smc, state, next)))
+        told.single.extend(single)
+        told.rows.extend(rows)
     state.until = max(state.until, until)
     return told
 
@@ -163,7 +161,7 @@ def _batches(state: State) -> list[pa.RecordBatch]:
     return [*state.content.values(), *(batch for held in state.held.values() for batch in held)]
 
 
-def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published] | Said:
+def _evaluated(fused: Fused, state: State, until: Instant) -> Spoken:
     """Evaluate a stretch of time, up to before ``until``."""
     keys: dict[str, int] = {}
     ready = _ready(state, until)
@@ -186,19 +184,20 @@ def _evaluated(fused: Fused, state: State, until: Instant) -> list[Published] | 
 
 def _told(
     fused: Fused, state: State, keys: list[str], seen: Views, moved: Sequence[Host | None], until: Instant
-) -> list[Published] | Said:
+) -> Spoken:
     """What is told of keys, and of each host that moves."""
-    told: list[tuple[Instant, Id, Published]] = []
+    single: list[tuple[Instant, Id, Published]] = []
+    rows: list[Said] = []
     for host in moved:
         screened = Screened(fused.smc, fused.plan, seen, state.until, until, host)
-        if host is None:
-            said = Telling(fused.smc, fused.plan, keys, screened, seen).said(state.instances)
-            if said is not None:
-                return said
+        said = Telling(fused.smc, fused.plan, keys, screened, seen, host).said(state.instances)
+        if said is not None:
+            rows += [said] if len(said.whose) else []
+            continue
         visible = Visible(fused.smc, seen, host)
         turning = Turning(fused.smc, keys, until, screened, visible, "" if host is None else host.name)
-        told += turning.told(state.instances)
-    return [said for _, _, said in sorted(told, key=lambda row: row[:2])]
+        single += turning.told(state.instances)
+    return Spoken([said for _, _, said in sorted(single, key=lambda row: row[:2])], rows)
 
 
 def _moved(fused: Fused, state: State, ready: Mapping[str, list[pa.RecordBatch]]) -> Sequence[Host | None]:

@@ -17,21 +17,22 @@ from ...model.topic import Topic
 Test = Callable[[pa.RecordBatch], NDArray[np.bool_]]
 
 
-STATUS, VALID, AWAY = "=status", "=valid", "=away"
-"""What knowledge has besides attributes: whether it starts or ends something, if that is still so, and how
-far from the host it was."""
+STATUS, VALID = "=status", "=valid"
+"""What knowledge has besides attributes: whether it starts or ends something, and if that is still so."""
 
 
 class Column(NamedTuple):
     """A column that predicates read: an attribute of what a query shows at each instant.
 
     ``function`` is that of the query's window; ``None`` where it shows the nearest, or what all have.
+    ``bound`` is how far from the host it is to be, by sign and limit.
     """
 
     name: str
     attribute: str
     kind: Literal["number", "text", "bool"]
     function: Function | None = None
+    bound: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True)

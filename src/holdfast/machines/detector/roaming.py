@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...kernels.around import distances
+from ...kernels.around import MARGIN, distances, followed
 from ...kernels.window import by_key
 from ...model.batch import AXES
 from ...model.instant import Instant
 from ...model.query import HERE, Index
 from .knowledge import Where, rank
-from .query import absolute
+from .query import absolute, apart
 from .rows import Ints, Mask, Rows, coded
+from .span import Instants
+
+COMPARED = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 Hosts = dict[str, tuple[Instant, Where]]
 """Where each source was last, and when it said so."""
@@ -74,10 +80,12 @@ class Places(NamedTuple):
         return Places(dims, xs, np.append(number, self.numbers), names)
 
     def far(self, others: Places) -> NDArray[np.float64]:
-        """How far the others are from each."""
+        """How far the others are from each, up to a margin."""
         same = {name: i for i, name in enumerate(others.names)}
         table = np.array([*(same.get(name, -1) for name in self.names), -1])
-        return distances((self.dims, self.xs, table[self.numbers]), others[:3])
+        found = np.empty(len(self.dims) * len(others.dims))
+        distances(found, self.dims, self.xs, table[self.numbers], *others[:3])
+        return found.reshape(len(self.dims), len(others.dims))
 
 
 @dataclass(frozen=True)
@@ -92,17 +100,65 @@ class Host:
         """Where it is."""
         return self.places.at(int(np.searchsorted(self.times, now, "right")) - 1)
 
-    def moves(self, at: Ints) -> Ints:
+    @property
+    def is_known(self) -> bool:
+        """Whether it always says where it is."""
+        return bool(((self.places.dims > 0) | (self.places.numbers >= 0)).all())
+
+    def columns(self, at: Ints) -> dict[str, pa.Array]:
+        """Where it is at instants, as columns."""
+        places = self.places.take(np.searchsorted(self.times, at, "right") - 1)
+        found = {
+            "place": pa.array(places.names, pa.string()).take(pa.array(places.numbers, mask=places.dims > 0))
+        }
+        for axis, name in enumerate(AXES[: int(places.dims.max(initial=0))]):
+            found[name] = pa.array(places.xs[:, axis], mask=places.dims <= axis)
+        return found if (places.dims == 0).any() else {name: found[name] for name in found if name != "place"}
+
+    def moves(self, found: Instants) -> Ints:
         """The last move at each instant."""
-        found: Ints = np.searchsorted(self.times, at, "right") - 1
+        moves = np.empty(len(found.at), np.int64)
+        followed(*found, self.times, moves)
+        return moves
+
+    def around(self, index: Index, others: Places) -> Around:
+        """How far others are from an index relative to where it is."""
+        if index == HERE:
+            return Around(self.places, others)
+        return Around(Places.of([absolute(index, self.places.at(i)) for i in range(len(self.times))]), others)
+
+
+@dataclass(frozen=True)
+class Around:
+    """How far others are from centres, after each move; compared as exactly as :func:`apart` does."""
+
+    centres: Places
+    others: Places
+
+    @cached_property
+    def far(self) -> NDArray[np.float64]:
+        """Up to a margin."""
+        return self.centres.far(self.others)
+
+    def _exactly(self, move: int, other: int) -> float:
+        return apart(self.centres.at(move), self.others.at(other))
+
+    def compared(self, sign: str, limit: float) -> Mask:
+        """Which are so far, after each move; none that is not comparable."""
+        inside, about = self.far <= limit * (1 - MARGIN), self.far <= limit * (1 + MARGIN)
+        found: Mask = inside if sign in ("<", "<=") else ~about & (self.far < np.inf)
+        for move, other in np.argwhere(inside != about).tolist():
+            found[move, other] = COMPARED[sign](self._exactly(move, other), limit)
         return found
 
-    def far(self, index: Index, others: Places) -> NDArray[np.float64]:
-        """How far others are from an index relative to where it is, after each move."""
-        if index == HERE:
-            return self.places.far(others)
-        centres = [absolute(index, self.places.at(i)) for i in range(len(self.times))]
-        return Places.of(centres).far(others)
+    def tell_apart(self, moves: Ints) -> None:
+        """Be exact after moves where several are about as far."""
+        for move in moves.tolist():
+            (there,) = np.nonzero(self.far[move] < np.inf)
+            order = there[np.argsort(self.far[move, there])]
+            near = np.diff(self.far[move, order]) <= MARGIN * self.far[move, order[1:]]
+            for other in order[np.append(near, False) | np.append(False, near)].tolist():
+                self.far[move, other] = self._exactly(move, other)
 
 
 def hosts(known: Hosts, rows: Rows) -> list[Host]:

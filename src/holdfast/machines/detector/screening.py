@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...kernels.around import closest, counted, latest
+from ...kernels.around import closest, near, seen
 from ...kernels.window import foremost, tally
 from ...model.instant import Duration, Instant
-from ...model.query import HERE, Ball, Closest, Multiple, Pool
-from .plan import AWAY, Column, Plan, Screen
-from .roaming import Host, Places, where
+from ...model.query import HERE, Ball, Closest, Index, Multiple, Pool
+from .plan import VALID, Column, Plan, Screen
+from .roaming import Around, Host
 from .rows import Ints, Mask
-from .series import Cells, Series, Shown
+from .series import Cells, Series, Shown, as_batch
 from .smc import Rule, Smc
 from .span import Instants, every_instant
 
@@ -33,13 +33,15 @@ Choice = Mapping[str, int]
 class Candidates:
     """The instants at which a rule may be satisfied; those of keys that are ``sure``, at which it is.
 
-    Where columns tell, ``by`` are the statuses of queries that satisfy it, and where they do.
+    Where columns tell, ``by`` are the statuses of queries that satisfy it, and where they do; if the only
+    query shows several places, ``chosen`` are the cells of the one that satisfies it and spoke last.
     """
 
     rule: Rule
     mask: Mask
     sure: Mask
     by: Sequence[tuple[Choice, Mask]] = field(default=(), kw_only=True)
+    chosen: Cells | None = field(default=None, kw_only=True)
 
     @cached_property
     def next(self) -> Ints:
@@ -74,7 +76,7 @@ class Screened:
         self._smc, self._plan, self._seen, self._first, self._until = smc, plan, seen, first, until
         self._host = host
         every = list(chain.from_iterable(seen.values()))
-        streams = [(*series.by_key, shift) for series in every for shift in series.span.shifts]
+        streams = [(*series.events[:2], shift) for series in every for shift in series.span.shifts]
         if smc.tick is not None:
             streams.append((*_ticks(every, smc.tick, smc.lasts, first, until), 0))
         if host is not None:
@@ -82,7 +84,6 @@ class Screened:
             streams.append((np.tile(host.times, count), np.arange(count + 1) * len(host.times), 0))
             first = max(first, int(host.times[0]))
         self.found = every_instant(streams, first, until)
-        self._doubt: dict[str, Mask] = {}
         self.enter = self._candidates(smc.enter, plan.enter)
         self.leave = None if smc.exit is None or plan.exit is None else self._candidates(smc.exit, plan.exit)
 
@@ -91,18 +92,16 @@ class Screened:
         """What queries show, of each status, that show one value of a key and status."""
         found: dict[str, list[Shown]] = {}
         for name, views in self._seen.items():
-            some = [
-                self._shown(name, series, self._plan.columns[name]) for series in views if not series.hidden
-            ]
+            some = [self._shown(series, self._plan.columns[name]) for series in views if not series.hidden]
             if None not in some:
                 found[name] = [one for one in some if one is not None]
         return found
 
-    def _shown(self, name: str, series: Series, columns: tuple[Column, ...]) -> Shown | None:
+    def _shown(self, series: Series, columns: tuple[Column, ...]) -> Shown | None:
         if not series.divided:
             return self._with_distance(series, series.shown(self.found, columns), columns)
         if series.roams:
-            return self._of_host(name, series, columns)
+            return self._of_host(series, columns)
         if series.nearest is not None and series.is_steady:
             return self._of_nearest(series, series.nearest, columns)
         return None
@@ -128,7 +127,7 @@ class Screened:
             return self._combined(rule, screen, names)
         single = self._seen[names[0]] if len(names) == 1 else ()
         if len(single) == 1 and single[0].is_steady and _shows_several(single[0]):
-            judged = self._around if single[0].roams else self._counted
+            judged = self._latest if single[0].span.nearest else self._counted
             return judged(rule, screen, single[0])
         mask, keys = np.ones(len(self.found.at), np.bool_), len(self.found.ends) - 1
         plain = {name: shown[0] for name, shown in self.shown.items() if len(shown) == 1}
@@ -136,7 +135,7 @@ class Screened:
             not self._is_vague(name) if name in plain else _shows_several(self._seen[name][0])
             for name in names
         ):
-            mask = screen.test(_table(len(mask), plain.values()))  # reads none of the others
+            mask = screen.test(as_batch(len(mask), plain.values()))  # reads none of the others
         there = [self._somewhere(name) for name in names if name in self.shown]
         return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
 
@@ -152,81 +151,90 @@ class Screened:
         for numbers in product(*(range(len(self.shown[name])) for name in names)):
             choice = dict(zip(names, numbers, strict=True))
             shown = [self.shown[name][number] for name, number in choice.items()]
-            found = screen.test(_table(len(mask), shown))
-            found = np.logical_and.reduce([found, *(one.there for one in shown)])
+            found = screen.test(as_batch(len(mask), shown))
+            for one in shown:
+                found = found & one.there
             by.append((choice, found))
             mask |= found
-        for name in names:
-            mask |= self._doubt.get(name, False)
         exact = screen.exact and all(one.exact for name in names for one in self.shown[name])
         return Candidates(rule, mask, np.full(size, exact), by=by)
 
     # --- around a host that moves ---
 
+    @cached_property
+    def _moves(self) -> Ints:
+        """The last move of the host at each instant."""
+        assert self._host is not None
+        return self._host.moves(self.found)
+
+    def _around(self, index: Index, series: Series) -> Around:
+        """How far the parts of a query are from the host."""
+        assert self._host is not None
+        return self._host.around(index, series.places)
+
     def _with_distance(self, series: Series, shown: Shown, columns: tuple[Column, ...]) -> Shown:
-        """The same, with how far what it shows is from the host, if that is asked for."""
+        """The same, with whether what it shows is as far from the host as is asked for."""
         for column in columns:
-            if column.attribute == AWAY and self._host is not None:
-                spots = series.rows.standings
-                far = self._host.far(HERE, Places.of([where(*spot) for spot in spots.values]))
-                rows = series.newest(shown.cells)
-                at = spots.codes[rows] if len(spots.values) else rows
-                moves = self._host.moves(self.found.at)
-                known = far[moves, at] if far.size else np.full(len(moves), np.inf)
-                shown.columns[column.name] = np.where(shown.there & (known < np.inf), known, np.nan)
+            if column.bound is not None and self._host is not None:
+                true = self._host.around(HERE, series.stands).compared(*column.bound)
+                found = np.empty(len(self.found.at), np.bool_)
+                seen(*self.found, self._host.times, true, shown.cells.low, series.stood, found)
+                shown.columns[column.name] = found
         return shown
 
-    def _events(self, series: Series) -> tuple[Ints, Ints, Ints]:
-        """The cells of a query that shows the latest of each place, in order of time: when, of which part."""
-        parts = np.repeat(np.arange(len(series.owners)), np.diff(series.starts))
-        order = np.argsort(series.times, kind="stable")
-        return series.times[order], parts[order], order
+    def _inside(self, series: Series) -> Mask:
+        """Which parts a query looks at, after each move of the host."""
+        match series.query.location:
+            case Multiple(_, Ball(centre, radius)) | Pool(Ball(centre, radius)) if series.roams:
+                return self._around(centre, series).compared("<=", radius)
+        return np.ones((1, len(series.owners)), np.bool_)
 
-    def _of_host(self, name: str, series: Series, columns: tuple[Column, ...]) -> Shown | None:
+    def _near(self, series: Series, true: Mask) -> tuple[Ints, Ints, Cells]:
+        """Of how many parts that a query looks at something is true, how many there are, and the last cell of
+        the former."""
+        when, starts, parts, cells = series.events
+        count, present, chosen = np.empty((3, len(self.found.at)), np.int64)
+        moves = self._moves if series.roams else np.zeros(len(self.found.at), np.int64)
+        inside = self._inside(series)
+        order = (when, starts, parts, true, series.owned, series.rank)
+        near(*self.found, moves, inside, *order, count, present, chosen)
+        return count, present, _cells(chosen, cells)
+
+    def _closest(self, index: Index, series: Series) -> Cells:
+        """The latest cell of the part that is closest to the host."""
+        when, starts, parts, cells = series.events
+        around = self._around(index, series)
+        chosen, doubt = np.empty(len(self.found.at), np.int64), np.zeros(len(self.found.at), np.bool_)
+        for _ in range(2):
+            around.tell_apart(np.unique(self._moves[doubt]))
+            order = (when, starts, parts, series.owned, series.rank)
+            closest(*self.found, self._moves, around.far, *order, chosen, doubt)
+            if not doubt.any():
+                break
+        return _cells(chosen, cells)
+
+    def _of_host(self, series: Series, columns: tuple[Column, ...]) -> Shown | None:
         """What a query shows of the location that is closest to the host, or that spoke last near it."""
-        location = series.query.location
-        if isinstance(location, Multiple) or not series.span.nearest or series.count > 1:
-            return None
-        assert self._host is not None and series.spots is not None
-        when, parts, cells = self._events(series)
-        spots, mine = series.rows.standings.values, series.spots.tolist()
-        rank = np.argsort(sorted(range(len(mine)), key=lambda part: spots[mine[part]])).astype(np.int64)
-        size = len(self.found.at)
-        chosen, doubt = np.empty(size, np.int64), np.empty(size, np.bool_)
-        moves = self._host.moves(self.found.at)
-        match location:
-            case Closest(index):
-                far = self._host.far(index, series.places)
-                closest(self.found.at, moves, far, rank, when, parts, cells, chosen, doubt)
-            case Pool(Ball(centre, radius)):
-                far = self._host.far(centre, series.places)
-                latest(self.found.at, moves, far, rank, when, parts, cells, radius, chosen, doubt)
+        match series.query.location:
+            case Closest(index) if series.span.nearest:
+                cells = self._closest(index, series)
+            case Pool(Ball()) if series.span.nearest:
+                _, _, cells = self._near(series, np.ones(len(series.times), np.bool_))
             case _:
                 return None
-        self._doubt[name] = doubt
-        found = Cells(chosen, np.where(chosen < 0, chosen, chosen + 1))
-        return Shown(found, {c.name: series.values(c, found, self.found.at) for c in columns}, exact=False)
+        values = {column.name: series.values(column, cells, self.found.at) for column in columns}
+        vague = series.meet and series.rows.until is not None and any(c.attribute == VALID for c in columns)
+        return Shown(cells, values, all(series.is_small(column, 1) for column in columns), vague)
 
-    def _around(self, rule: Rule, screen: Screen, series: Series) -> Candidates:
-        """The candidates of a rule over one query that shows what is near: by how many satisfy."""
-        location, size = series.query.location, len(self.found.at)
-        unsure = np.zeros(len(self.found.ends) - 1, np.bool_)
-        assert isinstance(location, Multiple)
-        if not isinstance(location.group, Ball) or not series.span.nearest or len(unsure) > 1:
-            return Candidates(rule, np.ones(size, np.bool_), unsure)
-        when, parts, order = self._events(series)
-        cells = Cells(order, order + 1)
-        ((_, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
-        values = {column.name: series.values(column, cells, when) for column in columns}
-        true = screen.test(_table(len(when), [Shown(cells, values, exact=False)])).astype(np.int64)
-        count, present, doubt = np.empty((3, size), np.int64)
-        assert self._host is not None
-        moves, far = self._host.moves(self.found.at), self._host.far(location.group.centre, series.places)
-        counted(self.found.at, moves, far, when, parts, true, location.group.radius, count, present, doubt)
-        mask = count > 0
-        if location.how == "all":
-            mask &= count + doubt >= present
-        return Candidates(rule, mask, unsure)
+    def _latest(self, rule: Rule, screen: Screen, series: Series) -> Candidates:
+        """The candidates of a rule over one query that shows the latest of several places: by how many of
+        them satisfy."""
+        ((name, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
+        true, exact = series.truths(screen, columns)
+        count, present, cells = self._near(series, true)
+        mask = _enough(series, count, present, exact=exact)
+        sure = np.full(len(self.found.ends) - 1, exact)
+        return Candidates(rule, mask, sure, by=[({name: 0}, mask)], chosen=cells)
 
     def _somewhere(self, name: str) -> Mask:
         """Where a query shows something."""
@@ -238,16 +246,10 @@ class Screened:
         moments = self._moments(series)
         ((_, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
         shown = series.shown(moments, columns)
-        satisfied = shown.there & screen.test(_table(len(moments.at), [shown]))
+        satisfied = shown.there & screen.test(as_batch(len(moments.at), [shown]))
         count, present = (self._sum(series, moments, part) for part in (satisfied, shown.there))
         exact = screen.exact and shown.exact
-        location = series.query.location
-        assert isinstance(location, Multiple)
-        mask = count > 0
-        if location.how == "all":
-            mask &= count == present
-        elif location.how == "one" and exact:
-            mask = count == 1
+        mask = _enough(series, count, present, exact=exact)
         return Candidates(rule, mask, np.full(len(self.found.ends) - 1, exact))
 
     def _moments(self, series: Series) -> Instants:
@@ -293,14 +295,23 @@ def _shows_several(series: Series) -> bool:
     return isinstance(location, Multiple) and location.how != "separate"
 
 
+def _enough(series: Series, count: Ints, present: Ints, *, exact: bool) -> Mask:
+    """Where as many of the places that are there satisfy as are to."""
+    location = series.query.location
+    assert isinstance(location, Multiple)
+    if location.how == "one" and exact:
+        return count == 1
+    return (count > 0) & (count == present) if location.how == "all" else count > 0
+
+
+def _cells(chosen: Ints, cells: Ints) -> Cells:
+    """The cells of events, where there is one."""
+    low = np.append(cells, -1)[chosen]
+    return Cells(low, np.where(low < 0, low, low + 1))
+
+
 def _taken(column: Any, rows: Ints, there: Mask) -> Any:
     """What a column has at rows, where there is something."""
     if isinstance(column, np.ndarray):
         return np.append(column, np.nan)[rows]
     return column.take(pa.array(rows, mask=~there))
-
-
-def _table(size: int, shown: Iterable[Shown]) -> pa.RecordBatch:
-    """Columns as a batch, of so many rows even if there is none."""
-    columns = {name: column for one in shown for name, column in one.columns.items()}
-    return pa.RecordBatch.from_pydict({**columns, "@": np.zeros(size, np.bool_)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from ...kernels.aggregate import AGGREGATES
 from ...kernels.around import MARGIN
-from ...kernels.window import by_key, positions
+from ...kernels.window import by_key, nearest, positions
 from ...model.batch import TYPES, plain
 from ...model.event import Status
 from ...model.instant import NEVER, Duration, Instant
@@ -20,7 +21,7 @@ from ...model.query import Aggregate, Ball, Closest, Function, Index, Multiple, 
 from ...model.space import Point
 from .aggregate import combined
 from .knowledge import Knowledge, Where, order
-from .plan import AWAY, STATUS, VALID, Column
+from .plan import STATUS, VALID, Column, Screen
 from .query import Table, absolute, apart, one_per_cell, select
 from .roaming import Places, where
 from .rows import SIGNATURE, Coded, Ints, Mask, Rows, coded, to_knowledge
@@ -62,6 +63,21 @@ class Shown(NamedTuple):
         return self.cells.there
 
 
+def as_batch(size: int, shown: Iterable[Shown]) -> pa.RecordBatch:
+    """Columns as a batch, of so many rows even if there is none."""
+    columns = {name: column for one in shown for name, column in one.columns.items()}
+    return pa.RecordBatch.from_pydict({**columns, "@": np.zeros(size, np.bool_)})
+
+
+class Events(NamedTuple):
+    """Cells by key and time: when each comes, where those of a key begin, its part, and which it is."""
+
+    when: Ints
+    starts: Ints
+    parts: Ints
+    cells: Ints
+
+
 class Series:
     """Readings in the order of part, time and standing, those of one cell together.
 
@@ -99,6 +115,8 @@ class Series:
         self.bounds = np.append(np.flatnonzero(first), len(rows))
         self.times = times[self.bounds[:-1]]
         self.starts = np.searchsorted(self.bounds[:-1], starts)
+        self._truths: dict[Screen, tuple[Mask, bool]] = {}
+        self._known: dict[str, Floats] = {}
 
     def _parts(self, keys: Ints) -> tuple[Ints, Ints, Ints | None]:
         """The part of each row, and the keys and standings of the parts; no standings if parts are simply
@@ -179,26 +197,50 @@ class Series:
         return runs
 
     @cached_property
-    def by_key(self) -> tuple[Ints, Ints]:
-        """The times of readings in order, key after key, and where each key's begin."""
+    def events(self) -> Events:
+        """The cells, key after key, in order of time."""
+        parts = np.repeat(np.arange(len(self.owners)), np.diff(self.starts))
         if not self.divided:
-            return self.times, self.starts
-        owners = np.repeat(self.owners, np.diff(self.starts))
+            return Events(self.times, self.starts, parts, np.arange(len(parts)))
         moments = np.argsort(self.times, kind="stable")
         starts, grouped = np.zeros(self.count + 1, np.int64), np.empty(len(moments), np.int64)
-        by_key(owners[moments], starts, grouped)
-        return self.times[moments[grouped]], starts
+        by_key(self.owners[parts[moments]], starts, grouped)
+        cells = moments[grouped]
+        return Events(self.times[cells], starts, parts[cells], cells)
+
+    @cached_property
+    def rank(self) -> Ints:
+        """Where the standing of each part is among those of all."""
+        assert self.spots is not None
+        values = self.rows.standings.values
+        found: Ints = np.argsort(sorted(range(len(values)), key=values.__getitem__))[self.spots]
+        return found
+
+    @cached_property
+    def owned(self) -> Ints:
+        """The first part of each key; those of a key are together."""
+        return np.searchsorted(self.owners, np.arange(self.count + 1))
+
+    def truths(self, screen: Screen, columns: tuple[Column, ...]) -> tuple[Mask, bool]:
+        """Of which events a screen is true, and whether columns tell it exactly."""
+        if screen not in self._truths:
+            when, _, _, order = self.events
+            cells = Cells(order, order + 1)
+            shown = Shown(cells, {c.name: self.values(c, cells, when) for c in columns}, exact=False)
+            exact = screen.exact and all(self.is_small(column, 1) for column in columns)
+            self._truths[screen] = screen.test(as_batch(len(when), [shown])), exact
+        return self._truths[screen]
 
     @property
     def since(self) -> Ints:
         """The first moment of each key; without one, never."""
-        times, starts = self.by_key
+        times, starts, *_ = self.events
         return np.where(starts[:-1] < starts[1:], np.append(times, NEVER)[starts[:-1]], NEVER - 1)
 
     def knows(self, found: Instants, lasts: Duration) -> Mask:
         """Whether there is something of the key at each instant that the query may still look at, and that
         is not older than so much."""
-        times, starts = self.by_key
+        times, starts, *_ = self.events
         low, high = np.empty((2, len(found.at)), np.int64)
         positions(times, starts, found.at, found.ends, 0, 1, high)
         since = -lasts if self.span.nearest else max(self.span.low, -lasts)
@@ -210,8 +252,8 @@ class Series:
     def shown(self, found: Instants, wanted: tuple[Column, ...]) -> Shown:
         """What it shows."""
         cells = self.cells(found)
-        widest = int((cells.high - cells.low).max(initial=1))
-        columns = {c.name: self.values(c, cells, found.at) for c in wanted if c.attribute != AWAY}
+        widest = 1 if self.span.nearest else int((cells.high - cells.low).max(initial=1))
+        columns = {c.name: self.values(c, cells, found.at) for c in wanted if c.bound is None}
         vague = self.meet and self.rows.until is not None and any(c.attribute == VALID for c in wanted)
         return Shown(cells, columns, all(self.is_small(column, widest) for column in wanted), vague)
 
@@ -220,7 +262,7 @@ class Series:
         if not self.span.nearest:
             return Cells(self._positions(found, self.span.low, 0), self._positions(found, self.span.high, 1))
         nearest = self._nearest(found)
-        return Cells(nearest, np.where(nearest < 0, nearest, nearest + 1))
+        return Cells(nearest, nearest + (nearest >= 0))
 
     def values(self, column: Column, cells: Cells, at: Ints) -> Any:
         """A column of what it shows of cells at instants."""
@@ -238,10 +280,24 @@ class Series:
 
     def newest(self, cells: Cells) -> Ints:
         """The rows that contributed last to cells; anything where there is none."""
-        if not len(self.rows):
-            return np.zeros(len(cells.low), np.int64)
-        found: Ints = self.leads[self.runs[np.maximum(cells.high - 1, 0)]]
+        return np.append(self._contributors, [0, 0])[cells.high - 1]
+
+    @cached_property
+    def _contributors(self) -> Ints:
+        """The row that contributed last of what came up to each cell."""
+        found: Ints = self.leads[self.runs]
         return found
+
+    @cached_property
+    def stood(self) -> Ints:
+        """Where that stood."""
+        found: Ints = self.rows.standings.codes[self._contributors]
+        return found
+
+    @cached_property
+    def stands(self) -> Places:
+        """Where readings stand."""
+        return Places.of([where(*spot) for spot in self.rows.standings.values])
 
     @cached_property
     def leads(self) -> Ints:
@@ -265,15 +321,9 @@ class Series:
 
     def _nearest(self, found: Instants) -> Ints:
         """The cell that is nearest in time at each instant, the lesser of two; -1 if there is none."""
-        times, runs = np.append(self.times, 0), np.append(self.runs, 0)
-        after = self._positions(found, self.span.high, 1)
-        sizes = np.diff(found.ends)
-        first, end = np.repeat(self.starts[:-1], sizes), np.repeat(self.starts[1:], sizes)
-        before = np.where(after > first, runs[after - 1], -1)
-        target = found.at + self.span.high
-        follows = (after < end) & (times[after] <= found.at)
-        nearer = follows & ((before < 0) | (times[after] - target < target - times[before]))
-        return np.where(nearer, after, before)
+        cells = np.empty(len(found.at), np.int64)
+        nearest(*found, self.times, self.starts, self.runs, self.span.high, cells)
+        return cells
 
     def _common(self, column: Column, cells: Cells) -> Any:
         """The value that all of a window have: of a key, and of text and truth."""
@@ -307,6 +357,11 @@ class Series:
 
     def _numbers(self, name: str) -> Floats:
         """The number in each cell: of several that collide, their function.  [F56]"""
+        if name not in self._known:
+            self._known[name] = self._collided(name)
+        return self._known[name]
+
+    def _collided(self, name: str) -> Floats:
         column = self._column(name, pa.float64())
         if not pa.types.is_float64(column.type):
             column = column.cast(pa.float64(), safe=False)
@@ -393,8 +448,7 @@ class Series:
     def places(self) -> Places:
         """Where the parts are."""
         assert self.spots is not None
-        values = self.rows.standings.values
-        return Places.of([where(*values[spot]) for spot in self.spots.tolist()])
+        return self.stands.take(self.spots)
 
     def _around(self, now: Instant, here: Where) -> Ints:
         """The parts that may be near, or closest."""

@@ -16,6 +16,7 @@ from ...model.event import STATUSES
 from ...model.instant import NEVER
 from .component import Id, Instance, signature
 from .plan import Column, Plan, Saying
+from .roaming import Host
 from .rows import SIGNATURE, STATUS, Ints, Mask, to_knowledge
 from .screening import Candidates, Screened, Views
 from .series import Cells, Series
@@ -66,6 +67,9 @@ class _View(NamedTuple):
         return _View(self.series, self.where[some], self.cells.at(some), self.at[some])
 
 
+_UNTOLD = Instance()
+
+
 class Unclear(Exception):
     """Columns do not tell what is said."""
 
@@ -79,18 +83,20 @@ class Telling:
     keys: Sequence[str]
     screened: Screened
     seen: Views
+    host: Host | None = None
 
     def said(self, instances: dict[Id, Instance]) -> Said | None:
         """What is told in a step; ``instances`` become what they are after it.  ``None``, and they are as
         they were, where columns do not tell what is said."""
         if not self._is_sure:
             return None
-        ids = [("", key) for key in self.keys]
-        known = [instances.get(id, Instance()) for id in ids]
+        carrier = "" if self.host is None else self.host.name
+        known = [instances.get((carrier, key), _UNTOLD) for key in self.keys]
         told = self._turns(np.array([one.since is not None for one in known], np.bool_))
-        whose = np.searchsorted(self.screened.found.ends, told.instants, "right") - 1
+        number = np.searchsorted(self.screened.found.ends, told.instants, "right") - 1
         at = self.screened.found.at[told.instants]
-        keys, firsts = np.unique(whose, return_index=True)
+        keys, firsts, whose = np.unique(number, return_index=True, return_inverse=True)
+        ids = [(carrier, self.keys[key]) for key in keys.tolist()]
         before = [(i, known[key]) for key, i in zip(keys.tolist(), firsts.tolist(), strict=True)]
         if any(one.last is not None and one.last.time >= at[i] for i, one in before):
             return None
@@ -105,7 +111,7 @@ class Telling:
         codes = np.where(told.held, STATUSES.index(names[1]), STATUSES.index(names[0])).astype(np.int8)
         statuses = pa.DictionaryArray.from_arrays(codes, list(STATUSES))
         self._remember(events, statuses, whose, ids, instances)
-        rank = np.argsort(np.argsort(np.array(self.keys, object), kind="stable"))
+        rank = np.argsort(sorted(range(len(ids)), key=ids.__getitem__))
         order = pa.array(np.lexsort((rank[whose], at)))
         ordered = (events.take(order), statuses.take(order), whose[order], ids, since[order])
         return Said(*ordered)
@@ -121,8 +127,8 @@ class Telling:
 
     @property
     def _is_sure(self) -> bool:
-        """Whether columns tell when something is told, and nothing waits."""
-        return all(
+        """Whether columns tell when something is told and where, and nothing waits."""
+        return (self.host is None or self.host.is_known) and all(
             saying is not None and one.by and one.rule.hold == 0 and bool(one.sure.all())
             for one, saying in self._rules
         )
@@ -171,7 +177,7 @@ class Telling:
         if not len(told):
             return
         choice = self._choice(rule, told)
-        views = {name: self._views(name, told, numbers) for name, numbers in choice.items()}
+        views = {name: self._views(name, told, numbers, rule.chosen) for name, numbers in choice.items()}
         times = np.stack([_newest(some, len(told)) for some in views.values()])
         foremost = np.argmax(times, axis=0)
         beside = {name: self._beside(name, told) for name in saying.read if name not in views}
@@ -182,13 +188,14 @@ class Telling:
                 if len(mine.where):
                     yield mine.where, self._batch(mine, saying.given[name], computed)
 
-    def _views(self, name: str, told: Ints, numbers: Ints) -> list[_View]:
+    def _views(self, name: str, told: Ints, numbers: Ints, chosen: Cells | None = None) -> list[_View]:
         shown = [series for series in self.seen[name] if not series.hidden]
+        cells = [one.cells for one in self.screened.shown[name]] if chosen is None else [chosen]
         found = []
-        for number, (series, one) in enumerate(zip(shown, self.screened.shown[name], strict=True)):
+        for number, (series, own) in enumerate(zip(shown, cells, strict=True)):
             where = np.flatnonzero(numbers == number)
             some = told[where]
-            found.append(_View(series, where, one.cells.at(some), self.screened.found.at[some]))
+            found.append(_View(series, where, own.at(some), self.screened.found.at[some]))
         return found
 
     def _beside(self, name: str, told: Ints) -> list[_View]:
@@ -203,7 +210,9 @@ class Telling:
         known = view.series.rows.batch
         columns = {"time": pa.array(view.at).cast(TIME), "source": known.column("source").take(rows)}
         columns["sequence"] = pa.array(np.zeros(len(rows), np.int64))
-        if isinstance(self.smc.here, tuple):
+        if self.host is not None:
+            columns |= self.host.columns(view.at)
+        elif isinstance(self.smc.here, tuple):
             columns |= {a: pa.array(np.full(len(rows), c)) for a, c in zip(AXES, self.smc.here, strict=False)}
         else:
             columns |= {name: known.column(name).take(rows) for name in WHERE if name in known.schema.names}

@@ -35,22 +35,21 @@ from ...files.read import inspect, read
 from ...files.reading import Reading, TimeUnit, parse_zone
 from ...files.sort import Sorter
 from ...files.tally import Rejects, Tally
-from ...files.write import Form, gathered, to_arrow
+from ...files.write import Form, to_arrow
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.parse import as_app
-from ...machines.machine import Batches, Told
+from ...machines.machine import Told
 from ...model.batch import times
 from ...model.event import Notification
 from ...model.instant import BEGINNING, NEVER, Instant
 from .. import table
 from .reduction import Reduction, Share, Unsorted
-from .running import Running, acquainted, finished, passed_on
+from .running import Running, Spoken, acquainted, finished, last_words, notifications, spoken
 
 MEMORY = 128 << 20
 """How many bytes of events may wait in memory to be sorted."""
-_TOGETHER = 1 << 14
 MOST_WAITING = 1 << 20
 """So many transitions that are told one by one may wait until a part has been read."""
 
@@ -97,14 +96,15 @@ class Replay:
         self._apart = not any(one.heard or one.machine.is_timed for one in self._operators)
         """Whether of all events only the order inside a scope matters."""
         self._reached: dict[str, Instant] = {}
+        self._until = BEGINNING
         self._waiting: list[Notification] = []
 
     def __iter__(self) -> Iterator[Notification]:
         for number, part in enumerate(self.parts):
             with ExitStack() as stack:
                 told = self._as_it_comes(number, stack)
-                yield from self._in_order(number, part, stack) if told is None else self._settling(told)
-        self._finish()
+                yield from self._stepping(number, part, stack) if told is None else self._settling(told)
+        self._waiting += finished(self._running, self._reached)
         yield from self._settled(NEVER)
         self._require_use()
 
@@ -114,31 +114,31 @@ class Replay:
         if form != "events":
             return to_arrow(self, form, self._published)
         tables = [table.schema_of(self._published).empty_table(), *self._tables()]
-        return table.to_columns(self._published, table.identified(pa.concat_tables(tables)))
+        return table.to_columns(self._published, table.identified(table.ordered(pa.concat_tables(tables))))
 
     def _tables(self) -> Iterator[pa.Table]:
-        """The notifications in order, by columns where they were told so."""
+        """The notifications, by columns where they were told so."""
         for number, part in enumerate(self.parts):
             with ExitStack() as stack:
                 told = self._as_it_comes(number, stack)
-                if told is None:
-                    for some in gathered(self._in_order(number, part, stack), _TOGETHER):
-                        yield table.to_table(self._published, some)
-                else:
-                    yield table.ordered(pa.concat_tables(self._told_in(told)))
-        self._finish()
+                for said in self._drained(told) if told is not None else self._in_order(number, part, stack):
+                    yield from map(self._table, said)
+        yield from map(self._table, last_words(self._running, self._reached))
         yield table.to_table(self._published, self._settled(NEVER))
         self._require_use()
 
-    def _told_in(self, told: Mapping[int, Sorter]) -> Iterator[pa.Table]:
-        """What operators have told of a part, as tables."""
-        yield table.to_table(self._published, self._settled(NEVER))
+    def _table(self, said: Spoken) -> pa.Table:
+        """What an operator has said, as a table."""
+        found = table.table_of(self._published, *said)
+        for count in pc.value_counts(found.column("subscription")).to_pylist():
+            self.passed[count["values"]] += count["counts"]
+        return found
+
+    def _drained(self, told: Mapping[int, Sorter]) -> Iterator[list[Spoken]]:
+        """What operators have told of a part."""
         for i, sorter in told.items():
             for rows in sorter.drain():
-                found = table.table_of(self._published, self._operators[i], _rows(self._operators[i], rows))
-                for count in pc.value_counts(found.column("subscription")).to_pylist():
-                    self.passed[count["values"]] += count["counts"]
-                yield found
+                yield [(self._operators[i], _rows(self._operators[i], rows))]
 
     def readings(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The readings themselves, in order, as batches with the names of their topics, such as
@@ -171,14 +171,23 @@ class Replay:
             self._waiting += self._operators[i].notifications(_rows(self._operators[i], rows))
             yield from self._settled(until)
 
-    def _in_order(self, number: int, part: Part, stack: ExitStack) -> Iterator[Notification]:
-        """Sort a part, step through it, and say what is said of it."""
+    def _stepping(self, number: int, part: Part, stack: ExitStack) -> Iterator[Notification]:
+        """What operators tell of a part that is put in order, one by one."""
+        for said in self._in_order(number, part, stack):
+            self._waiting += notifications(said)
+            yield from self._settled(self._until)
+
+    def _in_order(self, number: int, part: Part, stack: ExitStack) -> Iterator[list[Spoken]]:
+        """Sort a part and step through it: what those who listen, and whoever hears them, have said."""
         sorters = self._sorters(stack, self._listening)
         if not self._reduced(number, partial(_sort, sorters)):
             self._load(part, sorters)
         for topic, batch, until in merged({t: sorter.drain() for t, sorter in sorters.items()}):
-            self._step({topic: batch}, until)
-            yield from self._settled(until)
+            self._until = until
+            yield list(spoken(self._running, {topic: batch}, self._now))
+
+    def _now(self, one: Running) -> Instant:
+        return one.now(self._reached, self._until)
 
     def _require_use(self) -> None:
         if self.tally.rejected and not self.tally.used:
@@ -262,13 +271,6 @@ class Replay:
                     latest = int(times(batch).max())
                     self._reached[topic.name] = max(self._reached.get(topic.name, BEGINNING), latest)
                 self._progress(self.tally)
-
-    def _step(self, batches: Batches, until: Instant) -> None:
-        """Step every operator that listens, and whoever hears it; what they say waits to be put in order."""
-        self._waiting += passed_on(self._running, dict(batches), lambda one: one.now(self._reached, until))
-
-    def _finish(self) -> None:
-        self._waiting += finished(self._running, self._reached)
 
     def _settled(self, until: Instant) -> list[Notification]:
         """What nothing that is still to be said stands before, once time has come so far."""

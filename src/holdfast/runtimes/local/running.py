@@ -76,28 +76,48 @@ def gathered(heard: Heard, more: Mapping[str, pa.RecordBatch]) -> None:
         heard[topic] = concatenate([heard[topic], batch]) if topic in heard else batch
 
 
+Spoken = tuple[Operator, Told]
+"""Who has said what."""
+
+
 def passed_on(
     running: Iterable[Running], heard: Heard, now: Callable[[Running], Instant]
 ) -> Iterator[Notification]:
     """Let operators, those of an earlier stage first, take what can be heard, and hear one another; of these
     whoever waits for time is told how far it has come, though it hears nothing."""
+    return notifications(spoken(running, heard, now))
+
+
+def spoken(running: Iterable[Running], heard: Heard, now: Callable[[Running], Instant]) -> Iterator[Spoken]:
+    """The same, as they say it."""
     for one in running:
         operator = one.operator
         mine = {topic: batch for topic, batch in heard.items() if topic in operator.topics}
         if mine or (operator.heard and operator.due(one.state) is not None):
-            yield from _stepped(one, mine, now(one), heard)
+            yield _stepped(one, mine, now(one), heard)
 
 
 def finished(running: Iterable[Running], reached: Mapping[str, Instant]) -> Iterator[Notification]:
     """Let time end for all of them with the last reading, whether it mattered or not."""
+    return notifications(last_words(running, reached))
+
+
+def last_words(running: Iterable[Running], reached: Mapping[str, Instant]) -> Iterator[Spoken]:
+    """The same, as they say it."""
     heard: Heard = {}
     for one in running:
         mine = {topic: batch for topic, batch in heard.items() if topic in one.operator.topics}
         if last := with_time(one.operator, mine, until(reached, one.operator.clock, BEGINNING)):
-            yield from _stepped(one, last, NEVER, heard)
+            yield _stepped(one, last, NEVER, heard)
 
 
-def _stepped(one: Running, batches: Batches, now: Instant, heard: Heard) -> Iterator[Notification]:
+def _stepped(one: Running, batches: Batches, now: Instant, heard: Heard) -> Spoken:
     told = one.step(batches, now)
     gathered(heard, one.operator.retold(told))
-    yield from one.operator.notifications(told)
+    return one.operator, told
+
+
+def notifications(said: Iterable[Spoken]) -> Iterator[Notification]:
+    """What operators have said, for whom it concerns."""
+    for operator, told in said:
+        yield from operator.notifications(told)

@@ -21,14 +21,9 @@ def made(state):
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        ("state S on T enter value > 1 for 5 s exit true here Car", "each source of Car carries a guard"),
         (
             "state S A = avg T over 5 s within 9 m of here enter A.value > 1 exit true here Car",
             "A looks at more than the latest around each source of Car",
-        ),
-        (
-            "state S A = T closest to here each road enter A.value > 1 exit true here Car",
-            "A keeps road apart around each source of Car",
         ),
         (
             "state B on T enter value > 1 exit false state S A = B whatever status enter A.valid exit true",
@@ -139,6 +134,13 @@ def test_starts_and_ends_of_a_component_below_are_columns_by_themselves():
             "up is set to what columns do not tell",
         ),
         ("state S A = T each source enter A.value > 1 for 5 s exit A.value < 1", "a guard waits"),
+        ("state S A = T any location enter A.value > 1 exit A.value < 1", None),
+        (
+            "state S A = avg T over 5 s any location enter A.value > 1 exit A.value < 1",
+            "A shows several places at other times than now",
+        ),
+        ("state S A = all T within 5 m of here each road enter A.value > 1 exit true here Car", None),
+        ("state S A = T each source enter |A.location - here| <= 5 exit true here Car", None),
         ("state S A = (avg n) T over 5 s each source enter A.n > 1 exit A.n < 1", "value has no function"),
     ],
 )

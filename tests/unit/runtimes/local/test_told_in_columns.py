@@ -1,9 +1,12 @@
 """What components tell is the same one by one and in columns."""
 
+from collections import Counter
+
 import pyarrow as pa
 import pytest
 
 from holdfast import Engine, Event, replay
+from holdfast.compilers.operator import Operator
 
 SECOND = 1_000_000
 
@@ -70,6 +73,30 @@ def test_what_is_told_in_columns_is_what_is_told_one_by_one(app, attributes, eve
     singly = told([*(n for event in events for n in engine.push(event)), *engine.finish()])
     assert singly
     assert told(replay(app, table(events, attributes))) == singly
+
+
+SEVERAL = """topic T (value float, road text)
+state Each A = T each source enter A.value > 0 set level = 2 * A.value exit true
+state Mean A = avg Each over 4 s each source enter A.level > 3 exit A.level < 2
+state Wet on T [value > 1; value < 0] per road
+"""
+
+
+def test_a_table_has_the_rows_that_are_told_one_by_one_in_their_order(monkeypatch):
+    events = [
+        Event("T", i // 3 * SECOND, f"s{i % 3}", {"value": float(i * 7 % 5 - 1), "road": "ab"[i % 2]}, i)
+        for i in range(300)
+    ]
+    expected = list(replay(SEVERAL, table(events, ("value", "road"))))
+    assert {n.subscription for n in expected} == {"Each", "Mean", "Wet"}
+    monkeypatch.setattr(Operator, "addressed", None)  # nothing is told one by one
+    it = replay(SEVERAL, table(events, ("value", "road")))
+    rows = it.to_arrow().to_pylist()
+    assert [row["id"] for row in rows] == [n.id for n in expected]
+    assert [(row["subscription"], row["status"], row["scope"]) for row in rows] == [
+        (n.subscription, n.status, n.scope) for n in expected
+    ]
+    assert it.passed == Counter(n.subscription for n in expected)
 
 
 def test_a_relationship_takes_whole_numbers_that_no_float_is():

@@ -29,7 +29,7 @@ from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import BEGINNING, NEVER, SECOND, Duration, Instant
 from support.machines import MACHINES, Listed, checked
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 12)
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 8)
 AFTER = 60 * SECOND
 """Later than all histories by more than anybody waits or looks back."""
 

@@ -55,7 +55,7 @@ def generate(
 
 
 class LiveProcess:
-    """``holdfast run`` in a process group of its own; its Java, which does not live long, compiles quickly."""
+    """``holdfast run`` in a process group of its own; its Java, which lives for a while, compiles quickly."""
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         with open(log, "ab") as file:

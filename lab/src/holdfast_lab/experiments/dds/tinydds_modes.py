@@ -182,12 +182,24 @@ def _no_loss(study: Study) -> Judged:
         "Def < 1, BL = Hy = 1",
         {", ".join(at): pdr for at, pdr in found.items()},
         judged["DefTDDS"] < 0.99 and min(judged["BLTDDS"], judged["HyTDDS"]) >= 0.999,
-        f"At best effort the PDRs are {', '.join(f'{mode} {value:.2f}' for mode, value in bare.items())}.",
+        f"At best effort the PDRs are {', '.join(f'{mode} {value:.2f}' for mode, value in bare.items())}. "
+        f"Runs with losses, and the longest discovery in them: {_late_discovery(study)}.",
         {
-            False: "BLTDDS and HyTDDS lose nothing, but DefTDDS does not either: a writer that repeats "
-            "without end loses only what its ring cannot hold, and at a message in two seconds no ring fills."
+            False: "A writer that repeats without end loses what its ring cannot hold, and what it published "
+            "before it heard of a subscriber."
         },
     )
+
+
+def _late_discovery(study: Study) -> str:
+    """In how many runs of each mode something was lost, and how long discovery took in them."""
+    return ", ".join(f"{mode} {_lossy(study, mode)}" for mode in MODES)
+
+
+def _lossy(study: Study, mode: str) -> str:
+    took, arrived = (study.values(what, **_at(mode, 2, "reliable")) for what in ("discovery ms", "PDR"))
+    lost = [ms for ms, pdr in zip(took, arrived, strict=True) if pdr < 1]
+    return f"{len(lost)} of {len(took)}" + (f" ({max(lost) / 1e3:.1f} s)" if lost else "")
 
 
 def _delay(study: Study) -> Judged:

@@ -29,10 +29,24 @@ def place(path: Sequence[int]) -> str:
     return ".".join([ROOT, *map(str, path)])
 
 
-def paths(network: FanOuts) -> Iterator[tuple[int, ...]]:
-    """The ways from the root to all brokers, parents first."""
-    for depth in range(len(network) + 1):
-        yield from product(*(range(children) for children in network[:depth]))
+def paths(network: FanOuts, depth: int) -> Iterator[tuple[int, ...]]:
+    """The ways from the root to all brokers of a level."""
+    return product(*(range(children) for children in network[:depth]))
+
+
+def grown(network: FanOuts) -> Overlay:
+    """The brokers of a network, joined from the leaves on.
+
+    Every broker learns who is joined to whom.  What is joined early is told to few: joined from the root on,
+    they would need twice as many messages.
+    """
+    overlay = Overlay()
+    for depth in reversed(range(len(network) + 1)):
+        children = range(network[depth]) if depth < len(network) else ()
+        for path in paths(network, depth):
+            overlay.broker(place(path), to=[place((*path, child)) for child in children])
+        overlay.settle()
+    return overlay
 
 
 def travel(network: FanOuts, publisher: Sequence[int]) -> Travelled:
@@ -40,12 +54,8 @@ def travel(network: FanOuts, publisher: Sequence[int]) -> Travelled:
 
     The leaves of a network are alike, so the average from one of them is that from all.
     """
-    overlay = Overlay()
-    brokers = [place(path) for path in paths(network)]
-    ends = [place(path) for path in paths(network) if len(path) == len(network)]
-    for broker in brokers:
-        parent = broker.rpartition(".")[0]
-        overlay.broker(broker, to=[parent] if parent else [])
+    overlay = grown(network)
+    ends = [place(path) for path in paths(network, len(network))]
     overlay.client("publisher", place(publisher))
     overlay.settle()
     overlay.ask("publisher", advertise("all", Filter((Constraint("for", "text", "any"),))))

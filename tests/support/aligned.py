@@ -95,7 +95,7 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
         for name, stretch, end in zip(names, chosen, ends, strict=True):
             own += [(name, stretch["scope"]), (f"{name}_start", _shown(stretch["start"]))]
             own += [(f"{name}_end", None if end is None else _shown(end))]
-        scope = ",".join(s["scope"] for s in chosen if s["scope"])
+        scope = ",".join(f'"{s["scope"]}"' if "," in s["scope"] else s["scope"] for s in chosen if s["scope"])
         rows.append(
             ("X", scope, status, -1 if since is None else since or -1, event.order, *map(str, sorted(own)))
         )

@@ -74,6 +74,10 @@ class Served:
     def pid(self):
         return self._running.pid
 
+    def log_text(self):
+        """What it has said to its terminal."""
+        return self._log.read_text()
+
     def kill(self):
         self._running.kill()
         self._running.wait()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from datetime import UTC, datetime
 
 import httpx
@@ -17,13 +19,20 @@ state Full on Tank [level > 90; level < 80] per source unknown after 2 s
 """
 
 
+LIMITS = "source,high,low\n{}"
+BY_ROW = """topic Temperature (value float)
+table Limits "limits.csv" (source text, high float, low float)
+state Warm on Temperature [value > Limits.high; value < Limits.low] per source
+"""
+
+
 class Alarms(Served):
     """A service, what it is given and what it tells."""
 
-    def post(self, topic, value):
+    def post(self, topic, value, source="s1"):
         """A reading of now; its time."""
         name = {"Temperature": "value", "Tank": "level"}[topic]
-        line = {"topic": topic, "time": datetime.now(UTC).isoformat(), "source": "s1", name: float(value)}
+        line = {"topic": topic, "time": datetime.now(UTC).isoformat(), "source": source, name: float(value)}
         said = self._call("post", "/api/readings", json=line).json()
         assert said == {"taken": 1, "rejected": []}
         return instant(line["time"])
@@ -100,6 +109,31 @@ def uplink_lost(service):
     assert instant(tank["unknown"]) == began + 2_000_000
     service.post("Tank", 70)
     until(lambda: service.statuses("Full")[2:] in (["known", "egress"], ["egress"]), "its end")
+
+
+def test_a_table_that_is_changed_while_the_service_runs_is_taken_over_row_by_row(tmp_path):
+    """Bits are kept; who has another row is revised, on a SIGHUP or when it is started again.  [C9, C20]"""
+    definition, limits = tmp_path / "app.hf", tmp_path / "limits.csv"
+    definition.write_text(BY_ROW)
+    limits.write_text(LIMITS.format("s1,25,22\ns2,25,22\n"))
+    with Alarms(tmp_path, definition) as service:
+        began = [service.post("Temperature", 26, source) for source in ("s1", "s2")]
+        service.hears("Warm", "ingress", "ingress")
+        limits.write_text(LIMITS.format("s1,25,22\ns2,27,22\n"))
+        os.kill(service.pid, signal.SIGHUP)
+        service.hears("Warm", "ingress", "ingress", "revised")
+        assert [(one["scope"], one["since"]) for one in conditions(service)] == [("s1", began[0])]
+        limits.write_text("source,high\ns1,much\n")
+        os.kill(service.pid, signal.SIGHUP)
+        until(lambda: "has no column 'low'" in service.log_text(), "the error")
+        service.kill()
+        limits.write_text(LIMITS.format("s1,28,22\ns2,25,22\n"))
+        service.start()
+        service.hears("Warm", "ingress", "ingress", "revised", "revised", "revised")
+        assert [(one["scope"], one["since"]) for one in conditions(service)] == [("s2", began[1])]
+        service.stop()
+        service.start()
+        assert len(service.told("Warm")) == 5
 
 
 def conditions(service):

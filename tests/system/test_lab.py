@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 
@@ -9,6 +11,8 @@ def test_the_lab_of_the_checkout_is_found(holdfast):
     listed = holdfast("reproduce", "--list")
     assert (listed.status, listed.err) == (0, "")
     assert "state-filter-table" in listed.out
+    titles = {re.match(r"\S+ +", line).end() for line in listed.out.splitlines()}
+    assert len(titles) == 1  # one under the other
     wrong = holdfast("bench", "kernels")
     assert wrong.status == 2
     assert "no benchmark named 'kernels'" in wrong.err

@@ -84,10 +84,13 @@ def reproduce(
     require_choice("--engine", engine or "local", ["local", "spark"])
     experiments = lab("experiments")
     terminal = sys.stdout.isatty()
-    for experiment in experiments.chosen(names or []):
-        if listed:
-            typer.echo(f"{experiment.name:<22} {experiment.title}")
-            continue
+    some = experiments.chosen(names or [])
+    if listed:
+        width = max(len(one.name) for one in some)
+        for one in some:
+            typer.echo(f"{one.name:<{width}}  {one.title}")
+        return
+    for experiment in some:
         with experiments.on_engine(engine):
             result = _reproduced(experiment, data, full)
         if as_json:

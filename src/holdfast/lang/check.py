@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import DefinitionError, Place, UsageError, did_you_mean
+from ..model.folder import Folder
+from ..model.guard import Care
+from ..model.qos import Correct
 from ..model.query import Function
 from ..model.space import Gazetteer
 from ..model.table import Table
@@ -75,7 +78,7 @@ S = TypeVar("S", bound=Statement)
 
 def check(
     app: App,
-    base: Path | None = None,
+    base: Folder | None = None,
     lets: Mapping[str, Literal] | None = None,
     tables: Mapping[str, Any] | None = None,
 ) -> Checked:
@@ -97,9 +100,25 @@ def check(
     return replace(found, warnings=cautions)
 
 
+def require_final(app: App, where: str) -> None:
+    """Refuse conditions that correct what they have told, where nobody could take it back."""
+    for one in correcting(app):
+        raise DefinitionError(
+            f"'{one.name}' corrects what it has told ('late correct'): {where} cannot take anything back",
+            one.at,
+            hint="It is late drop, or late apply.",
+        ).located(app.text or "", app.file)
+
+
+def correcting(app: App) -> list[Subscribe]:
+    """The conditions that correct what they have told."""
+    found = (one for one in app.statements if isinstance(one, Subscribe))
+    return [one for one in found if isinstance(one.delivery.late, Correct)]
+
+
 def _checked(
     statements: Sequence[Statement],
-    folder: Path,
+    folder: Folder,
     lets: Mapping[str, Literal],
     given: Mapping[str, Any],
 ) -> Checked:
@@ -178,7 +197,7 @@ def _checked(
 
 
 def _hearing(
-    statement: hearing.Hears, made: Mapping[str, hearing.Heard], known: Gazetteer, folder: Path
+    statement: hearing.Hears, made: Mapping[str, hearing.Heard], known: Gazetteer, folder: Folder
 ) -> hearing.Heard:
     match statement:
         case Tally():
@@ -299,7 +318,7 @@ class _Known(NamedTuple):
     topics: Sequence[Topic]
     parameters: Parameters
     regions: Gazetteer
-    folder: Path
+    folder: Folder
     tables: Mapping[str, Table]
 
 
@@ -307,12 +326,7 @@ def _condition(statement: Subscribe, known: _Known) -> Condition | Guarded:
     try:
         topic = _topic_of(statement, known.topics, known.parameters)
         scope = Scope(topic, known.parameters, tables.members(known.tables))
-        if statement.delivery.wait is None and statement.delivery.late == "apply":
-            raise DefinitionError(
-                "'late apply' needs 'ordered': without it nothing is ever late",
-                statement.at,
-                hint="Add how long to wait, such as: ordered 30 s",
-            )
+        _require_late(statement)
         condition = Condition(
             statement.name,
             topic,
@@ -328,6 +342,26 @@ def _condition(statement: Subscribe, known: _Known) -> Condition | Guarded:
         if error.place is not None:
             raise
         raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+
+
+def _require_late(statement: Subscribe) -> None:
+    """Refuse what cannot be said of late events."""
+    wait, late = statement.delivery.wait, statement.delivery.late
+    if wait is None and late != "drop":
+        word = "correct" if isinstance(late, Correct) else late
+        raise DefinitionError(
+            f"'late {word}' needs 'ordered': without it nothing is ever late",
+            statement.at,
+            hint="Add how long to wait, such as: ordered 30 s",
+        )
+    care = statement.care
+    if isinstance(late, Correct) and care != Care(care.enter, care.exit):
+        raise DefinitionError(
+            f"'{statement.name}' has 'late correct', which goes with guards ('for'), and not with 'unknown "
+            "after', 'forget after', 'initially' or a roster",
+            statement.at,
+            hint="Leave out one of the two.",
+        )
 
 
 def _topic_of(statement: Subscribe, topics: Sequence[Topic], known: Parameters) -> Topic:

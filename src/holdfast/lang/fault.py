@@ -30,6 +30,15 @@ CLAUSES = (
     "per", "scope", "within", "timely", "ordered", "late", "where", "on", "unknown after",
     "forget after", "initially", "roster",
 )  # fmt: skip
+FORMS = {
+    "table": 'table Limits "limits.csv" (source text, high float)',
+    "mute": 'mute Warm during "Sat 00:00 – Mon 06:00" in "Europe/Berlin", or while Parent',
+    "fold": "fold Floors = Warm scope west, east within house beyond 1",
+    "group": 'group Team of User ("ann", "bob")',
+    "route": 'route North on Loop.speed ("4" 12 km, "5" 8 km)',
+    "collide": "collide max",
+}
+"""Words that begin a statement only where it goes on in its form: elsewhere they are names."""
 COMPONENT = ("enter", "exit", "for", "set", "tick", "here", "over", "each")
 
 LONGEST_WORDS = 200
@@ -173,6 +182,10 @@ def _unknown_statement(fault: Fault) -> DefinitionError | None:
     instead = _other_operator(replace(fault, expected=frozenset({"_AND"}))) or _unknown_unit(fault)
     if instead is not None:
         return instead
+    if (form := FORMS.get(word[1])) is not None:
+        return fault.error_at(
+            word.start(1), len(word[1]), f"'{word[1]}' is not followed by what it needs", f"As in: {form}"
+        )
     near = did_you_mean(word[1], [known for known in STATEMENTS + CLAUSES if known != word[1]])
     all_words = f"A statement starts with {', '.join(STATEMENTS[:7])} or {STATEMENTS[7]}."
     return fault.error_at(

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..errors import DefinitionError, did_you_mean
+from ..model.folder import Folder
 from ..model.guard import PLAIN
 from ..model.space import Gazetteer
 from ..model.table import Table
@@ -21,7 +22,7 @@ MOST_SILENCES = 7
 
 
 def guarded(
-    statement: Subscribe, checked: Condition, known: Gazetteer, folder: Path, tables: Mapping[str, Table]
+    statement: Subscribe, checked: Condition, known: Gazetteer, folder: Folder, tables: Mapping[str, Table]
 ) -> Condition | Guarded:
     """The condition as it is, or with what it says beside its predicates."""
     lengths = {*silences(checked.enter), *silences(checked.exit)}
@@ -85,7 +86,7 @@ def _instead(name: str, checked: Condition) -> str:
 
 
 def _roster(
-    statement: Subscribe, checked: Condition, known: Gazetteer, folder: Path, tables: Mapping[str, Table]
+    statement: Subscribe, checked: Condition, known: Gazetteer, folder: Folder, tables: Mapping[str, Table]
 ) -> tuple[Row, ...]:
     """The values of the keys of the scopes that are expected."""
     roster = statement.care.roster

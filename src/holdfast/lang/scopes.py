@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 from ..errors import DefinitionError, Place, Unsupported, UsageError, did_you_mean
+from ..model.folder import Folder
 from ..model.space import Forest, Gazetteer, PartialOverlap, Region, load_gazetteer, nest
 from .ops import DeclareRegion, Fold, Ladder, Levels, Statement, Subscribe, Tally, UseGazetteer, place_of
 
@@ -35,7 +35,7 @@ def _levels(statement: Statement) -> Levels:
     return ()
 
 
-def gazetteer(statements: Sequence[Statement], base: Path) -> Gazetteer:
+def gazetteer(statements: Sequence[Statement], base: Folder) -> Gazetteer:
     """One gazetteer of the files that a definition uses and of the regions that it declares."""
     regions: list[Region] = []
     for use in statements:
@@ -64,7 +64,7 @@ def gazetteer(statements: Sequence[Statement], base: Path) -> Gazetteer:
         raise DefinitionError(str(error), _blamed(str(error), declared)) from None
 
 
-def in_themselves(statements: Sequence[Statement], base: Path) -> list[Statement]:
+def in_themselves(statements: Sequence[Statement], base: Folder) -> list[Statement]:
     """Statements that need no gazetteer: its regions are declared, and a level is its regions' names."""
     files = [s for s in statements if isinstance(s, UseGazetteer)]
     known = gazetteer(files, base)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import DefinitionError, Place, did_you_mean
+from ..model.folder import Folder
 from ..model.table import DEFAULT, DURATION, Column, Table, digest_of
 from ..model.topic import Attribute, Kind
 from ..model.unit import UNITS, nearest
@@ -25,7 +26,7 @@ Wrong = Callable[..., DefinitionError]
 Row = tuple[str, ...]
 
 
-def tables(declared: Sequence[DeclareTable], folder: Path, given: Mapping[str, Any]) -> dict[str, Table]:
+def tables(declared: Sequence[DeclareTable], folder: Folder, given: Mapping[str, Any]) -> dict[str, Table]:
     """The tables of a definition by name; ``given`` are in the place of files."""
     found = {}
     for statement in declared:
@@ -118,7 +119,7 @@ def _require_sense(statement: DeclareTable) -> None:
         )
 
 
-def _table(statement: DeclareTable, folder: Path, data: Any) -> Table:
+def _table(statement: DeclareTable, folder: Folder, data: Any) -> Table:
     def wrong(message: str, hint: str | None = None) -> DefinitionError:
         shown = f'"{statement.path}"' if statement.path else "the data that was given"
         return DefinitionError(f"table '{statement.name}', {shown}: {message}", statement.at, hint=hint)
@@ -279,6 +280,7 @@ def _durations(column: Any, attribute: Column, wrong: Wrong) -> pa.Array:
             found.append(read_duration(*split_quantity(text)))
         except (ValueError, KeyError, TypeError, AttributeError):
             row = column.to_pylist().index(value) + 2
-            message = f"row {row}: '{value}' in '{attribute.name}' is not a duration"
+            why = ", which cannot be negative" if text.lstrip().startswith("-") else ""
+            message = f"row {row}: '{value}' in '{attribute.name}' is not a duration{why}"
             raise wrong(message, "As in: 5 min") from None
     return pa.array(found, pa.int64()).take(coded.indices)

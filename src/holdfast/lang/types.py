@@ -145,8 +145,9 @@ def _member(op: Member, scope: Scope) -> Typed:
         raise DefinitionError(f"there is no '{op.owner}' here", op.at, hint=hint)
     members = scope.members.get(op.owner)
     if members is None:
+        owners = "query" if scope.topic is None else "table"
         raise DefinitionError(
-            f"no query is named '{op.owner}'; there is {', '.join(filter(None, scope.members))}",
+            f"no {owners} is named '{op.owner}'; there is {', '.join(filter(None, scope.members))}",
             op.at,
             hint=did_you_mean(op.owner, scope.members),
         )

@@ -22,7 +22,7 @@ from ..model.count import Quota, Unknown
 from ..model.event import Event, Status, Transition, Value
 from ..model.instant import NEVER, Instant
 from ..model.topic import Topic
-from .machine import Batches, Mask, Survey, Told, mattering
+from .machine import Batches, Hearing, Told
 from .waiting import Waiting
 
 
@@ -59,7 +59,7 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Hearing):
     """The machine.  Readings of ``topic`` tell in the attributes ``says`` a status, whose it is, and since
     when it holds; ``group`` and ``grouping`` give the key of the scope in which an event and those of a batch
     lie.  ``members`` are those that are expected, with their scopes; without them everybody counts."""
@@ -209,19 +209,6 @@ class Count:
             yield Said("egress", key, began, (*own, first))
         elif holding and joins and self.joined:
             yield Said("joined", key, group.began, (*own, group.first))
-
-    # --- what is read: nothing of it can be done without ---
-
-    def reduce(
-        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
-    ) -> dict[str, pa.RecordBatch]:
-        return mattering(self, batches, latest)
-
-    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
-        return np.ones(len(batch), np.bool_)
-
-    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
-        return Survey(self.matters(topic, batch), np.zeros(1, np.int64))
 
     # --- what holds, and keeping it ---
 

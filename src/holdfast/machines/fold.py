@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 
 from ..model.batch import from_events, to_events
@@ -21,7 +20,7 @@ from ..model.instant import NEVER, Instant
 from ..model.outline import outline
 from ..model.space import Point
 from ..model.topic import Topic
-from .machine import Batches, Mask, Survey, Told, mattering
+from .machine import Batches, Hearing, Told
 from .waiting import Waiting
 
 Path = tuple[str, ...]
@@ -54,7 +53,7 @@ class State(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(Hearing):
     """The machine.  Readings of ``topic`` tell in the attributes ``says`` a status, whose it is, and since
     when it holds; ``paths`` finds where the events of a batch lie, and ``corners`` the points around which
     that is.  Names of cells begin with ``CELL``, those of members with ``MEMBER``."""
@@ -224,19 +223,6 @@ class Fold:
         own = (len(inside), around, into)
         told = replace(event, topic=self.name, attributes=kept | dict(zip(self.own, own, strict=True)))
         return Transition(told, status, name[1:] or None, since, 0)
-
-    # --- what is read: nothing of it can be done without ---
-
-    def reduce(
-        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
-    ) -> dict[str, pa.RecordBatch]:
-        return mattering(self, batches, latest)
-
-    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
-        return np.ones(len(batch), np.bool_)
-
-    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
-        return Survey(self.matters(topic, batch), np.zeros(1, np.int64))
 
     # --- what is told, and keeping it ---
 

@@ -16,8 +16,6 @@ from itertools import product
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
 from ..model.allen import Allen
 from ..model.batch import to_events
@@ -25,7 +23,7 @@ from ..model.event import Event, Status, Transition, Value
 from ..model.instant import BEGINNING, NEVER, Duration, Instant, show_instant
 from ..model.space import Point
 from ..model.topic import Topic
-from .machine import Batches, Mask, Survey, Told, mattering
+from .machine import Batches, Hearing, Told
 from .waiting import Waiting
 
 Cell = tuple[str | None, tuple[int, ...]]
@@ -150,7 +148,7 @@ class _Kept(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Intervals:
+class Intervals(Hearing):
     """The machine.  Readings of ``members`` tell in the attributes ``says`` a status, whose it is, and since
     when it holds; ``groups`` give the key that those must share that meet.  What is told has of each member
     its scope and its ends, in attributes that ``labels`` name."""
@@ -365,19 +363,6 @@ class Intervals:
             attributes[end] = None if one.end == NEVER else show_instant(one.end)
         told = replace(event, topic=self.name, attributes=attributes)
         return Transition(told, status, self.shown([scope for scope, _ in members]), since, 0)
-
-    # --- what is read: nothing of it can be done without ---
-
-    def reduce(
-        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
-    ) -> dict[str, pa.RecordBatch]:
-        return mattering(self, batches, latest)
-
-    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
-        return np.ones(len(batch), np.bool_)
-
-    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
-        return Survey(self.matters(topic, batch), np.zeros(1, np.int64))
 
     # --- what holds, and keeping it ---
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..model.batch import TIME, plain, reached, stood_for, times, to_events, values, with_progress
-from ..model.event import STATUSES, Event, Status, Transition
+from ..model.event import STATUSES, TAKES_BACK, Event, Status, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Topic
 
@@ -135,8 +135,8 @@ class Machine(Protocol):
 
 
 def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
-    """What was told, one by one: late events first, the rest in order of time where it is of several
-    kinds or concerns several conditions, else as it stands."""
+    """What was told, one by one: late events first, then what is taken back, the rest in order of time
+    where it is of several kinds or concerns several conditions, else as it stands."""
     if not told.rows:
         return list(told.single)
     some = {name: passed for name, passed in told.rows.items() if len(passed)}
@@ -145,8 +145,9 @@ def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
     if len(told.rows) == 1 and not told.single and len(rows) == sum(map(len, told.rows.values())):
         return rows
     late = [t for t in told.single if t.status == "late"]
-    rest = [*rows, *(t for t in told.single if t.status != "late")]
-    return late + sorted(rest, key=in_time)
+    back = [t for t in told.single if t.status in TAKES_BACK.values()]
+    rest = [*rows, *(t for t in told.single if t.status not in ("late", *TAKES_BACK.values()))]
+    return late + back + sorted(rest, key=in_time)
 
 
 def _transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:
@@ -204,6 +205,25 @@ def mattering(machine: Machine, batches: Batches, latest: Instant) -> dict[str, 
         for topic, batch in batches.items()
         if topic in machine.topics
     }
+
+
+class Hearing(Protocol):
+    """A machine that hears conditions: nothing of what they say can be done without."""
+
+    @property
+    def topics(self) -> Mapping[str, Topic]: ...
+
+    def reduce(
+        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
+    ) -> dict[str, pa.RecordBatch]:
+        known = {topic: batch for topic, batch in batches.items() if topic in self.topics}
+        return {topic: thinned(batch, self.matters(topic, batch)) for topic, batch in known.items()}
+
+    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
+        return np.ones(len(batch), np.bool_)
+
+    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
+        return Survey(self.matters(topic, batch), np.zeros(1, np.int64))
 
 
 def may_be_late(machine: Machine, batch: pa.RecordBatch, latest: Instant) -> Any:

@@ -13,15 +13,13 @@ from functools import partial
 from typing import cast
 
 import msgspec
-import numpy as np
-import pyarrow as pa
 
 from ..model.batch import reached, to_events
 from ..model.event import Event, Status, Transition, Value
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.schedule import Schedule
 from ..model.topic import Topic
-from .machine import Batches, Mask, Survey, Told, mattering
+from .machine import Batches, Hearing, Told
 from .waiting import Waiting
 
 Key = Callable[[Event], str | None]
@@ -86,7 +84,7 @@ class State(msgspec.Struct):
 
 
 @dataclass(frozen=True)
-class Mute:
+class Mute(Hearing):
     """The machine.  Readings of ``topic`` tell what the condition has told; ``says`` are the attributes for
     status, scope and since.  What passes is told as events of ``tells``, what is summed up of ``name``."""
 
@@ -298,17 +296,6 @@ class Mute:
         return Transition(told, "summary", scope, None, 0)
 
     # --- the rest ---
-
-    def reduce(
-        self, batches: Batches, *, closed: bool = True, latest: Instant = NEVER
-    ) -> dict[str, pa.RecordBatch]:
-        return mattering(self, batches, latest)
-
-    def matters(self, topic: str, batch: pa.RecordBatch) -> Mask:
-        return np.ones(len(batch), np.bool_)
-
-    def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
-        return Survey(self.matters(topic, batch), np.zeros(1, np.int64))
 
     def due(self, state: State) -> Instant | None:
         first = min(state.waiting.first, NEVER if state.end is None else state.end)

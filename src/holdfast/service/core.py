@@ -8,29 +8,31 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from msgspec.structs import replace
 
-from ..compilers.families import conditions, meanings, operators
-from ..compilers.guarded.revise import why_not
+from ..compilers.edit import anew, changed
+from ..compilers.families import conditions, hindrance, operators
 from ..errors import UsageError
 from ..lang.app import App
-from ..lang.check import check
+from ..lang.check import check, correcting
 from ..lang.condition import Checked
 from ..lang.ops import Defined
 from ..lang.parse import parse
 from ..model.batch import conform
-from ..model.event import Notification, notification_id
+from ..model.event import TAKES_BACK, Notification, notification_id
 from ..model.instant import Instant, show_instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Engine, Holding
 from .log.frame import Advance, Definition, Entry, Readings
 from .log.log import Appended
 from .log.past import before, is_whole
+from .named import FOLDER, Copies
 from .sources import Sources
 from .store import Snapshot, Told, told
 
@@ -67,7 +69,10 @@ class Core:
         """``log`` is the folder of the log: what it still has settles what an edit leaves open; ``still``
         comes back when nobody seals or removes files there."""
         self._base, self._clock, self._log, self._still = base, clock, log, still
+        self._kept = (log or base) / FOLDER
         self.definition = ""
+        self.files: Mapping[str, str] = {}
+        """The files that the definition names, as they are kept."""
         self.position = 0
         self._begin(Engine(base=base))
         self.sources = Sources()
@@ -77,16 +82,27 @@ class Core:
 
     def _begin(self, engine: Engine) -> None:
         self.engine = engine
-        self.checked: Checked = check(engine.app, self._base)
+        self.checked: Checked = check(engine.app, self._folder(self.files))
         self.topics: dict[str, Topic] = {topic.name: topic for topic in self.checked.topics}
+        self._corrected = frozenset(one.name for one in correcting(engine.app))
+
+    def _folder(self, files: Mapping[str, str]) -> Copies:
+        return Copies(self._kept, self._base, files)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Go on where a snapshot was taken."""
-        self.definition, self.position = snapshot.definition, snapshot.position
-        self._begin(Engine.restore(parse(snapshot.definition), snapshot.engine, base=self._base))
+        self.definition, self.position, self.files = snapshot.definition, snapshot.position, snapshot.files
+        folder = self._folder(self.files)
+        self._begin(Engine.restore(parse(snapshot.definition), snapshot.engine, base=folder))
 
-    def snapshot(self, origins: bytes) -> Snapshot:
-        return Snapshot(self.position, self.definition, self.engine.snapshot(), origins)
+    def snapshot(self, origins: bytes = b"") -> Snapshot:
+        return Snapshot(self.position, self.definition, self.engine.snapshot(), origins, self.files)
+
+    def copy(self, snapshot: Snapshot) -> Core:
+        """Another that goes on where this one has taken a snapshot, and may do so in another thread."""
+        other = Core(self._base, self._clock, self._log, self._still)
+        other.restore(snapshot)
+        return other
 
     def take(self, appended: Appended) -> list[Told]:
         """Process an entry; what it starts or ends, by time."""
@@ -96,13 +112,13 @@ class Core:
         self.position = appended.after
         match appended.entry:
             case Readings(topic, batch):
-                return self._read(topic, batch)
+                return self._read(topic, batch, appended.position)
             case Advance(until):
-                return self._told(self.engine.advance(until))
+                return self._told(self.engine.advance(until), appended.position)
             case Definition() as definition:
                 return self._define(definition, appended.position)
 
-    def _read(self, topic: str, batch: pa.RecordBatch) -> list[Told]:
+    def _read(self, topic: str, batch: pa.RecordBatch, position: int) -> list[Told]:
         try:
             known = self.topics[topic]
             fitting = conform(known, batch)
@@ -111,18 +127,41 @@ class Core:
             return []
         self.readings[topic] += len(batch)
         self.sources.hear(topic, fitting)
-        return self._told(self.engine.push_conformed(known, fitting))
+        return self._told(self.engine.push_conformed(known, fitting), position)
 
-    def _told(self, notifications: Sequence[Notification]) -> list[Told]:
+    def _told(self, notifications: Sequence[Notification], position: int) -> list[Told]:
+        """What is taken back comes first, the rest by time."""
         now = self._clock()
-        return [told(n, now) for n in sorted(notifications, key=lambda n: n.order)]
+        some = sorted(notifications, key=lambda n: (n.status not in TAKES_BACK.values(), n.order))
+        some += self._last_words(some)
+        return [told(n, now, self._id(n, position)) for n in some]
+
+    def _last_words(self, some: Iterable[Notification]) -> list[Notification]:
+        """What is so now, of scopes of which the last word says something else: it is of an earlier time."""
+        last = {(n.subscription, n.scope): n for n in some if n.subscription in self._corrected}
+        held = {one[:2]: one.since for one in self.engine.holding()} if last else {}
+        return [
+            n._replace(status="known", since=held.get(place))
+            for place, n in last.items()
+            if held.get(place) != _held_since(n)
+        ]
+
+    def _id(self, n: Notification, position: int) -> str | None:
+        """What is corrected may be told again: its id says where in the log that was."""
+        if n.subscription not in self._corrected:
+            return None
+        source = f"{n.event.source} {n.event.sequence}"
+        return notification_id(n.subscription, n.scope, n.status, n.event.time, source, position)
 
     def _define(self, definition: Definition, position: int) -> list[Told]:
         held = {one[:2]: one for one in self.engine.holding()}
-        gone = {*self.change(definition.text).removed, *definition.restart}
+        self._still()
+        change = self.change(definition)
+        definition = replace(definition, restart=(*definition.restart, *change.afresh))
+        gone = {*change.removed, *definition.restart}
         engine, revised = self._redefined(definition)
+        self.definition, self.files = definition.text, definition.files
         self._begin(engine)
-        self.definition = definition.text
         return [
             *(_withdrawn(one, definition.at, position) for one in held.values() if one.subscription in gone),
             *(_revised(n, held.get((n.subscription, n.scope)), definition.at, position) for n in revised),
@@ -131,62 +170,83 @@ class Core:
     def _redefined(self, definition: Definition, *, hears: bool = True) -> tuple[Engine, list[Notification]]:
         """An engine that runs another definition, and what is to be said of scopes that change by it, when
         it hears the log again."""
-        app = parse(definition.text)
-        engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._base)
+        app, folder = parse(definition.text), self._folder(definition.files)
+        engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._folder(self.files))
         staying = [s for s in app.statements if not (isinstance(s, Defined) and s.name in definition.restart)]
         revised = App(staying, file=app.file)
-        past, whole = self._past(revised) if hears else (None, False)
-        said = engine.revise(revised, past, whole=whole)
+        past, whole = self._past(check(revised, folder)) if hears else (None, False)
+        said = engine.revise(revised, past, whole=whole, base=folder)
         if definition.restart:
             said += engine.revise(app)
         return engine, said
 
-    def _past(self, app: App) -> tuple[Heard | None, bool]:
+    def _past(self, checked: Checked) -> tuple[Heard | None, bool]:
         """What the log has of the time before now, as another definition would have heard it, and whether
         that is all."""
         if self._log is None or not self.position:
             return None, False
-        self._still()
-        checked = check(app, self._base)
         entries = before(self._log, self.position, _together(checked))
-        return _fitting(entries, checked.topics), is_whole(self._log)
+        return _fitting(entries, checked.topics), self._is_whole
 
     def forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
         """How many scopes of each subscription would start, end or become unknown by another definition."""
+        self._still()
         counts: dict[str, Counter[str]] = {}
         for one in self._redefined(definition)[1]:
             word = one.status if one.status != "revised" else "ends" if one.since is None else "starts"
             counts.setdefault(one.subscription, Counter())[word] += 1
         return {name: dict(mine) for name, mine in counts.items()}
 
-    def change(self, text: str) -> Change:
+    def change(self, definition: Definition) -> Change:
         """What another definition would do."""
-        other = check(parse(text), self._base)
-        now, then = meanings(self.checked), meanings(other)
-        removed = [name for name in now if name not in then]
-        changed = [name for name in now if name in then and now[name] != then[name]]
+        other = check(parse(definition.text), self._folder(definition.files))
         was, will_be = conditions(self.checked), conditions(other)
-        afresh = [name for name in changed if why_not(was[name], will_be[name]) is not None]
+        removed = [name for name in was if name not in will_be]
+        changes = changed(self.checked, other)
+        afresh = self._hindered(changes, other)
+        if afresh and self._is_whole:
+            afresh = [name for name in afresh if name not in anew(self.checked, other)]
         lost = {*removed, *afresh}
         return Change(
-            [name for name in then if name not in now],
+            [name for name in will_be if name not in was],
             removed,
-            changed,
+            changes,
             afresh,
             [one for one in self.engine.holding() if one.subscription in lost],
         )
 
+    def _hindered(self, names: Iterable[str], other: Checked) -> list[str]:
+        """Those that cannot keep what is known of their scopes, unless they hear the whole log again."""
+        return [name for name in names if hindrance(name, self.checked, other) is not None]
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the log has all that was heard."""
+        return self._log is not None and self.position > 0 and is_whole(self._log)
+
     def require_change(self, definition: Definition) -> Change:
         """Refuse a definition that cannot take the place of the one that runs, before it is in the log."""
-        change = self.change(definition.text)
+        change = self.change(definition)
         if stuck := [name for name in change.afresh if name not in definition.restart]:
             names = " and ".join(f"'{name}'" for name in stuck)
             raise UsageError(
                 f"{names} would mean something else than now and cannot keep what is known of it: give it "
                 "another name, or let it begin afresh (restart); what holds of it is then withdrawn"
             )
-        self._redefined(definition, hears=False)
+        other = check(parse(definition.text), self._folder(definition.files))
+        heard = self._hindered(change.changed, other)  # the log says how they go on
+        self._redefined(replace(definition, restart=(*definition.restart, *heard)), hears=False)
         return change
+
+
+def _held_since(n: Notification) -> Instant | None:
+    """Since when a condition holds by what is told of it, if it does."""
+    match n.status:
+        case "ingress":
+            return n.event.time
+        case "reopened":
+            return n.since
+    return None
 
 
 def _together(checked: Checked) -> list[set[str]]:

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -16,13 +17,14 @@ from typing import Any
 
 import uvicorn
 
-from ..errors import UsageError
+from ..errors import HoldfastError, UsageError
 from ..model.instant import Instant
 from ..runtimes.overlay.connection.address import parse_address
 from .api.app import application
 from .api.guard import LOOPBACK
 from .api.site import Site
 from .config import Config, limits_of, secret_of, settings_of, users_of
+from .core import Change
 from .feeds.mapping import Pattern, Route, require_sense
 from .feeds.mqtt import MqttFeed
 from .feeds.overlay import OverlayFeed
@@ -139,12 +141,11 @@ def sinks_of(plan: Plan, service: Service) -> list[Sink]:
 async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
     """A service at work, with everything that is configured; where it listens."""
     require_safe(plan)
-    text = _text(plan.definition)
+    _text(plan.definition)  # before there is a folder
     service = Service(plan.data, plan.definition.parent, settings_of(plan.config), plan.clock)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(service.running())
-        if service.core.definition != text:
-            await service.define(text, plan.restart)
+        await take(plan, service)
         feeds, sinks = feeds_of(plan, service), sinks_of(plan, service)
         site = Site(
             service,
@@ -170,14 +171,47 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
         yield site, Address(host, port)
 
 
+async def take(plan: Plan, service: Service) -> Change | None:
+    """Run the definition as its file is now, with the files that it names; ``None`` if all are as before."""
+    text = _text(plan.definition)
+    if service.core.definition == text and not await asyncio.to_thread(service.has_other_files):
+        return None
+    return await service.define(text, plan.restart)
+
+
 async def serve(plan: Plan, is_there: Callable[[Address], None]) -> None:
-    """Serve until cancelled."""
+    """Serve until cancelled; a SIGHUP lets the files be read again."""
     sys.setswitchinterval(_TURN)
     async with serving(plan) as (site, address):
         gc.freeze()  # what is here now stays
         gc.set_threshold(*_COLLECT)
+        asked = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
+        again = asyncio.create_task(_take_again(plan, site.service, asked))
         is_there(address)
-        raise await site.service.failed
+        try:
+            raise await site.service.failed
+        finally:
+            again.cancel()
+
+
+async def _take_again(plan: Plan, service: Service, asked: asyncio.Event) -> None:
+    """Take the definition again whenever that is asked for; a wrong one changes nothing."""
+    while await asked.wait():
+        asked.clear()
+        try:
+            change = await take(plan, service)
+        except HoldfastError as error:
+            log.warning("the definition goes on as it was: %s", error)
+            continue
+        said = "as it was" if change is None else ", ".join(_said(change)) or "with files that make no change"
+        log.info("the definition was read again: %s", said)
+
+
+def _said(change: Change) -> list[str]:
+    """What a definition does to what runs, in words."""
+    parts = {"begins": change.added, "ends": change.removed, "changes": change.changed}
+    return [f"{name} {word}" for word, names in parts.items() for name in names]
 
 
 async def _ended(tasks: Sequence[asyncio.Task[Any]]) -> None:

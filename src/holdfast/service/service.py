@@ -28,6 +28,7 @@ from .hub import Hub
 from .log.frame import ORIGIN, Advance, Definition, Entry, Readings
 from .log.log import Appended, Log, NoRoom, joined
 from .log.seal import retain, seal
+from .named import FOLDER, digests, forget, keep, named
 from .origins import Origins
 from .store import Snapshot, Store, StoreFull, Told
 from .timeline import Timeline
@@ -95,6 +96,7 @@ class Service:
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
         self.log = Log(folder, segment_bytes=self.settings.segment_bytes)
         self.store = Store(folder / "service.db")
+        self.base = base
         self.core = Core(base, clock, folder, lambda: wait([self.kept]))
         self.counts = Counts()
         self.started = clock()
@@ -115,7 +117,10 @@ class Service:
         self.kept: Future[None] = Future()
         """Done when no snapshot is being written; one is begun by the engine's thread alone."""
         self.kept.set_result(None)
-        self._defining = asyncio.Lock()
+        self._heard: Future[None] = self.kept
+        """Done when nobody hears the log again beside the engine; until then no snapshot is begun, so that
+        nothing is sealed or removed."""
+        self._defining, self._forecasting = asyncio.Lock(), asyncio.Lock()
         self._snapshot_at = time.monotonic()
         self._advanced = 0
         self._recover()
@@ -128,9 +133,12 @@ class Service:
         if snapshot is not None:
             self.core.restore(snapshot)
             self._origins.restore(snapshot.origins)
+        needed = [*self.core.files.values()]
         for appended in self.log.after(self.core.position):
             self._origins.add(_origins(appended.entry))
             self.store.add(self.core.take(appended))
+            needed += self.core.files.values()
+        forget(self.folder / FOLDER, needed)
         self._look()
         self.evaluated = self.core.position
         """The position up to which the log has been evaluated, and what came of it told."""
@@ -257,7 +265,8 @@ class Service:
         self._look()
         fresh = self._kept(told) if told else []
         self.counts.told.update(one.subscription for one in fresh)
-        if time.monotonic() - self._snapshot_at > self.settings.snapshot_every and self.kept.done():
+        is_time = time.monotonic() - self._snapshot_at > self.settings.snapshot_every
+        if is_time and self.kept.done() and self._heard.done():
             self.keep()
         return fresh
 
@@ -309,15 +318,39 @@ class Service:
     async def define(
         self, text: str, restart: Iterable[str] = (), save: Callable[[str], None] | None = None
     ) -> Change:
-        """Run another definition from the next entry on; what cannot be is refused."""
+        """Run another definition from the next entry on, or the same with its files as they are now; what
+        cannot be is refused."""
         async with self._defining:
-            definition = Definition(text, tuple(restart), self.clock())
+            files = await asyncio.to_thread(lambda: keep(named(text, self.base), self.folder / FOLDER))
+            definition = Definition(text, tuple(restart), self.clock(), files)
             change = await self.on_engine(self.core.require_change, definition)
             if save is not None:
                 await asyncio.to_thread(save, text)
             await self.submit(Submission(entries=[definition]))
             await self.settled()
             return change
+
+    def has_other_files(self) -> bool:
+        """Whether a file that the definition names is not as it was when it was taken."""
+        return digests(named(self.core.definition, self.base)) != self.core.files
+
+    async def forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
+        """How many scopes of each subscription would change by another definition.  The log is heard again
+        beside the engine, which goes on meanwhile."""
+        async with self._forecasting:
+            done, snapshot = await self.on_engine(self._begin_hearing)
+
+            def hear() -> dict[str, dict[str, int]]:
+                try:
+                    return self.core.copy(snapshot).forecast(definition)
+                finally:
+                    done.set_result(None)
+
+            return await asyncio.shield(asyncio.to_thread(hear))  # also when who asked is gone
+
+    def _begin_hearing(self) -> tuple[Future[None], Snapshot]:
+        self._heard = Future()
+        return self._heard, self.core.snapshot()
 
     async def holding(self) -> list[Holding]:
         """What holds now."""
@@ -362,7 +395,7 @@ class Service:
                 self.failed.set_result(error)
 
     def _stop(self) -> None:
-        self.kept.result()
+        wait([self.kept, self._heard])
         if not self._is_stuck:
             self.log.rotate(0)
             self.keep()

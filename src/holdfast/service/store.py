@@ -13,11 +13,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 from ..errors import HoldfastError
 from ..files.write import event_line
-from ..model.event import Notification
+from ..model.event import Notification, meant
 from ..model.instant import Instant
 from .feeds.submission import Rejected
 
@@ -32,7 +33,7 @@ CREATE INDEX IF NOT EXISTS by_time ON notifications (time);
 CREATE INDEX IF NOT EXISTS unsure ON notifications (position) WHERE status = 'unknown';
 CREATE TABLE IF NOT EXISTS snapshots (
     one INTEGER PRIMARY KEY CHECK (one = 0), position INTEGER NOT NULL, definition TEXT NOT NULL,
-    engine BLOB NOT NULL, origins BLOB NOT NULL
+    engine BLOB NOT NULL, origins BLOB NOT NULL, files TEXT NOT NULL DEFAULT '{}'
 );
 CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dead_letters (
@@ -70,6 +71,11 @@ class Told(NamedTuple):
     arrived: Instant
     line: str
 
+    @property
+    def what(self) -> tuple[object, ...]:
+        """What is told; or what is taken back."""
+        return (self.subscription, self.scope, meant(self.status), self.time, self.since)
+
 
 class Snapshot(NamedTuple):
     """What the engine remembered before a position of the log."""
@@ -78,6 +84,8 @@ class Snapshot(NamedTuple):
     definition: str
     engine: bytes
     origins: bytes
+    files: Mapping[str, str] = MappingProxyType({})
+    """The files that the definition names, as they are kept."""
 
 
 class Mark(NamedTuple):
@@ -137,6 +145,8 @@ class Store:
         self._write_lock, self._read_lock = Lock(), Lock()
         with self._written() as database:
             database.executescript(_TABLES)
+            if "files" not in {row[1] for row in database.execute("PRAGMA table_info(snapshots)")}:
+                database.execute("ALTER TABLE snapshots ADD COLUMN files TEXT NOT NULL DEFAULT '{}'")
 
     @staticmethod
     def _opened(path: Path) -> sqlite3.Connection:
@@ -245,8 +255,11 @@ class Store:
 
     def keep(self, snapshot: Snapshot) -> None:
         """Keep a snapshot in place of the one before, and wait until the disk has it."""
+        files = json.dumps(dict(snapshot.files))
         with self._written() as database:
-            database.execute("INSERT OR REPLACE INTO snapshots VALUES (0, ?, ?, ?, ?)", snapshot)
+            database.execute(
+                "INSERT OR REPLACE INTO snapshots VALUES (0, ?, ?, ?, ?, ?)", (*snapshot[:-1], files)
+            )
         self._settle()
 
     def _settle(self) -> None:
@@ -262,8 +275,11 @@ class Store:
         raise StoreFull("the service's database is read by somebody who does not end")
 
     def snapshot(self) -> Snapshot | None:
-        rows = self._rows("SELECT position, definition, engine, origins FROM snapshots")
-        return Snapshot(*rows[0]) if rows else None
+        for position, definition, engine, origins, files in self._rows(
+            "SELECT position, definition, engine, origins, files FROM snapshots"
+        ):
+            return Snapshot(position, definition, engine, origins, json.loads(files))
+        return None
 
     # --- sinks ---
 

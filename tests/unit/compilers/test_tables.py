@@ -292,6 +292,7 @@ def test_a_length_that_is_none_is_an_error_at_its_place(tmp_path, cell):
     with pytest.raises(DefinitionError, match=f"row 3: '{cell}' in 'wait' is not a duration") as caught:
         check(parse(WAITS), tmp_path)
     assert "^^^^^^" in str(caught.value)
+    assert ("which cannot be negative" in str(caught.value)) == cell.startswith("-")
 
 
 def test_lengths_may_be_those_of_arrow():
@@ -326,6 +327,7 @@ def test_the_rows_of_a_table_can_be_expected(tmp_path):
         ("for Limits.wait", "for Limits.high", "'Limits.high' is not a duration"),
         ("for Limits.wait", "for Limits.wiat", "has no column 'wiat'"),
         ("for Limits.wait", "for Limit.wait", "there is no table 'Limit'"),
+        ("value > Limits.high", "value > Limit.high", "no table is named 'Limit'; there is Limits"),
         ("per source", "per source roster Limit", "there is no table 'Limit'"),
         ("per source", "per room roster Limits", "has no text column 'room'"),
     ],

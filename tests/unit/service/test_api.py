@@ -249,6 +249,8 @@ def test_subscriptions_are_added_edited_and_removed_in_the_file(asked, definitio
         assert added.json()["added"] == ["Cold"]
         assert "filter Cold" in definition.read_text()
         edit = {"text": "filter Hot on Temperature where value > 35"}
+        (site.service.folder / "readings").mkdir(exist_ok=True)
+        (site.service.folder / "readings" / "trimmed").touch()
         refused = await client.put("/api/subscriptions/Hot", json=edit)
         assert (refused.status_code, "another name" in refused.text) == (422, True)
         await client.put("/api/subscriptions/Hot", json=edit | {"restart": ["Hot"]})

@@ -152,12 +152,25 @@ def test_path_traversal(asked, path):
     asked(story)
 
 
-def test_a_definition_reads_no_files_elsewhere(asked, tmp_path):
+@pytest.mark.parametrize(
+    "naming",
+    [
+        'gazetteer "{}"\ntopic T (value float)',
+        'topic T (value float)\ntable L "{}" (source text, high float)',
+        'topic T (value float)\nstate S on T [value > 1; value < 0] per source roster "{}"',
+        "topic T (value float)\nstate S on T [value > 1; value < 0] per source\n"
+        'state Some = at least 2 of S roster "{}"',
+        'topic T ()\nrelate Near (a T, b T) pairs "{}" when distance(a, b) <= 10 m',
+        'topic T ()\ngroup G of T "{}"',
+    ],
+    ids=["gazetteer", "table", "roster", "roster of a count", "pairs", "group"],
+)
+def test_a_definition_reads_no_files_elsewhere(asked, tmp_path, naming):
     (tmp_path / "inside.toml").write_text("")
 
     async def story(client, site):
         for path in ("/etc/passwd", "../../../etc/passwd", "x/../../etc/passwd"):
-            text = f'gazetteer "{path}"\ntopic T (value float)'
+            text = naming.format(path)
             for url in ("/api/check", "/api/dry-run", "/api/explain"):
                 answer = await client.post(url, json={"text": text})
                 assert "reads files of its own folder only" in answer.text

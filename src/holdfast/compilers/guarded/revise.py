@@ -118,7 +118,7 @@ def _asks_no_more(one: Hold, other: Hold) -> bool:
 def outlook(was: object, now: object) -> str:
     """What will become of the scopes of a state that is defined anew, in words."""
     if (why := why_not(was, now)) is not None:
-        return f"cannot take over what is known: {why}"
+        return f"is as a whole history says, where one is heard again, else refused: {why}"
     assert isinstance(was, State) and isinstance(now, State)
     last = (
         "is as the history says, where that is heard again, else as the last reading says, where that is "

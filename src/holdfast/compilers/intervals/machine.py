@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from json import dumps
 
 import pyarrow as pa
 
@@ -45,6 +46,7 @@ def _operator(one: Aligned) -> Operator:
         keyed=keyed if one.per and one.settled else None,
         key=(FAMILY, digest(one.name)),
         heard=frozenset(run.topics),
+        recounts=True,
     )
 
 
@@ -60,8 +62,18 @@ def machine(one: Aligned) -> Intervals:
         near=one.near,
         groups=tuple(map(_group, _places(one))),
         per=one.per,
-        shown=lambda scopes: ",".join(filter(None, scopes)) or None,
+        shown=_shown,
     )
+
+
+def _shown(scopes: Sequence[str]) -> str | None:
+    """Scopes that meet with a comma between them; one that has a comma itself stands in quotes.
+
+    >>> _shown(["s1", "s2"]), _shown(["s1", "lab,3"]), _shown(["", ""])
+    ('s1,s2', 's1,"lab,3"', None)
+    """
+    parts = (dumps(one, ensure_ascii=False) if "," in one or '"' in one else one for one in scopes if one)
+    return ",".join(parts) or None
 
 
 def _places(one: Aligned) -> list[Condition]:

@@ -8,7 +8,7 @@ from ...errors import DefinitionError
 from ...model.allen import Allen
 from ...model.correlation import TELLS
 from ...model.instant import Duration
-from ...model.qos import LATE, Delivery
+from ...model.qos import Delivery
 from ...model.space import Shape
 from ...model.unit import UNITS
 from ..nodes import (
@@ -18,6 +18,7 @@ from ..nodes import (
     duration,
     is_tree,
     label_of,
+    late_of,
     one_of,
     parts_of,
     place,
@@ -83,12 +84,13 @@ def _extents(nodes: list[Any]) -> tuple[Duration | None, float | None]:
     within, near = None, None
     for node in nodes:
         unit = signed(as_tree(node).children).unit
-        if unit is not None and UNITS[unit].dimension == UNITS["m"].dimension and near is None:
-            near = coordinate_of(node)
-        elif within is None:
-            within = duration(node, above_zero=True)
-        else:
+        is_distance = unit is not None and UNITS[unit].dimension == UNITS["m"].dimension
+        if (near if is_distance else within) is not None:
             raise DefinitionError("'within' has one duration and one distance", place(node))
+        if is_distance:
+            near = coordinate_of(node)
+        else:
+            within = duration(node, above_zero=True)
     return within, near
 
 
@@ -103,8 +105,8 @@ def _option(node: Tree[Token]) -> tuple[str, object]:
             return "wait", None
         case "ordered", [wait]:
             return "wait", duration(wait)
-        case "late", [word]:
-            return "late", one_of(as_token(word), LATE, "what to do with late events")
+        case "late", [word, within]:
+            return "late", late_of(as_token(word), within)
         case other:
             raise AssertionError(other)
 

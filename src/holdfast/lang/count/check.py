@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 
 from ...errors import DefinitionError
 from ...model.count import Quota, Share
+from ...model.folder import Folder
 from ...model.space import Forest, Gazetteer
 from ...model.topic import Attribute, Topic
 from .. import scopes
@@ -22,7 +22,7 @@ OWN = (Attribute("members", "int"), Attribute("of", "int"), Attribute("first", "
 """What a count tells beside the attributes of the event: how many hold, of how many, and who was first."""
 
 
-def tallied(statement: Tally, made: Mapping[str, Heard], known: Gazetteer, folder: Path) -> Tallied:
+def tallied(statement: Tally, made: Mapping[str, Heard], known: Gazetteer, folder: Folder) -> Tallied:
     """What a count means, given the conditions that there are."""
     at = place_of(statement.over, statement.at)
     over = named(statement.over, made, at)

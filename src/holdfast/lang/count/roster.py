@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...errors import DefinitionError, did_you_mean
+from ...model.folder import Folder
 from ...model.space import Forest
 from ..ops import Tally
 
@@ -15,7 +16,7 @@ Member = tuple[str, tuple[str, ...] | str | None]
 
 
 def roster(
-    statement: Tally, keys: tuple[str, ...], within: tuple[str, ...], forest: Forest | None, folder: Path
+    statement: Tally, keys: tuple[str, ...], within: tuple[str, ...], forest: Forest | None, folder: Folder
 ) -> tuple[Member, ...] | None:
     """Each member, as its scope is read, with the scope of the count that it belongs to."""
     if statement.roster is None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ...errors import DefinitionError, Place, did_you_mean
+from ...model.folder import Folder
 from ...model.instant import SECOND
 from ...model.relation import LENGTHS, Interval, Pairs, Relation, Setting, Term, Test, Tie
 from ...model.relation import Member as Watched
@@ -31,11 +31,11 @@ class Known:
     parameters: Parameters
     groups: Mapping[str, tuple[Watched, ...]]
     routes: Mapping[str, tuple[Term, ...]]
-    folder: Path
+    folder: Folder
 
 
 def relations(
-    statements: Sequence[Statement], topics: Sequence[Topic], parameters: Parameters, folder: Path
+    statements: Sequence[Statement], topics: Sequence[Topic], parameters: Parameters, folder: Folder
 ) -> tuple[Related, ...]:
     """The relationships of a definition, checked."""
     by_name = {topic.name: topic for topic in topics}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from ...errors import DefinitionError, Place, did_you_mean
+from ...model.folder import Folder
 from ...model.relation import Member, Term
 from ...model.topic import Topic
 from ...model.unit import UNITS
@@ -25,7 +25,7 @@ def topic_named(name: str, topics: Mapping[str, Topic], at: Place | None) -> Top
     return topics[name]
 
 
-def group(one: DeclareGroup, topics: Mapping[str, Topic], folder: Path) -> Iterator[Member]:
+def group(one: DeclareGroup, topics: Mapping[str, Topic], folder: Folder) -> Iterator[Member]:
     """The members of a group."""
     topic = topic_named(one.topic, topics, one.at)
     sources = list(_sources(one, folder))
@@ -35,7 +35,7 @@ def group(one: DeclareGroup, topics: Mapping[str, Topic], folder: Path) -> Itera
         yield Member(topic.name, source)
 
 
-def _sources(one: DeclareGroup, folder: Path) -> Iterator[str]:
+def _sources(one: DeclareGroup, folder: Folder) -> Iterator[str]:
     if not isinstance(one.sources, str):
         yield from one.sources
         return
@@ -54,7 +54,7 @@ def _distinct(sources: Iterable[str], where: str, at: Place | None) -> Iterator[
         yield str(source)
 
 
-def route(one: DeclareRoute, topics: Mapping[str, Topic], folder: Path) -> Iterator[Term]:
+def route(one: DeclareRoute, topics: Mapping[str, Topic], folder: Folder) -> Iterator[Term]:
     """Seconds that each leg takes, from the speed that its source tells."""
     topic = topic_named(one.topic, topics, one.at)
     at = place_of(one.attribute, one.at)
@@ -82,7 +82,7 @@ def route(one: DeclareRoute, topics: Mapping[str, Topic], folder: Path) -> Itera
         yield Term(Member(topic.name, source, attribute.name), scale, reciprocal=True)
 
 
-def _legs(one: DeclareRoute, folder: Path) -> Iterator[tuple[str, float]]:
+def _legs(one: DeclareRoute, folder: Folder) -> Iterator[tuple[str, float]]:
     if not isinstance(one.legs, str):
         yield from one.legs
         return
@@ -96,7 +96,7 @@ def _legs(one: DeclareRoute, folder: Path) -> Iterator[tuple[str, float]]:
             ) from None
 
 
-def pairs(one: Relate, roles: Mapping[str, Topic], folder: Path) -> Iterator[tuple[str, str]]:
+def pairs(one: Relate, roles: Mapping[str, Topic], folder: Folder) -> Iterator[tuple[str, str]]:
     """The pairs that are named, each once."""
     found: Iterator[tuple[int, tuple[str, ...]]]
     table: str | None = None
@@ -126,7 +126,7 @@ def pairs(one: Relate, roles: Mapping[str, Topic], folder: Path) -> Iterator[tup
         raise DefinitionError("there is no pair", one.at)
 
 
-def listed(one: DeclareGroup | DeclareRoute | Relate, folder: Path) -> DeclareGroup | DeclareRoute | Relate:
+def listed(one: DeclareGroup | DeclareRoute | Relate, folder: Folder) -> DeclareGroup | DeclareRoute | Relate:
     """The statement with what is in its table, so that it means the same elsewhere."""
     match one:
         case DeclareGroup(sources=str()):

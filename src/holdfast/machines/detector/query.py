@@ -99,8 +99,12 @@ def met(some: Table, collide: Function, keys: Collection[str]) -> Knowledge:
     """The knowledge of a cell."""
     if len(some) == 1:
         return some[0]
-    words = {name for k in some for name, v in k.attributes.items() if isinstance(v, (str, bool))}
-    return replace(merged(some, collide, words.union(keys)), count=1)
+    said = [pair for k in some for pair in k.attributes.items()]
+    numbers = {
+        name for name, value in said if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
+    others = {name for name, _ in said} - numbers  # of texts, and of what all lack, there is no function
+    return replace(merged(some, collide, others.union(keys)), count=1)
 
 
 # --- dimensions --------------------------------------------------------------------------------

@@ -319,6 +319,8 @@ class Series:
             return found
         several = high - low > 1
         found[several] = AGGREGATES[self.collide](values, low[several], high[several])
+        if self.collide == "count":
+            found[several & (found == 0)] = np.nan  # what all lack is missing, as where one lacks it
         return found
 
     def _words(self, column: Column) -> Any:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +29,7 @@ from ...lang.ops import Case, DeclareTable, Defined, Subscribe
 from ...lang.parse import as_app
 from ...model.batch import conform, plain, reached, to_events
 from ...model.event import Event, Notification
+from ...model.folder import Folder
 from ...model.instant import (
     YEAR_2000,
     Instant,
@@ -97,7 +97,7 @@ class Engine:
         self,
         app: App | str | None = None,
         *,
-        base: Path | None = None,
+        base: Folder | None = None,
         lets: Mapping[str, float | int | str | bool] | None = None,
         tables: Mapping[str, Any] | None = None,
         remember: bool = False,
@@ -140,11 +140,11 @@ class Engine:
     def subscribe(self, what: str, callback: Callback | None = None) -> Subscription:
         """Hear of a condition that runs already, by its name, or of a new one, by its definition.
 
-        A new condition starts with the next event; a new count knows who holds already, and if these are
-        enough, tells at once that it holds.  If an equal filter runs and nothing holds
-        there, the two share its state; the answers are the same as if they did not.  Where conditions
-        build on one another, one that runs tells its last event at once; a new one knows the latest
-        events, and one with the name of another takes its place.
+        A new condition starts with the next event; one that hears others knows who holds already, and if
+        these are enough, tells at once that it holds. If an equal filter runs and nothing holds there, the
+        two share its state; the answers are the same as if they did not. Where conditions build on one
+        another, one that runs tells its last event at once; a new one knows the latest events, and one with
+        the name of another takes its place.
         """
         if not isinstance(what, str):
             raise UsageError(f"subscribe to a condition by its name or its definition, not to {what!r:.60}")
@@ -184,7 +184,12 @@ class Engine:
         return fresh[0], begun
 
     def revise(
-        self, app: App | str, history: History | None = None, *, whole: bool = True
+        self,
+        app: App | str,
+        history: History | None = None,
+        *,
+        whole: bool = True,
+        base: Folder | None = None,
     ) -> list[Notification]:
         """Run another definition: what means the same goes on, what is new begins, and a state that means
         something else keeps what is known of its scopes.
@@ -196,16 +201,21 @@ class Engine:
         batches with the names of their topics (``replay(…).readings()`` gives those of files), and the
         instants to which it was told to advance.  Then whatever is new or changed is as if it had run from
         the beginning.  If the history is only the latest part and not ``whole``, it settles a scope where
-        what was before cannot matter.
+        what was before cannot matter.  ``base`` is where the files are now that it names.
         """
-        return self._revise(_as_app(app), self._tables, history, whole)
+        return self._revise(_as_app(app), self._tables, history, whole, base)
 
     def _revise(
-        self, new: App, tables: dict[str, Any], history: History | None, whole: bool
+        self,
+        new: App,
+        tables: dict[str, Any],
+        history: History | None,
+        whole: bool,
+        base: Folder | None = None,
     ) -> list[Notification]:
-        after = check(new, self._base, self._lets, tables)
+        after = check(new, base or self._base, self._lets, tables)
         told = revise(self._works, self._current, after, Known(history, whole, self._alike))
-        self._app, self._tables, self._current = new, tables, after
+        self._app, self._tables, self._current, self._base = new, tables, after, base or self._base
         self._listen()
         return self._deliver(told)
 
@@ -431,7 +441,7 @@ class Engine:
         app: App | str,
         snapshot: bytes,
         *,
-        base: Path | None = None,
+        base: Folder | None = None,
         lets: Mapping[str, float | int | str | bool] | None = None,
         tables: Mapping[str, Any] | None = None,
     ) -> Engine:

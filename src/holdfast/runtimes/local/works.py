@@ -11,7 +11,7 @@ from ...compilers.operator import Kept, ended, until
 from ...compilers.resume import Resumed, resumed
 from ...lang.condition import Checked
 from ...machines.machine import Told
-from ...model.batch import in_order
+from ...model.batch import to_events
 from ...model.event import Event, Notification, Transition
 from ...model.instant import BEGINNING, Instant
 from ...model.topic import Topic
@@ -132,10 +132,16 @@ class Works:
         for below in self.running:
             followed = {topic.name for topic in below.operator.followed.values()}
             if one.operator.heard & followed and standings(below.operator, below.state):
-                said = holders(below.operator, below.state, checked, self.now(below))
-                gathered(heard, below.operator.retold(Told({}, said)))
-        mine = {topic: in_order(heard[topic]) for topic in one.operator.heard & heard.keys()}
-        return list(one.operator.notifications(one.step(mine, self.now(one)))) if mine else []
+                held = holders(below.operator, below.state, checked, self.now(below))
+                gathered(heard, below.operator.retold(Told({}, held)))
+        mine = ((topic, heard[topic]) for topic in one.operator.heard & heard.keys())
+        events = [event for name, batch in mine for event in to_events(one.operator.topics[name], batch)]
+        said: list[Transition] = []
+        for event in sorted(events, key=lambda event: event.order):
+            one.state, more = one.operator.machine.react(one.state, event)
+            said += more
+        said += one.advance(self.now(one)) if events else []
+        return list(one.operator.addressed(said))
 
     # --- what they are told ---
 

@@ -54,10 +54,10 @@ async def check(site: Asked, request: Request) -> dict[str, Any]:
         found = await asyncio.to_thread(checked_by, site, text)
     except HoldfastError as error:
         return {"ok": False, "errors": [shown.fault(error)]}
-    core, engine = site.service.core, site.service.on_engine
-    change = shown.change(await engine(core.change, text))
+    service = site.service
+    change = shown.change(await service.on_engine(service.core.change, Definition(text)))
     if said.get("count"):
-        change["scopes"] = await engine(core.forecast, Definition(text, tuple(change["afresh"])))
+        change["scopes"] = await service.forecast(Definition(text, tuple(change["afresh"])))
     return {"ok": True, "errors": [], **shown.checked(found), "change": change}
 
 

@@ -13,8 +13,8 @@ from fastapi import Depends, Request
 from ...errors import UsageError
 from ...lang.check import check
 from ...lang.condition import Checked
-from ...lang.ops import UseGazetteer
 from ...lang.parse import parse
+from ...model.folder import Within
 from ...model.instant import MINUTE, Duration, Instant, instant
 from ..service import Service
 from ..sinks.delivery import Delivery
@@ -74,12 +74,7 @@ def text_of(said: dict[str, Any]) -> str:
 
 def checked_by(site: Site, text: str) -> Checked:
     """A definition that somebody sent: it reads no files outside its own folder."""
-    app = parse(text)
-    base = site.base.resolve()
-    for statement in app.statements:
-        if isinstance(statement, UseGazetteer) and not (base / statement.path).resolve().is_relative_to(base):
-            raise UsageError(f"gazetteer '{statement.path}': a definition reads files of its own folder only")
-    return check(app, site.base)
+    return check(parse(text), Within(site.base))
 
 
 def stretch_of(site: Site, start: Any, end: Any, length: Duration) -> tuple[Instant, Instant]:

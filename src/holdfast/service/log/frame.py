@@ -38,11 +38,13 @@ class Advance(NamedTuple):
 
 
 class Definition(msgspec.Struct, frozen=True):
-    """From here on another definition runs; what is named in ``restart`` forgets what it knew."""
+    """From here on another definition runs; what is named in ``restart`` forgets what it knew.  ``files`` are
+    those that it names, as they are kept; others are read where they are."""
 
     text: str
     restart: tuple[str, ...] = ()
     at: Instant = 0
+    files: dict[str, str] = {}
 
 
 Entry = Readings | Advance | Definition

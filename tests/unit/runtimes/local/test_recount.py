@@ -77,3 +77,31 @@ def test_of_a_snapshot_that_does_not_know_it_its_start_is_told_with_the_next_rea
         ("Many", None, "egress", 4 * MINUTE),
     ]
     assert [(n.status, n.event.time) for n in many] == [("ingress", 4 * MINUTE), ("egress", 10 * MINUTE)]
+
+
+def test_a_correlation_of_states_that_begins_knows_what_holds_already():
+    """It holds since the last of them began, and ends with the first."""
+    engine = Engine(STATES)
+    heard(engine)
+    both = engine.subscribe("correlate Both = Warm, Room overlapping")
+    assert [(n.status, n.scope, n.event.time // MINUTE) for n in both] == [
+        ("ingress", "a,s", 2),
+        ("ingress", "c,s", 2),
+    ]
+    heard(engine, [("e", "q", 20.0)], 9)  # the last moment is over by that
+    assert sorted((n.scope, n.event.time // MINUTE) for n in both) == [
+        ("a,r", 4), ("c,r", 4), ("d,r", 4), ("d,s", 4),
+    ]  # fmt: skip
+    assert heard(engine, [("c", "s", 20.0)], 10)[0] == ("Warm", "c", "egress", 2 * MINUTE)
+    heard(engine, [("e", "q", 20.0)], 11)
+    assert sorted((n.scope, n.status, n.since // MINUTE) for n in both) == [
+        ("a,s", "egress", 2), ("c,r", "egress", 4), ("c,s", "egress", 2), ("d,s", "egress", 4),
+    ]  # fmt: skip
+
+
+def test_pairs_whose_names_have_commas_are_told_apart():
+    """An id is made of the scope: two of one would be taken for one."""
+    engine = Engine(f"{STATES}correlate Both = Warm, Room overlapping")
+    heard(engine, [("a,b", "c", 26.0), ("a", "b,c", 26.0)])
+    assert {n.scope for n in engine.advance(9 * MINUTE)} == {'"a,b","b,c"', "a,c", 'a,"b,c"'}
+    assert len({one.scope for one in engine.holding() if one.subscription == "Both"}) == 4

@@ -76,3 +76,23 @@ def test_a_relationship_takes_whole_numbers_that_no_float_is():
     app = 'topic T (n int)\nrelate Q (a T, b T) pairs ("s", "t") when distance(a, b) <= 10 m accuracy n\n'
     events = [Event("T", i * SECOND, "st"[i % 2], {"n": 2**53 + 1}, i, (0.0,)) for i in range(100)]
     assert told(replay(app, table(events, ("n",)))) == []
+
+
+def test_what_all_readings_of_a_moment_lack_is_missing_however_they_collide():
+    """As where one reading lacks it: a count of nothing would be a number that nobody gave."""
+    app = """topic T (w float, v float, name text, ok bool)
+collide count
+state Busy
+  A = latest T
+  enter A.w > 0 set w = A.w, v = A.v, name = A.name, ok = A.ok
+  exit  A.w < 0
+"""
+    values = {"w": 5.0, "v": None, "name": None, "ok": None}
+    events = [Event("T", SECOND, source, values, i, location=(0.0,)) for i, source in enumerate("ab")]
+    types = {"w": pa.float64(), "v": pa.float64(), "name": pa.string(), "ok": pa.bool_()}
+    rows = table(events, values)
+    for name, type in types.items():
+        rows = rows.set_column(rows.column_names.index(name), name, rows[name].cast(type))
+    (one,) = told(Engine(app).run(events))
+    assert one[-1] == {"w": 2.0, "v": None, "name": None, "ok": None}
+    assert told(replay(app, rows)) == [one]

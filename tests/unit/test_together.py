@@ -16,6 +16,7 @@ DOCS = "tests/system/test_docs.py::test_a_page_shows_what_happens"
         ("src/holdfast/model/unit.py::holdfast.model.unit", "src/holdfast/model/unit.py"),
         ("tests/system/test_live.py::test_it_goes_on_where_it_was", "Spark, the first"),
         ("tests/system/test_frames.py::test_every_number_is_a_float[int]", "Spark, the second"),
+        ("lab/tests/benchmarks/test_spark.py::test_a", "Spark, the first"),
         ("tests/equivalence/test_frames.py::test_a", "Spark, the second"),
         ("tests/equivalence/test_runtimes.py::test_random_histories_on_spark", "Spark, the second"),
         ("tests/equivalence/test_runtimes.py::test_a", "tests/equivalence/test_runtimes.py"),

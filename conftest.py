@@ -5,7 +5,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +19,12 @@ from support.together import together
 
 ROOT = Path(__file__).resolve().parent
 
+gc.set_threshold(100_000, 50, 50)  # as for the commands: much is made, and little of it in circles
+
 settings.register_profile(
     "holdfast",
     deadline=None,
-    max_examples=50,
+    max_examples=25,
     derandomize=bool(os.environ.get("CI")),
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],  # a busy machine is not a defect
@@ -54,6 +59,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return not together(item.nodeid).startswith("Spark"), folder
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Of several workers one goes first: what it compiles and keeps, the others need not compile."""
+    with open(__file__, "rb") as shared:
+        if hasattr(session.config, "workerinput"):
+            try:
+                fcntl.flock(shared, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                fcntl.flock(shared, fcntl.LOCK_SH)
+        found = yield
+    gc.collect()
+    gc.freeze()  # modules and tests stay to the end: nobody need look through them again
+    return found
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -24,7 +24,7 @@ pytest.importorskip("pyspark")
 from support.live import CRASHES, Crash, Stream, site
 from support.sharded import sharded, towers
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 40)
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 15)
 few = settings(max_examples=EXAMPLES)
 fewer = settings(max_examples=max(1, EXAMPLES // 5))
 

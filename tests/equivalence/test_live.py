@@ -25,7 +25,7 @@ from support.runtimes import engine, in_order
 
 ledger = pytest.importorskip("holdfast.runtimes.spark.live.ledger")
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 100)
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 75)
 few = settings(max_examples=max(1, EXAMPLES // 10))
 fewer = settings(max_examples=max(1, EXAMPLES // 25))
 

@@ -15,7 +15,7 @@ from support.histories import REGIONS, TOPIC, chain, histories, label, subscript
 from support.overlays import told
 from support.runtimes import RUNTIMES, Runtime
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 40)
 few = settings(max_examples=max(1, EXAMPLES // 2))
 fewer = settings(max_examples=max(1, EXAMPLES // 20))
 

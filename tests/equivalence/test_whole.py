@@ -14,7 +14,7 @@ from support.overlays import each_alone, told
 from support.runtimes import RUNTIMES, engine, in_order, output
 from support.whole import WITH_TABLES, cut, definitions, histories, visible
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60)
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 30)
 anything = definitions(kinds=WITH_TABLES)
 few = settings(max_examples=max(1, EXAMPLES // 2))
 fewer = settings(max_examples=max(1, EXAMPLES // 6))

@@ -12,7 +12,7 @@ from holdfast.protocols.fsf.policy import POLICIES
 from holdfast.runtimes.overlay.memory.fsf import FsfNetwork
 from support import naive_fsf as naive
 
-few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 100))
+few = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 25))
 
 EXACT = ("centralized", "naive", "operator-placement", "fsf-exact")
 

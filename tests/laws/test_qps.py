@@ -10,7 +10,7 @@ from holdfast.protocols.qps.mapping import Mapping, by_resources, fallen
 from support.fields import World
 from support.roaming import Roaming, Watchful
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 40)
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 16)
 few = settings(max_examples=EXAMPLES, deadline=None)
 fewer = settings(max_examples=EXAMPLES // 8, deadline=None)
 POLICIES = st.sampled_from(["best-effort", "guaranteed"])

@@ -27,8 +27,10 @@ filter Hot  on Temperature where value > 31
 """
 
 
-def generate(folder: Path, files: int, rows: int, sensors: int = 500, seed: int = 1) -> None:
-    """Random walks of many sensors, cut by time into files."""
+def generate(
+    folder: Path, files: int, rows: int, sensors: int = 500, seed: int = 1, padding: int = 0
+) -> None:
+    """Random walks of many sensors, cut by time into files; so many bytes a row that nobody asks for."""
     rng = np.random.default_rng(seed)
     names = pa.array([f"s{i}" for i in range(sensors)])
     at, level = 1_700_000_000_000_000, rng.uniform(18, 29, sensors)
@@ -44,6 +46,7 @@ def generate(folder: Path, files: int, rows: int, sensors: int = 500, seed: int 
                 "time": pa.array(times).cast(pa.timestamp("us", "UTC")),
                 "source": names.take(pa.array(np.tile(np.arange(sensors), steps))),
                 "value": walk.ravel(),
+                **({"note": [rng.bytes(padding) for _ in times]} if padding else {}),
             }
         )
         part = folder / f".{number:04d}.part"
@@ -52,7 +55,7 @@ def generate(folder: Path, files: int, rows: int, sensors: int = 500, seed: int 
 
 
 class LiveProcess:
-    """``holdfast run`` in a process group of its own."""
+    """``holdfast run`` in a process group of its own; its Java, which lives for a while, compiles quickly."""
 
     def __init__(self, arguments: Sequence[str], log: Path) -> None:
         with open(log, "ab") as file:
@@ -61,7 +64,7 @@ class LiveProcess:
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},
             )
 
     def java(self) -> list[psutil.Process]:

@@ -26,7 +26,7 @@ from holdfast.runtimes.overlay.memory.brokers import Overlay
 from support import naive_match
 from support.runtimes import in_order, output
 
-often = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 30))
+often = settings(max_examples=int(os.environ.get("HOLDFAST_EXAMPLES") or 15))
 """How many overlays a test tries: each takes some time."""
 
 # --- filters and what satisfies them ---

@@ -1,7 +1,8 @@
 """Which tests share a worker where there are several.
 
 Tests of a file do, for what the file sets up is set up once; pages of the documentation share nothing.  A
-Spark takes long to start and to get up to speed: there are two of them, and whatever needs one shares it.
+Spark takes long to start and to get up to speed: there are two of them, and whatever needs one shares it:
+what runs live and the lab the first, the rest, which takes about as long, the second.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 _PAGE = re.compile(r"test_a_page_shows_what_happens\[(.+)\]")
 _TAKES_SESSION = re.compile(r"(?m)^from support\.runtimes import .*\bsession\b")
+_FIRST = re.compile(r"tests/system/test_(live\w*|kills|flow|real_data)\.py|lab/.*")
 _RUN = re.compile(r"(?ms)^```(?:console|sh|python)\b.*?^```$")
 _ON_SPARK = re.compile(r"hf\.spark|holdfast run|script/demo|holdfast demo")
 
@@ -23,7 +25,7 @@ def together(nodeid: str) -> str:
     path, _, name = nodeid.partition("::")
     page = _PAGE.match(name)
     if "on_spark" in name.replace("-", "_") or _starts_spark(page[1] if page else path):
-        return "Spark, the first" if path.startswith("tests/system") and not page else "Spark, the second"
+        return "Spark, the first" if _FIRST.fullmatch(path) else "Spark, the second"
     return nodeid if page else path
 
 

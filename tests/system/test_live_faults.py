@@ -136,7 +136,7 @@ def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfa
 
 
 def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
-    generate(site / "inbox", files=20, rows=10_000)
+    generate(site / "inbox", files=6, rows=1_000, padding=1_200)  # a batch of each, for it takes a megabyte
     with LiveProcess([*arguments("parquet:out"), "--every", "0"], site / "log") as live:
         assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, process=live), (
             site / "log"

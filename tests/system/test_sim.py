@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,7 +13,6 @@ import yaml
 
 from holdfast.runtimes.sensornet.study import label
 from support.protocols import watched
-from support.runtimes import session
 from support.scenarios import GRID
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,7 +123,9 @@ def test_hops_on_grids_are_the_larger_of_rows_and_columns(holdfast, tmp_path, si
     assert run["hops"] == pytest.approx(sum(max(divmod(n, side)) for n in others) / len(others))
 
 
-def test_spark_says_the_same(holdfast, tmp_path):
+def test_the_same_is_said_on_spark(holdfast, tmp_path):
+    from support.runtimes import session  # for this test alone: the others need no Spark
+
     session()
     path = tmp_path / "swept.yaml"
     path.write_text(SWEPT)
@@ -132,19 +135,45 @@ def test_spark_says_the_same(holdfast, tmp_path):
 # Subscriptions.
 
 
-def test_the_vineyard_says_what_knowing_of_frost_costs(holdfast, tmp_path):
+AN_HOUR = {
+    "every: 3 min": "every: 90 s",
+    "period: 4 h": "period: 1 h",
+    "lag: 30 min": "lag: 450 s",
+    "stop: 235 min": "stop: 55 min",
+    "duration: 4 h": "duration: 1 h",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "frosts", "times"),
+    [
+        pytest.param(AN_HOUR, 25, 12, id="an hour"),
+        pytest.param({}, 33, 15, id="the night", marks=pytest.mark.soak),
+    ],
+)
+def test_the_vineyard_says_what_knowing_of_frost_costs(
+    changes: Mapping[str, str], frosts: int, times: int, holdfast, tmp_path
+):
     """The example with its definition: the same is told by all protocols, at very different cost."""
-    out = tmp_path / "out"
-    ran = holdfast("sim", ROOT / "examples" / "networks" / "vineyard.yaml", "--json", "--out", out)
+    examples, out = ROOT / "examples" / "networks", tmp_path / "out"
+    shutil.copy(examples / "vineyard.hf", tmp_path)
+    scenario = (examples / "vineyard.yaml").read_text()
+    for whole, short in changes.items():
+        assert whole in scenario
+        scenario = scenario.replace(whole, short)
+    (tmp_path / "vineyard.yaml").write_text(scenario)
+    ran = holdfast("sim", tmp_path / "vineyard.yaml", "--json", "--out", out)
     assert ran.status == 0, ran.err
     found = json.loads(ran.out)
     told = {
         label(point["settings"]["protocol"]): point["subscriptions"]["Frost"] for point in found["points"]
     }
-    assert {name: each["delivered"]["mean"] for name, each in told.items()} == dict.fromkeys(told, 33)
-    assert all(each["expected"]["mean"] == 33 and each["unexpected"]["mean"] == 0 for each in told.values())
+    assert {name: each["delivered"]["mean"] for name, each in told.items()} == dict.fromkeys(told, frosts)
+    assert all(
+        each["expected"]["mean"] == frosts and each["unexpected"]["mean"] == 0 for each in told.values()
+    )
     joules = {name: each["energy_mj"]["mean"] for name, each in told.items()}
-    assert joules["dds mode=HyTDDS"] < joules["cbps"] / 3 < joules["direct"] / 15
+    assert joules["dds mode=HyTDDS"] < joules["cbps"] / 3 < joules["direct"] / times
     messages = {name: each["messages"]["mean"] for name, each in told.items()}
     assert messages["dds mode=HyTDDS"] < messages["cbps"] < messages["direct"]
     assert "protocol" not in found["runs"][0]

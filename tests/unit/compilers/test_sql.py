@@ -17,7 +17,7 @@ from holdfast.model.qos import TIMELY
 from support.histories import TOPIC, conditions, exits, histories, pers, predicates
 from support.runtimes import session
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 60) // 10
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 30) // 10
 SCHEMA = (
     "source string, place string, x double, y double, z double, "
     "a double, b double, n bigint, k string, flag boolean"

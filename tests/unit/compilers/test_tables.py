@@ -173,7 +173,7 @@ def tabled(draw):
     return text, {"Limits": pa.table({"source": pa.array(names), **cells})}
 
 
-@settings(max_examples=300)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     tabled(),
     st.lists(
@@ -203,7 +203,6 @@ def test_whoever_knows_the_cover_alone_sends_all_that_matters(definition, readin
     assert said(event for event in history if any(test(event) for test in some)) == said(history)
 
 
-@settings(max_examples=100)
 @given(tabled())
 def test_a_cover_in_writing_means_what_it_says(definition):
     text, tables = definition

@@ -9,6 +9,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import pandas  # noqa: F401  # Arrow asks for it as soon as it is given an array
 import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .lang.expr import quantity
     from .lang.parse import load, parse
     from .lang.show import show
-    from .model.event import Event, Notification
+    from .model.event import Event, Notification, standing
     from .model.instant import instant
     from .model.space import Circle, Gazetteer, Polygon, Rectangle, Region
     from .model.topic import Attribute, Topic
@@ -53,6 +53,7 @@ __all__ = [
     "replay",
     "show",
     "silent",
+    "standing",
     "within",
 ]
 
@@ -64,7 +65,7 @@ _HOMES = {
     "lang.expr": ("quantity",),
     "lang.parse": ("load", "parse"),
     "lang.show": ("show",),
-    "model.event": ("Event", "Notification"),
+    "model.event": ("Event", "Notification", "standing"),
     "model.instant": ("instant",),
     "model.space": ("Circle", "Gazetteer", "Polygon", "Rectangle", "Region"),
     "model.topic": ("Attribute", "Topic"),

@@ -27,6 +27,8 @@ from holdfast.machines.machine import Machine, Told, transitions
 from holdfast.model.batch import from_events, reached, stood_for, to_events
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import BEGINNING, NEVER, SECOND, Duration, Instant
+from holdfast.model.qos import Correct, Delivery
+from support.corrected import standing
 from support.machines import MACHINES, Listed, checked
 
 EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 12)
@@ -73,8 +75,8 @@ class Trial:
 
     @cached_property
     def wait(self) -> Duration:
-        """How far behind the latest an event may come and change nothing."""
-        return min(one.delivery.wait or 0 for one in self.conditions)
+        """How far behind the latest an event may come and change nothing in the end."""
+        return min((one.delivery.wait or 0) + corrected_within(one.delivery) for one in self.conditions)
 
     def compiled(self, conditions: Sequence[Any]) -> Trial:
         """The same for some of the conditions."""
@@ -149,9 +151,10 @@ class Trial:
     # --- what can be seen of it ---
 
     def seen(self, said: Sequence[Transition]) -> list[Any]:
-        """What transitions say, in the order that is promised."""
+        """What transitions say, in the order that is promised; where some take others back, what stands."""
         ordered = sorted(said, key=self.kind.order)
-        return [(t.condition, t.scope, t.status, t.since, shown(t.event)) for t in ordered]
+        rows = [(t.condition, t.scope, t.status, t.since, shown(t.event)) for t in ordered]
+        return standing(rows, 2) if self.kind.corrects else rows
 
     def known(self, state: Any) -> list[Any]:
         """What is known of each condition: where it holds since when, and what was said last."""
@@ -168,6 +171,11 @@ class Trial:
         """The events that batches still have."""
         found = ((name, to_events(self.it.topics[name], batch)) for name, batch in batches.items())
         return {name: list(map(shown, events)) for name, events in found}
+
+
+def corrected_within(delivery: Delivery) -> Duration:
+    """How much later still an event may come."""
+    return delivery.late.within if isinstance(delivery.late, Correct) else 0
 
 
 def shown(event: Event) -> str:

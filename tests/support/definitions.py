@@ -45,7 +45,7 @@ from holdfast.lang.ops import (
 )
 from holdfast.model.allen import BETWEEN
 from holdfast.model.guard import AT_ONCE, INITIALLY, PLAIN, Care, Hold, Roster
-from holdfast.model.qos import Delivery
+from holdfast.model.qos import Correct, Delivery
 from holdfast.model.relation import Setting
 from holdfast.model.space import Circle, Polygon, Rectangle
 from holdfast.model.topic import KINDS, Attribute, Topic
@@ -105,6 +105,7 @@ levels = st.lists(st.lists(names | st.text(max_size=5), min_size=1, max_size=3).
     tuple
 )
 deliveries = st.builds(Delivery, st.none() | durations, st.sampled_from(("drop", "apply")))
+_corrected = st.builds(Delivery, durations, st.builds(Correct, durations.filter(bool)))
 holds = st.one_of(
     st.just(AT_ONCE),
     st.builds(Hold, durations.filter(bool)),
@@ -231,13 +232,15 @@ statements = st.one_of(
         expressions | st.just(Truth(True)),
         levels,
         levels,
-        deliveries,
+        deliveries | _corrected,
         cares,
     ),
     ladders,
     aligned,
     folds,
-    st.builds(Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries, cares),
+    st.builds(
+        Subscribe, labels, st.none(), expressions, expressions, levels, levels, deliveries | _corrected, cares
+    ),
     st.builds(
         Case,
         st.text(max_size=8),

@@ -64,8 +64,9 @@ def cares(draw, forget):
 
 
 @st.composite
-def definitions(draw, deliveries, rosters=True):
-    """A few guarded states, which may share a machine, some with a roster, as they are checked."""
+def definitions(draw, deliveries, rosters=True, plain=False):
+    """A few guarded states, which may share a machine, some with a roster, as they are checked; if they are
+    plain, all that they tell are starts and ends."""
     delivery, some = draw(deliveries), []
     per = draw(st.sampled_from(PERS))
     forget = draw(_forgets)
@@ -74,6 +75,7 @@ def definitions(draw, deliveries, rosters=True):
         scope = () if per else draw(st.sampled_from(SCOPES))
         exit = draw(st.one_of(_predicates, st.just(ops.Truth(False))))
         care = draw(cares(draw(st.sampled_from((forget, forget, None)))))
+        care = Care(care.enter, care.exit) if plain else care
         care = replace(care, enter=Hold(2)) if care == Care() else care
         some.append(
             ops.Subscribe(f"c{i}", histories.TOPIC.name, draw(_predicates), exit, per, scope, delivery, care)

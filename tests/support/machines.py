@@ -28,6 +28,7 @@ from holdfast.model.qos import TIMELY
 from support import (
     aligned,
     columnar,
+    corrected,
     correlated,
     counted,
     folded,
@@ -70,6 +71,8 @@ class Listed:
     heard: Heard = as_told
     as_it_comes: bool = False
     """Whether readings count when they come, though the machine minds time."""
+    corrects: bool = False
+    """Whether it takes back what it has told: then what counts is what stands."""
     tuned: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -352,6 +355,11 @@ _PAIRS = {"holdfast.machines.correlation.machine.FEW": (0, 2, 16)}
 _SINGLY = {"holdfast.machines.guard.machine.FEW": (0, 2048)}
 
 
+# --- corrections ---------------------------------------------------------------------------------------
+
+_SOON = {"holdfast.machines.corrected._FEW": (0, 1024)}
+
+
 # --- the table -----------------------------------------------------------------------------------------
 
 
@@ -381,6 +389,17 @@ MACHINES = (
         _arrivals,
         condition_by_condition,
         _bit_by_bit,
+    ),
+    Listed(
+        "corrected filters",
+        "filters",
+        _filters(corrected.deliveries),
+        _arrivals,
+        condition_by_condition,
+        corrected.at_last(_bit_by_bit),
+        corrected.heard,
+        corrects=True,
+        tuned=_SOON,
     ),
     Listed("levels", "levels", _levels(), _arrivals, condition_by_condition, _rung_by_rung),
     *(
@@ -444,6 +463,17 @@ MACHINES = (
         guarded.expected,
         guarded.heard,
         tuned=_SINGLY,
+    ),
+    Listed(
+        "corrected guarded states",
+        "guarded",
+        guarded.definitions(corrected.deliveries, rosters=False, plain=True),
+        _arrivals,
+        moment_by_moment,
+        corrected.at_last(guarded.expected),
+        corrected.heard,
+        corrects=True,
+        tuned=_SINGLY | _SOON,
     ),
     Listed("components", "components", _components(), _many(fused.events), moment_by_moment),
     Listed(

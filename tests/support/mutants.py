@@ -51,9 +51,9 @@ NUMBERS = (
 WORDS = _words(
     """last now here topic closest state null any all one each latest avg max count stddev sum time location
     status source place value valid ingress egress atomic D_L D_T D_P D_S N Q A U s min m in of over ever at
-    for set exit enter tick ordered timely late apply per scope within true false not and or abs let region
-    case given expect tell correlate collide gazetteer filter on where _ É from every starting nothing circle
-    polygon rectangle pool aggregate multiple separate to among"""
+    for set exit enter tick ordered timely late apply correct per scope within true false not and or abs let
+    region case given expect tell correlate collide gazetteer filter on where _ É from every starting nothing
+    circle polygon rectangle pool aggregate multiple separate to among"""
 )
 SIGNS = (
     *_words(r"""( ) [ ] { } < <= == != >= > ≤ ≥ ≠ = := : ; , . + - * / | || & && ! ± ^r ^n ^x 0^r -30^r"""),

@@ -105,7 +105,11 @@ def run(
     let: Lets = None,
 ) -> None:
     """Run a definition over files as they arrive, on Spark, until stopped; it goes on after a crash."""
+    from ..lang.check import require_final
+    from ..lang.parse import load as parsed
+
     log, live = streaming()
+    require_final(parsed(definition), "a live query on Spark")
     checked = load(definition, let)
     warn(checked)
     if finish and not available_now:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import counted
 from ..files.difference import Alarm, Difference, Heard, Place, between, difference, stretches
-from ..model.event import Event
+from ..model.event import Event, standing
 from ..model.instant import MINUTE, SECOND, Duration, show_duration, show_instant
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def ideal(app: App, events: Iterable[Event]) -> list[Heard]:
 
 def live(app: App, events: Sequence[Event], ideal: list[Heard], lateness: Duration, seed: int) -> World:
     """What an engine tells to which each reading comes late, by anything up to ``lateness``."""
+    from ..lang.check import correcting
     from ..runtimes.local.engine import Engine
     from ..sim.chance import stream
 
@@ -87,8 +88,19 @@ def live(app: App, events: Sequence[Event], ideal: list[Heard], lateness: Durati
     )
     heard = [(came, said) for came, i in arrivals for said in engine.push(events[i])]
     heard += [(arrivals[-1][0], said) for said in engine.finish()]
+    heard = _standing(heard, {one.name for one in correcting(app)})
     name = f"live, up to {show_duration(lateness)} late" if lateness else "live, in time"
     return World(name, seed, heard, [difference(ideal, heard)], late=sum(engine.late_counts.values()))
+
+
+def _standing(heard: list[Heard], corrected: Collection[str]) -> list[Heard]:
+    """What was heard; of conditions that correct what they have told what stands, and when it was known."""
+    known = {said.what: came for came, said in heard}
+    rest = standing(said for _, said in heard if said.subscription in corrected)
+    return [
+        *((came, said) for came, said in heard if said.subscription not in corrected),
+        *((known[said.what], said) for said in rest),
+    ]
 
 
 def network(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..model.event import Notification, Value
+from ..errors import UsageError
+from ..model.event import TAKES_BACK, Notification, Value
 from ..model.instant import SECOND, Instant
 
 
@@ -45,7 +46,7 @@ class Pairing:
     def completed(self, notifications: Iterable[Notification]) -> list[Interval]:
         """The intervals that these notifications end, in the order in which they end."""
         found: list[Interval] = []
-        for notification in notifications:
+        for notification in map(_final, notifications):
             key = notification.subscription, notification.scope
             match notification.status:
                 case "ingress":
@@ -70,6 +71,16 @@ class Pairing:
     def still_open(self) -> list[Interval]:
         """The intervals that nothing has ended, by (start, subscription, scope)."""
         return sorted(self._open.values(), key=lambda i: (i.start, i.subscription, i.scope or ""))
+
+
+def _final(notification: Notification) -> Notification:
+    """Refuse what takes something back: an interval that was handed out is gone."""
+    if notification.status in TAKES_BACK.values():
+        raise UsageError(
+            f"'{notification.subscription}' has corrected what it told: take what stands of it, "
+            "holdfast.standing(notifications)"
+        )
+    return notification
 
 
 def _interval(notification: Notification, end: Instant | None) -> Interval:

@@ -18,7 +18,7 @@ from ..errors import UsageError, did_you_mean
 from ..model.correlation import TELLS, Tell
 from ..model.guard import INITIALLY, Care, Hold, Initially, Roster
 from ..model.instant import Duration
-from ..model.qos import Delivery, Late
+from ..model.qos import LATE, Correct, Delivery, Late
 from ..model.space import Point, Shape
 from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
@@ -124,7 +124,7 @@ class App:
         per: Grouping = (),
         scope: Grouping = (),
         ordered: str | timedelta | None = None,
-        late: Late = "drop",
+        late: str | Late = "drop",
     ) -> None:
         """``filter name on topic where …``: every match passes."""
         self.state(name, on=on, enter=where, exit=True, per=per, scope=scope, ordered=ordered, late=late)
@@ -139,7 +139,7 @@ class App:
         per: Grouping = (),
         scope: Grouping = (),
         ordered: str | timedelta | None = None,
-        late: Late = "drop",
+        late: str | Late = "drop",
         enter_for: str | timedelta | int | None = None,
         exit_for: str | timedelta | int | None = None,
         unknown_after: str | timedelta | None = None,
@@ -151,7 +151,8 @@ class App:
         """``state name on topic [enter; exit] …``; without ``exit`` it ends when ``enter`` fails.
 
         ``enter_for`` and ``exit_for`` are a duration, a number of readings, or the column of a table that has
-        the duration; ``roster`` is a file, the name of a table, or ``"gazetteer"``.
+        the duration; ``roster`` is a file, the name of a table, or ``"gazetteer"``.  ``late`` is ``"drop"``,
+        ``"apply"``, or what is corrected, such as ``"correct 10 min"``.
         """
         if initially not in INITIALLY:
             raise UsageError(f"initially is {', '.join(INITIALLY)}, not {initially!r}")
@@ -164,7 +165,7 @@ class App:
                 Not(entrance) if exit is None else Truth(True) if exit is True else predicate(exit),
                 _levels(per),
                 _levels(scope),
-                Delivery(_duration(ordered), _late(late)),
+                Delivery(_duration(ordered), _late(late, corrects=True)),
                 Care(
                     _hold(enter_for),
                     _hold(exit_for),
@@ -362,7 +363,11 @@ def _hold(held: str | timedelta | int | None) -> Hold:
     return Hold(_duration(held) or 0)
 
 
-def _late(word: Late) -> Late:
-    if word not in ("drop", "apply"):
-        raise UsageError(f"late is 'drop' or 'apply', not {word!r}")
-    return word
+def _late(word: str | Late, *, corrects: bool = False) -> Late:
+    if word in LATE or isinstance(word, Correct):
+        return word
+    first, _, within = word.partition(" ") if isinstance(word, str) else ("", "", "")
+    if corrects and first == "correct" and (length := _duration(within)):
+        return Correct(length)
+    also = " or 'correct' with a duration, such as 'correct 10 min'" if corrects else ""
+    raise UsageError(f"late is 'drop' or 'apply'{also}, not {word!r}")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ..errors import DefinitionError, Place, UsageError, did_you_mean
 from ..model.folder import Folder
+from ..model.guard import Care
+from ..model.qos import Correct
 from ..model.query import Function
 from ..model.space import Gazetteer
 from ..model.table import Table
@@ -96,6 +98,22 @@ def check(
         raise DefinitionError("an expression is nested too deeply", text=app.text, file=app.file) from None
     cautions = tuple(replace(caution, text=app.text, file=app.file) for caution in found.warnings)
     return replace(found, warnings=cautions)
+
+
+def require_final(app: App, where: str) -> None:
+    """Refuse conditions that correct what they have told, where nobody could take it back."""
+    for one in correcting(app):
+        raise DefinitionError(
+            f"'{one.name}' corrects what it has told ('late correct'): {where} cannot take anything back",
+            one.at,
+            hint="It is late drop, or late apply.",
+        ).located(app.text or "", app.file)
+
+
+def correcting(app: App) -> list[Subscribe]:
+    """The conditions that correct what they have told."""
+    found = (one for one in app.statements if isinstance(one, Subscribe))
+    return [one for one in found if isinstance(one.delivery.late, Correct)]
 
 
 def _checked(
@@ -308,12 +326,7 @@ def _condition(statement: Subscribe, known: _Known) -> Condition | Guarded:
     try:
         topic = _topic_of(statement, known.topics, known.parameters)
         scope = Scope(topic, known.parameters, tables.members(known.tables))
-        if statement.delivery.wait is None and statement.delivery.late == "apply":
-            raise DefinitionError(
-                "'late apply' needs 'ordered': without it nothing is ever late",
-                statement.at,
-                hint="Add how long to wait, such as: ordered 30 s",
-            )
+        _require_late(statement)
         condition = Condition(
             statement.name,
             topic,
@@ -329,6 +342,26 @@ def _condition(statement: Subscribe, known: _Known) -> Condition | Guarded:
         if error.place is not None:
             raise
         raise DefinitionError(f"in '{statement.name}': {error.message}", hint=error.hint) from None
+
+
+def _require_late(statement: Subscribe) -> None:
+    """Refuse what cannot be said of late events."""
+    wait, late = statement.delivery.wait, statement.delivery.late
+    if wait is None and late != "drop":
+        word = "correct" if isinstance(late, Correct) else late
+        raise DefinitionError(
+            f"'late {word}' needs 'ordered': without it nothing is ever late",
+            statement.at,
+            hint="Add how long to wait, such as: ordered 30 s",
+        )
+    care = statement.care
+    if isinstance(late, Correct) and care != Care(care.enter, care.exit):
+        raise DefinitionError(
+            f"'{statement.name}' has 'late correct', which goes with guards ('for'), and not with 'unknown "
+            "after', 'forget after', 'initially' or a roster",
+            statement.at,
+            hint="Leave out one of the two.",
+        )
 
 
 def _topic_of(statement: Subscribe, topics: Sequence[Topic], known: Parameters) -> Topic:

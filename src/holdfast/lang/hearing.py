@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..errors import DefinitionError, Place, did_you_mean
+from ..model.qos import Correct
 from .condition import (
     Aligned,
     Component,
@@ -62,7 +63,14 @@ def named(name: str, made: Mapping[str, Heard], at: Place | None) -> Heard:
     """The condition of that name."""
     if name not in made:
         raise DefinitionError(f"unknown condition '{name}'", at, hint=did_you_mean(name, made))
-    return made[name]
+    one = made[name]
+    if isinstance(one.delivery.late, Correct):
+        raise DefinitionError(
+            f"'{name}' corrects what it has told ('late correct'), so nothing can build on it",
+            at,
+            hint="Let it drop what comes late, and wait longer: ordered 10 min",
+        )
+    return one
 
 
 def is_momentary(one: Heard) -> bool:

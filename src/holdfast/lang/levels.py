@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import DefinitionError
+from ..model.qos import Correct
 from ..model.topic import Attribute, Topic
 from .condition import Condition, Guarded, Leveled
 from .ops import Ladder, Subscribe
@@ -31,6 +32,12 @@ def leveled(statement: Ladder, condition: Callable[[Subscribe], Condition | Guar
                 rung.exit.at or rung.at,
                 hint="Give it an exit, as in: warn [value > 25; value < 22]",
             )
+    if isinstance(rungs[0].delivery.late, Correct):
+        raise DefinitionError(
+            f"levels cannot be corrected: '{statement.name}' has 'late correct'",
+            statement.at,
+            hint="It is late drop, or late apply.",
+        )
     topic = _published(statement, rungs[0].topic)
     return Leveled(statement.name, rungs, topic, rungs[0].delivery)
 

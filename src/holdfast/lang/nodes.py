@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ..errors import DefinitionError, Place, did_you_mean
 from ..model.guard import AT_ONCE, Hold
 from ..model.instant import Duration
+from ..model.qos import LATE, Correct, Late
 from ..model.space import Point, Shape, circle, polygon, rectangle
 from ..model.unit import UNITS
 from . import literal
@@ -121,6 +122,28 @@ def one_of(token: Token, known: tuple[str, ...], what: str) -> str:
         hint = f"{choice} {did_you_mean(token, known) or ''}".rstrip()
         raise DefinitionError(f"unknown word '{token}' for {what}", place(token), hint=hint)
     return str(token)
+
+
+def late_of(token: Token, within: Node | None, *, corrects: bool = False) -> Late:
+    """What becomes of late events; some conditions correct what they have told."""
+    if token == "correct" and not corrects:
+        raise DefinitionError(
+            "only states and filters of readings correct what they have told",
+            place(token),
+            hint="It is late drop, or late apply.",
+        )
+    if token == "correct" and within is None:
+        raise DefinitionError(
+            "'late correct' needs how late a reading may be",
+            place(token),
+            hint="As in: late correct 10 min",
+        )
+    if token == "correct" and within is not None:
+        return Correct(duration(within, above_zero=True))
+    word = one_of(token, (*LATE, "correct") if corrects else LATE, "what to do with late events")
+    if within is not None:
+        raise DefinitionError(f"'late {word}' has no length", place(within), hint=f"Write: late {word}")
+    return cast(Late, word)
 
 
 def levels(node: Node) -> Levels:

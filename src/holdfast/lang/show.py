@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, assert_never
 from ..errors import UsageError
 from ..model.guard import Care, Hold, Roster
 from ..model.instant import show_duration
-from ..model.qos import Delivery
+from ..model.qos import Correct, Delivery
 from ..model.space import Circle, Point, Polygon, Rectangle, Shape
 from ..model.table import Column
 from ..model.topic import Attribute, Topic
@@ -242,7 +242,12 @@ def show_levels(levels: Levels) -> str:
 def show_delivery(delivery: Delivery) -> str:
     """``ordered 30 s late apply``; nothing for the default."""
     words = [] if delivery.wait is None else [f"ordered {show_duration(delivery.wait)}"]
-    return " ".join(words + (["late apply"] if delivery.late == "apply" else []))
+    match delivery.late:
+        case Correct(within):
+            words.append(f"late correct {show_duration(within)}")
+        case "apply":
+            words.append("late apply")
+    return " ".join(words)
 
 
 _SHARES = {Number(50, "%"): "half", Number(100, "%"): "all"}

@@ -7,10 +7,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import DefinitionError, did_you_mean
-from ..model.event import STATUSES
+from ..model.event import STATUSES, TAKES_BACK
 from ..model.guard import AT_ONCE, INITIALLY, Care, Hold, Roster
 from ..model.instant import MINUTE
-from ..model.qos import LATE, Delivery
+from ..model.qos import Delivery
 from ..model.query import Function
 from ..model.table import DURATION, Column
 from ..model.topic import KINDS, Attribute, Kind, Topic
@@ -28,6 +28,7 @@ from .nodes import (
     hold_of,
     is_tree,
     label_of,
+    late_of,
     levels,
     name_of,
     one_of,
@@ -74,7 +75,7 @@ _OTHER_KINDS: dict[str, Kind] = {
     "integer": "int", "long": "int", "string": "text", "str": "text", "varchar": "text",
     "boolean": "bool", "flag": "bool",
 }  # fmt: skip
-SAID = tuple(status for status in STATUSES if status != "late")
+SAID = tuple(status for status in STATUSES if status not in ("late", *TAKES_BACK.values()))
 """What a case may expect."""
 
 
@@ -230,8 +231,8 @@ def _clause(node: Tree[Token]) -> tuple[str, object]:
             return "wait", None
         case "ordered", [wait]:
             return "wait", duration(wait)
-        case "late", [word]:
-            return "late", one_of(as_token(word), LATE, "what to do with late events")
+        case "late", [word, within]:
+            return "late", late_of(as_token(word), within, corrects=True)
         case ("unknown" | "forget") as word, [length]:
             return word, duration(length, above_zero=True)
         case "initially", [word, quietly]:

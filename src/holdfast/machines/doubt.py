@@ -9,10 +9,10 @@ lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -90,6 +90,20 @@ class Doubting:
             inner.since[0, inner.levels[-1].keys.code(outermost)] = since[-1]
             said = [one._replace(status="known", since=since[-1]) for one in said]
         return state._replace(inner=inner), said
+
+    def meets(self, events: Iterable[Event]) -> tuple[list[str], ...]:
+        """The scopes that events come to, level by level."""
+        return self.filters.meets(events)
+
+    def taken_over(self, state: State, other: State, keys: tuple[Sequence[str], ...]) -> State:
+        """A state that knows of some scopes what another knows, and doubts it; that one may still be used."""
+        some = set(chain.from_iterable(keys))
+        doubted = (state.doubted - some) | (other.doubted & some)
+        return State(self.filters.taken_over(state.inner, other.inner, keys), doubted)
+
+    def copied(self, state: State) -> State:
+        """The same state, once more."""
+        return State(self.filters.from_bytes(self.filters.to_bytes(state.inner)), set(state.doubted))
 
     def doubt(self, state: State, may_lack: Callable[[str], bool]) -> Lost:
         """Events of some scopes may be lost; the outermost that held, and were not in doubt before."""

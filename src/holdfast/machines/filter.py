@@ -8,7 +8,7 @@ feeds the outer one, and what passes the outermost is a transition [F10].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -339,6 +339,25 @@ class Filters:
             both_ways(part, enter, leave, low, high, self.moving, hits_low, hits_high)
             kept.append(at + np.flatnonzero((hits_low | hits_high) != 0))
         return kept
+
+    # --- some scopes alone ---
+
+    def meets(self, events: Iterable[Event]) -> tuple[list[str], ...]:
+        """The scopes that events come to, level by level."""
+        chains = [chain for event in events if (chain := self.chain(event)) is not None]
+        levels = zip(*chains, strict=True) if chains else [()] * self.depth
+        return tuple(list(dict.fromkeys(key for key in level if key is not None)) for level in levels)
+
+    def taken_over(self, state: State, other: State, keys: tuple[Sequence[str], ...]) -> State:
+        """A state that knows of some scopes what another knows; that one may still be used."""
+        texts = [pa.array(some, pa.string()) for some in keys]
+        ours = [level.keys.codes(some) for level, some in zip(state.levels, texts, strict=True)]
+        theirs = [level.keys.known(some) for level, some in zip(other.levels, texts, strict=True)]
+        state = self._widened(state)
+        for level, old, at, there in zip(state.levels, other.levels, ours, theirs, strict=True):
+            level.words[at] = np.where(there < 0, 0, old.words[there])
+        state.since[:, ours[-1]] = np.where(theirs[-1] < 0, BEGINNING, other.since[:, theirs[-1]])
+        return state
 
     # --- what holds, and keeping it ---
 

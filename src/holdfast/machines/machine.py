@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ..model.batch import TIME, plain, reached, stood_for, times, to_events, values, with_progress
-from ..model.event import STATUSES, Event, Status, Transition
+from ..model.event import STATUSES, TAKES_BACK, Event, Status, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Topic
 
@@ -135,8 +135,8 @@ class Machine(Protocol):
 
 
 def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
-    """What was told, one by one: late events first, the rest in order of time where it is of several
-    kinds or concerns several conditions, else as it stands."""
+    """What was told, one by one: late events first, then what is taken back, the rest in order of time
+    where it is of several kinds or concerns several conditions, else as it stands."""
     if not told.rows:
         return list(told.single)
     some = {name: passed for name, passed in told.rows.items() if len(passed)}
@@ -145,8 +145,9 @@ def transitions(topics: Mapping[str, Topic], told: Told) -> list[Transition]:
     if len(told.rows) == 1 and not told.single and len(rows) == sum(map(len, told.rows.values())):
         return rows
     late = [t for t in told.single if t.status == "late"]
-    rest = [*rows, *(t for t in told.single if t.status != "late")]
-    return late + sorted(rest, key=in_time)
+    back = [t for t in told.single if t.status in TAKES_BACK.values()]
+    rest = [*rows, *(t for t in told.single if t.status not in ("late", *TAKES_BACK.values()))]
+    return late + back + sorted(rest, key=in_time)
 
 
 def _transitions(topic: Topic, passed: pa.RecordBatch) -> Iterator[Transition]:

@@ -182,11 +182,11 @@ class Ordered:
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         kept = msgspec.msgpack.decode(raw, type=tuple[bytes, int, int, bytes | None])
         inner, until, arrived, held = kept
-        batches = [] if held is None else [_known(self.topic, from_ipc(held))]
+        batches = [] if held is None else [known_of(self.topic, from_ipc(held))]
         return State(self.inner.from_bytes(inner, was), until, arrived, [], batches)
 
 
-def _known(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
+def known_of(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch without attributes that have another kind now."""
     kinds = {a.name: TYPES[a.kind] for a in topic.attributes}
     return batch.select([f.name for f in batch.schema if kinds.get(f.name, f.type) == f.type])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
 import msgspec
 
@@ -15,13 +15,16 @@ from .instant import Instant, show_instant
 Value = float | int | str | bool | None
 Status = Literal[
     "ingress", "egress", "atomic", "late", "unknown", "known", "raised", "lowered", "joined", "summary",
-    "revised",
+    "revised", "retracted", "reopened",
 ]  # fmt: skip
 """``unknown`` says that nobody knows any more whether a condition holds, ``known`` that it is as it was
 before; ``raised`` and ``lowered`` lead from one level to another; ``joined`` tells of a further member of
 what holds already, ``summary`` of what was not told; ``revised`` that a condition holds, or no longer does,
-because its definition is another.  ``late`` marks an event that came too late for an ordered condition; it
-reaches no subscriber."""
+because its definition is another; ``retracted`` takes back a start that was told, and ``reopened`` an end.
+``late`` marks an event that came too late for an ordered condition; it reaches no subscriber."""
+
+TAKES_BACK: dict[str, Status] = {"ingress": "retracted", "egress": "reopened"}
+"""By which status something is taken back that was told."""
 
 _compact = msgspec.json.Encoder().encode  # the bytes of json.dumps, ten times as fast
 
@@ -86,6 +89,11 @@ class Notification(NamedTuple):
         event = self.event
         return (event.time, self.subscription, self.scope or "", event.source, event.sequence, self.status)
 
+    @property
+    def what(self) -> tuple[object, ...]:
+        """What is told; or what is taken back."""
+        return (self.subscription, self.scope, meant(self.status), self.since, self.event.order)
+
     def to_json(self) -> dict[str, Any]:
         """The notification as the JSON object that the command line prints."""
         event = self.event
@@ -101,6 +109,40 @@ class Notification(NamedTuple):
             "location": event.place if event.location is None else [_plain(c) for c in event.location],
             "attributes": {name: _plain(value) for name, value in event.attributes.items()},
         }
+
+
+class _Said(Protocol):
+    @property
+    def status(self) -> str: ...
+    @property
+    def what(self) -> tuple[object, ...]: ...
+
+
+S = TypeVar("S", bound=_Said)
+
+
+def standing(told: Iterable[Notification]) -> list[Notification]:
+    """What was told, less what was taken back later, in order: what stands of a condition with ``late
+    correct``."""
+    return sorted(left(told), key=lambda one: one.order)
+
+
+def left(told: Iterable[S]) -> list[S]:
+    """What was told, less what was taken back later."""
+    found: dict[object, list[tuple[int, S]]] = {}
+    for i, one in enumerate(told):
+        some = found.setdefault(one.what, [])
+        if one.status not in TAKES_BACK.values():
+            some.append((i, one))
+        elif some:
+            some.pop()
+    rest = sorted((row for some in found.values() for row in some), key=lambda row: row[0])
+    return [one for _, one in rest]
+
+
+def meant(status: str) -> str:
+    """The status of what is told, or taken back."""
+    return next((told for told, back in TAKES_BACK.items() if back == status), status)
 
 
 def _plain(value: Value) -> Value:

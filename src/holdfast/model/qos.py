@@ -7,8 +7,20 @@ from typing import Literal, get_args
 
 from .instant import Duration
 
-Late = Literal["drop", "apply"]
-LATE: tuple[Late, ...] = get_args(Late)
+
+@dataclass(frozen=True, slots=True)
+class Correct:
+    """What was told is corrected by events that come up to ``within`` too late."""
+
+    within: Duration
+
+    def __str__(self) -> str:
+        return f"correct {self.within} µs"
+
+
+Word = Literal["drop", "apply"]
+Late = Word | Correct
+LATE: tuple[Word, ...] = get_args(Word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +29,7 @@ class Delivery:
 
     Otherwise *ordered*: an event is processed once event time has passed it by ``wait``, in the
     order of (time, source, sequence).  One that comes later still is late: ``drop`` sends it to
-    the late output, ``apply`` processes it on arrival.
+    the late output, ``apply`` processes it on arrival, and a ``Correct`` puts it in its place.
     """
 
     wait: Duration | None = None

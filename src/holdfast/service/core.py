@@ -20,12 +20,12 @@ from ..compilers.edit import anew, changed
 from ..compilers.families import conditions, hindrance, operators
 from ..errors import UsageError
 from ..lang.app import App
-from ..lang.check import check
+from ..lang.check import check, correcting
 from ..lang.condition import Checked
 from ..lang.ops import Defined
 from ..lang.parse import parse
 from ..model.batch import conform
-from ..model.event import Notification, notification_id
+from ..model.event import TAKES_BACK, Notification, notification_id
 from ..model.instant import Instant, show_instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Engine, Holding
@@ -84,6 +84,7 @@ class Core:
         self.engine = engine
         self.checked: Checked = check(engine.app, self._folder(self.files))
         self.topics: dict[str, Topic] = {topic.name: topic for topic in self.checked.topics}
+        self._corrected = frozenset(one.name for one in correcting(engine.app))
 
     def _folder(self, files: Mapping[str, str]) -> Copies:
         return Copies(self._kept, self._base, files)
@@ -111,13 +112,13 @@ class Core:
         self.position = appended.after
         match appended.entry:
             case Readings(topic, batch):
-                return self._read(topic, batch)
+                return self._read(topic, batch, appended.position)
             case Advance(until):
-                return self._told(self.engine.advance(until))
+                return self._told(self.engine.advance(until), appended.position)
             case Definition() as definition:
                 return self._define(definition, appended.position)
 
-    def _read(self, topic: str, batch: pa.RecordBatch) -> list[Told]:
+    def _read(self, topic: str, batch: pa.RecordBatch, position: int) -> list[Told]:
         try:
             known = self.topics[topic]
             fitting = conform(known, batch)
@@ -126,11 +127,31 @@ class Core:
             return []
         self.readings[topic] += len(batch)
         self.sources.hear(topic, fitting)
-        return self._told(self.engine.push_conformed(known, fitting))
+        return self._told(self.engine.push_conformed(known, fitting), position)
 
-    def _told(self, notifications: Sequence[Notification]) -> list[Told]:
+    def _told(self, notifications: Sequence[Notification], position: int) -> list[Told]:
+        """What is taken back comes first, the rest by time."""
         now = self._clock()
-        return [told(n, now) for n in sorted(notifications, key=lambda n: n.order)]
+        some = sorted(notifications, key=lambda n: (n.status not in TAKES_BACK.values(), n.order))
+        some += self._last_words(some)
+        return [told(n, now, self._id(n, position)) for n in some]
+
+    def _last_words(self, some: Iterable[Notification]) -> list[Notification]:
+        """What is so now, of scopes of which the last word says something else: it is of an earlier time."""
+        last = {(n.subscription, n.scope): n for n in some if n.subscription in self._corrected}
+        held = {one[:2]: one.since for one in self.engine.holding()} if last else {}
+        return [
+            n._replace(status="known", since=held.get(place))
+            for place, n in last.items()
+            if held.get(place) != _held_since(n)
+        ]
+
+    def _id(self, n: Notification, position: int) -> str | None:
+        """What is corrected may be told again: its id says where in the log that was."""
+        if n.subscription not in self._corrected:
+            return None
+        source = f"{n.event.source} {n.event.sequence}"
+        return notification_id(n.subscription, n.scope, n.status, n.event.time, source, position)
 
     def _define(self, definition: Definition, position: int) -> list[Told]:
         held = {one[:2]: one for one in self.engine.holding()}
@@ -216,6 +237,16 @@ class Core:
         heard = self._hindered(change.changed, other)  # the log says how they go on
         self._redefined(replace(definition, restart=(*definition.restart, *heard)), hears=False)
         return change
+
+
+def _held_since(n: Notification) -> Instant | None:
+    """Since when a condition holds by what is told of it, if it does."""
+    match n.status:
+        case "ingress":
+            return n.event.time
+        case "reopened":
+            return n.since
+    return None
 
 
 def _together(checked: Checked) -> list[set[str]]:

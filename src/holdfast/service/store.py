@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 
 from ..errors import HoldfastError
 from ..files.write import event_line
-from ..model.event import Notification
+from ..model.event import Notification, meant
 from ..model.instant import Instant
 from .feeds.submission import Rejected
 
@@ -70,6 +70,11 @@ class Told(NamedTuple):
     since: Instant | None
     arrived: Instant
     line: str
+
+    @property
+    def what(self) -> tuple[object, ...]:
+        """What is told; or what is taken back."""
+        return (self.subscription, self.scope, meant(self.status), self.time, self.since)
 
 
 class Snapshot(NamedTuple):

@@ -52,6 +52,7 @@ class Row(NamedTuple):
     kind: str = "holds"
 
 
+Stretch = tuple[Instant, Instant]
 Bar = list[int]
 """Start, end, and how many stretches it stands for."""
 
@@ -124,8 +125,7 @@ class Timeline:
                     for one in told:
                         if one.position > self.position:
                             self._take(database, one, changed)
-                    rows = [(level, series, *bar) for (level, series, _), bar in changed.items()]
-                    database.executemany("INSERT OR REPLACE INTO bars VALUES (?, ?, ?, ?, ?)", rows)
+                    _write(database, changed)
                     database.execute("INSERT OR REPLACE INTO reached VALUES (0, ?)", (told[-1].position,))
             except sqlite3.OperationalError:
                 self._latest.clear()
@@ -147,6 +147,10 @@ class Timeline:
             case "unknown":
                 unsure = self._series(database, row._replace(kind="unknown"), one.time, one.time)
                 database.execute("INSERT OR IGNORE INTO unsure VALUES (?, ?)", (unsure, one.time))
+                return
+            case "reopened":
+                held = (one.time if one.since is None else one.since, one.time)
+                self._take_back(database, row, held, changed)
                 return
             case "ingress" | "known" | "revised":
                 pass
@@ -175,6 +179,21 @@ class Timeline:
                 changed[level, series, start] = bar
                 if last is None or start > last[0]:
                     self._latest[level, series] = bar
+
+    def _take_back(
+        self, database: sqlite3.Connection, row: Row, stretch: Stretch, changed: dict[Any, Bar]
+    ) -> None:
+        """Take a stretch out of the bars that it is in."""
+        if (series := self._known(database, row)) is None:
+            return
+        _write(database, changed)
+        changed.clear()
+        finest = "DELETE FROM bars WHERE level = 0 AND series = ? AND start = ? AND end = ?"
+        database.execute(finest, (series, *stretch))
+        for level, width in enumerate(WIDTHS):
+            self._latest.pop((level, series), None)
+            if width:
+                _remake(database, level, series, stretch)
 
     def _last(self, database: sqlite3.Connection, level: int, series: int) -> Bar | None:
         if (known := self._latest.get((level, series))) is not None:
@@ -255,6 +274,32 @@ class Timeline:
             found = [list(bar) for bar in cursor]
         unsure = self._database.execute("SELECT start FROM unsure WHERE series = ?", (series,)).fetchone()
         return [*found, [unsure[0], max(unsure[0], now), 1]] if unsure else found
+
+
+def _write(database: sqlite3.Connection, changed: dict[Any, Bar]) -> None:
+    rows = [(level, series, *bar) for (level, series, _), bar in changed.items()]
+    database.executemany("INSERT OR REPLACE INTO bars VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _remake(database: sqlite3.Connection, level: int, series: int, gone: Stretch) -> None:
+    """Make the bar of a level again that a stretch was in: of the finest ones that are left there, and of the
+    part of long ago of which there are none any more."""
+    which = "level = ? AND series = ? AND start <= ? AND end >= ?"
+    found = database.execute(f"{_BARS} WHERE {which}", (level, series, *gone)).fetchone()
+    if found is None:
+        return
+    start, end, count = found
+    database.execute("DELETE FROM bars WHERE level = ? AND series = ? AND start = ?", (level, series, start))
+    inside = "level = 0 AND series = ? AND start >= ? AND start <= ? ORDER BY start"
+    finest = [list(bar) for bar in database.execute(f"{_BARS} WHERE {inside}", (series, start, end))]
+    before = count - 1 - sum(bar[2] for bar in finest)
+    bars: list[Bar] = [[start, finest[0][0] if finest else gone[0], before]] if before > 0 else []
+    for bar in finest:
+        if bars and bar[0] <= bars[-1][1] + WIDTHS[level]:
+            bars[-1][1], bars[-1][2] = max(bars[-1][1], bar[1]), bars[-1][2] + bar[2]
+        else:
+            bars.append(bar)
+    _write(database, {(level, series, bar[0]): bar for bar in bars})
 
 
 def _columns(row: Row) -> tuple[str, str, bool, str]:

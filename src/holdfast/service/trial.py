@@ -16,6 +16,7 @@ from ..files.find import find
 from ..files.interval import Interval, Pairing
 from ..files.reading import Reading
 from ..lang.condition import Checked
+from ..model.event import left
 from ..model.instant import SECOND, Instant, show_instant
 from ..runtimes.local.replay import Replay
 from .log.seal import history
@@ -68,18 +69,22 @@ def _require_time(deadline: float) -> None:
 
 def intervals(told: Iterable[Told]) -> list[Interval]:
     """The intervals that were really told, by time."""
-    begun: dict[tuple[str, str | None], Instant] = {}
+    begun: dict[tuple[str, str | None], dict[Instant, Instant]] = {}
     found = []
-    for one in told:
+    for one in left(told):
         key = one.subscription, one.scope
+        mine = begun.setdefault(key, {})
         if begins(one):
-            begun[key] = one.time if one.since is None else one.since
+            if one.status == "revised":
+                mine.clear()
+            mine[one.time] = one.time if one.since is None else one.since
         elif one.status == "atomic":
             found.append(_interval(key, one.time, one.time))
         elif ends(one):
-            start = begun.pop(key, one.since)
+            which = one.since if one.since in mine else next(reversed(mine), None)
+            start = one.since if which is None else mine.pop(which)
             found.append(_interval(key, one.time if start is None else start, one.time))
-    return found + [_interval(key, at, None) for key, at in begun.items()]
+    return found + [_interval(key, at, None) for key, mine in begun.items() for at in mine.values()]
 
 
 def _interval(key: tuple[str, str | None], start: Instant, end: Instant | None) -> Interval:

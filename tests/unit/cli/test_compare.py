@@ -7,10 +7,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from holdfast import load, replay
-from holdfast.cli import app
+from holdfast import Event, load, parse, replay
+from holdfast.cli import app, worlds
 from holdfast.errors import HoldfastError
-from holdfast.model.instant import show_instant
+from holdfast.model.instant import SECOND, show_instant
 
 FROST = "topic T (value float)\nstate Frost on T [value < 0; value > 1] per source\n"
 NETWORK = """
@@ -111,3 +111,19 @@ def test_what_cannot_be_compared_is_told(home, change, options, says):
         (home / name).write_text(text)
     with pytest.raises(HoldfastError, match=says):
         compared(*options)
+
+
+def test_what_is_corrected_is_compared_as_it_stands():
+    def lost(delivery):
+        text = FROST.replace("per source", f"per source ordered 1 s {delivery}")
+        events = [Event("T", i * SECOND, "s", {"value": -2.0 if i % 7 < 3 else 3.0}, i) for i in range(200)]
+        ideal = worlds.ideal(parse(text), events)
+        live = worlds.live(parse(text), events, ideal, 20 * SECOND, 1)
+        return live.against[0].counts(), live.late
+
+    counts, late = lost("late correct 1 min")
+    assert (counts["told"], late) == (counts["alarms"], 0)
+    assert counts["doubled"] == counts["false"] == counts["unended"] == 0
+    counts, late = lost("late drop")
+    assert counts["told"] < counts["alarms"]
+    assert late

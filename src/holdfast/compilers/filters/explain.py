@@ -11,6 +11,7 @@ from ...lang.ops import DeclareRegion
 from ...lang.rewrite import names
 from ...lang.show import show
 from ...model.instant import show_duration
+from ...model.qos import Correct, Late
 from ...model.space import Region
 from ...model.topic import Topic
 from ..envelope import covering
@@ -53,7 +54,7 @@ def _live(condition: Condition) -> str:
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
         return "in the order of arrival, never sorted again; nothing is late"
-    then = "is counted and goes to the late output" if late == "drop" else "is applied as it arrives"
+    then = late_ones(late, "is counted and goes to the late output")
     return (
         f"waits until event time has passed by {show_duration(wait)}, then in order; "
         f"a later event {then}. The machine decides what is late, not Spark's watermark"
@@ -145,12 +146,23 @@ def scopes(condition: Condition | Guarded) -> str:
     return inner + ("; what passes the inner filter feeds the outer" if nested else "")
 
 
+def late_ones(late: Late, dropped: str) -> str:
+    """What becomes of a late event."""
+    match late:
+        case Correct(within):
+            return f"corrects what was told; one more than {show_duration(within)} later than that {dropped}"
+        case "drop":
+            return dropped
+        case "apply":
+            return "is applied as it arrives"
+
+
 def delivery(condition: Condition | Guarded) -> str:
     """How events reach it."""
     wait, late = condition.delivery.wait, condition.delivery.late
     if wait is None:
         return "timely: live, events are taken as they arrive (replay is always in order of time)"
-    then = "goes to the late output" if late == "drop" else "is applied as it arrives"
+    then = late_ones(late, "goes to the late output")
     return f"ordered: live, events wait {show_duration(wait)} to be put in order; a later one {then}"
 
 

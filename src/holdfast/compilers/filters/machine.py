@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from ...lang.condition import Condition, Guarded
 from ...lang.rewrite import names
+from ...machines.corrected import Corrected
 from ...machines.filter import MOST, Filters, StateFilter, word_of
+from ...machines.machine import Machine
 from ...machines.ordered import Ordered
 from ...model.batch import AXES
-from ...model.qos import Delivery
+from ...model.qos import Correct, Delivery
 from ...model.space import Forest
 from ...model.topic import Topic
 from .. import columns, scalar
@@ -28,7 +30,9 @@ def operators(conditions: Iterable[Condition], _topics: Sequence[Topic] = ()) ->
     """As few machines as the conditions allow; equal filters become one filter.  [S7]"""
     alike: dict[object, list[Condition]] = {}
     for condition in conditions:
-        setting = (condition.topic, condition.keys, condition.forest, condition.delivery)
+        setting = (
+            condition.topic, condition.keys, condition.forest, condition.delivery, alone_in(condition)
+        )  # fmt: skip
         alike.setdefault(setting, []).append(condition)
     return [operator for together in alike.values() for operator in _shared(together)]
 
@@ -53,7 +57,7 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
 
     return Operator(
         family=FAMILY,
-        machine=delivered(run, conditions[0].delivery),
+        machine=delivered(run, conditions[0].topic, conditions[0].delivery),
         names=tuple(tuple(condition.name for condition in equal) for equal in distinct),
         meanings=tuple(map(meaning, conditions)),
         listens=((topic,),) * len(conditions),
@@ -62,6 +66,11 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
         key=(FAMILY,),
         behind=conditions[0].delivery.wait or 0,
     )
+
+
+def alone_in(condition: Condition | Guarded) -> str:
+    """Who corrects what it has told has a machine of its own: none that begins later was told what it was."""
+    return condition.name if isinstance(condition.delivery.late, Correct) else ""
 
 
 def decisive(conditions: Iterable[Condition | Guarded]) -> frozenset[str]:
@@ -96,11 +105,14 @@ def filters(conditions: Sequence[Condition]) -> Filters:
     )
 
 
-def delivered(filters: Filters, delivery: Delivery) -> Filters | Ordered:
-    """The machine, fed as it is to be."""
-    if delivery.wait is None:
-        return filters
-    return Ordered(filters, filters.topic, delivery.wait, delivery.late)
+def delivered(machine: Machine, topic: Topic, delivery: Delivery) -> Machine:
+    """The machine of a topic, fed as it is to be."""
+    wait, late = delivery.wait, delivery.late
+    if wait is None:
+        return machine
+    if isinstance(late, Correct):
+        return Corrected(Ordered(machine, topic, wait, "drop"), late.within)
+    return Ordered(machine, topic, wait, late)
 
 
 def state_filter(condition: Condition) -> StateFilter:

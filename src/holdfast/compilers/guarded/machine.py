@@ -14,12 +14,11 @@ from ...lang.ops import Expression
 from ...lang.rewrite import in_silence, names, silences
 from ...machines.guard.machine import LONGEST, MOST, Guard, Lengths, Rule
 from ...machines.machine import Mask
-from ...machines.ordered import Ordered
 from ...model.event import Event, Value
 from ...model.instant import Duration
 from ...model.topic import Topic
 from .. import columns, scalar, written
-from ..filters.machine import decisive, within
+from ..filters.machine import alone_in, decisive, delivered, within
 from ..keys import joined as key_of
 from ..keys import shown
 from ..operator import Keys, Operator, digest
@@ -34,7 +33,7 @@ def operators(conditions: Iterable[Guarded], _topics: Sequence[Topic] = ()) -> l
     alike: dict[object, dict[str, list[Guarded]]] = {}
     for one in conditions:
         means = meaning(one)
-        alone = means if one.roster else ""
+        alone = means if one.roster else alone_in(one)
         setting = (one.topic, one.keys, one.forest, one.delivery, one.care.forget, alone)
         alike.setdefault(setting, {}).setdefault(means, []).append(one)
     groups = [list(together.values()) for together in alike.values()]
@@ -51,11 +50,10 @@ def _operator(distinct: Sequence[Sequence[Guarded]]) -> Operator:
         return Keys(codes, texts.to_pylist())
 
     names = tuple(tuple(one.name for one in equal) for equal in distinct)
-    wait, late = first.delivery.wait, first.delivery.late
     why = "those who are expected are in one place"
     return Operator(
         family=FAMILY,
-        machine=run if wait is None else Ordered(run, first.topic, wait, late),
+        machine=delivered(run, first.topic, first.delivery),
         names=names,
         meanings=tuple(map(meaning, conditions)),
         listens=((topic,),) * len(conditions),
@@ -63,7 +61,7 @@ def _operator(distinct: Sequence[Sequence[Guarded]]) -> Operator:
         keyed=None if first.roster else keyed,
         key=() if first.roster else (FAMILY,),
         reasons=tuple((name, why) for name in chain.from_iterable(names) if first.roster),
-        behind=wait or 0,
+        behind=first.delivery.wait or 0,
         lacking=_lacking(conditions, run),
     )
 

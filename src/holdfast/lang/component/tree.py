@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import DefinitionError, did_you_mean
 from ...model.instant import Duration, parse_instant
-from ...model.qos import Delivery
+from ...model.qos import Delivery, Late
 from ...model.query import (
     HERE,
     NOW,
@@ -37,6 +37,7 @@ from ..nodes import (
     expression,
     is_tree,
     label_of,
+    late_of,
     name_of,
     one_of,
     parts_of,
@@ -107,7 +108,7 @@ def traits_of(nodes: Iterable[Tree[Token]]) -> dict[str, Any]:
     return said | {"delivery": delivery}
 
 
-def _trait(node: Tree[Token]) -> Duration | Point | str | None:
+def _trait(node: Tree[Token]) -> Duration | Point | Late | str | None:
     match node.data, list(node.children):
         case "tick", [every]:
             return duration(every, above_zero=True)
@@ -117,8 +118,8 @@ def _trait(node: Tree[Token]) -> Duration | Point | str | None:
             return None
         case "ordered", [wait]:
             return duration(wait)
-        case "late", [word]:
-            return one_of(as_token(word), ("drop", "apply"), "what to do with late events")
+        case "late", [word, within]:
+            return late_of(as_token(word), within)
         case other:
             raise AssertionError(other)
 

@@ -8,7 +8,7 @@ from ...errors import DefinitionError
 from ...model.allen import Allen
 from ...model.correlation import TELLS
 from ...model.instant import Duration
-from ...model.qos import LATE, Delivery
+from ...model.qos import Delivery
 from ...model.space import Shape
 from ...model.unit import UNITS
 from ..nodes import (
@@ -18,6 +18,7 @@ from ..nodes import (
     duration,
     is_tree,
     label_of,
+    late_of,
     one_of,
     parts_of,
     place,
@@ -104,8 +105,8 @@ def _option(node: Tree[Token]) -> tuple[str, object]:
             return "wait", None
         case "ordered", [wait]:
             return "wait", duration(wait)
-        case "late", [word]:
-            return "late", one_of(as_token(word), LATE, "what to do with late events")
+        case "late", [word, within]:
+            return "late", late_of(as_token(word), within)
         case other:
             raise AssertionError(other)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ...errors import DefinitionError, Place
 from ...model.instant import MINUTE
-from ...model.qos import LATE, Delivery
+from ...model.qos import Delivery
 from ...model.relation import Setting, Strategy, slow
 from ..nodes import (
     as_token,
@@ -21,6 +21,7 @@ from ..nodes import (
     expression,
     is_tree,
     label_of,
+    late_of,
     name_of,
     one_of,
     parts_of,
@@ -194,7 +195,7 @@ def _option(node: Tree[Token]) -> tuple[str, Any]:
             return "wait", None
         case "ordered", [wait]:
             return "wait", duration(wait)
-        case "late", [word]:
-            return "late", one_of(as_token(word), LATE, "what to do with late events")
+        case "late", [word, within]:
+            return "late", late_of(as_token(word), within)
         case other:
             raise AssertionError(other)

@@ -6,7 +6,7 @@ gives these words can be guarded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -244,6 +244,18 @@ class Guard:
                 is_last, cell.last_row = True, LAST
         if is_last and self._keeps_last:
             state.last.put_one(code, event)
+
+    # --- some scopes alone ---
+
+    def meets(self, events: Iterable[Event]) -> tuple[list[str]]:
+        """The scopes that events come to."""
+        chains = [chain for event in events if (chain := self.chain(event)) is not None]
+        return (list(dict.fromkeys(chain[-1] for chain in chains if chain[-1] is not None)),)
+
+    def taken_over(self, state: State, other: State, keys: tuple[Sequence[str], ...]) -> State:
+        """A state that knows of some scopes what another knows; that one may still be used."""
+        states.take_over(state, other, pa.array(keys[-1], pa.string()))
+        return state
 
     # --- time ---
 

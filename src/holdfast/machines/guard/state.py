@@ -171,27 +171,40 @@ def compacted(state: State, topic: Topic) -> State:
     """The state without scopes that cannot be told from new ones."""
     alive = np.flatnonzero(state.alive)
     less = new(topic, state.beginnings, state.waits is not None)
-    less.keys.codes(state.keys.take(alive))
+    codes = less.keys.codes(state.keys.take(alive))
     less.widen()
-    cells, size = state.cells(alive), len(alive) * state.width
-    less.scopes[:size], less.due[: len(alive)] = state.scopes[cells], state.due[alive]
-    if state.waits is not None and less.waits is not None:
-        less.waits[: 2 * size] = state.waits.reshape(-1, 2)[cells].ravel()
-    _move(state, less, alive, cells)
+    _give(state, less, alive, codes)
     less.next, less.until, less.latest = state.next, state.until, state.latest
     less.start, less.taken = state.start, state.taken
     return less
 
 
-def _move(old: State, new: State, codes: NDArray[Any], cells: NDArray[Any]) -> None:
-    """Give the readings of some scopes to a state in which they have the first codes."""
-    spoke = np.flatnonzero((old.there["flags"][codes] & SEEN).any(axis=1))
+def take_over(state: State, other: State, keys: pa.StringArray) -> None:
+    """Let a state know of some scopes what another knows."""
+    codes, theirs = state.keys.codes(keys), other.keys.known(keys)
+    codes, theirs = codes[theirs >= 0], theirs[theirs >= 0]
+    state.widen()
+    _give(other, state, theirs, codes)
+    state.next = min(state.next, int(state.due[codes].min(initial=NEVER)))
+    state.until, state.latest = max(state.until, other.until), max(state.latest, other.latest)
+    state.taken |= other.taken
+
+
+def _give(old: State, new: State, codes: NDArray[Any], to: NDArray[Any]) -> None:
+    """Give what is known of some scopes to a state in which they have other codes."""
+    there = old.there["flags"][codes]
+    new.settle()
+    cells, theirs = old.cells(codes), new.cells(to)
+    new.scopes[theirs], new.due[to] = old.scopes[cells], old.due[codes]
+    if old.waits is not None and new.waits is not None:
+        new.waits.reshape(-1, 2)[theirs] = old.waits.reshape(-1, 2)[cells]
+    spoke = np.flatnonzero((there & SEEN).any(axis=1))
     if not old.last.is_empty:
-        new.last.put(spoke, old.last.take(codes[spoke]))
+        new.last.put(to[spoke], old.last.take(codes[spoke]))
     some = old.scopes[cells]
     waits = np.flatnonzero((some["cand"] != NONE) & (some["cand_row"] == BEGUN))
     if not old.begun.is_empty:
-        new.begun.put(waits, old.begun.take(cells[waits]))
+        new.begun.put(theirs[waits], old.begun.take(cells[waits]))
 
 
 # --- as bytes ----------------------------------------------------------------------------------------

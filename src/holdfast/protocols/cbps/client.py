@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -33,7 +34,7 @@ from ...model.protocol import (
     Undelivered,
 )
 from .bundle import has_interest, is_empty, is_source, is_stored, lasting, passing
-from .condition import Conditions, Hosted, Replicated, Watchable
+from .condition import Conditions, Hosted, Outlook, Replicated, Watchable
 from .content import Content, Filter, satisfied
 from .context import content_of, passes
 from .message import (
@@ -362,7 +363,7 @@ class Client:
                 case Deliver(Told(name, said)) if not state.pairing.tells(name, said):
                     continue
                 case Deliver(Unknown() as lost) if not state.pairing.loses(
-                    lost.subscription, (lost.condition, lost.scope), kept=lost.kept
+                    lost.subscription, (lost.condition, lost.scope), lost.since, kept=lost.kept
                 ):
                     continue
                 case Deliver(Heard(name, _, content)) if self._is_report(state, name):
@@ -372,7 +373,7 @@ class Client:
                     state.pairing.interrupted(name)
             yield effect
         if state.pairing.released:
-            for name in list(state.pairing.over()):
+            for name in list(state.pairing.over(partial(_outlook, state))):
                 yield from self._withdraw(state, name)
                 yield Deliver(Closed(name))
 
@@ -415,7 +416,7 @@ class Client:
             yield from self._renew(state, now)
         for part, watched in state.watched.items():
             if timer == _timer(part):
-                yield from _told(part, watched, watched.running.wake(now))
+                yield from _told(state, part, watched, watched.running.wake(now))
 
     def _undelivered(self, state: ClientState, message: Message) -> Iterator[Effect]:
         if isinstance(message, Bundle):
@@ -436,6 +437,8 @@ class Client:
         match request:
             case Submit(bundle, name, code, exact):
                 yield from self._submit(state, bundle, name, now, exact)
+                if _outlook(state, name) is not None:
+                    state.pairing.corrects(name)
                 if code:
                     state.code |= {active.code: (code, name) for active in bundle.active}
             case Replace(name, bundle):
@@ -444,7 +447,8 @@ class Client:
                 yield from self._withdraw(state, name)
             case Release(name):
                 _known(state, name)
-                state.pairing.released.add(name)
+                state.pairing.release(name, _outlook(state, name))
+                yield from _timers(state, name)
             case Leave():
                 for name in list(state.bundles):
                     yield from self._withdraw(state, name)
@@ -591,17 +595,18 @@ class Client:
                     continue
                 heard = True
                 if part in state.watched:
-                    yield from self._react(state.watched[part], part, notification.content, now)
+                    yield from self._react(state, part, notification.content, now)
                 else:
                     content = notification.content
                     yield Deliver(Heard(name, bundle.key, content, bundle.context, bundle.payloads))
         if bundle.payloads and not heard:
             yield Deliver(Parcel(bundle.key, bundle.payloads))
 
-    def _react(self, watched: Watched, part: Part, content: Content, now: Instant) -> Iterator[Effect]:
+    def _react(self, state: ClientState, part: Part, content: Content, now: Instant) -> Iterator[Effect]:
+        watched = state.watched[part]
         event = watched.condition.event(content)
         if event is not None:
-            yield from _told(part, watched, watched.running.take(event, now))
+            yield from _told(state, part, watched, watched.running.take(event, now))
 
 
 def _known(state: ClientState, name: str) -> Bundle:
@@ -619,12 +624,36 @@ def _lost(state: ClientState, part: Part, scopes: Scopes, why: str) -> Iterator[
             yield Deliver(Unknown(one.name, one.condition.name, scope, since, why, one.keeps))
 
 
-def _told(part: Part, watched: Watched, said: Iterable[model.Notification]) -> Iterator[Effect]:
+def _told(
+    state: ClientState, part: Part, watched: Watched, said: Iterable[model.Notification]
+) -> Iterator[Effect]:
     """What a condition that is run here says, and when it is to be looked at again."""
     for notification in said:
         yield Deliver(Told(watched.name, notification))
-    if (at := watched.running.timer()) is not None:
+    if (at := watched.running.timer(_awaited(state, watched))) is not None:
         yield SetTimer(_timer(part), at)
+
+
+def _awaited(state: ClientState, watched: Watched) -> Instant | None:
+    """Beyond which instant time must come so that what is released can be corrected no more."""
+    outlook = _outlook(state, watched.name) if watched.name in state.pairing.until else None
+    if outlook is None or outlook.final > (last := state.pairing.settles(watched.name)):
+        return None
+    return last + outlook.behind
+
+
+def _timers(state: ClientState, name: str) -> Iterator[Effect]:
+    """Look again at what was released."""
+    for part, watched in state.watched.items():
+        if watched.name == name:
+            yield from _told(state, part, watched, ())
+
+
+def _outlook(state: ClientState, name: str) -> Outlook | None:
+    """How far the condition under a name has come, if it corrects what it has told."""
+    running = (one for one in state.watched.values() if one.name == name)
+    found = (one.condition.outlook(one.running.state) for one in running)
+    return next((outlook for outlook in found if outlook is not None), None)
 
 
 def _timer(part: Part) -> str:

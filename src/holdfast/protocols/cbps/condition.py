@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ...model.event import Event, Notification, Transition
-from ...model.instant import Instant
+from ...model.instant import Duration, Instant
 from ...model.topic import Topic
 from .content import Content, Filter
 from .scopes import Scopes
@@ -72,16 +72,27 @@ class Hosted(Condition):
     holding: Callable[[Any], list[tuple[str | None, Instant]]]
 
 
+class Outlook(NamedTuple):
+    """How far a condition has come that corrects what it has told: what starts before ``until`` was told, and
+    what happened before ``final`` stands, ``behind`` the latest event; ``begun`` is since when it holds."""
+
+    until: Instant
+    final: Instant
+    behind: Duration
+    begun: tuple[Instant, ...]
+
+
 @dataclass(frozen=True)
 class Watchable(Condition):
     """A condition that its subscriber runs.  ``bits`` are the keys of the scopes in which a bit is set in a
     state of the machine, and ``doubted`` those of them that are in doubt.  ``doubt`` gives a state to go on
     with when events of some scopes may be lost, and says which of the outermost held, not yet in doubt, and
-    since when."""
+    since when.  ``outlook`` says how far it has come, if it corrects what it has told."""
 
     bits: Callable[[Any], Collection[str]]
     doubted: Callable[[Any], Collection[str]]
     doubt: Callable[[Any, Scopes], tuple[Any, list[tuple[str | None, Instant]]]]
+    outlook: Callable[[Any], Outlook | None]
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,21 @@
 A subscription that is released stays with the brokers, so ends come the way that starts came; starts that
 were not told are not told any more, nor are their ends.  When all that was told to start has ended, it is
 over.
+A condition that corrects what it has told goes on to do so: whatever begins before the instant up to which
+starts were told when it was released is told, and ended, and taken back.  It is over when all of that has
+ended, and nothing can correct it any more.
 What nobody knows any more is told so.  Where the next event that decides will be told, the pair waits for
 that; anything else cannot be waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ...model.event import Notification
+from ...model.instant import BEGINNING, NEVER, Instant
+from .condition import Outlook
 from .content import Content
 
 Pair = tuple[str, str | None]
@@ -25,9 +30,18 @@ class Pairing:
 
     begun: dict[str, set[Pair]] = field(default_factory=dict)
     released: set[str] = field(default_factory=set)
+    until: dict[str, Instant] = field(default_factory=dict)
+    """Of those released that correct what they tell: what begins before is told."""
+    latest: dict[str, Instant] = field(default_factory=dict)
+    """Of those that correct what they tell: the latest moment of which something was told."""
 
     def tells(self, name: str, said: Notification) -> bool:
         """Whether something is to be told; what starts and ends is noted."""
+        if name in self.latest:
+            is_told = _beginning(said) < self.until.get(name, NEVER)
+            if is_told:
+                self.latest[name] = max(self.latest[name], said.event.time)
+            return is_told
         begun, pair = self.begun.setdefault(name, set()), (said.subscription, said.scope)
         is_told = name not in self.released or pair in begun
         if said.status in ("egress", "unknown"):
@@ -51,19 +65,51 @@ class Pairing:
         """Nobody knows any more of anything."""
         self.begun.pop(name, None)
 
-    def loses(self, name: str, pair: Pair, *, kept: bool = False) -> bool:
+    def loses(self, name: str, pair: Pair, since: Instant, *, kept: bool = False) -> bool:
         """Whether it is to be told that nobody knows any more of something; the end of what is kept comes."""
+        if name in self.latest:
+            return since < self.until.get(name, NEVER)
         begun = self.begun.setdefault(name, set())
         is_told = name not in self.released or pair in begun
         if not kept:
             begun.discard(pair)
         return is_told
 
-    def over(self) -> Iterator[str]:
-        """Subscriptions that are released, and of which all has ended."""
-        return (name for name in sorted(self.released) if not self.begun.get(name))
+    def corrects(self, name: str) -> None:
+        """A subscription's condition corrects what it tells."""
+        self.latest.setdefault(name, BEGINNING)
+
+    def release(self, name: str, outlook: Outlook | None = None) -> None:
+        """Tell no more starts."""
+        self.released.add(name)
+        if outlook is not None and outlook.until > BEGINNING:
+            self.until.setdefault(name, outlook.until)
+
+    def over(self, outlook: Callable[[str], Outlook | None]) -> Iterator[str]:
+        """Subscriptions that are released, and of which all has ended, given how far those have come that
+        correct what they tell."""
+        for name in sorted(self.released):
+            seen = outlook(name) if name in self.until else None
+            if seen is not None:
+                is_open = any(since < self.until[name] for since in seen.begun)
+                if not is_open and seen.final > self.settles(name):
+                    yield name
+            elif not self.begun.get(name):
+                yield name
+
+    def settles(self, name: str) -> Instant:
+        """When nothing that was told can be corrected any more, time must be final beyond this instant."""
+        return max(self.until[name], self.latest[name])
 
     def forget(self, name: str) -> None:
         """A subscription is withdrawn."""
-        self.begun.pop(name, None)
+        for known in (self.begun, self.until, self.latest):
+            known.pop(name, None)
         self.released.discard(name)
+
+
+def _beginning(said: Notification) -> Instant:
+    """When that began of which something is said."""
+    if said.since is None or said.status in ("ingress", "retracted"):
+        return said.event.time
+    return said.since

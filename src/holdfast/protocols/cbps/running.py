@@ -51,9 +51,10 @@ class Running:
         self.state, said = self.condition.machine.advance(self.state, self.reached)
         return self.condition.told(said)
 
-    def timer(self) -> Instant | None:
-        """When to set the timer for, if it must be set anew."""
-        due = self.condition.machine.due(self.state)
+    def timer(self, awaited: Instant | None = None) -> Instant | None:
+        """When to set the timer for, if it must be set anew; somebody may wait for an instant to pass."""
+        found = (at for at in (self.condition.machine.due(self.state), awaited) if at is not None)
+        due = min(found, default=None)
         if due is None or (self.wakes is not None and self.wakes <= due + self.lag + 1):
             return None
         self.wakes = due + self.lag + 1

@@ -11,7 +11,7 @@ from typing import Any, TypeGuard, cast
 from ...compilers import scalar
 from ...compilers.chain import Chain, alone
 from ...compilers.families import builds_on, conditions, operators
-from ...compilers.filters.machine import filters, state_filter
+from ...compilers.filters.machine import delivered, filters, state_filter
 from ...compilers.operator import Operator
 from ...errors import Unsupported, UsageError
 from ...lang.app import App
@@ -40,17 +40,17 @@ from ...lang.parse import parse
 from ...lang.relation.declared import listed
 from ...lang.rewrite import parts
 from ...lang.scopes import in_themselves
-from ...machines import doubt, ordered
+from ...machines import corrected, doubt, ordered
 from ...machines.doubt import Doubting
 from ...machines.machine import Machine
-from ...machines.ordered import Ordered
 from ...model.batch import from_events
 from ...model.event import Event, Notification, Transition
 from ...model.instant import Instant
+from ...model.qos import Correct
 from ...model.space import Forest, dimensions
 from ...model.topic import Topic
 from ...protocols.cbps.condition import Chain as Keys
-from ...protocols.cbps.condition import Condition, Hosted, Replicated, Runs
+from ...protocols.cbps.condition import Condition, Hosted, Outlook, Replicated
 from ...protocols.cbps.content import Constraint, Content, Filter
 from ...protocols.cbps.event import AXES, to_event
 from ...protocols.cbps.parts import pins
@@ -158,6 +158,11 @@ def meant(checked: Checked) -> Replicated | Hosted:
     known = conditions(checked)
     if isinstance(only := known[found[0]], CheckedFilter):
         return replicated(only)
+    if isinstance(only.delivery.late, Correct):
+        raise Unsupported(
+            f"'{only.name}' has guards and corrects what it has told ('late correct'): that runs in one "
+            "process, not on brokers"
+        )
     name, operator = _serving(checked, found[0])
     return _hosted(only, known[name], operator)
 
@@ -262,6 +267,7 @@ def replicated(checked: CheckedFilter) -> Replicated:
     """A state filter, for brokers and for its subscriber."""
     predicates, chain = state_filter(checked), scalar.chain(checked)
     run = Doubting(filters([checked]))
+    machine = delivered(cast(Machine, run), checked.topic, checked.delivery)
 
     def told(said: Iterable[Transition]) -> list[Notification]:
         return [Notification(checked.name, *moved[:4]) for moved in said]
@@ -270,7 +276,7 @@ def replicated(checked: CheckedFilter) -> Replicated:
         name=checked.name,
         inputs=(Filter((Constraint("topic", "text", "=", checked.topic.name),)),),
         event=partial(to_event, checked.topic),
-        machine=_delivered(run, checked),
+        machine=machine,
         told=told,
         chain=chain,
         reach=lru_cache(maxsize=16_384)(_reach(checked, chain)),
@@ -281,14 +287,8 @@ def replicated(checked: CheckedFilter) -> Replicated:
         bits=lambda state: list(_inner(state).bits()),
         doubted=lambda state: _inner(state).doubted,
         doubt=partial(_doubt, run),
+        outlook=partial(_outlook, machine, run),
     )
-
-
-def _delivered(run: Doubting, checked: CheckedFilter) -> Runs:
-    """The machine, fed as it is to be."""
-    if checked.delivery.wait is None:
-        return run
-    return Ordered(cast(Machine, run), checked.topic, checked.delivery.wait, checked.delivery.late)
 
 
 def _reach(checked: CheckedFilter, chain: Callable[[Event], Keys | None]) -> Callable[[Filter], Scopes]:
@@ -319,9 +319,24 @@ def _located(forest: Forest, pinned: Mapping[str, Value]) -> bool:
 
 
 def _doubt(run: Doubting, state: Any, scopes: Scopes) -> tuple[Any, list[tuple[str | None, Instant]]]:
-    """Events of some scopes may be lost."""
-    return state, run.doubt(_inner(state), partial(contains, scopes))
+    """Events of some scopes may be lost: what was told before cannot be corrected by those that are left."""
+    lost = run.doubt(_inner(state), partial(contains, scopes))
+    return corrected.settled(state, run.copied(_inner(state))), lost
+
+
+def _outlook(machine: Machine, run: Doubting, state: Any) -> Outlook | None:
+    """How far a condition has come, if it corrects what it has told."""
+    if not isinstance(machine, corrected.Corrected):
+        return None
+    begun = tuple(since for _, _, since in run.filters.holding(_inner(state).inner))
+    return Outlook(state.now.until, machine.final(state), machine.ordered.wait + machine.within, begun)
 
 
 def _inner(state: Any) -> doubt.State:
-    return state.inner if isinstance(state, ordered.State) else state
+    match state:
+        case corrected.State(now=now):
+            return _inner(now)
+        case ordered.State(inner=inner):
+            return _inner(inner)
+    assert isinstance(state, doubt.State)
+    return state

@@ -48,7 +48,7 @@ def _watchable(hosted: Hosted) -> Watchable:
         return hosted.machine.initial(), hosted.holding(state)
 
     said = hosted.name, hosted.inputs, hosted.event, hosted.machine, hosted.told
-    return Watchable(*said, bits=lambda _: (), doubted=lambda _: (), doubt=doubt)
+    return Watchable(*said, bits=lambda _: (), doubted=lambda _: (), doubt=doubt, outlook=lambda _: None)
 
 
 def _open(name: str, topic: Topic) -> str:

@@ -172,6 +172,7 @@ def for_brokers(condition: Condition) -> cbps.Replicated:
         bits=lambda state: list(state.bits()),
         doubted=lambda state: state.doubted,
         doubt=lambda state, scopes: (state, run.doubt(state, partial(contains, scopes))),
+        outlook=lambda _: None,
     )
 
 

@@ -136,7 +136,7 @@ function tile(count, text, kind) {
   return h("div", { class: `tile ${kind}` }, h("b", {}, count.toLocaleString()), h("span", {}, text));
 }
 
-const WORDS = { ingress: "starts", egress: "ends", atomic: "happens", unknown: "is unknown", known: "is known again", withdrawn: "is withdrawn" };
+const WORDS = { ingress: "starts", egress: "ends", atomic: "happens", unknown: "is unknown", known: "is known again", withdrawn: "is withdrawn", retracted: "did not start", reopened: "did not end" };
 
 export function told(one, app) {
   const at = instant(one.time), since = instant(one.since);

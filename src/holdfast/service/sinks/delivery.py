@@ -43,10 +43,12 @@ class Sink(Protocol):
 def unmuted(told: Iterable[Told], marks: Iterable[Mark]) -> list[Told]:
     """What a sink is told: no starts of what is muted, but every end."""
     muted = {(mark.subscription, mark.scope) for mark in marks if mark.kind == "mute"}
-    return [
-        one for one in told
-        if not (begins(one) or one.status == "atomic") or (one.subscription, one.scope) not in muted
-    ]  # fmt: skip
+    return [one for one in told if not _starts(one) or (one.subscription, one.scope) not in muted]
+
+
+def _starts(one: Told) -> bool:
+    """Whether something holds by it, be it for a moment, that did not hold by what was told before."""
+    return begins(one) or one.status in ("atomic", "reopened")
 
 
 class Delivery:

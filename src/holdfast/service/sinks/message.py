@@ -17,6 +17,7 @@ _UNSAFE = {ord(c): f"%{ord(c):02X}" for c in "%/+#\0"}
 
 _HOLDS = {
     "ingress": True, "egress": False, "unknown": None, "withdrawn": None, "known": None, "revised": None,
+    "retracted": False, "reopened": True,
 }  # fmt: skip
 """The statuses that say what holds from then on."""
 
@@ -92,8 +93,8 @@ def alerts(
     open_now = {(one.subscription, one.scope) for one in held}
     found = [alert(one.subscription, one.scope, one.since, until, labels) for one in held]
     for one in told:
-        ended = ends(one) and (one.subscription, one.scope) not in open_now
-        if ended:
+        over = ends(one) or one.status == "retracted"
+        if over and (one.subscription, one.scope) not in open_now:
             start = one.time if one.since is None else one.since
             found.append(alert(one.subscription, one.scope, start, one.time, labels))
         elif one.status == "atomic":

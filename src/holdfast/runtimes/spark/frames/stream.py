@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame
 from ....errors import UsageError
 from ....files.reading import Reading
 from ....lang.app import App
-from ....lang.check import check
+from ....lang.check import check, require_final
 from ....lang.parse import as_app
 from ....model.batch import from_ipc, in_order
 from ..live.checkpoint import SHARDS
@@ -52,7 +52,9 @@ def stream(
     """
     if not frame.isStreaming:
         raise UsageError("stream takes a streaming DataFrame; for one that ends there is replay")
-    checked = check(as_app(app), lets=lets)
+    known = as_app(app)
+    require_final(known, "a stream on Spark")
+    checked = check(known, lets=lets)
     work = Work(checked)
     reading = zone_of(frame, Reading(checked.topics, map or {}, topic=topic), zone)
     rows = events(work, frame, reading, bad=bad)

@@ -29,7 +29,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ....errors import HoldfastError, InputError, UsageError
 from ....files.reading import Reading, TimeUnit, parse_zone
 from ....lang.app import App
-from ....lang.check import check
+from ....lang.check import check, require_final
 from ....lang.condition import Checked
 from ....lang.parse import as_app
 from ....model.batch import from_ipc
@@ -115,7 +115,9 @@ def live(
     ``how`` are the further fields of ``Live``; ``sink`` may be a function that is called with each
     notification.
     """
-    checked = check(as_app(app), lets=lets)
+    known = as_app(app)
+    require_final(known, "a live query on Spark")
+    checked = check(known, lets=lets)
     reading = Reading(checked.topics, map or {}, parse_zone(zone), time_format, time_unit, topic, wide)
     found = folders_in([f"dir:{folder}" for folder in folders], [t.name for t in checked.topics])
     return Live(checked, reading, found, Path(checkpoint), **how)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.errors import InputError
+from holdfast.errors import DefinitionError, InputError
 
 queries = pytest.importorskip("holdfast.runtimes.spark.live.query")
 ledgers = pytest.importorskip("holdfast.runtimes.spark.live.ledger")
@@ -119,3 +119,10 @@ def test_how_often_and_how_much_is_read_is_no_part_of_the_stream(tmp_path):
         for how in ({}, how, {"wide": True})
     )
     assert queries._read_as(one) == queries._read_as(other) != queries._read_as(wide)
+
+
+def test_what_is_written_cannot_be_taken_back(tmp_path):
+    text = "topic T (v float)\nstate Warm on T [v > 25; v < 22] ordered 1 s late correct 1 min"
+    with pytest.raises(DefinitionError, match="a live query on Spark cannot take anything back") as refused:
+        queries.live(text, tmp_path, checkpoint=tmp_path / "checkpoint")
+    assert "^^^^" in str(refused.value)

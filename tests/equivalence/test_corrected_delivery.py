@@ -1,0 +1,171 @@
+"""Whoever was told something is told every later correction of it: also after asking for no more starts, in
+storms of edits, of late readings, and of brokers and connections that are lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.errors import Unsupported
+from holdfast.model.event import Event
+from holdfast.model.instant import BEGINNING, SECOND
+from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, publish, watch
+from holdfast.protocols.cbps.event import to_content
+from holdfast.runtimes.overlay.conditions import condition
+from support.corrected import standing
+from support.subscribers import World
+
+WITHIN = 10
+FORM = (
+    "topic T (value float)\n"
+    f"state Warm on T [value > {{}}; value < {{}}] per source ordered 1 s late correct {WITHIN} s"
+)
+SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 103)]
+
+
+class Corrected(World):
+    """The same world; of each subscription what it heard and was told, and up to when it was released."""
+
+    def __init__(self, seed):
+        self.heard, self.bands, self.until = {}, {}, {}
+        super().__init__("a state", seed)
+
+    def edit(self, who):
+        if who in self.present:
+            self.release(who)
+        self.serial += 1
+        name = self.present[who] = f"{who} {self.serial}"
+        high = self.chance.choice((20, 25, 30))
+        self.logs[name], self.heard[name], self.bands[name] = [], [], (high, high - 5)
+        self.net.ask(who, watch(name, FORM.format(high, high - 5)))
+
+    def release(self, who):
+        name = self.present.pop(who)
+        self.net.settle()
+        self.hear()
+        self.net.ask(who, Release(name))
+        self.until[name] = self.net.nodes[who].state.pairing.until.get(name, BEGINNING)
+        self.hear()
+
+    def say(self, name, value, *, late=0):
+        self.time += SECOND
+        self.net.advance(SECOND)
+        event = Event("T", self.time - late, name, {"value": value}, self.time)
+        for log in self.heard.values():
+            log.append(event)
+        self.net.ask(name, publish(to_content(event)))
+        self.net.settle()
+        self.hear()
+
+    def hear(self):
+        for who in ("s0", "s1"):
+            for what in self.net.take(who):
+                match what:
+                    case Told(name, said) if said.status not in ("known", "late"):
+                        self.logs[name].append((said.scope, said.status, said.since, said.event.order))
+                    case Unknown(name, _, scope, since):
+                        self.logs[name].append((scope, "unknown", since, None))
+                    case Closed(name):
+                        self.logs[name].append("closed")
+
+    def finish(self):
+        """Release all; then everything ends, and time comes beyond all corrections."""
+        for who in list(self.present):
+            self.release(who)
+        for name in ("p0", "p1", "p2") * 2:
+            self.say(name, 0.0)
+        self.net.advance(60 * SECOND)
+        self.net.settle()
+        self.hear()
+
+
+def in_order(readings, high, low, until):
+    """What is to be told of readings in order of what begins before an instant."""
+    since, rows = {}, []
+    for event in sorted(readings, key=lambda event: event.order):
+        value, source = event.attributes["value"], event.source
+        if source not in since and value > high:
+            since[source] = event.time
+            rows += [(source, "ingress", None, event.order)] if event.time < until else []
+        elif source in since and value < low:
+            start = since.pop(source)
+            rows += [(source, "egress", start, event.order)] if start < until else []
+    return rows
+
+
+def orphans(log):
+    """Starts that were told and neither ended, nor taken back, nor said to be unknown."""
+    held = set()
+    for scope, status, since, order in (entry for entry in log if entry != "closed"):
+        match status:
+            case "ingress":
+                held.add((scope, order[0]))
+            case "reopened":
+                held.add((scope, since))
+            case "egress" | "unknown":
+                held.discard((scope, since))
+            case "retracted":
+                held.discard((scope, order[0]))
+    return held
+
+
+def storm(world, rounds, *, trouble):
+    chance = world.chance
+    for _ in range(rounds):
+        late = chance.choice((0, 0, 0, 2, 5, WITHIN - 1)) * SECOND
+        world.say(chance.choice(("p0", "p1", "p2")), chance.choice((12.0, 18.0, 28.0, 35.0, 38.0)), late=late)
+        if chance.random() < 0.1:
+            world.edit(chance.choice(("s0", "s1")))
+        if trouble and chance.random() < 0.15:
+            world.trouble()
+
+
+@pytest.mark.parametrize("seed", [*range(3), *SOAK])
+def test_what_was_told_less_what_was_taken_back_is_a_replay_in_order(seed):
+    """Of every subscription, up to its release."""
+    world = Corrected(seed)
+    storm(world, 60, trouble=False)
+    world.finish()
+    moments = [[entry[3][0] for entry in log[:-1]] for log in world.logs.values()]
+    assert any(some != sorted(some) for some in moments), "something was corrected"
+    for name, log in world.logs.items():
+        assert log[-1] == "closed", (name, log)
+        expected = in_order(world.heard[name], *world.bands[name], world.until[name])
+        assert standing(log[:-1], 1) == standing(expected, 1), name
+        assert orphans(log) == set()
+
+
+@pytest.mark.parametrize("seed", [*range(3), *SOAK])
+def test_where_brokers_are_lost_no_start_is_left_alone(seed):
+    world = Corrected(seed)
+    storm(world, 60, trouble=True)
+    world.heal()
+    world.finish()
+    assert sum(entry[1] == "ingress" for log in world.logs.values() for entry in log) > 5
+    for name, log in world.logs.items():
+        assert orphans(log) == set(), (name, log)
+        assert "closed" in log, (name, log)
+    assert all(not world.net.nodes[who].state.bundles for who in ("s0", "s1"))
+
+
+def test_who_was_released_hears_the_correction_of_an_end():
+    """The start comes earlier, and the end too."""
+    world = Corrected(1)
+    world.say("p0", 35.0)
+    world.say("p0", 3.0)
+    world.say("p1", 3.0)
+    world.say("p1", 3.0)
+    world.release("s0")
+    assert [entry[1] for entry in world.logs["s0 1"]] == ["ingress", "egress"], "it may still be corrected"
+    world.say("p0", 35.0, late=5 * SECOND)
+    log = world.logs["s0 1"]
+    assert [entry[1] for entry in log] == ["ingress", "egress", "reopened", "retracted", "ingress", "egress"]
+    assert [entry[2] for entry in log if entry[1] == "egress"] == [SECOND, 0]
+    world.net.advance(60 * SECOND)
+    world.net.settle()
+    world.hear()
+    assert log[-1] == "closed", "by the clock alone"
+
+
+def test_guards_that_correct_are_not_for_brokers():
+    with pytest.raises(Unsupported, match="has guards and corrects what it has told"):
+        condition(FORM.format("25 for 2 s", "20"))

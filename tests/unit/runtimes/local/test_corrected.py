@@ -1,0 +1,126 @@
+"""The engine corrects what it has told: ``late correct``."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import App, DefinitionError, Engine, Event, UsageError, parse, replay, show, standing
+from holdfast.files.interval import Pairing
+from holdfast.lang.check import require_final
+from holdfast.model.batch import from_events
+from holdfast.model.instant import SECOND
+from holdfast.model.topic import Attribute, Topic
+
+TOPIC = Topic("T", (Attribute("value", "float"),))
+TEXT = """topic T (value float)
+state Warm on T [value > 25{}; value < 22] per source ordered 10 s late correct 1 min"""
+WARM = TEXT.format("")
+
+
+def at(second, value):
+    return Event("T", second * SECOND, "s", {"value": value}, second)
+
+
+def said(notifications):
+    return [(n.status, n.event.time // SECOND, n.since and n.since // SECOND) for n in notifications]
+
+
+def begun(text=WARM):
+    """An engine that has told a start and an end, and what it has told."""
+    engine = Engine(text)
+    return engine, [n for event in (at(20, 30), at(60, 10), at(80, 23)) for n in engine.push(event)]
+
+
+def test_a_late_reading_makes_good_what_was_told():
+    engine, told = begun()
+    assert said(told) == [("ingress", 20, None), ("egress", 60, 20)]
+    told += engine.push(at(40, 10))
+    assert said(told[2:]) == [("reopened", 60, 20), ("egress", 40, 20)]
+    told += engine.push(at(45, 30))
+    assert said(told[4:]) == [("ingress", 45, None), ("egress", 60, 45)], "it is split"
+    told += engine.push(at(15, 30))
+    assert said(told[6:]) == [
+        ("reopened", 40, 20), ("retracted", 20, None), ("ingress", 15, None), ("egress", 40, 15),
+    ]  # fmt: skip
+    assert said(standing(told)) == [
+        ("ingress", 15, None), ("egress", 40, 15), ("ingress", 45, None), ("egress", 60, 45),
+    ]  # fmt: skip
+    assert engine.holding() == []
+    assert engine.late_counts == {}
+
+
+def test_what_holds_now_is_corrected_too():
+    engine, _ = begun()
+    assert said(engine.push(at(65, 30))) == [("ingress", 65, None)]
+    assert [(h.scope, h.since // SECOND) for h in engine.holding()] == [("s", 65)]
+    assert said(engine.push(at(66, 10))) == [("egress", 66, 65)]
+    assert engine.holding() == []
+
+
+def test_what_comes_later_still_is_late():
+    engine, _ = begun()
+    assert engine.push(at(9, 30)) == []
+    assert [n.event.time // SECOND for n in engine.late] == [9]
+    assert said(engine.push(at(10, 30)))[0] == ("reopened", 60, 20)
+
+
+def test_what_a_batch_corrects_is_told_at_once():
+    engine, _ = begun()
+    late = [at(30 + i, 10 if i % 2 else 30) for i in range(4)]
+    told = engine.push_batch("T", from_events(TOPIC, late))
+    assert said(told) == [
+        ("reopened", 60, 20), ("egress", 31, 20), ("ingress", 32, None), ("egress", 33, 32),
+    ]  # fmt: skip
+    singly, _ = begun()
+    one_by_one = [n for event in late for n in singly.push(event)]
+    assert len(one_by_one) > len(told)
+    assert said(standing(one_by_one)) == said(standing(told))
+
+
+def test_a_restart_goes_on_correcting():
+    engine, _ = begun()
+    again = Engine.restore(WARM, engine.snapshot())
+    expected = [("reopened", 60, 20), ("egress", 40, 20)]
+    assert said(engine.push(at(40, 10))) == said(again.push(at(40, 10))) == expected
+
+
+def test_a_guard_is_corrected():
+    engine, told = begun(TEXT.format(" for 20 s"))
+    assert said(told) == [("ingress", 40, 20), ("egress", 60, 40)]
+    told += engine.push(at(30, 10))
+    assert said(told[2:]) == [("reopened", 60, 40), ("retracted", 40, 20)]
+    assert standing(told) == []
+
+
+def test_intervals_are_of_what_stands():
+    engine, told = begun()
+    told += engine.push(at(40, 10))
+    with pytest.raises(UsageError, match=r"take what stands of it, holdfast\.standing"):
+        Pairing().completed(told)
+    (interval,) = Pairing().completed(standing(told))
+    assert (interval.start // SECOND, interval.end // SECOND) == (20, 40)
+
+
+def test_the_builders_say_the_same():
+    app = App()
+    topic = app.topic("T", value=float)
+    app.state("W", on=topic, enter=topic.value > 1, per="source", ordered="1 s", late="correct 2 min")
+    assert show(app).splitlines()[-1].endswith("ordered 1 s late correct 2 min")
+    assert list(parse(show(app)).statements) == list(app.statements)
+    with pytest.raises(UsageError, match="such as 'correct 10 min', not 'corect'"):
+        app.state("V", on=topic, enter=topic.value > 1, ordered="1 s", late="corect")
+
+
+def test_who_cannot_take_anything_back_refuses_it_where_it_stands():
+    with pytest.raises(DefinitionError, match="'Warm' corrects what it has told") as refused:
+        require_final(parse(WARM), "a live query on Spark")
+    assert "a live query on Spark cannot take anything back" in str(refused.value)
+    assert "^^^^" in str(refused.value)
+
+
+def test_a_replay_is_in_order_so_nothing_is_corrected(tmp_path):
+    rows = [f"1970-01-01T00:{i // 60:02}:{i % 60:02}Z,s,{10 + 5 * (i % 5)}" for i in range(200)]
+    (tmp_path / "readings.csv").write_text("\n".join(["time,source,value", *reversed(rows)]))
+    told = list(replay(WARM, tmp_path / "readings.csv"))
+    assert told
+    assert told == list(replay(WARM.partition(" ordered")[0], tmp_path / "readings.csv"))

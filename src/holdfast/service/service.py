@@ -337,20 +337,20 @@ class Service:
     async def forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
         """How many scopes of each subscription would change by another definition.  The log is heard again
         beside the engine, which goes on meanwhile."""
+        return await asyncio.shield(self._forecast(definition))  # to its end, also when who asked is gone
+
+    async def _forecast(self, definition: Definition) -> dict[str, dict[str, int]]:
         async with self._forecasting:
-            done, snapshot = await self.on_engine(self._begin_hearing)
+            snapshot = await self.on_engine(self._begin_hearing)
+            try:
+                return await asyncio.to_thread(lambda: self.core.copy(snapshot).forecast(definition))
+            finally:
+                self._heard.set_result(None)
 
-            def hear() -> dict[str, dict[str, int]]:
-                try:
-                    return self.core.copy(snapshot).forecast(definition)
-                finally:
-                    done.set_result(None)
-
-            return await asyncio.shield(asyncio.to_thread(hear))  # also when who asked is gone
-
-    def _begin_hearing(self) -> tuple[Future[None], Snapshot]:
+    def _begin_hearing(self) -> Snapshot:
+        snapshot = self.core.snapshot()
         self._heard = Future()
-        return self._heard, self.core.snapshot()
+        return snapshot
 
     async def holding(self) -> list[Holding]:
         """What holds now."""

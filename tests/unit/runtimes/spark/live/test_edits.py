@@ -294,6 +294,23 @@ def test_a_count_that_begins_knows_who_holds_already(forgets):
         ]
 
 
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_correlation_of_states_that_begins_knows_what_holds_already(forgets):
+    with live.site() as here:
+        query = Query(here)
+        rows = reading(1, "a", 26), reading(2, "c", 5), reading(3, "b", 30)
+        query.takes(defined(25, more=OTHERS + MANY), *rows)
+        if forgets:
+            query.forgets()
+        both = defined(25, more=f"{OTHERS}{MANY}correlate Both = Warm, Cool overlapping\n")
+        found = query.takes(both, reading(4, "d", 20)) + query.takes(both, reading(5, "d", 20))
+        known = ("ingress", None) if forgets else ("revised", 2 * SECOND)
+        assert [row for row in found if row[1] == "Both"] == [
+            (2, "Both", "a,c", *known),
+            (3, "Both", "b,c", "ingress", None),  # its moment was not over
+        ]
+
+
 def test_a_count_over_a_state_that_has_changed_is_as_if_that_had_always_been_so():
     with live.site() as here:
         query = Query(here)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.machines.detector import detector, smc
 from holdfast.machines.detector.columns import State
+from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
 from support.columnar import (
     both,
@@ -110,3 +111,42 @@ def test_ticks_end_at_the_same_time_both_ways(text, events, at):
             theirs, expected = stepped(reference, theirs, some, until)
             assert said == expected
             assert same(it, mine, theirs)
+
+
+def at(time, topic, source, location, **content):
+    return Event(topic, time * SECOND, source, content, 0, location, None)
+
+
+HOST = "topic T (value float, road text)\ntopic V ()\nstate F\n  A = T {query}\n  {rules}\n  here V\n"
+
+
+@pytest.mark.parametrize("held", ["(A.value > 0) for 1 s", '(A.value > 0 && A.source != "q")'])
+def test_the_closest_is_that_of_each_key(held):
+    """Another road's sensor is nearer; this road's is the closest of its own."""
+    text = HOST.format(query="closest to here each road", rules=f"enter {held}\n  exit false")
+    near = {"value": 1.0, "road": "r1"}
+    events = [at(1, "V", "v1", (0.0,)), at(2, "T", "s1", (1.0,), **near), at(9, "T", "s1", (1.0,), **near)]
+    events.append(at(2, "T", "s2", (5.0,), value=1.0, road="r2"))
+    said = told_by_both(text, events)
+    assert len(said) == 2
+
+
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
+@pytest.mark.parametrize(("limit", "here"), [("0", 0.0), ("0.3", 0.1 + 0.2), ("5", -1e308)])
+def test_a_distance_at_the_limit_is_compared_exactly(sign, limit, here):
+    """Also one of nothing, and one that no number is large enough for."""
+    far = 1e308 if here < 0 else 0.0
+    rules = f"enter |A.location - here| {sign} {limit}\n  exit A.value < 0"
+    readings = [(2, 1.0, far), (3, -1.0, 5.0), (4, 1.0, 5.0)]
+    events = [at(1, "V", "v1", (here,))]
+    events += [at(t, "T", "s1", (x,), value=value, road="r") for t, value, x in readings]
+    told_by_both(HOST.format(query="", rules=rules), events)
+
+
+def told_by_both(text, events):
+    it, reference = both(text)
+    assert it.plans[0] is not None
+    _, said = stepped(it, it.initial(), events, NEVER)
+    _, expected = stepped(reference, reference.initial(), events, NEVER)
+    assert said == expected
+    return said

@@ -24,13 +24,13 @@ def distances(found, dims, xs, names, part_dims, part_xs, part_names):  # type: 
             if dims[i] == part_dims[p] and dims[i] > 0:
                 squares = 0.0
                 for axis in range(dims[i]):
-                    along = float(xs[i, axis] - part_xs[p, axis])
+                    along = float(xs[i, axis]) - float(part_xs[p, axis])
                     squares += along * along
                 far = math.sqrt(squares)
                 if not 1e-200 < squares < 1e300:  # squares may be none, or too many
                     far = 0.0
                     for axis in range(dims[i]):
-                        far = math.hypot(far, xs[i, axis] - part_xs[p, axis])
+                        far = math.hypot(far, float(xs[i, axis]) - float(part_xs[p, axis]))
             elif dims[i] == part_dims[p] and names[i] >= 0 and names[i] == part_names[p]:
                 far = 0.0
             found[i * len(part_dims) + p] = far

@@ -140,13 +140,19 @@ class Around:
         """Up to a margin."""
         return self.centres.far(self.others)
 
+    @property
+    def _comparable(self) -> Mask:
+        """Which have a distance, even if no number is as large."""
+        dims = self.centres.dims[:, None]
+        return (self.far < np.inf) | ((dims == self.others.dims) & (dims > 0))
+
     def _exactly(self, move: int, other: int) -> float:
         return apart(self.centres.at(move), self.others.at(other))
 
     def compared(self, sign: str, limit: float) -> Mask:
         """Which are so far, after each move; none that is not comparable."""
-        inside, about = self.far <= limit * (1 - MARGIN), self.far <= limit * (1 + MARGIN)
-        found: Mask = inside if sign in ("<", "<=") else ~about & (self.far < np.inf)
+        inside, about = self.far < limit * (1 - MARGIN), self.far <= limit * (1 + MARGIN)
+        found: Mask = inside if sign in ("<", "<=") else ~about & self._comparable
         for move, other in np.argwhere(inside != about).tolist():
             found[move, other] = COMPARED[sign](self._exactly(move, other), limit)
         return found

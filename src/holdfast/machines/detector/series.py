@@ -450,23 +450,22 @@ class Series:
         assert self.spots is not None
         return self.stands.take(self.spots)
 
-    def _around(self, now: Instant, here: Where) -> Ints:
-        """The parts that may be near, or closest."""
+    def _around(self, key: int, now: Instant, here: Where) -> Ints:
+        """The parts of a key that may be near, or closest."""
         match self.query.location:
             case Multiple(_, Ball(centre, radius)) | Pool(Ball(centre, radius)):
                 far = Places.of([absolute(centre, here)]).far(self.places)[0]
-                return np.flatnonzero(far <= radius * (1 + MARGIN))
+                return np.flatnonzero((far <= radius * (1 + MARGIN)) & (self.owners == key))
             case Closest(index):
                 far = Places.of([absolute(index, here)]).far(self.places)[0]
-                far[self.times[self.starts[:-1]] > now] = np.inf
+                far[(self.times[self.starts[:-1]] > now) | (self.owners != key)] = np.inf
                 return np.flatnonzero((far <= far.min(initial=np.inf) * (1 + MARGIN)) & (far < np.inf))
-        return np.arange(len(self.owners))
+        return np.flatnonzero(self.owners == key)
 
     def visible(self, key: int, now: Instant, here: Where = None) -> Ints:
         """The rows among which the query selects for a key at an instant, somewhere."""
         if self.roams:
-            near = self._around(now, here)
-            parts = near[self.owners[near] == key].tolist()
+            parts = self._around(key, now, here).tolist()
             found = [self._rows(*self._visible(part, now)) for part in parts]
             return np.concatenate([np.empty(0, np.int64), *found])
         if not self.divided:

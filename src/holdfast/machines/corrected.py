@@ -225,6 +225,14 @@ class Corrected:
         return self._remember(state, self._events(known_of(self.ordered.topic, from_ipc(recent))))
 
 
+def begun(machine: Machine, state: Any) -> Any:
+    """A state of a machine of which nothing was told yet: it corrects nothing of the time so far."""
+    if not isinstance(machine, Corrected):
+        return state
+    inner = machine.ordered.inner
+    return settled(state, inner.from_bytes(inner.to_bytes(state.now.inner)))
+
+
 def settled(state: Any, base: Any) -> Any:
     """A state with which nothing is corrected that was told so far, if it is one of ours; ``base`` is what
     the inner machine knows now."""

@@ -86,6 +86,37 @@ def test_a_restart_goes_on_correcting():
     assert said(engine.push(at(40, 10))) == said(again.push(at(40, 10))) == expected
 
 
+def test_who_begins_on_the_way_corrects_nothing_that_was_before():
+    other = Engine("topic T (value float)\nstate Any on T [value > 99] ordered 10 s late drop")
+    for event in (at(20, 30), at(60, 10), at(80, 23)):
+        other.push(event)
+    kept = other.snapshot()
+    other.subscribe(WARM.splitlines()[1])
+    restored = Engine.restore(other.app, kept)
+    for engine in (other, restored):
+        assert engine.push(at(45, 30)) == []
+        assert engine.holding() == []
+        assert [n.subscription for n in engine.late if n.subscription == "Warm"] == ["Warm"]
+        assert said(engine.push(at(75, 30)) + engine.push(at(90, 23))) == [("ingress", 75, None)]
+        assert said(engine.push(at(72, 30))) == [("retracted", 75, None), ("ingress", 72, None)]
+
+
+@pytest.mark.parametrize("guard", ["", " for 2 s"])
+def test_an_edit_is_not_corrected(guard):
+    """What it says is ``revised``, and nobody takes that back."""
+    history = [at(20, 10), at(40, 30), at(60, 30), at(80, 23)]
+    engine = Engine("topic T (value float)\nstate Any on T [value > 99]")
+    for event in history:
+        engine.push(event)
+    told = engine.revise(TEXT.format(guard), history)
+    assert [n.status for n in told] == ["revised"]
+    assert engine.push(at(30, 30)) == []
+    assert [n.subscription for n in engine.late] == ["Warm"]
+    since = told[0].since // SECOND
+    assert said(engine.push(at(90, 10)) + engine.push(at(120, 23))) == [("egress", 90, since)]
+    assert said(engine.push(at(85, 10))) == [("reopened", 90, since), ("egress", 85, since)]
+
+
 def test_a_guard_is_corrected():
     engine, told = begun(TEXT.format(" for 20 s"))
     assert said(told) == [("ingress", 40, 20), ("egress", 60, 40)]

@@ -84,7 +84,7 @@ class Core:
         self.engine = engine
         self.checked: Checked = check(engine.app, self._folder(self.files))
         self.topics: dict[str, Topic] = {topic.name: topic for topic in self.checked.topics}
-        self._corrected = frozenset(one.name for one in correcting(engine.app))
+        self.corrected = frozenset(one.name for one in correcting(engine.app))
 
     def _folder(self, files: Mapping[str, str]) -> Copies:
         return Copies(self._kept, self._base, files)
@@ -138,7 +138,7 @@ class Core:
 
     def _last_words(self, some: Iterable[Notification]) -> list[Notification]:
         """What is so now, of scopes of which the last word says something else: it is of an earlier time."""
-        last = {(n.subscription, n.scope): n for n in some if n.subscription in self._corrected}
+        last = {(n.subscription, n.scope): n for n in some if n.subscription in self.corrected}
         held = {one[:2]: one.since for one in self.engine.holding()} if last else {}
         return [
             n._replace(status="known", since=held.get(place))
@@ -148,7 +148,7 @@ class Core:
 
     def _id(self, n: Notification, position: int) -> str | None:
         """What is corrected may be told again: its id says where in the log that was."""
-        if n.subscription not in self._corrected:
+        if n.subscription not in self.corrected:
             return None
         source = f"{n.event.source} {n.event.sequence}"
         return notification_id(n.subscription, n.scope, n.status, n.event.time, source, position)

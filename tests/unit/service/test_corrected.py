@@ -70,10 +70,19 @@ def test_what_is_told_taken_back_and_told_again_enters_each_time(world):
         ("reopened", 40, 20),
         ("ingress", 15, None),
     ]
-    really = intervals(world.store.between(0, 100 * SECOND, 99))
+    really = intervals(world.store.between(0, 100 * SECOND, 99), world.core.corrected)
     found = [(one.start // SECOND, one.end // SECOND) for one in really]
     assert sorted(found) == [(15, 40), (45, 60)]
     assert world.bars(View(0, 100 * SECOND, 100)) == [(15 * SECOND, 40 * SECOND), (45 * SECOND, 60 * SECOND)]
+
+
+def test_elsewhere_a_start_replaces_one_that_was_forgotten(world):
+    world.take(Definition(WARM.partition(" ordered")[0].replace("Warm", "W") + " forget after 30 s"))
+    world.read((0, 26.0))
+    world.read((110, 26.0))
+    assert [one[0] for one in world.read((120, 20.0))] == ["egress"]
+    found = intervals(world.store.between(0, 200 * SECOND, 99), world.core.corrected)
+    assert [(one.start // SECOND, one.end // SECOND) for one in found] == [(110, 120)]
 
 
 def test_the_last_word_says_what_is_so_now(world):
@@ -114,7 +123,7 @@ def test_pictures_and_intervals_are_those_of_a_replay(world, seed):
             expected, since = [*expected, (since, at)], None
     held = [one.since // SECOND for one in world.core.engine.holding()]
     assert held == ([] if since is None else [since])
-    found = intervals(world.store.between(0, 10_000 * SECOND, 9_999))
+    found = intervals(world.store.between(0, 10_000 * SECOND, 9_999), world.core.corrected)
     ended = [(one.start // SECOND, one.end // SECOND) for one in found if one.end is not None]
     assert sorted(ended) == expected
     for width in (40, 400, 4_000):

@@ -11,6 +11,7 @@ from holdfast.files.interval import Pairing
 from holdfast.lang.check import require_final
 from holdfast.model.batch import from_events
 from holdfast.model.instant import SECOND
+from holdfast.model.qos import Correct
 from holdfast.model.topic import Attribute, Topic
 
 TOPIC = Topic("T", (Attribute("value", "float"),))
@@ -140,6 +141,10 @@ def test_the_builders_say_the_same():
     app.state("W", on=topic, enter=topic.value > 1, per="source", ordered="1 s", late="correct 2 min")
     assert show(app).splitlines()[-1].endswith("ordered 1 s late correct 2 min")
     assert list(parse(show(app)).statements) == list(app.statements)
+    with pytest.raises(UsageError, match="such as 'correct 10 min'"):
+        app.state("V", on=topic, enter=topic.value > 1, ordered="1 s", late=Correct(0))
+    with pytest.raises(UsageError, match="late is 'drop' or 'apply', not Correct"):
+        app.correlate("C", "a > 1", "b > 1", within="1 s", ordered="1 s", late=Correct(9))
     with pytest.raises(UsageError, match="such as 'correct 10 min', not 'corect'"):
         app.state("V", on=topic, enter=topic.value > 1, ordered="1 s", late="corect")
 

@@ -130,9 +130,10 @@ class Core:
         return self._told(self.engine.push_conformed(known, fitting), position)
 
     def _told(self, notifications: Sequence[Notification], position: int) -> list[Told]:
-        """What is taken back comes first, the rest by time."""
-        now = self._clock()
-        some = sorted(notifications, key=lambda n: (n.status not in TAKES_BACK.values(), n.order))
+        """What is taken back comes first, the latest of it first of all; the rest by time."""
+        now, by_time = self._clock(), sorted(notifications, key=lambda n: n.order)
+        some = [n for n in reversed(by_time) if n.status in TAKES_BACK.values()]
+        some += (n for n in by_time if n.status not in TAKES_BACK.values())
         some += self._last_words(some)
         return [told(n, now, self._id(n, position)) for n in some]
 

@@ -248,12 +248,14 @@ def settled(state: Any, base: Any) -> Any:
 def difference(
     before: Sequence[Transition], after: Sequence[Transition]
 ) -> tuple[list[Transition], list[Transition]]:
-    """What leads from one account of what happened to another: what is taken back, and what is added."""
+    """What leads from one account of what happened to another: what is taken back, and what is added.  That
+    something still held, ``known``, is nothing to add where more has happened since: nobody takes it back."""
+    last = {(one.condition, one.scope): one for one in after}
     told, fresh = Counter(map(_what, before)), list[Transition]()
     for one in after:
         if told[_what(one)]:
             told[_what(one)] -= 1
-        else:
+        elif one.status != "known" or one is last[one.condition, one.scope]:
             fresh.append(one)
     gone: list[Transition] = []
     for one in reversed(before):

@@ -99,7 +99,9 @@ class Corrected:
         if (batch := batches.get(name)) is not None:
             late = times(batch) < state.now.until
             if late.any():
-                state, said = self._late(state, self._events(batch.filter(pa.array(late))))
+                missed = batch.filter(pa.array(late))
+                counts = self._inner.matters(name, missed) | (times(missed) < self.final(state))
+                state, said = self._late(state, self._events(missed.filter(pa.array(counts))))
                 batch = batch.filter(pa.array(~late))
             matters = batch.filter(pa.array(self._inner.matters(name, batch)))
             state, batches = self._remember(state, self._events(matters)), {name: batch}

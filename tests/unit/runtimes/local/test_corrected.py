@@ -80,6 +80,16 @@ def test_what_a_batch_corrects_is_told_at_once():
     assert said(standing(one_by_one)) == said(standing(told))
 
 
+def test_a_late_batch_that_can_change_nothing_is_not_remembered():
+    engine, _ = begun()
+    (running,) = engine._works.running
+    size = running.state.size
+    late = [at(5, 23), *(at(30 + i, 23) for i in range(20))]
+    assert engine.push_batch("T", from_events(TOPIC, late)) == []
+    assert running.state.size == size
+    assert [n.event.time // SECOND for n in engine.late] == [5]
+
+
 def test_a_restart_goes_on_correcting():
     engine, _ = begun()
     again = Engine.restore(WARM, engine.snapshot())

@@ -10,6 +10,7 @@ from holdfast.model.event import Event
 from holdfast.model.instant import BEGINNING, SECOND
 from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, publish, watch
 from holdfast.protocols.cbps.event import to_content
+from holdfast.protocols.cbps.running import Running
 from holdfast.runtimes.overlay.conditions import condition
 from support.corrected import standing
 from support.subscribers import World
@@ -164,6 +165,32 @@ def test_who_was_released_hears_the_correction_of_an_end():
     world.net.settle()
     world.hear()
     assert log[-1] == "closed", "by the clock alone"
+
+
+def test_a_late_reading_does_not_make_the_others_slow():
+    running = Running.begun(condition(FORM.format(25, 20)))
+    for second in range(20):
+        running.take(Event("T", second * SECOND, "p", {"value": 0.0}, second), (second + 1) * SECOND)
+    running.take(Event("T", 11 * SECOND, "p", {"value": 30.0}, 99), 20 * SECOND)
+    assert running.lag == SECOND
+
+
+def test_what_is_over_is_not_said_to_be_known():
+    watched = condition(FORM.format(25, 22))
+    running, told = Running.begun(watched), []
+
+    def hear(second, value):
+        event = Event("T", second * SECOND, "p", {"value": value}, second)
+        told.extend((one.status, one.event.time // SECOND) for one in running.take(event, second * SECOND))
+
+    hear(50, 30.0)
+    hear(60, 23.0)
+    running.state, lost = watched.doubt(running.state, None)
+    assert len(lost) == 1
+    hear(70, 10.0)
+    hear(75, 23.0)
+    hear(69, 30.0)
+    assert told == [("ingress", 50), ("egress", 70)]
 
 
 def test_guards_that_correct_are_not_for_brokers():

@@ -364,7 +364,7 @@ def _hold(held: str | timedelta | int | None) -> Hold:
 
 
 def _late(word: str | Late, *, corrects: bool = False) -> Late:
-    if word in LATE or isinstance(word, Correct):
+    if word in LATE or (corrects and isinstance(word, Correct) and word.within > 0):
         return word
     first, _, within = word.partition(" ") if isinstance(word, str) else ("", "", "")
     if corrects and first == "correct" and (length := _duration(within)):

@@ -99,7 +99,9 @@ class Corrected:
         if (batch := batches.get(name)) is not None:
             late = times(batch) < state.now.until
             if late.any():
-                state, said = self._late(state, self._events(batch.filter(pa.array(late))))
+                missed = batch.filter(pa.array(late))
+                counts = self._inner.matters(name, missed) | (times(missed) < self.final(state))
+                state, said = self._late(state, self._events(missed.filter(pa.array(counts))))
                 batch = batch.filter(pa.array(~late))
             matters = batch.filter(pa.array(self._inner.matters(name, batch)))
             state, batches = self._remember(state, self._events(matters)), {name: batch}
@@ -225,6 +227,14 @@ class Corrected:
         return self._remember(state, self._events(known_of(self.ordered.topic, from_ipc(recent))))
 
 
+def begun(machine: Machine, state: Any) -> Any:
+    """A state of a machine of which nothing was told yet: it corrects nothing of the time so far."""
+    if not isinstance(machine, Corrected):
+        return state
+    inner = machine.ordered.inner
+    return settled(state, inner.from_bytes(inner.to_bytes(state.now.inner)))
+
+
 def settled(state: Any, base: Any) -> Any:
     """A state with which nothing is corrected that was told so far, if it is one of ours; ``base`` is what
     the inner machine knows now."""
@@ -240,12 +250,14 @@ def settled(state: Any, base: Any) -> Any:
 def difference(
     before: Sequence[Transition], after: Sequence[Transition]
 ) -> tuple[list[Transition], list[Transition]]:
-    """What leads from one account of what happened to another: what is taken back, and what is added."""
+    """What leads from one account of what happened to another: what is taken back, and what is added.  That
+    something still held, ``known``, is nothing to add where more has happened since: nobody takes it back."""
+    last = {(one.condition, one.scope): one for one in after}
     told, fresh = Counter(map(_what, before)), list[Transition]()
     for one in after:
         if told[_what(one)]:
             told[_what(one)] -= 1
-        else:
+        elif one.status != "known" or one is last[one.condition, one.scope]:
             fresh.append(one)
     gone: list[Transition] = []
     for one in reversed(before):

@@ -84,7 +84,7 @@ class Core:
         self.engine = engine
         self.checked: Checked = check(engine.app, self._folder(self.files))
         self.topics: dict[str, Topic] = {topic.name: topic for topic in self.checked.topics}
-        self._corrected = frozenset(one.name for one in correcting(engine.app))
+        self.corrected = frozenset(one.name for one in correcting(engine.app))
 
     def _folder(self, files: Mapping[str, str]) -> Copies:
         return Copies(self._kept, self._base, files)
@@ -130,15 +130,16 @@ class Core:
         return self._told(self.engine.push_conformed(known, fitting), position)
 
     def _told(self, notifications: Sequence[Notification], position: int) -> list[Told]:
-        """What is taken back comes first, the rest by time."""
-        now = self._clock()
-        some = sorted(notifications, key=lambda n: (n.status not in TAKES_BACK.values(), n.order))
+        """What is taken back comes first, the latest of it first of all; the rest by time."""
+        now, by_time = self._clock(), sorted(notifications, key=lambda n: n.order)
+        some = [n for n in reversed(by_time) if n.status in TAKES_BACK.values()]
+        some += (n for n in by_time if n.status not in TAKES_BACK.values())
         some += self._last_words(some)
         return [told(n, now, self._id(n, position)) for n in some]
 
     def _last_words(self, some: Iterable[Notification]) -> list[Notification]:
         """What is so now, of scopes of which the last word says something else: it is of an earlier time."""
-        last = {(n.subscription, n.scope): n for n in some if n.subscription in self._corrected}
+        last = {(n.subscription, n.scope): n for n in some if n.subscription in self.corrected}
         held = {one[:2]: one.since for one in self.engine.holding()} if last else {}
         return [
             n._replace(status="known", since=held.get(place))
@@ -148,7 +149,7 @@ class Core:
 
     def _id(self, n: Notification, position: int) -> str | None:
         """What is corrected may be told again: its id says where in the log that was."""
-        if n.subscription not in self._corrected:
+        if n.subscription not in self.corrected:
             return None
         source = f"{n.event.source} {n.event.sequence}"
         return notification_id(n.subscription, n.scope, n.status, n.event.time, source, position)

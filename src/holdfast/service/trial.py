@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +67,16 @@ def _require_time(deadline: float) -> None:
         raise UsageError("the trial takes too long; take a shorter time")
 
 
-def intervals(told: Iterable[Told]) -> list[Interval]:
-    """The intervals that were really told, by time."""
+def intervals(told: Iterable[Told], corrected: Collection[str] = ()) -> list[Interval]:
+    """The intervals that were really told, by time.  Of conditions that correct what they have told several
+    starts may wait for their ends; elsewhere a new start replaces one that has none."""
     begun: dict[tuple[str, str | None], dict[Instant, Instant]] = {}
     found = []
     for one in left(told):
         key = one.subscription, one.scope
         mine = begun.setdefault(key, {})
         if begins(one):
-            if one.status == "revised":
+            if one.status == "revised" or one.subscription not in corrected:
                 mine.clear()
             mine[one.time] = one.time if one.since is None else one.since
         elif one.status == "atomic":

@@ -13,8 +13,9 @@ from holdfast.model.topic import Attribute, Topic
 from holdfast.service.core import Core
 from holdfast.service.log.frame import Definition, Readings
 from holdfast.service.log.log import Appended
+from holdfast.service.sinks.delivery import unmuted
 from holdfast.service.sinks.message import alerts, publications
-from holdfast.service.store import Store
+from holdfast.service.store import Mark, Store
 from holdfast.service.timeline import Row, Timeline, View
 from holdfast.service.trial import intervals
 
@@ -66,21 +67,35 @@ def test_what_is_told_taken_back_and_told_again_enters_each_time(world):
     assert world.read((40, 10.0)) == [("reopened", 60, 20), ("egress", 40, 20)]
     assert world.read((30, 23.0), (45, 30.0)) == [("ingress", 45, None), ("egress", 60, 45)]
     assert world.read((15, 30.0))[:3] == [
-        ("retracted", 20, None),
         ("reopened", 40, 20),
+        ("retracted", 20, None),
         ("ingress", 15, None),
     ]
-    really = intervals(world.store.between(0, 100 * SECOND, 99))
+    really = intervals(world.store.between(0, 100 * SECOND, 99), world.core.corrected)
     found = [(one.start // SECOND, one.end // SECOND) for one in really]
     assert sorted(found) == [(15, 40), (45, 60)]
     assert world.bars(View(0, 100 * SECOND, 100)) == [(15 * SECOND, 40 * SECOND), (45 * SECOND, 60 * SECOND)]
+
+
+def test_elsewhere_a_start_replaces_one_that_was_forgotten(world):
+    world.take(Definition(WARM.partition(" ordered")[0].replace("Warm", "W") + " forget after 30 s"))
+    world.read((0, 26.0))
+    world.read((110, 26.0))
+    assert [one[0] for one in world.read((120, 20.0))] == ["egress"]
+    found = intervals(world.store.between(0, 200 * SECOND, 99), world.core.corrected)
+    assert [(one.start // SECOND, one.end // SECOND) for one in found] == [(110, 120)]
 
 
 def test_the_last_word_says_what_is_so_now(world):
     world.read((10, 30.0), (20, 10.0), (30, 30.0), (40, 30.0))
     assert world.read((15, 10.0)) == [("reopened", 20, 10), ("egress", 15, 10), ("known", 15, 30)]
     (*_, state) = publications(world.told, None, "state/{scope}")
-    assert '"holds": true' in state.payload
+    assert '"holds": true, "since": "1970-01-01T00:00:30.000000Z"' in state.payload
+    mute = Mark("mute", "Warm", "s", 99 * SECOND, "", "", 0)
+    known = [one for one in world.told if one.status == "known"]
+    assert len(known) == 1
+    assert unmuted(known, [mute]) == known
+    assert unmuted(known, [mute], world.core.corrected) == [], "it starts, for whoever listens"
 
 
 def test_an_alert_is_over_when_its_start_is_retracted(world):
@@ -114,7 +129,7 @@ def test_pictures_and_intervals_are_those_of_a_replay(world, seed):
             expected, since = [*expected, (since, at)], None
     held = [one.since // SECOND for one in world.core.engine.holding()]
     assert held == ([] if since is None else [since])
-    found = intervals(world.store.between(0, 10_000 * SECOND, 9_999))
+    found = intervals(world.store.between(0, 10_000 * SECOND, 9_999), world.core.corrected)
     ended = [(one.start // SECOND, one.end // SECOND) for one in found if one.end is not None]
     assert sorted(ended) == expected
     for width in (40, 400, 4_000):

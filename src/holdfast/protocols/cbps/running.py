@@ -15,7 +15,7 @@ import msgspec
 from ...errors import UsageError
 from ...model.event import Event, Notification
 from ...model.instant import BEGINNING, Duration, Instant
-from .condition import Condition
+from .condition import Condition, Watchable
 
 
 @dataclass(slots=True)
@@ -38,12 +38,20 @@ class Running:
         """Take one event, with which event time has come so far."""
         machine = self.condition.machine
         self.reached = max(self.reached, event.time)
-        self.lag = max(self.lag, now - event.time)
+        if not self._is_late(event):
+            self.lag = max(self.lag, now - event.time)
         self.state, said = machine.react(self.state, event)
         if machine.is_timed:
             self.state, more = machine.advance(self.state, self.reached)
             said += more
         return self.condition.told(said)
+
+    def _is_late(self, event: Event) -> bool:
+        """Whether an event corrects what was told, so nobody need wait for its like."""
+        if event.time >= self.reached or not isinstance(self.condition, Watchable):
+            return False
+        seen = self.condition.outlook(self.state)
+        return seen is not None and event.time < seen.until
 
     def wake(self, now: Instant) -> list[Notification]:
         """The timer has run out: let event time come as far as the clock says."""

@@ -16,6 +16,7 @@ from ...compilers.operator import Past
 from ...compilers.resume import resumed
 from ...errors import UsageError
 from ...lang.condition import Checked
+from ...machines import corrected
 from ...machines.machine import Told
 from ...model.event import Event, Notification, Transition
 from ...model.instant import Instant
@@ -124,8 +125,8 @@ def rerun(
     for one in resumed([one.operator.kept for one in fresh._works.running], only(after, names)):
         assert one.before is not None
         old = fresh._works.running[one.before]
-        raw = old.operator.machine.to_bytes(old.state)
-        again.append(Running(one.operator, one.operator.machine.from_bytes(raw, one.was)))
+        machine, raw = one.operator.machine, old.operator.machine.to_bytes(old.state)
+        again.append(Running(one.operator, corrected.begun(machine, machine.from_bytes(raw, one.was))))
     return Rerun(again, events, names)
 
 

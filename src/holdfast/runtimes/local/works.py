@@ -10,6 +10,7 @@ from ...compilers.families import linked
 from ...compilers.operator import Kept, ended, until
 from ...compilers.resume import Resumed, resumed
 from ...lang.condition import Checked
+from ...machines import corrected
 from ...machines.machine import Told
 from ...model.batch import to_events
 from ...model.event import Event, Notification, Transition
@@ -120,7 +121,7 @@ class Works:
         if one.before is None:
             state = machine.initial()
             if machine.is_timed and (now := until(self.reached, operator.clock, BEGINNING)) > BEGINNING:
-                state, _ = machine.advance(state, now)
+                state = corrected.begun(machine, machine.advance(state, now)[0])
         if operator.joins:
             for i in new:
                 state = machine.inform(state, i, self.latest_events)

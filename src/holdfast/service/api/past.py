@@ -119,7 +119,7 @@ def _regions(site: Site) -> list[dict[str, Any]]:
 async def really(site: Site, stretch: tuple[Instant, Instant]) -> list[Interval]:
     """The intervals that were told, with those that hold now."""
     told = await asyncio.to_thread(site.service.store.between, *stretch, 1_000_000)
-    found = await asyncio.to_thread(intervals, told)
+    found = await asyncio.to_thread(intervals, told, site.service.core.corrected)
     known = {(one.subscription, one.scope) for one in found if one.open}
     held = [one for one in await site.service.holding() if (one.subscription, one.scope) not in known]
     return found + [shown.interval(one) for one in held if one.since < stretch[1]]

@@ -136,7 +136,19 @@ function tile(count, text, kind) {
   return h("div", { class: `tile ${kind}` }, h("b", {}, count.toLocaleString()), h("span", {}, text));
 }
 
-const WORDS = { ingress: "starts", egress: "ends", atomic: "happens", unknown: "is unknown", known: "is known again", withdrawn: "is withdrawn", retracted: "did not start", reopened: "did not end" };
+const WORDS = { ingress: "starts", egress: "ends", atomic: "happens", unknown: "is unknown", withdrawn: "is withdrawn", retracted: "did not start", reopened: "did not end" };
+
+function word(one) {
+  const holds = one.since !== null;
+  if (one.status === "revised") return holds ? "holds by another definition" : "ends by another definition";
+  if (one.status === "known") return holds ? "is known to hold" : "is known not to hold";
+  return WORDS[one.status] || one.status;
+}
+
+function lasted(one, at, since, app) {
+  if (since === null || one.status === "ingress") return "";
+  return one.status === "known" ? `, since ${showTime(since, app.now())}` : `, after ${showLength(at - since)}`;
+}
 
 export function told(one, app) {
   const at = instant(one.time), since = instant(one.since);
@@ -145,7 +157,7 @@ export function told(one, app) {
   return h("li", { class: `told ${one.status}` },
     h("i", { class: "dot", style: { "--is": app.colour(one.subscription) } }),
     h("div", {},
-      h("div", {}, h("b", {}, one.subscription), ` ${one.status === "revised" ? (since === null ? "ends by another definition" : "holds by another definition") : WORDS[one.status] || one.status}`, one.scope === null ? "" : " in ", one.scope !== null && h("b", {}, one.scope)),
+      h("div", {}, h("b", {}, one.subscription), ` ${word(one)}`, one.scope === null ? "" : " in ", one.scope !== null && h("b", {}, one.scope)),
       h("small", {}, h("time", { datetime: one.time, title: showFull(at) }, showTime(at, app.now())),
-        since !== null && one.status !== "ingress" ? `, after ${showLength(at - since)}` : "", values && ` · ${values}`)));
+        lasted(one, at, since, app), values && ` · ${values}`)));
 }

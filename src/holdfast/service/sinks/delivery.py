@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -40,15 +40,17 @@ class Sink(Protocol):
     async def close(self) -> None: ...
 
 
-def unmuted(told: Iterable[Told], marks: Iterable[Mark]) -> list[Told]:
+def unmuted(told: Iterable[Told], marks: Iterable[Mark], corrected: Collection[str] = ()) -> list[Told]:
     """What a sink is told: no starts of what is muted, but every end."""
     muted = {(mark.subscription, mark.scope) for mark in marks if mark.kind == "mute"}
-    return [one for one in told if not _starts(one) or (one.subscription, one.scope) not in muted]
+    return [one for one in told if not _starts(one, corrected) or (one.subscription, one.scope) not in muted]
 
 
-def _starts(one: Told) -> bool:
-    """Whether something holds by it, be it for a moment, that did not hold by what was told before."""
-    return begins(one) or one.status in ("atomic", "reopened")
+def _starts(one: Told, corrected: Collection[str]) -> bool:
+    """Whether something holds by it, be it for a moment, that did not hold by what was told before: so does
+    the last word of a condition that corrects what it has told."""
+    is_last_word = one.status == "known" and one.since is not None and one.subscription in corrected
+    return begins(one) or one.status in ("atomic", "reopened") or is_last_word
 
 
 class Delivery:
@@ -103,7 +105,8 @@ class Delivery:
     async def _wanted(self, some: Sequence[Told]) -> Sequence[Told]:
         if not self.sink.heeds_mutes:
             return some
-        return unmuted(some, await asyncio.to_thread(self._service.store.marks, self._service.clock()))
+        marks = await asyncio.to_thread(self._service.store.marks, self._service.clock())
+        return unmuted(some, marks, self._service.core.corrected)
 
     async def _bury(self, some: Sequence[Told], reason: str) -> None:
         self._say(f"refused: {reason}")

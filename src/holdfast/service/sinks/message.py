@@ -59,8 +59,8 @@ def _state(one: Told) -> dict[str, Any]:
     holds = one.since is not None if one.status == "known" else _HOLDS[one.status]
     if one.status == "revised":
         holds = begins(one)
-    since = show_instant(one.time)
-    return {"holds": holds, "since": since, "id": one.id}
+    began = one.since if one.status in ("known", "reopened") and one.since is not None else one.time
+    return {"holds": holds, "since": show_instant(began), "id": one.id}
 
 
 def body(told: Sequence[Told]) -> bytes:

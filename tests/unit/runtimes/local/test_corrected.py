@@ -11,6 +11,7 @@ from holdfast.files.interval import Pairing
 from holdfast.lang.check import require_final
 from holdfast.model.batch import from_events
 from holdfast.model.instant import SECOND
+from holdfast.model.qos import Correct
 from holdfast.model.topic import Attribute, Topic
 
 TOPIC = Topic("T", (Attribute("value", "float"),))
@@ -79,11 +80,52 @@ def test_what_a_batch_corrects_is_told_at_once():
     assert said(standing(one_by_one)) == said(standing(told))
 
 
+def test_a_late_batch_that_can_change_nothing_is_not_remembered():
+    engine, _ = begun()
+    (running,) = engine._works.running
+    size = running.state.size
+    late = [at(5, 23), *(at(30 + i, 23) for i in range(20))]
+    assert engine.push_batch("T", from_events(TOPIC, late)) == []
+    assert running.state.size == size
+    assert [n.event.time // SECOND for n in engine.late] == [5]
+
+
 def test_a_restart_goes_on_correcting():
     engine, _ = begun()
     again = Engine.restore(WARM, engine.snapshot())
     expected = [("reopened", 60, 20), ("egress", 40, 20)]
     assert said(engine.push(at(40, 10))) == said(again.push(at(40, 10))) == expected
+
+
+def test_who_begins_on_the_way_corrects_nothing_that_was_before():
+    other = Engine("topic T (value float)\nstate Any on T [value > 99] ordered 10 s late drop")
+    for event in (at(20, 30), at(60, 10), at(80, 23)):
+        other.push(event)
+    kept = other.snapshot()
+    other.subscribe(WARM.splitlines()[1])
+    restored = Engine.restore(other.app, kept)
+    for engine in (other, restored):
+        assert engine.push(at(45, 30)) == []
+        assert engine.holding() == []
+        assert [n.subscription for n in engine.late if n.subscription == "Warm"] == ["Warm"]
+        assert said(engine.push(at(75, 30)) + engine.push(at(90, 23))) == [("ingress", 75, None)]
+        assert said(engine.push(at(72, 30))) == [("retracted", 75, None), ("ingress", 72, None)]
+
+
+@pytest.mark.parametrize("guard", ["", " for 2 s"])
+def test_an_edit_is_not_corrected(guard):
+    """What it says is ``revised``, and nobody takes that back."""
+    history = [at(20, 10), at(40, 30), at(60, 30), at(80, 23)]
+    engine = Engine("topic T (value float)\nstate Any on T [value > 99]")
+    for event in history:
+        engine.push(event)
+    told = engine.revise(TEXT.format(guard), history)
+    assert [n.status for n in told] == ["revised"]
+    assert engine.push(at(30, 30)) == []
+    assert [n.subscription for n in engine.late] == ["Warm"]
+    since = told[0].since // SECOND
+    assert said(engine.push(at(90, 10)) + engine.push(at(120, 23))) == [("egress", 90, since)]
+    assert said(engine.push(at(85, 10))) == [("reopened", 90, since), ("egress", 85, since)]
 
 
 def test_a_guard_is_corrected():
@@ -109,6 +151,10 @@ def test_the_builders_say_the_same():
     app.state("W", on=topic, enter=topic.value > 1, per="source", ordered="1 s", late="correct 2 min")
     assert show(app).splitlines()[-1].endswith("ordered 1 s late correct 2 min")
     assert list(parse(show(app)).statements) == list(app.statements)
+    with pytest.raises(UsageError, match="such as 'correct 10 min'"):
+        app.state("V", on=topic, enter=topic.value > 1, ordered="1 s", late=Correct(0))
+    with pytest.raises(UsageError, match="late is 'drop' or 'apply', not Correct"):
+        app.correlate("C", "a > 1", "b > 1", within="1 s", ordered="1 s", late=Correct(9))
     with pytest.raises(UsageError, match="such as 'correct 10 min', not 'corect'"):
         app.state("V", on=topic, enter=topic.value > 1, ordered="1 s", late="corect")
 

@@ -30,11 +30,12 @@ from ....errors import HoldfastError, InputError, UsageError
 from ....files.reading import Reading, TimeUnit, parse_zone
 from ....lang.app import App
 from ....lang.check import check, require_final
-from ....lang.condition import Checked
+from ....lang.condition import Checked, Condition, Guarded
 from ....lang.parse import as_app
 from ....model.batch import from_ipc
 from ....model.event import Notification
 from ....model.instant import BEGINNING
+from ....model.qos import Correct
 from ...table import schema_of
 from ..pack import REPORT, TOLD
 from ..plan import Work
@@ -95,6 +96,15 @@ class Live:
     idle: float | None = None
     """How many seconds event time stays behind the clock at most, though nothing comes; by default only
     readings tell the time."""
+
+    def __post_init__(self) -> None:
+        ordered: list[Condition | Guarded] = [*self.checked.conditions, *self.checked.guarded]
+        for one in ordered:
+            if isinstance(one.delivery.late, Correct):
+                raise UsageError(
+                    f"'{one.name}' corrects what it has told ('late correct'): a live query on Spark cannot "
+                    "take anything back"
+                )
 
 
 def live(

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.errors import DefinitionError, InputError
+from holdfast.errors import DefinitionError, InputError, UsageError
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
 
 queries = pytest.importorskip("holdfast.runtimes.spark.live.query")
 ledgers = pytest.importorskip("holdfast.runtimes.spark.live.ledger")
@@ -126,3 +128,5 @@ def test_what_is_written_cannot_be_taken_back(tmp_path):
     with pytest.raises(DefinitionError, match="a live query on Spark cannot take anything back") as refused:
         queries.live(text, tmp_path, checkpoint=tmp_path / "checkpoint")
     assert "^^^^" in str(refused.value)
+    with pytest.raises(UsageError, match="a live query on Spark cannot take anything back"):
+        queries.Live(check(parse(text)), None, (), tmp_path / "checkpoint")

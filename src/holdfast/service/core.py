@@ -7,6 +7,7 @@ but to note when something was said.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,6 +36,8 @@ from .log.past import before, is_whole
 from .named import FOLDER, Copies
 from .sources import Sources
 from .store import Snapshot, Told, told
+
+log = logging.getLogger("holdfast.service")
 
 Heard = Iterator[tuple[str, pa.RecordBatch] | Instant]
 """What another definition would have heard: readings of topics, and how far time has come."""
@@ -77,6 +80,8 @@ class Core:
         self._begin(Engine(base=base))
         self.sources = Sources()
         self.readings: Counter[str] = Counter()
+        self.refused: Exception | None = None
+        """Why the latest definition in the log could not be taken."""
         self.unread: Counter[str] = Counter()
         """Readings of topics that were not declared when their turn came."""
 
@@ -116,7 +121,7 @@ class Core:
             case Advance(until):
                 return self._told(self.engine.advance(until), appended.position)
             case Definition() as definition:
-                return self._define(definition, appended.position)
+                return self._taken(definition, appended.position)
 
     def _read(self, topic: str, batch: pa.RecordBatch, position: int) -> list[Told]:
         try:
@@ -153,6 +158,17 @@ class Core:
         source = f"{n.event.source} {n.event.sequence}"
         return notification_id(n.subscription, n.scope, n.status, n.event.time, source, position)
 
+    def _taken(self, definition: Definition, position: int) -> list[Told]:
+        """Run another definition.  It is in the log for ever: one that cannot be taken leaves all as it was,
+        now and whenever the log is heard again."""
+        self.refused = None
+        try:
+            return self._define(definition, position)
+        except Exception as error:
+            log.exception("a definition in the log cannot be taken: the one before it goes on")
+            self.refused = error
+            return []
+
     def _define(self, definition: Definition, position: int) -> list[Told]:
         held = {one[:2]: one for one in self.engine.holding()}
         self._still()
@@ -160,12 +176,13 @@ class Core:
         definition = replace(definition, restart=(*definition.restart, *change.afresh))
         gone = {*change.removed, *definition.restart}
         engine, revised = self._redefined(definition)
-        self.definition, self.files = definition.text, definition.files
-        self._begin(engine)
-        return [
+        said = [
             *(_withdrawn(one, definition.at, position) for one in held.values() if one.subscription in gone),
             *(_revised(n, held.get((n.subscription, n.scope)), definition.at, position) for n in revised),
         ]
+        self.definition, self.files = definition.text, definition.files
+        self._begin(engine)
+        return said
 
     def _redefined(self, definition: Definition, *, hears: bool = True) -> tuple[Engine, list[Notification]]:
         """An engine that runs another definition, and what is to be said of scopes that change by it, when

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from ..errors import UsageError
 from ..model.instant import SECOND, Duration, Instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Holding
@@ -323,11 +324,15 @@ class Service:
         async with self._defining:
             files = await asyncio.to_thread(lambda: keep(named(text, self.base), self.folder / FOLDER))
             definition = Definition(text, tuple(restart), self.clock(), files)
-            change = await self.on_engine(self.core.require_change, definition)
+            change, before = await self.on_engine(self.core.require_change, definition), self.core.definition
             if save is not None:
                 await asyncio.to_thread(save, text)
             await self.submit(Submission(entries=[definition]))
             await self.settled()
+            if self.core.refused is not None:
+                if save is not None:
+                    await asyncio.to_thread(save, before)
+                raise UsageError(f"the definition cannot be taken: {self.core.refused}")
             return change
 
     def has_other_files(self) -> bool:

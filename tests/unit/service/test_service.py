@@ -505,6 +505,50 @@ def test_a_definition_that_is_wrong_is_not_in_the_log(tmp_path):
     asyncio.run(story())
 
 
+def test_a_state_moves_to_a_topic_of_which_nothing_was_heard(tmp_path):
+    moved = APP.replace("Warm on Temperature", "Warm on Humidity") + "topic Humidity (value float)\n"
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(7, 26.0)]))
+            await service.settled()
+            await service.define(moved)
+            assert await service.holding() == []
+            told = service.store.notifications()[-1]
+            assert (told.subscription, told.status, told.time, told.since) == ("Warm", "revised", 7, 7)
+        async with served(tmp_path / "a", moved) as service:
+            assert await service.holding() == []
+
+    asyncio.run(story())
+
+
+def test_a_definition_that_cannot_be_taken_stops_nobody(tmp_path, monkeypatch):
+    """It is in the log then; all goes on as it was, also after a crash and a restart."""
+    saved = []
+
+    def broken(*_):
+        raise OverflowError("too late")
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(7, 26.0)]))
+            await service.settled()
+            monkeypatch.setattr(core, "_revised", broken)
+            with pytest.raises(UsageError, match="too late"):
+                await service.define(APP.replace("> 25", "> 27"), save=saved.append)
+            assert saved == [APP.replace("> 25", "> 27"), APP]
+            assert service.core.definition == APP
+            assert len(await service.holding()) == 1
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
+        async with served(tmp_path / "b") as service:
+            assert len(await service.holding()) == 1
+            monkeypatch.undo()
+            await service.define(APP.replace("> 25", "> 27"))
+            assert await service.holding() == []
+
+    asyncio.run(story())
+
+
 def test_readings_become_parquet_when_it_stops(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ..compilers.edit import anew, changed
+from ..compilers.edit import anew, changed, upward
 from ..compilers.families import conditions, hindrance, operators
 from ..errors import UsageError
 from ..lang.app import App
 from ..lang.check import check, correcting
 from ..lang.condition import Checked
-from ..lang.ops import Defined
+from ..lang.ops import Defined, Mute, Statement
 from ..lang.parse import parse
 from ..model.batch import conform
 from ..model.event import TAKES_BACK, Notification, notification_id
@@ -173,8 +173,9 @@ class Core:
         held = {one[:2]: one for one in self.engine.holding()}
         self._still()
         change = self.change(definition)
-        definition = replace(definition, restart=(*definition.restart, *change.afresh))
-        gone = {*change.removed, *definition.restart}
+        afresh = upward(self._checked(definition), {*definition.restart, *change.afresh})
+        definition = replace(definition, restart=tuple(sorted(afresh)))
+        gone = {*change.removed, *afresh}
         engine, revised = self._redefined(definition)
         said = [
             *(_withdrawn(one, definition.at, position) for one in held.values() if one.subscription in gone),
@@ -189,7 +190,8 @@ class Core:
         it hears the log again."""
         app, folder = parse(definition.text), self._folder(definition.files)
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._folder(self.files))
-        staying = [s for s in app.statements if not (isinstance(s, Defined) and s.name in definition.restart)]
+        afresh = upward(check(app, folder), definition.restart)
+        staying = [s for s in app.statements if _name(s) not in afresh]
         revised = App(staying, file=app.file)
         past, whole = self._past(check(revised, folder)) if hears else (None, False)
         said = engine.revise(revised, past, whole=whole, base=folder)
@@ -216,14 +218,14 @@ class Core:
 
     def change(self, definition: Definition) -> Change:
         """What another definition would do."""
-        other = check(parse(definition.text), self._folder(definition.files))
+        other = self._checked(definition)
         was, will_be = conditions(self.checked), conditions(other)
         removed = [name for name in was if name not in will_be]
         changes = changed(self.checked, other)
         afresh = self._hindered(changes, other)
         if afresh and self._is_whole:
             afresh = [name for name in afresh if name not in anew(self.checked, other)]
-        lost = {*removed, *afresh}
+        lost = {*removed, *upward(other, {*definition.restart, *afresh})}
         return Change(
             [name for name in will_be if name not in was],
             removed,
@@ -231,6 +233,9 @@ class Core:
             afresh,
             [one for one in self.engine.holding() if one.subscription in lost],
         )
+
+    def _checked(self, definition: Definition) -> Checked:
+        return check(parse(definition.text), self._folder(definition.files))
 
     def _hindered(self, names: Iterable[str], other: Checked) -> list[str]:
         """Those that cannot keep what is known of their scopes, unless they hear the whole log again."""
@@ -250,10 +255,16 @@ class Core:
                 f"{names} would mean something else than now and cannot keep what is known of it: give it "
                 "another name, or let it begin afresh (restart); what holds of it is then withdrawn"
             )
-        other = check(parse(definition.text), self._folder(definition.files))
-        heard = self._hindered(change.changed, other)  # the log says how they go on
+        heard = self._hindered(change.changed, self._checked(definition))  # the log says how they go on
         self._redefined(replace(definition, restart=(*definition.restart, *heard)), hears=False)
         return change
+
+
+def _name(statement: Statement) -> str | None:
+    """The condition that a statement defines, if it does."""
+    if isinstance(statement, Mute):
+        return f"mute {statement.target}"
+    return statement.name if isinstance(statement, Defined) else None
 
 
 def _held_since(n: Notification) -> Instant | None:

@@ -294,6 +294,34 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
     asyncio.run(story())
 
 
+COUNTED = LADDER + 'state Some = at least 2 of Heat\nmute Heat during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"\n'
+
+
+def test_an_edit_takes_along_what_builds_on_it(tmp_path):
+    """By a log that is whole; else both begin afresh, where that is asked for of the one."""
+    before, after = COUNTED.format(25, 25), COUNTED.format(28, 25)
+
+    async def story(folder, *, whole):
+        async with served(folder, before) as service:
+            await service.submit(Submission([reading(1, 26.0), reading(2, 31.0, "s2")]))
+            await service.settled()
+            if not whole:
+                _cut(service.folder)
+                with pytest.raises(UsageError, match="'Heat' would mean something else"):
+                    await service.define(after)
+            change = await service.define(after, () if whole else ["Heat"])
+            holding = [(h.subscription, h.scope) for h in await service.holding()]
+            told = {(one.subscription, one.status) for one in service.store.notifications()}
+            return [h[:2] for h in change.holding], holding[:-1], told - {("Heat", "ingress")}
+
+    holding = [("Heat", "s1"), ("Heat", "s2"), ("Some", None)]
+    told = {("Mean", "ingress"), ("Some", "ingress")}
+    revised = {*told, ("Some", "revised"), ("Heat", "revised")}
+    assert asyncio.run(story(tmp_path / "a", whole=True)) == ([], [("Heat", "s2")], revised)
+    withdrawn = {*told, ("Some", "withdrawn"), ("Heat", "withdrawn")}
+    assert asyncio.run(story(tmp_path / "b", whole=False)) == (holding, [], withdrawn)
+
+
 def test_how_many_an_edit_would_change_is_counted_beside_the_engine(tmp_path, monkeypatch):
     """Readings are evaluated while the log is heard again, and nothing of it is sealed or removed."""
     begun, go_on = Event_(), Event_()

@@ -21,6 +21,7 @@ from holdfast.service.log.frame import Definition
 from holdfast.service.log.log import NoRoom
 from holdfast.service.log.past import is_whole
 from holdfast.service.log.seal import retain, sealed
+from holdfast.service.serve import Address, Plan, _take_again, serving
 from holdfast.service.service import Service, Settings, Submission
 from support.patience import PATIENCE
 
@@ -294,7 +295,10 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
     asyncio.run(story())
 
 
-COUNTED = LADDER + 'state Some = at least 2 of Heat\nmute Heat during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"\n'
+COUNTED = f"""{LADDER}
+state Some = at least 2 of Heat
+mute Heat during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"
+"""
 
 
 def test_an_edit_takes_along_what_builds_on_it(tmp_path):
@@ -311,14 +315,12 @@ def test_an_edit_takes_along_what_builds_on_it(tmp_path):
                     await service.define(after)
             change = await service.define(after, () if whole else ["Heat"])
             holding = [(h.subscription, h.scope) for h in await service.holding()]
-            told = {(one.subscription, one.status) for one in service.store.notifications()}
-            return [h[:2] for h in change.holding], holding[:-1], told - {("Heat", "ingress")}
+            told = [one.status for one in service.store.notifications() if one.subscription == "Some"]
+            return [h[:2] for h in change.holding], holding[:-1], told
 
     holding = [("Heat", "s1"), ("Heat", "s2"), ("Some", None)]
-    told = {("Mean", "ingress"), ("Some", "ingress")}
-    revised = {*told, ("Some", "revised"), ("Heat", "revised")}
+    revised, withdrawn = ["ingress", "revised"], ["ingress", "withdrawn"]
     assert asyncio.run(story(tmp_path / "a", whole=True)) == ([], [("Heat", "s2")], revised)
-    withdrawn = {*told, ("Some", "withdrawn"), ("Heat", "withdrawn")}
     assert asyncio.run(story(tmp_path / "b", whole=False)) == (holding, [], withdrawn)
 
 
@@ -395,6 +397,113 @@ def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
             assert await service.holding() == []
             assert not service.has_other_files()
             assert len(list((tmp_path / "b" / "files").glob("*"))) == 2  # what ran before is gone
+
+    asyncio.run(story())
+
+
+@asynccontextmanager
+async def of_file(folder, *restart):
+    """A service whose definition and table stand in files."""
+    plan = Plan(folder / "app.hf", folder / "data", Address("127.0.0.1", 0), restart=restart)
+    async with serving(plan) as (site, _):
+        yield plan, site.service
+
+
+def _limits(folder, *rows):
+    (folder / "limits.csv").write_text("".join(f"{row}\n" for row in ("source,high,low", *rows)))
+
+
+@pytest.fixture
+def by_row(tmp_path):
+    (tmp_path / "app.hf").write_text(TABLED.replace(' roster "sensors.csv"', ""))
+    _limits(tmp_path, "s1,25,22", "s2,25,22")
+    return tmp_path
+
+
+async def _warm(service):
+    given = [reading(1, 26.0), reading(2, 24.0), reading(2, 26.0, "s2")]
+    await service.submit(Submission(given))
+    await service.settled()
+
+
+def test_what_is_to_restart_does_so_once_and_only_where_it_must(by_row):
+    async def story():
+        async with of_file(by_row, "Warm") as (_, service):
+            await _warm(service)
+            _limits(by_row, "s1,25,22", "s2,25,22", "s3,1,0")
+            assert (await service.take((by_row / "app.hf").read_text)).changed == ["Warm"]
+            assert len(await service.holding()) == 2
+            _limits(by_row, "s1,25,22", "s2,27,22")
+        async with of_file(by_row, "Warm") as (_, service):
+            assert [h.scope for h in await service.holding()] == ["s1"]
+            _cut(service.folder)
+            (by_row / "app.hf").write_text((by_row / "app.hf").read_text().replace("per source", "per place"))
+        async with of_file(by_row, "Warm") as (_, service):
+            assert await service.holding() == []
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("wrong", ["missing", "source,high\ns1,much\n"])
+def test_a_named_file_that_is_wrong_does_not_keep_a_service_from_starting(by_row, wrong, caplog):
+    async def story():
+        async with of_file(by_row) as (_, service):
+            await _warm(service)
+        (by_row / "limits.csv").unlink() if wrong == "missing" else (by_row / "limits.csv").write_text(wrong)
+        async with of_file(by_row) as (_, service):
+            assert len(await service.holding()) == 2
+        assert "go on as they were" in caplog.text
+        (by_row / "app.hf").write_text((by_row / "app.hf").read_text() + "topic Badge ()\n")
+        with pytest.raises(UsageError):
+            async with of_file(by_row):
+                pass
+
+    asyncio.run(story())
+
+
+def test_a_definition_that_is_read_again_is_read_after_what_is_being_saved(by_row):
+    saving, go_on = Event_(), Event_()
+    file = by_row / "app.hf"
+    more = file.read_text() + "filter Cold on Temperature where value < 0\n"
+
+    def save(text):
+        saving.set()
+        assert go_on.wait(PATIENCE)
+        file.write_text(text)
+
+    async def story():
+        async with of_file(by_row) as (_, service):
+            edit = asyncio.create_task(service.define(more, save=save))
+            await asyncio.to_thread(saving.wait, PATIENCE)
+            again = asyncio.create_task(service.take(file.read_text))
+            await asyncio.sleep(0)
+            go_on.set()
+            assert (await edit).added == ["Cold"]
+            assert await again is None
+            assert service.core.definition == more
+
+    asyncio.run(story())
+
+
+def test_no_error_keeps_a_service_from_reading_its_files_once_more(by_row, caplog):
+    file = by_row / "app.hf"
+    right = file.read_text()
+
+    async def story():
+        async with of_file(by_row) as (plan, service):
+            asked = asyncio.Event()
+            again = asyncio.create_task(_take_again(plan, service, asked))
+            file.write_text(right.replace("limits.csv", "a\\u0000b"))
+            asked.set()
+            while "goes on as it was" not in caplog.text:
+                assert not again.done()
+                await asyncio.sleep(0.01)
+            file.write_text(right + "topic Badge ()\n")
+            asked.set()
+            while "Badge" not in service.topics:
+                assert not again.done()
+                await asyncio.sleep(0.01)
+            again.cancel()
 
     asyncio.run(story())
 

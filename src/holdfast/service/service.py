@@ -10,16 +10,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -335,7 +326,7 @@ class Service:
             definition = await self._with_files(text)
             return await self._define(replace(definition, restart=tuple(restart)), save)
 
-    async def take(self, read: Callable[[], str], restart: Collection[str] = ()) -> Change | None:
+    async def take(self, read: Callable[[], str], restart: Sequence[str] = ()) -> Change | None:
         """Run the definition as it is read now, with the files that it names; ``None`` if all are as before.
         Of those to ``restart`` only they begin afresh that cannot keep what is known of them."""
         async with self._defining:

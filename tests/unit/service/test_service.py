@@ -15,7 +15,7 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.local.engine import Engine
-from holdfast.service import core
+from holdfast.service import core, named
 from holdfast.service.feeds.submission import Given, Rejected, table
 from holdfast.service.log.frame import Definition
 from holdfast.service.log.log import NoRoom
@@ -440,6 +440,22 @@ def test_what_is_to_restart_does_so_once_and_only_where_it_must(by_row):
             (by_row / "app.hf").write_text((by_row / "app.hf").read_text().replace("per source", "per place"))
         async with of_file(by_row, "Warm") as (_, service):
             assert await service.holding() == []
+
+    asyncio.run(story())
+
+
+def test_copies_are_durable_before_the_log_knows_them_and_may_be_lost(by_row, monkeypatch):
+    synced = []
+    monkeypatch.setattr(named, "sync_folder", synced.append)
+
+    async def story():
+        async with of_file(by_row) as (_, service):
+            (kept,) = (by_row / "data" / "files").glob("*")
+            assert synced == [kept, kept.parent, kept.parent.parent]
+            await _warm(service)
+        shutil.rmtree(by_row / "data" / "files")
+        async with of_file(by_row) as (_, service):
+            assert len(await service.holding()) == 2
 
     asyncio.run(story())
 

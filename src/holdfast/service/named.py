@@ -49,6 +49,11 @@ def named(text: str, base: Folder) -> dict[str, bytes]:
     check(parse(text), noting)
     try:
         return {name: path.read_bytes() for name, path in noting.found.items()}
+    except IsADirectoryError as error:
+        raise UsageError(
+            f"{error.filename} is a folder: a service keeps a copy of what a definition names, which must be "
+            "one file; write its parts into one"
+        ) from error
     except OSError as error:
         raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
 

@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, closing
 from threading import Event as Event_
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from holdfast.errors import UsageError
@@ -460,6 +462,20 @@ def test_copies_are_durable_before_the_log_knows_them_and_may_be_lost(by_row, mo
     asyncio.run(story())
 
 
+def test_a_table_in_several_files_is_refused(by_row):
+    (by_row / "limits.parquet").mkdir()
+    rows = pa.table({"source": ["s1"], "high": [25.0], "low": [22.0]})
+    pq.write_table(rows, by_row / "limits.parquet" / "a.parquet")
+    (by_row / "app.hf").write_text((by_row / "app.hf").read_text().replace(".csv", ".parquet"))
+
+    async def story():
+        with pytest.raises(UsageError, match="is a folder"):
+            async with of_file(by_row):
+                pass
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize("wrong", ["missing", "source,high\ns1,much\n"])
 def test_a_named_file_that_is_wrong_does_not_keep_a_service_from_starting(by_row, wrong, caplog):
     async def story():
@@ -602,8 +618,7 @@ def test_an_edit_hears_the_log_when_nobody_seals_it(tmp_path, monkeypatch):
                 await asyncio.sleep(0.05)
                 service.kept.set_result(None)
                 await asked
-            assert looks
-            assert all(looks)
+            assert looks == [True, True]
 
     asyncio.run(story())
 

@@ -121,10 +121,9 @@ def test_who_holds_already_is_told_by_time_whatever_the_order_of_topics():
     """
     machine = next(one for one in operators(check(parse(app))) if "C" in one.subscriptions).machine
     state, _ = machine.step(machine.initial(), {}, 20)
+    attributes = dict(zip(machine.says, ("ingress", "s", None), strict=True))
     told = {
-        name: from_events(
-            topic, [Event(name, since, "s", dict(zip(machine.says, ("ingress", "s", None), strict=True)), 0)]
-        )
+        name: from_events(topic, [Event(name, since, "s", attributes, 0)])
         for (name, topic), since in zip(machine.topics.items(), (10, 5), strict=True)
     }
     state, said = machine.step(state, told, 20)

@@ -6,6 +6,7 @@ and ``save`` writes it.  It needs ``holdfast[figures]``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -156,6 +157,16 @@ def _level(panel: Axes, name: str, threshold: Threshold | None, dashes: str) -> 
 # --- regions ---
 
 
+def _places(scope: str) -> list[str]:
+    """The regions of a scope: it is one, or several that meet, of which those with a comma stand in quotes.
+
+    >>> _places('hall,"lab, north"')
+    ['hall,"lab, north"', 'hall', 'lab, north']
+    """
+    parts = re.findall(r'"(?:\\.|[^"\\])*"|[^,]+', scope)
+    return [scope, *(one[1:-1].replace('\\"', '"') if one[0] == '"' else one for one in parts)]
+
+
 def regions(gazetteer: Gazetteer, holding: Iterable[Any] = (), *, subscription: str | None = None) -> Picture:
     """The regions of a gazetteer, those in colour in which a condition holds.
 
@@ -170,7 +181,7 @@ def regions(gazetteer: Gazetteer, holding: Iterable[Any] = (), *, subscription: 
         if one.scope is None or getattr(one, "end", None) is not None:
             continue
         if subscription is None or one.subscription == subscription:
-            state.update(dict.fromkeys(str(one.scope).split(","), HOLDS if one.known else UNKNOWN))
+            state.update(dict.fromkeys(_places(str(one.scope)), HOLDS if one.known else UNKNOWN))
     figure = new_figure(6, 5)
     panel: Axes = figure.subplots()
     outlines = {one.name: _outline(one.shape) for one in drawn if one.shape is not None}

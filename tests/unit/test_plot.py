@@ -103,5 +103,8 @@ def test_regions_are_in_colour_where_a_condition_holds():
     assert len(set(colours.values())) == 2
     (panel,) = hf.plot.regions(places, holding, subscription="Warm").figure.axes
     assert panel.patches[0].get_facecolor() != colours["hall"]
+    quoted = hf.Gazetteer((hall, hf.Region("lab, north", room.shape)))
+    (panel,) = hf.plot.regions(quoted, [hf.Holding("Both", 'hall,"lab, north"', 0)]).figure.axes
+    assert len({patch.get_facecolor() for patch in panel.patches}) == 1, "both hold"
     with pytest.raises(UsageError, match="nothing to draw"):
         hf.plot.regions(hf.Gazetteer((hf.Region("named", sources=("a",)),)))

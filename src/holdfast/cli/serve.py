@@ -34,7 +34,9 @@ def serve(
     ] = None,
     restart: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A subscription whose meaning has changed begins afresh."),
+        typer.Option(
+            metavar="NAME", help="A subscription that cannot keep what is known of it begins afresh."
+        ),
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="A generated building, in quick motion.")] = False,
     speed: Annotated[

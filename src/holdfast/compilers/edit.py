@@ -26,14 +26,20 @@ def changed(was: Checked, now: Checked) -> list[str]:
 def anew(was: Checked, now: Checked) -> frozenset[str]:
     """The conditions that a history decides anew: what is new or means something else, and whoever builds on
     that.  A mute is none: what people were told is not in the history."""
-    told, ground = conditions(now), _ground(now)
-    found = {*changed(was, now), *(name for name in told if name not in conditions(was))}
-    while more := {name for name, below in ground.items() if name not in found and below & found}:
-        found |= more
+    told = conditions(now)
+    found = upward(now, {*changed(was, now), *(name for name in told if name not in conditions(was))})
     for family in FAMILIES:  # those that run in one machine go together
         mine = {one.name for one in family.of(now)}
         found |= mine if family.builds_on_others and mine & found else set()
     return frozenset(name for name in found if not isinstance(told[name], Muted))
+
+
+def upward(checked: Checked, names: Collection[str]) -> set[str]:
+    """Some conditions, and whoever builds on them."""
+    ground, found = _ground(checked), set(names)
+    while more := {name for name, below in ground.items() if name not in found and below & found}:
+        found |= more
+    return found
 
 
 def only(checked: Checked, names: Collection[str]) -> Checked:

@@ -12,7 +12,9 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from heapq import merge
+from itertools import accumulate, product
+from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
@@ -196,12 +198,20 @@ class Intervals(Hearing):
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         out: list[Transition] = []
-        for topic, batch in batches.items():
-            for event in to_events(self.topics[topic], batch):
-                state, said = self.react(state, event)
-                out += said
+        for event in self._in_turn(batches):
+            state, said = self.react(state, event)
+            out += said
         state, said = self.advance(state, until)
         return state, Told({}, out + said)
+
+    def _in_turn(self, batches: Batches) -> Iterator[Event]:
+        """The events of each topic as they came, those of several by how far time had come: what is late is
+        taken at once, and who holds already is told to one that begins with the time since when."""
+        come = []
+        for topic, batch in batches.items():
+            events = list(to_events(self.topics[topic], batch))
+            come.append(list(zip(accumulate((one.time for one in events), max), events, strict=True)))
+        return (event for _, event in merge(*come, key=itemgetter(0)))
 
     # --- a moment ---
 

@@ -22,6 +22,9 @@ class Within:
     >>> Within(Path("/srv/alarms")) / "../../etc/passwd"
     Traceback (most recent call last):
     holdfast.errors.UsageError: '../../etc/passwd': a definition reads files of its own folder only
+    >>> Within(Path("/srv/alarms")) / "limits\\0.csv"
+    Traceback (most recent call last):
+    holdfast.errors.UsageError: 'limits\\x00.csv' leads to no file: embedded null byte
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,6 +32,10 @@ class Within:
 
     def __truediv__(self, path: str) -> Path:
         found = self._folder / path
-        if not found.resolve().is_relative_to(self._folder):
+        try:
+            is_here = found.resolve().is_relative_to(self._folder)
+        except (OSError, RuntimeError, ValueError) as error:  # a name that is none, links that lead in a ring
+            raise UsageError(f"{path!r} leads to no file: {error}") from error
+        if not is_here:
             raise UsageError(f"'{path}': a definition reads files of its own folder only")
         return found

@@ -7,6 +7,7 @@ but to note when something was said.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,13 +17,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from msgspec.structs import replace
 
-from ..compilers.edit import anew, changed
+from ..compilers.edit import anew, changed, upward
 from ..compilers.families import conditions, hindrance, operators
 from ..errors import UsageError
 from ..lang.app import App
 from ..lang.check import check, correcting
 from ..lang.condition import Checked
-from ..lang.ops import Defined
+from ..lang.ops import Defined, Mute, Statement
 from ..lang.parse import parse
 from ..model.batch import conform
 from ..model.event import TAKES_BACK, Notification, notification_id
@@ -35,6 +36,8 @@ from .log.past import before, is_whole
 from .named import FOLDER, Copies
 from .sources import Sources
 from .store import Snapshot, Told, told
+
+log = logging.getLogger("holdfast.service")
 
 Heard = Iterator[tuple[str, pa.RecordBatch] | Instant]
 """What another definition would have heard: readings of topics, and how far time has come."""
@@ -77,6 +80,8 @@ class Core:
         self._begin(Engine(base=base))
         self.sources = Sources()
         self.readings: Counter[str] = Counter()
+        self.refused: Exception | None = None
+        """Why the latest definition in the log could not be taken."""
         self.unread: Counter[str] = Counter()
         """Readings of topics that were not declared when their turn came."""
 
@@ -116,7 +121,7 @@ class Core:
             case Advance(until):
                 return self._told(self.engine.advance(until), appended.position)
             case Definition() as definition:
-                return self._define(definition, appended.position)
+                return self._taken(definition, appended.position)
 
     def _read(self, topic: str, batch: pa.RecordBatch, position: int) -> list[Told]:
         try:
@@ -154,26 +159,40 @@ class Core:
         source = f"{n.event.source} {n.event.sequence}"
         return notification_id(n.subscription, n.scope, n.status, n.event.time, source, position)
 
+    def _taken(self, definition: Definition, position: int) -> list[Told]:
+        """Run another definition.  It is in the log for ever: one that cannot be taken leaves all as it was,
+        now and whenever the log is heard again."""
+        self.refused = None
+        try:
+            return self._define(definition, position)
+        except Exception as error:
+            log.exception("a definition in the log cannot be taken: the one before it goes on")
+            self.refused = error
+            return []
+
     def _define(self, definition: Definition, position: int) -> list[Told]:
         held = {one[:2]: one for one in self.engine.holding()}
         self._still()
         change = self.change(definition)
-        definition = replace(definition, restart=(*definition.restart, *change.afresh))
-        gone = {*change.removed, *definition.restart}
+        afresh = upward(self._checked(definition), {*definition.restart, *change.afresh})
+        definition = replace(definition, restart=tuple(sorted(afresh)))
+        gone = {*change.removed, *afresh}
         engine, revised = self._redefined(definition)
-        self.definition, self.files = definition.text, definition.files
-        self._begin(engine)
-        return [
+        said = [
             *(_withdrawn(one, definition.at, position) for one in held.values() if one.subscription in gone),
             *(_revised(n, held.get((n.subscription, n.scope)), definition.at, position) for n in revised),
         ]
+        self.definition, self.files = definition.text, definition.files
+        self._begin(engine)
+        return said
 
     def _redefined(self, definition: Definition, *, hears: bool = True) -> tuple[Engine, list[Notification]]:
         """An engine that runs another definition, and what is to be said of scopes that change by it, when
         it hears the log again."""
         app, folder = parse(definition.text), self._folder(definition.files)
         engine = Engine.restore(parse(self.definition), self.engine.snapshot(), base=self._folder(self.files))
-        staying = [s for s in app.statements if not (isinstance(s, Defined) and s.name in definition.restart)]
+        afresh = upward(check(app, folder), definition.restart)
+        staying = [s for s in app.statements if _name(s) not in afresh]
         revised = App(staying, file=app.file)
         past, whole = self._past(check(revised, folder)) if hears else (None, False)
         said = engine.revise(revised, past, whole=whole, base=folder)
@@ -200,14 +219,14 @@ class Core:
 
     def change(self, definition: Definition) -> Change:
         """What another definition would do."""
-        other = check(parse(definition.text), self._folder(definition.files))
+        other = self._checked(definition)
         was, will_be = conditions(self.checked), conditions(other)
         removed = [name for name in was if name not in will_be]
         changes = changed(self.checked, other)
         afresh = self._hindered(changes, other)
         if afresh and self._is_whole:
             afresh = [name for name in afresh if name not in anew(self.checked, other)]
-        lost = {*removed, *afresh}
+        lost = {*removed, *upward(other, {*definition.restart, *afresh})}
         return Change(
             [name for name in will_be if name not in was],
             removed,
@@ -215,6 +234,9 @@ class Core:
             afresh,
             [one for one in self.engine.holding() if one.subscription in lost],
         )
+
+    def _checked(self, definition: Definition) -> Checked:
+        return check(parse(definition.text), self._folder(definition.files))
 
     def _hindered(self, names: Iterable[str], other: Checked) -> list[str]:
         """Those that cannot keep what is known of their scopes, unless they hear the whole log again."""
@@ -234,10 +256,16 @@ class Core:
                 f"{names} would mean something else than now and cannot keep what is known of it: give it "
                 "another name, or let it begin afresh (restart); what holds of it is then withdrawn"
             )
-        other = check(parse(definition.text), self._folder(definition.files))
-        heard = self._hindered(change.changed, other)  # the log says how they go on
+        heard = self._hindered(change.changed, self._checked(definition))  # the log says how they go on
         self._redefined(replace(definition, restart=(*definition.restart, *heard)), hears=False)
         return change
+
+
+def _name(statement: Statement) -> str | None:
+    """The condition that a statement defines, if it does."""
+    if isinstance(statement, Mute):
+        return f"mute {statement.target}"
+    return statement.name if isinstance(statement, Defined) else None
 
 
 def _held_since(n: Notification) -> Instant | None:

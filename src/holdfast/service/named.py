@@ -13,20 +13,24 @@ from ..errors import UsageError
 from ..lang.check import check
 from ..lang.parse import parse
 from ..model.folder import Folder
+from .log.log import sync_folder
 
 FOLDER = "files"
 """Where they are kept, beside the log: each under the digest of what it says and its own name."""
 
 
 class Copies:
-    """Files as they are kept; those that are not, where they are."""
+    """Files as they are kept; those that are not, or were lost and say the same, where they are."""
 
     def __init__(self, kept: Path, base: Folder, names: Mapping[str, str]) -> None:
         self._kept, self._base, self._names = kept, base, names
 
     def __truediv__(self, path: str) -> Path:
-        digest = self._names.get(path)
-        return self._base / path if digest is None else self._kept / digest / Path(path).name
+        digest, there = self._names.get(path), self._base / path
+        if digest is None:
+            return there
+        kept = self._kept / digest / Path(path).name
+        return there if not kept.exists() and _digest_at(there) == digest else kept
 
 
 class _Noting:
@@ -45,13 +49,29 @@ def named(text: str, base: Folder) -> dict[str, bytes]:
     check(parse(text), noting)
     try:
         return {name: path.read_bytes() for name, path in noting.found.items()}
+    except IsADirectoryError as error:
+        raise UsageError(
+            f"{error.filename} is a folder: a service keeps a copy of what a definition names, which must be "
+            "one file; write its parts into one"
+        ) from error
     except OSError as error:
         raise UsageError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def digests(files: Mapping[str, bytes]) -> dict[str, str]:
     """The files, by what tells them from others."""
-    return {name: blake2b(said, digest_size=16).hexdigest() for name, said in files.items()}
+    return {name: _digest(said) for name, said in files.items()}
+
+
+def _digest(said: bytes) -> str:
+    return blake2b(said, digest_size=16).hexdigest()
+
+
+def _digest_at(path: Path) -> str | None:
+    try:
+        return _digest(path.read_bytes())
+    except OSError:
+        return None
 
 
 def keep(files: Mapping[str, bytes], kept: Path) -> dict[str, str]:
@@ -76,6 +96,8 @@ def _put(path: Path, said: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+    for folder in (path.parent, path.parent.parent, path.parent.parent.parent):  # each may be new in the next
+        sync_folder(folder)
 
 
 def forget(kept: Path, needed: Iterable[str]) -> None:

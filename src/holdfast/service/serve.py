@@ -145,7 +145,7 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
     service = Service(plan.data, plan.definition.parent, settings_of(plan.config), plan.clock)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(service.running())
-        await take(plan, service)
+        await _begin(plan, service)
         feeds, sinks = feeds_of(plan, service), sinks_of(plan, service)
         site = Site(
             service,
@@ -171,22 +171,25 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
         yield site, Address(host, port)
 
 
-async def take(plan: Plan, service: Service) -> Change | None:
-    """Run the definition as its file is now, with the files that it names; ``None`` if all are as before."""
-    text = _text(plan.definition)
-    if service.core.definition == text and not await asyncio.to_thread(service.has_other_files):
-        return None
-    return await service.define(text, plan.restart)
+async def _begin(plan: Plan, service: Service) -> None:
+    """Run the definition as its file is now, with the files that it names.  Where only these are wrong, or
+    cannot be taken over, the service goes on with those that it has kept."""
+    try:
+        await service.take(lambda: _text(plan.definition), plan.restart)
+    except HoldfastError as error:
+        if service.core.definition != _text(plan.definition):
+            raise
+        log.warning("the files that the definition names go on as they were: %s", error)
 
 
 async def serve(plan: Plan, is_there: Callable[[Address], None]) -> None:
     """Serve until cancelled; a SIGHUP lets the files be read again."""
     sys.setswitchinterval(_TURN)
+    asked = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)  # it may come before all is there
     async with serving(plan) as (site, address):
         gc.freeze()  # what is here now stays
         gc.set_threshold(*_COLLECT)
-        asked = asyncio.Event()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
         again = asyncio.create_task(_take_again(plan, site.service, asked))
         is_there(address)
         try:
@@ -200,9 +203,12 @@ async def _take_again(plan: Plan, service: Service, asked: asyncio.Event) -> Non
     while await asked.wait():
         asked.clear()
         try:
-            change = await take(plan, service)
+            change = await service.take(lambda: _text(plan.definition))
         except HoldfastError as error:
             log.warning("the definition goes on as it was: %s", error)
+            continue
+        except Exception:  # whatever it is, the next may be right
+            log.exception("the definition goes on as it was")
             continue
         said = "as it was" if change is None else ", ".join(_said(change)) or "with files that make no change"
         log.info("the definition was read again: %s", said)

@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
+from ..errors import UsageError
 from ..model.instant import SECOND, Duration, Instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Holding
@@ -321,14 +323,37 @@ class Service:
         """Run another definition from the next entry on, or the same with its files as they are now; what
         cannot be is refused."""
         async with self._defining:
-            files = await asyncio.to_thread(lambda: keep(named(text, self.base), self.folder / FOLDER))
-            definition = Definition(text, tuple(restart), self.clock(), files)
-            change = await self.on_engine(self.core.require_change, definition)
+            definition = await self._with_files(text)
+            return await self._define(replace(definition, restart=tuple(restart)), save)
+
+    async def take(self, read: Callable[[], str], restart: Sequence[str] = ()) -> Change | None:
+        """Run the definition as it is read now, with the files that it names; ``None`` if all are as before.
+        Of those to ``restart`` only they begin afresh that cannot keep what is known of them."""
+        async with self._defining:
+            text = await asyncio.to_thread(read)
+            if text == self.core.definition and not await asyncio.to_thread(self.has_other_files):
+                return None
+            definition = await self._with_files(text)
+            afresh = (await self.on_engine(self.core.change, definition)).afresh if restart else []
+            restart = tuple(name for name in restart if name in afresh)
+            return await self._define(replace(definition, restart=restart))
+
+    async def _with_files(self, text: str) -> Definition:
+        """A definition with the files that it names as they are now, which are kept."""
+        files = await asyncio.to_thread(lambda: keep(named(text, self.base), self.folder / FOLDER))
+        return Definition(text, (), self.clock(), files)
+
+    async def _define(self, definition: Definition, save: Callable[[str], None] | None = None) -> Change:
+        change, before = await self.on_engine(self.core.require_change, definition), self.core.definition
+        if save is not None:
+            await asyncio.to_thread(save, definition.text)
+        await self.submit(Submission(entries=[definition]))
+        await self.settled()
+        if self.core.refused is not None:
             if save is not None:
-                await asyncio.to_thread(save, text)
-            await self.submit(Submission(entries=[definition]))
-            await self.settled()
-            return change
+                await asyncio.to_thread(save, before)
+            raise UsageError(f"the definition cannot be taken: {self.core.refused}")
+        return change
 
     def has_other_files(self) -> bool:
         """Whether a file that the definition names is not as it was when it was taken."""

@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, closing
 from threading import Event as Event_
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from holdfast.errors import UsageError
@@ -15,12 +17,13 @@ from holdfast.lang.parse import parse
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.local.engine import Engine
-from holdfast.service import core
+from holdfast.service import core, named
 from holdfast.service.feeds.submission import Given, Rejected, table
 from holdfast.service.log.frame import Definition
 from holdfast.service.log.log import NoRoom
 from holdfast.service.log.past import is_whole
 from holdfast.service.log.seal import retain, sealed
+from holdfast.service.serve import Address, Plan, _take_again, serving
 from holdfast.service.service import Service, Settings, Submission
 from support.patience import PATIENCE
 
@@ -294,6 +297,35 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
     asyncio.run(story())
 
 
+COUNTED = f"""{LADDER}
+state Some = at least 2 of Heat
+mute Heat during "Sat 00:00 – Mon 06:00" in "Europe/Berlin"
+"""
+
+
+def test_an_edit_takes_along_what_builds_on_it(tmp_path):
+    """By a log that is whole; else both begin afresh, where that is asked for of the one."""
+    before, after = COUNTED.format(25, 25), COUNTED.format(28, 25)
+
+    async def story(folder, *, whole):
+        async with served(folder, before) as service:
+            await service.submit(Submission([reading(1, 26.0), reading(2, 31.0, "s2")]))
+            await service.settled()
+            if not whole:
+                _cut(service.folder)
+                with pytest.raises(UsageError, match="'Heat' would mean something else"):
+                    await service.define(after)
+            change = await service.define(after, () if whole else ["Heat"])
+            holding = [(h.subscription, h.scope) for h in await service.holding()]
+            told = [one.status for one in service.store.notifications() if one.subscription == "Some"]
+            return [h[:2] for h in change.holding], holding[:-1], told
+
+    holding = [("Heat", "s1"), ("Heat", "s2"), ("Some", None)]
+    revised, withdrawn = ["ingress", "revised"], ["ingress", "withdrawn"]
+    assert asyncio.run(story(tmp_path / "a", whole=True)) == ([], [("Heat", "s2")], revised)
+    assert asyncio.run(story(tmp_path / "b", whole=False)) == (holding, [], withdrawn)
+
+
 def test_how_many_an_edit_would_change_is_counted_beside_the_engine(tmp_path, monkeypatch):
     """Readings are evaluated while the log is heard again, and nothing of it is sealed or removed."""
     begun, go_on = Event_(), Event_()
@@ -367,6 +399,143 @@ def test_a_changed_table_is_taken_over_row_by_row_also_after_a_crash(tmp_path):
             assert await service.holding() == []
             assert not service.has_other_files()
             assert len(list((tmp_path / "b" / "files").glob("*"))) == 2  # what ran before is gone
+
+    asyncio.run(story())
+
+
+@asynccontextmanager
+async def of_file(folder, *restart):
+    """A service whose definition and table stand in files."""
+    plan = Plan(folder / "app.hf", folder / "data", Address("127.0.0.1", 0), restart=restart)
+    async with serving(plan) as (site, _):
+        yield plan, site.service
+
+
+def _limits(folder, *rows):
+    (folder / "limits.csv").write_text("".join(f"{row}\n" for row in ("source,high,low", *rows)))
+
+
+@pytest.fixture
+def by_row(tmp_path):
+    (tmp_path / "app.hf").write_text(TABLED.replace(' roster "sensors.csv"', ""))
+    _limits(tmp_path, "s1,25,22", "s2,25,22")
+    return tmp_path
+
+
+async def _warm(service):
+    given = [reading(1, 26.0), reading(2, 24.0), reading(2, 26.0, "s2")]
+    await service.submit(Submission(given))
+    await service.settled()
+
+
+def test_what_is_to_restart_does_so_once_and_only_where_it_must(by_row):
+    async def story():
+        async with of_file(by_row, "Warm") as (_, service):
+            await _warm(service)
+            _limits(by_row, "s1,25,22", "s2,25,22", "s3,1,0")
+            assert (await service.take((by_row / "app.hf").read_text)).changed == ["Warm"]
+            assert len(await service.holding()) == 2
+            _limits(by_row, "s1,25,22", "s2,27,22")
+        async with of_file(by_row, "Warm") as (_, service):
+            assert [h.scope for h in await service.holding()] == ["s1"]
+            _cut(service.folder)
+            (by_row / "app.hf").write_text((by_row / "app.hf").read_text().replace("per source", "per place"))
+        async with of_file(by_row, "Warm") as (_, service):
+            assert await service.holding() == []
+
+    asyncio.run(story())
+
+
+def test_copies_are_durable_before_the_log_knows_them_and_may_be_lost(by_row, monkeypatch):
+    synced = []
+    monkeypatch.setattr(named, "sync_folder", synced.append)
+
+    async def story():
+        async with of_file(by_row) as (_, service):
+            (kept,) = (by_row / "data" / "files").glob("*")
+            assert synced == [kept, kept.parent, kept.parent.parent]
+            await _warm(service)
+        shutil.rmtree(by_row / "data" / "files")
+        async with of_file(by_row) as (_, service):
+            assert len(await service.holding()) == 2
+
+    asyncio.run(story())
+
+
+def test_a_table_in_several_files_is_refused(by_row):
+    (by_row / "limits.parquet").mkdir()
+    rows = pa.table({"source": ["s1"], "high": [25.0], "low": [22.0]})
+    pq.write_table(rows, by_row / "limits.parquet" / "a.parquet")
+    (by_row / "app.hf").write_text((by_row / "app.hf").read_text().replace(".csv", ".parquet"))
+
+    async def story():
+        with pytest.raises(UsageError, match="is a folder"):
+            async with of_file(by_row):
+                pass
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("wrong", ["missing", "source,high\ns1,much\n"])
+def test_a_named_file_that_is_wrong_does_not_keep_a_service_from_starting(by_row, wrong, caplog):
+    async def story():
+        async with of_file(by_row) as (_, service):
+            await _warm(service)
+        (by_row / "limits.csv").unlink() if wrong == "missing" else (by_row / "limits.csv").write_text(wrong)
+        async with of_file(by_row) as (_, service):
+            assert len(await service.holding()) == 2
+        assert "go on as they were" in caplog.text
+        (by_row / "app.hf").write_text((by_row / "app.hf").read_text() + "topic Badge ()\n")
+        with pytest.raises(UsageError):
+            async with of_file(by_row):
+                pass
+
+    asyncio.run(story())
+
+
+def test_a_definition_that_is_read_again_is_read_after_what_is_being_saved(by_row):
+    saving, go_on = Event_(), Event_()
+    file = by_row / "app.hf"
+    more = file.read_text() + "filter Cold on Temperature where value < 0\n"
+
+    def save(text):
+        saving.set()
+        assert go_on.wait(PATIENCE)
+        file.write_text(text)
+
+    async def story():
+        async with of_file(by_row) as (_, service):
+            edit = asyncio.create_task(service.define(more, save=save))
+            await asyncio.to_thread(saving.wait, PATIENCE)
+            again = asyncio.create_task(service.take(file.read_text))
+            await asyncio.sleep(0)
+            go_on.set()
+            assert (await edit).added == ["Cold"]
+            assert await again is None
+            assert service.core.definition == more
+
+    asyncio.run(story())
+
+
+def test_no_error_keeps_a_service_from_reading_its_files_once_more(by_row, caplog):
+    file = by_row / "app.hf"
+    right = file.read_text()
+
+    async def story():
+        async with of_file(by_row) as (plan, service):
+            asked = asyncio.Event()
+            again = asyncio.create_task(_take_again(plan, service, asked))
+            file.write_text(right.replace("limits.csv", "a\\u0000b"))
+            asked.set()
+            while "goes on as it was" not in caplog.text:
+                assert not again.done()
+                await asyncio.sleep(0.01)
+            file.write_text(right + "topic Badge ()\n")
+            asked.set()
+            while "Badge" not in service.topics:
+                assert not again.done()
+                await asyncio.sleep(0.01)
+            again.cancel()
 
     asyncio.run(story())
 
@@ -449,8 +618,7 @@ def test_an_edit_hears_the_log_when_nobody_seals_it(tmp_path, monkeypatch):
                 await asyncio.sleep(0.05)
                 service.kept.set_result(None)
                 await asked
-            assert looks
-            assert all(looks)
+            assert looks == [True, True]
 
     asyncio.run(story())
 
@@ -501,6 +669,50 @@ def test_a_definition_that_is_wrong_is_not_in_the_log(tmp_path):
             with pytest.raises(UsageError, match="Temprature"):
                 await service.define(APP.replace("Hot  on Temperature", "Hot on Temprature"))
             assert service.log.next == before
+
+    asyncio.run(story())
+
+
+def test_a_state_moves_to_a_topic_of_which_nothing_was_heard(tmp_path):
+    moved = APP.replace("Warm on Temperature", "Warm on Humidity") + "topic Humidity (value float)\n"
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(7, 26.0)]))
+            await service.settled()
+            await service.define(moved)
+            assert await service.holding() == []
+            told = service.store.notifications()[-1]
+            assert (told.subscription, told.status, told.time, told.since) == ("Warm", "revised", 7, 7)
+        async with served(tmp_path / "a", moved) as service:
+            assert await service.holding() == []
+
+    asyncio.run(story())
+
+
+def test_a_definition_that_cannot_be_taken_stops_nobody(tmp_path, monkeypatch):
+    """It is in the log then; all goes on as it was, also after a crash and a restart."""
+    saved = []
+
+    def broken(*_):
+        raise OverflowError("too late")
+
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(7, 26.0)]))
+            await service.settled()
+            monkeypatch.setattr(core, "_revised", broken)
+            with pytest.raises(UsageError, match="too late"):
+                await service.define(APP.replace("> 25", "> 27"), save=saved.append)
+            assert saved == [APP.replace("> 25", "> 27"), APP]
+            assert service.core.definition == APP
+            assert len(await service.holding()) == 1
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
+        async with served(tmp_path / "b") as service:
+            assert len(await service.holding()) == 1
+            monkeypatch.undo()
+            await service.define(APP.replace("> 25", "> 27"))
+            assert await service.holding() == []
 
     asyncio.run(story())
 

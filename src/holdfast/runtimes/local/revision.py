@@ -19,7 +19,7 @@ from ...lang.condition import Checked
 from ...machines import corrected
 from ...machines.machine import Told
 from ...model.event import Event, Notification, Transition
-from ...model.instant import Instant
+from ...model.instant import BEGINNING, Instant
 from .running import Heard, Running, gathered, passed_on
 from .works import Works
 
@@ -48,9 +48,10 @@ class Rerun(NamedTuple):
     ) -> Iterator[Notification]:
         """What is to be said of scopes that are not as they were; who mutes them finds it in ``heard``."""
         topics = {name: one.topic.name for name, one in conditions(checked).items()}
+        latest = max(reached.values(), default=BEGINNING)
         for one in self.running:
             at = one.now(reached)
-            nothing = _nothing(topics, at)
+            nothing = _nothing(topics, at if at > BEGINNING else latest)  # of its topics it may know none yet
             for operator, said in revisions(one.operator, one.state, before, self.events, nothing):
                 gathered(heard, operator.retold(Told({}, said)))
                 yield from operator.addressed(said)

@@ -71,7 +71,7 @@ class Log:
         self._file = os.open(last.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o640)
         self._current, self.next, self._size = last, *self._recovered(last)
         self._begun = time.monotonic()
-        _sync_folder(wal)
+        sync_folder(wal)
 
     def _recovered(self, segment: Segment) -> tuple[int, int]:
         """The next position and the size, once what a crash tore is put aside."""
@@ -112,7 +112,7 @@ class Log:
         following = Segment(self.next, self.folder / "wal" / _name(self.next))
         try:
             file = os.open(following.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
-            _sync_folder(self.folder / "wal")
+            sync_folder(self.folder / "wal")
         except OSError as error:
             raise NoRoom(f"the log in {self.folder} cannot be written: {error.strerror}") from error
         os.close(self._file)
@@ -187,7 +187,8 @@ def _write(file: int, raw: bytes) -> None:
         view = view[os.write(file, view) :]
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Let the names in a folder outlast a loss of power."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pytest
 
 from holdfast import Engine, Event
+from holdfast.compilers.families import operators
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.model.batch import from_events
 
 STATES = """topic T (v float, room text)
 state Warm on T [v > 25; v < 22] per source
@@ -105,3 +109,22 @@ def test_pairs_whose_names_have_commas_are_told_apart():
     heard(engine, [("a,b", "c", 26.0), ("a", "b,c", 26.0)])
     assert {n.scope for n in engine.advance(9 * MINUTE)} == {'"a,b","b,c"', "a,c", 'a,"b,c"'}
     assert len({one.scope for one in engine.holding() if one.subscription == "Both"}) == 4
+
+
+def test_who_holds_already_is_told_by_time_whatever_the_order_of_topics():
+    """As a shard tells a correlation that begins: all at once, topic by topic."""
+    app = """
+    topic T (value float)
+    state A on T [value > 5; value < 3] per source
+    state B on T [value > 6; value < 3] per source
+    correlate C = A, B overlapping
+    """
+    machine = next(one for one in operators(check(parse(app))) if "C" in one.subscriptions).machine
+    state, _ = machine.step(machine.initial(), {}, 20)
+    attributes = dict(zip(machine.says, ("ingress", "s", None), strict=True))
+    told = {
+        name: from_events(topic, [Event(name, since, "s", attributes, 0)])
+        for (name, topic), since in zip(machine.topics.items(), (10, 5), strict=True)
+    }
+    state, said = machine.step(state, told, 20)
+    assert [(one.status, one.event.time) for one in said.single] == [("ingress", 10)]

@@ -18,7 +18,7 @@ from support.running import folded, stepped
 
 def machine(statements):
     some = conditions(statements)
-    return delivered(filters(some), some[0].delivery)
+    return delivered(filters(some), some[0].topic, some[0].delivery)
 
 
 @given(subscriptions(), histories())

@@ -555,7 +555,11 @@ def defined() -> Iterator[type]:
     """The classes in `holdfast.machines` that have what machines have."""
     for module in pkgutil.walk_packages(machines.__path__, f"{machines.__name__}."):
         for one in vars(import_module(module.name)).values():
-            is_own = isinstance(one, type) and one.__module__ == module.name and one is not Machine
+            is_own = (
+                isinstance(one, type)
+                and one.__module__ == module.name
+                and not getattr(one, "_is_protocol", False)
+            )
             if is_own and all(hasattr(one, name) for name in ("initial", "react", "advance", "step")):
                 yield one
 

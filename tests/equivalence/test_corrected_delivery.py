@@ -8,8 +8,7 @@ import pytest
 from holdfast.errors import Unsupported
 from holdfast.model.event import Event
 from holdfast.model.instant import BEGINNING, SECOND
-from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, publish, watch
-from holdfast.protocols.cbps.event import to_content
+from holdfast.protocols.cbps.client import Closed, Release, Told, Unknown, watch
 from holdfast.protocols.cbps.running import Running
 from holdfast.runtimes.overlay.conditions import condition
 from support.corrected import standing
@@ -48,14 +47,9 @@ class Corrected(World):
         self.hear()
 
     def say(self, name, value, *, late=0):
-        self.time += SECOND
-        self.net.advance(SECOND)
-        event = Event("T", self.time - late, name, {"value": value}, self.time)
+        event = super().say(name, value, late=late)
         for log in self.heard.values():
             log.append(event)
-        self.net.ask(name, publish(to_content(event)))
-        self.net.settle()
-        self.hear()
 
     def hear(self):
         for who in ("s0", "s1"):

@@ -58,6 +58,7 @@ class World(Storm):
         self.net.ask(name, publish(to_content(event)))
         self.net.settle()
         self.hear()
+        return event
 
     def hear(self):
         for who in ("s0", "s1"):

@@ -125,6 +125,22 @@ def test_calling_one_broker_twice_or_by_two_of_one_name_makes_nothing_flap():
     run(story)
 
 
+def test_brokers_that_call_one_another_do_so_again_only_when_they_have_lost_one_another():
+    async def story():
+        async with broker("a") as (a, at_a), broker("b", [at_a]) as (b, at_b):
+            await eventually(lambda: "a" in b.links)
+            a.call(at_b)
+            await eventually(lambda: a.counters["faults"] + b.counters["faults"] > 0)
+            refused = a.counters["faults"] + b.counters["faults"]
+            await asyncio.sleep(0.2)  # ten waits of those who call: had they called, they would be refused
+            assert a.counters["faults"] + b.counters["faults"] <= refused + 1
+            joined = a.counters["joined"]
+            a.links["b"].drop("a test cuts it")
+            await eventually(lambda: a.counters["joined"] > joined and "b" in a.links and "a" in b.links)
+
+    run(story)
+
+
 def test_two_publishers_of_one_name_at_two_brokers_are_both_heard():
     async def story():
         async with Mesh() as mesh:

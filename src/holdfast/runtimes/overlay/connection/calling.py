@@ -25,25 +25,32 @@ async def keep_calling(
     """Call, and call again whenever the connection is lost; why that is of no use any more.
 
     Unless patient, one call must come to a greeting; a client gives up when it is told not to come back.
+    A broker that is connected with this peer in another way calls when that is lost.
     """
-    failures, instance = 0, secrets.token_bytes(NONCE)
+    failures, instance, refusal = 0, secrets.token_bytes(NONCE), ""
     while True:
         try:
-            ending, greeted = await _call(owner, identity, address, instance)
+            ending, peer = await _call(owner, identity, address, instance)
         except OSError as error:
-            ending, greeted = Ending(_said(error, address)), False
-        if (ending.final and identity.role == "client") or not (greeted or patient):
+            ending, peer = Ending(_said(error, address)), None
+        if (ending.final and identity.role == "client") or not (peer or patient):
             return Refused(f"{address}: {ending.why}")
         patient = True
-        failures = 1 if greeted else failures + 1
-        if failures == 1:
+        failures = 1 if peer else failures + 1
+        if failures == 1 and not (ending.final and ending.why == refusal):
             log.warning("%s: %s; calling again", address, ending.why)
+        refusal = ending.why if ending.final else ""
         wait = backoff.most if ending.final else backoff.wait(failures, random.random())
+        if peer and ending.final and (other := owner.links.get(peer)):
+            await asyncio.shield(other.over)
+            wait = backoff.wait(1, random.random())
         await asyncio.sleep(wait / SECOND)
 
 
-async def _call(owner: Owner, identity: Identity, address: Address, instance: bytes) -> tuple[Ending, bool]:
-    """One connection, from the call to its end, and whether it came to a greeting."""
+async def _call(
+    owner: Owner, identity: Identity, address: Address, instance: bytes
+) -> tuple[Ending, str | None]:
+    """One connection, from the call to its end, and with whom, if it came to a greeting."""
     security = identity.certificates.for_calling()
     nonce, most = secrets.token_bytes(NONCE), owner.limits.max_frame
     caller = Caller(identity.name, identity.role, identity.token, nonce, instance, most)
@@ -53,7 +60,7 @@ async def _call(owner: Owner, identity: Identity, address: Address, instance: by
             lambda: Link(owner, caller, said), address.host, address.port, ssl=security
         )
     ending = await asyncio.shield(link.over)
-    return ending, caller.peer is not None
+    return ending, caller.peer
 
 
 def _said(error: OSError, address: Address) -> str:

@@ -39,6 +39,7 @@ class Owner(Protocol):
 
     limits: Limits
     buffer: memoryview
+    links: dict[str, Link]
 
     @property
     def now(self) -> Instant: ...

@@ -334,15 +334,16 @@ _CHANGES: tuple[Callable[[Tokens, Random], Tokens], ...] = (
 def outcome(text: str, random: Random | None = None) -> str:
     """``refused`` by the parser, ``wrong`` when checked, or ``right``, and then it runs over ten readings;
     whatever else happens is our fault."""
-    try:
-        app = parse(text)
-    except DefinitionError as error:
-        return "refused" if str(error) else "without a word"
-    _reads_back(app)
-    try:
-        found = check(app, ROOT)
-    except HoldfastError as error:
-        return "wrong" if str(error) else "without a word"
+    with at_once(10 * SECONDS):
+        try:
+            app = parse(text)
+        except DefinitionError as error:
+            return "refused" if str(error) else "without a word"
+        _reads_back(app)
+        try:
+            found = check(app, ROOT)
+        except HoldfastError as error:
+            return "wrong" if str(error) else "without a word"
     if random is not None and found.topics:
         _runs(app, found.topics, random)
     return "right" if all(map(str, found.warnings)) else "without a word"

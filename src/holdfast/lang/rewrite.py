@@ -128,6 +128,8 @@ def negative(arg: Expression) -> Expression:
 
 
 def absolute(arg: Expression) -> Expression:
+    if isinstance(arg, Absolute):
+        return arg
     return Number(abs(arg.value)) if isinstance(arg, Number) else Absolute(arg)
 
 

@@ -34,6 +34,12 @@ def test_entrance_and_exit_that_can_both_hold(condition, example):
     ]
 
 
+def test_magnitudes_of_magnitudes_are_read_once():
+    """Each was two alternatives more; forty of them took longer than anybody waits."""
+    many = "abs(" * 40 + "value" + ")" * 40
+    assert warnings(f"[value > 25; {many} < 26]") == warnings("[value > 25; abs(value) < 26]")
+
+
 @pytest.mark.parametrize(
     "condition",
     [

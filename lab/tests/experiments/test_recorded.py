@@ -10,7 +10,6 @@ import pytest
 from holdfast_lab.experiments.recorded import (
     BEGIN,
     DOCUMENTS,
-    EARLIER,
     END,
     OWN,
     experiments,
@@ -38,7 +37,7 @@ def test_the_pages_are_what_the_records_say():
 
 def test_every_experiment_shows_something_of_a_document_and_has_a_page():
     shown = {name for document in DOCUMENTS for name in experiments(document)}
-    assert shown == set(MODULES) >= {*OWN, *EARLIER}
+    assert shown == set(MODULES) >= {*OWN}
     assert all((PAGES / page(name)).is_file() for name in shown)
     assert all(exhibit.experiments or exhibit.why_not for some in DOCUMENTS.values() for exhibit in some)
 

@@ -98,8 +98,6 @@ OWN: Mapping[str, frozenset[str] | None] = {
     ),
 }
 """Claims that no document makes; none: all of the experiment."""
-EARLIER = frozenset(("fsf-large-network", "fsf-large-sources"))
-"""Whose records are of an earlier set-up and of its rules: their pages show them, and nobody counts them."""
 CAUSES: Mapping[tuple[str, str], str] = {
     (
         "fsf-medium",
@@ -145,9 +143,7 @@ class Found:
 
 
 def record(folder: Path, experiment: str) -> Mapping[str, Any] | None:
-    """What was recorded of an experiment as it is today; the full run if there is one."""
-    if experiment in EARLIER:
-        return None
+    """What was recorded of an experiment; the full run if there is one."""
     for name in (f"{experiment}.full.json", f"{experiment}.json"):
         if (folder / name).is_file():
             found: Mapping[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
@@ -252,7 +248,7 @@ def _how(folder: Path, name: str, exhibit: Exhibit) -> str:
     if not name:
         return f"not run again: {exhibit.why_not}"
     if record(folder, name) is None:
-        return "an earlier set-up: see its page" if name in EARLIER else "no: see its page"
+        return "no: see its page"
     return "the full run" if (folder / f"{name}.full.json").is_file() else "the default run"
 
 

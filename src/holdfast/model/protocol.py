@@ -6,8 +6,9 @@ it is started with.  A host must not reuse a state that it passed to ``handle``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from .instant import Instant
 from .space import Point
@@ -19,16 +20,14 @@ EVERYBODY: Peer = "*"
 """The address of everybody who can hear: a broadcast."""
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(msgspec.Struct, frozen=True):
     """The host has begun (or begun again after a failure, with nothing but what the machine kept)."""
 
     now: Instant
     seed: int
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(msgspec.Struct, frozen=True):
     """A connection to a peer is there; ``role`` is what it has proved to be, where that matters."""
 
     now: Instant
@@ -36,8 +35,7 @@ class Joined:
     role: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(msgspec.Struct, frozen=True):
     """A connection to a peer is gone."""
 
     now: Instant
@@ -45,8 +43,7 @@ class Left:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
+class Received(msgspec.Struct, frozen=True):
     """A message has come."""
 
     now: Instant
@@ -54,8 +51,7 @@ class Received:
     message: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Passing:
+class Passing(msgspec.Struct, frozen=True):
     """A message to a point passes through here: it goes on as an ``Onward`` says, or not at all."""
 
     now: Instant
@@ -63,8 +59,7 @@ class Passing:
     message: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Undelivered:
+class Undelivered(msgspec.Struct, frozen=True):
     """The host gave up a message to a peer that cannot keep up; the connection stands."""
 
     now: Instant
@@ -72,16 +67,14 @@ class Undelivered:
     message: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
+class Fired(msgspec.Struct, frozen=True):
     """A timer has run out."""
 
     now: Instant
     timer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """The machine's own user (an application, a client) wants something."""
 
     now: Instant
@@ -91,8 +84,7 @@ class Asked:
 Input = Started | Joined | Left | Received | Passing | Undelivered | Fired | Asked
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(msgspec.Struct, frozen=True):
     """Send a message to a peer; ``cause`` says for whom (a topic, a subscription), for accounts."""
 
     to: Peer
@@ -100,8 +92,7 @@ class Send:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """Send a message to a point: the nearest node that lives takes it."""
 
     to: Point
@@ -109,8 +100,7 @@ class Route:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(msgspec.Struct, frozen=True):
     """Send a message to every node in a rectangle, the sender's too if it stands there."""
 
     low: Point
@@ -119,45 +109,39 @@ class Spread:
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Nearby:
+class Nearby(msgspec.Struct, frozen=True):
     """Send a message once, to whoever hears it."""
 
     message: Any
     cause: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Onward:
+class Onward(msgspec.Struct, frozen=True):
     """Let the message that passes go on, as this."""
 
     message: Any
 
 
-@dataclass(frozen=True, slots=True)
-class SetTimer:
+class SetTimer(msgspec.Struct, frozen=True):
     """Be told at ``at``; a timer of that name that is already running is replaced."""
 
     timer: str
     at: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimer:
+class CancelTimer(msgspec.Struct, frozen=True):
     """Forget a timer; one that does not run is none."""
 
     timer: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deliver:
+class Deliver(msgspec.Struct, frozen=True):
     """Hand something to the machine's own user."""
 
     what: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(msgspec.Struct, frozen=True):
     """End the connection to a peer, and say why."""
 
     peer: Peer

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from ..model.instant import Duration
 
@@ -34,8 +35,7 @@ NOISE, COLLISION, BUSY, DEAF, ASLEEP, DEAD, CUT = (
 LOSSES = (NOISE, COLLISION, BUSY, DEAF, ASLEEP, DEAD, CUT)
 
 
-@dataclass(slots=True, eq=False)
-class Packet:
+class Packet(msgspec.Struct, eq=False):
     """A payload that the link was asked to bring to a neighbour, or to all of them."""
 
     destination: NodeId
@@ -50,8 +50,7 @@ class Packet:
     """Whether the neighbour has it, which its sender may not know."""
 
 
-@dataclass(slots=True, eq=False)
-class Frame:
+class Frame(msgspec.Struct, eq=False):
     """What is on the air once."""
 
     kind: str

@@ -13,10 +13,8 @@ from .subscriber import Subscriber
 from .topic import Topic, TopicId
 
 
-class Receiver(Subscriber):
+class Receiver(Subscriber, frozen=True):
     """The side that counts."""
-
-    __slots__ = ()
 
     def assure(self, state: State, now: Instant, topic: Topic, percent: float) -> list[Effect]:
         """A level for a topic, at the beginning or while it runs.  [D55, D61]"""
@@ -131,10 +129,8 @@ class Receiver(Subscriber):
         return [*delivered, *assembly.answer(name)]
 
 
-class Originator(Member):
+class Originator(Member, frozen=True):
     """The side that is counted."""
-
-    __slots__ = ()
 
     def leveled(self, state: State, sender: Peer, asked: LevelRequest) -> list[Effect]:
         """A receiver asks for a level; at 100 % it learns from which sample on."""

@@ -23,10 +23,8 @@ MOST_DOUBLED = 6
 """What a publisher does not recognise is said after ever longer pauses, up to 64 times the first."""
 
 
-class Broker(Member):
+class Broker(Member, frozen=True):
     """The RN's side of DefTDDS, HyTDDS and EATDDS; in BLTDDS nobody is one.  [D41]"""
-
-    __slots__ = ()
 
     def started(self, state: State, now: Instant) -> list[Effect]:
         """The topics whose hash is this node.  [D10]"""

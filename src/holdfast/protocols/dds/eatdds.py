@@ -21,8 +21,8 @@ The thesis has energy reports, rounds and the rule; what it leaves out (spec §7
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from ...model.instant import BEGINNING, SECOND, Instant
@@ -43,8 +43,7 @@ MOST_HOPS = 4
 """How often a message is sent on from RN to RN; what goes further goes in circles."""
 
 
-@dataclass(frozen=True, slots=True)
-class Eatdds:
+class Eatdds(msgspec.Struct, frozen=True):
     """What one node does for the rotation of roles."""
 
     deployment: Deployment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ...model.protocol import Peer
 from .deployment import Deployment
@@ -12,8 +12,7 @@ from .state import State
 from .topic import Topic, TopicId
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """One node of a deployment."""
 
     deployment: Deployment

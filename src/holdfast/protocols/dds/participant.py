@@ -24,10 +24,8 @@ Adaptation = message.LevelRequest | message.Switch | message.Have | message.Nack
 Rotation = message.Energy | message.Role | message.Round | message.Handover | message.Taken
 
 
-class Participant(Member):
+class Participant(Member, frozen=True):
     """The middleware of one node."""
-
-    __slots__ = ()
 
     def initial(self) -> State:
         return State()

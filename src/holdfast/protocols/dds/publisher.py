@@ -42,10 +42,8 @@ class Sample(NamedTuple):
     turns: bool = False
 
 
-class Publisher(Member):
+class Publisher(Member, frozen=True):
     """``advertise()`` and ``publish()``.  [D1]"""
-
-    __slots__ = ()
 
     def advertise(self, state: State, topic: Topic) -> list[Effect]:
         """A writer for the topic, bound to it alone.  [D7]"""

@@ -6,7 +6,8 @@ No call waits: what comes of it is delivered later, or never.  [D2]
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from ...model.event import Status, Value
 from ...model.instant import Instant
@@ -15,46 +16,40 @@ from .interest import Interest
 from .message import Name, Stream
 
 
-@dataclass(frozen=True, slots=True)
-class Advertise:
+class Advertise(msgspec.Struct, frozen=True):
     """A writer is wanted for a topic."""
 
     topic: str
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(msgspec.Struct, frozen=True):
     """A sample for the writer of a topic."""
 
     topic: str
     values: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class Subscribe:
+class Subscribe(msgspec.Struct, frozen=True):
     """Readers are wanted, for all topics that the interest concerns; ``name`` is the application's."""
 
     name: str
     interest: Interest
 
 
-@dataclass(frozen=True, slots=True)
-class Unsubscribe:
+class Unsubscribe(msgspec.Struct, frozen=True):
     """The readers of that name are wanted no more."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Assure:
+class Assure(msgspec.Struct, frozen=True):
     """ARQoS: of this topic so many percent are wanted, from now on.  [D55, D61]"""
 
     topic: str
     percent: float
 
 
-@dataclass(frozen=True, slots=True)
-class Residual:
+class Residual(msgspec.Struct, frozen=True):
     """The joules that the node has left, as its own meter says.  [D47]"""
 
     joules: float
@@ -63,8 +58,7 @@ class Residual:
 Request = Advertise | Publish | Subscribe | Unsubscribe | Assure | Residual
 
 
-@dataclass(frozen=True, slots=True)
-class Notify:
+class Notify(msgspec.Struct, frozen=True):
     """A sample for a subscription."""
 
     subscription: str
@@ -82,8 +76,7 @@ class Notify:
 # What a host may want to know besides, for accounts.
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, frozen=True):
     """A writer has taken a sample: it is sent, or waits in the ring."""
 
     name: Name
@@ -92,8 +85,7 @@ class Accepted:
     reliable: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """A writer has not taken a sample: its ring is full.  [D19]"""
 
     stream: Stream
@@ -101,15 +93,13 @@ class Refused:
     time: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class GivenUp:
+class GivenUp(msgspec.Struct, frozen=True):
     """A writer does not try any more to bring a sample to all."""
 
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(msgspec.Struct, frozen=True):
     """A subscription is in the table of this node: the RN, or a publisher.  [D44]"""
 
     topic: str
@@ -117,8 +107,7 @@ class Registered:
     version: Instant
 
 
-@dataclass(frozen=True, slots=True)
-class Lapsed:
+class Lapsed(msgspec.Struct, frozen=True):
     """A subscriber gave no sign for a lease, or did not answer often enough: nobody waits for it any more.
 
     Its next subscription admits it again.
@@ -128,15 +117,13 @@ class Lapsed:
     subscriber: Peer
 
 
-@dataclass(frozen=True, slots=True)
-class Unread:
+class Unread(msgspec.Struct, frozen=True):
     """The RN knew nobody who wanted a sample, and said so."""
 
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
+class Repeated(msgspec.Struct, frozen=True):
     """A sample has come again, and was not delivered again."""
 
     name: Name

@@ -12,6 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
 from msgspec.structs import replace
 
 from ...model.instant import Instant
@@ -24,12 +25,11 @@ Route = Callable[[Data], Mapping[Peer, bool]]
 """To whom a sample goes, and whether it must arrive there."""
 
 
-@dataclass(slots=True)
-class Held:
+class Held(msgspec.Struct):
     """A sample in the ring; at its head, who has yet to acknowledge it."""
 
     data: Data
-    awaited: set[Peer] = field(default_factory=set)
+    awaited: set[Peer] = msgspec.field(default_factory=set)
     tries: int = 0
 
 
@@ -66,8 +66,7 @@ class Writer:
         return waiting.data
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
+class Sending(msgspec.Struct, frozen=True):
     """What a writer needs to send: where to, when, by which terms."""
 
     route: Route

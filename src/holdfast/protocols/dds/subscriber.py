@@ -17,10 +17,8 @@ from .state import Reader, State
 from .topic import TopicId
 
 
-class Subscriber(Member):
+class Subscriber(Member, frozen=True):
     """``subscribe()``, ``unsubscribe()``, and the ``notify()`` that follows.  [D1]"""
-
-    __slots__ = ()
 
     def subscribe(self, state: State, now: Instant, asked: request.Subscribe) -> list[Effect]:
         """A reader for each topic that the interest concerns.  [D7]"""

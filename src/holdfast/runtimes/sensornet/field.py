@@ -11,10 +11,11 @@ import heapq
 import random
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...model.host import Actions, Host
 from ...model.instant import MILLISECOND, Duration, Instant

@@ -8,8 +8,9 @@ handlers that peek.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from ...model.instant import Instant
 from ...model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
@@ -28,8 +29,7 @@ HEADER = 8
 """Bytes before every message: origin, destination, number, hops, type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Datagram:
+class Datagram(msgspec.Struct, frozen=True):
     """A message on its way from end to end."""
 
     origin: NodeId
@@ -49,9 +49,12 @@ class Datagram:
     def key(self) -> Key:
         return (self.origin, self.number)
 
+    def further(self) -> Datagram:
+        """It, when it has travelled one link more."""
+        return msgspec.structs.replace(self, hops=self.hops + 1)
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+
+class Heard(msgspec.Struct, frozen=True):
     """A frame has come: for us or for all, or (``ours`` false) overheard."""
 
     now: Instant
@@ -60,8 +63,7 @@ class Heard:
     ours: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(msgspec.Struct, frozen=True):
     """What became of a transmission that asked to be told."""
 
     now: Instant
@@ -72,8 +74,7 @@ class Settled:
 Input = Started | Asked | Heard | Settled | Fired
 
 
-@dataclass(frozen=True, slots=True)
-class Transmit:
+class Transmit(msgspec.Struct, frozen=True):
     """Send to a neighbour, or to all of them; with a token, be told what becomes of it."""
 
     to: NodeId
@@ -83,15 +84,13 @@ class Transmit:
     token: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Relay:
+class Relay(msgspec.Struct, frozen=True):
     """A datagram is passing: let those peek who asked to, and hand it back to be sent on."""
 
     datagram: Datagram
 
 
-@dataclass(frozen=True, slots=True)
-class Discard:
+class Discard(msgspec.Struct, frozen=True):
     """This copy of a datagram goes no further."""
 
     datagram: Datagram

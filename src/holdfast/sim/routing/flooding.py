@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
 from ...model.instant import MILLISECOND, Duration
@@ -57,7 +57,7 @@ class Flooding:
         match given:
             case Heard():
                 if given.ours and state.seen.add(given.what.key):
-                    return state, self._news(state.node, replace(given.what, hops=given.what.hops + 1))
+                    return state, self._news(state.node, given.what.further())
             case Asked(_, datagram) if datagram.hops == 0:
                 state.seen.add(datagram.key)
                 return state, [_say(datagram)]

@@ -8,8 +8,10 @@ round the face that encloses the point and is delivered where nobody nearer was 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
+
+from msgspec.structs import replace
 
 from ...model.instant import MILLISECOND, SECOND, Duration, Instant
 from ...model.protocol import Asked, Deliver, Fired, SetTimer, Started
@@ -120,7 +122,7 @@ class Geographic:
             case Heard(now, sender, Hello(number, report)):
                 return state, self._hello(state, now, sender, number, report)
             case Heard(_, sender, Datagram() as datagram, True):
-                return state, self._arrival(state, sender, replace(datagram, hops=datagram.hops + 1))
+                return state, self._arrival(state, sender, datagram.further())
             case Asked(now, datagram):
                 return state, self._onward(state, now, datagram)
             case Settled(now, token, outcome):
@@ -175,7 +177,7 @@ class Geographic:
         if outcome in (ACKNOWLEDGED, AIRED):
             return []
         if sent.resends < self.resends:
-            state.sent[token] = replace(sent, resends=sent.resends + 1)
+            state.sent[token] = Sent(sent.datagram, sent.transmission, sent.resends + 1)
             return [SetTimer(token, now + state.random.randint(0, self.pause))]
         if outcome != NO_ACK:
             return [Discard(sent.datagram, outcome)]

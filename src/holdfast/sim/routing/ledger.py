@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Protocol
+
+import msgspec
+from msgspec import field
 
 from ...model.instant import Instant
 from ..frame import BROADCAST, NODE_DOWN, NOT_RECEIVED, NodeId
@@ -29,16 +31,14 @@ class Holder(Protocol):
         """The datagrams that it has not passed on yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True):
     """When a message reached a node for the first time, and over how many links."""
 
     at: Instant
     hops: int
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct):
     """One message, from its sending to its arrivals."""
 
     origin: NodeId

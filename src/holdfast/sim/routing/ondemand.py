@@ -8,8 +8,11 @@ A link that fails again and again is told to those who use it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
+
+import msgspec
+from msgspec.structs import replace
 
 from ...model.instant import MILLISECOND, SECOND, Duration, Instant
 from ...model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
@@ -38,8 +41,7 @@ ROUTE_BYTES = 2 * (ADDRESS + _NUMBER) + 4
 """Of a request or a reply: both ends with their numbers, hops, limit, kind."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """Who knows the way to the target?  (RREQ)"""
 
     origin: NodeId
@@ -48,8 +50,7 @@ class Request:
     hops: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True):
     """The target's answer, on its way back to who asked (RREP)."""
 
     origin: NodeId
@@ -58,8 +59,7 @@ class Reply:
     hops: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """There is no way through us to these any more (RERR)."""
 
     lost: tuple[tuple[NodeId, int], ...]
@@ -160,7 +160,7 @@ class OnDemand:
             case Asked(now, datagram):
                 return self._onward(state, now, datagram)
             case Heard(now, sender, Datagram() as datagram, True):
-                return self._arrival(state, now, sender, replace(datagram, hops=datagram.hops + 1))
+                return self._arrival(state, now, sender, datagram.further())
             case Heard(now, sender, Request() as request, True):
                 return self._requested(state, now, sender, replace(request, hops=request.hops + 1))
             case Heard(now, sender, Reply() as reply, True):

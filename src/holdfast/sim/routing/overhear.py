@@ -10,7 +10,7 @@ A node that gets again what it has forwarded says so in a short notice, as in pa
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ...model.instant import MILLISECOND, SECOND, Duration, Instant
@@ -128,7 +128,7 @@ class IdGrid:
     def _arrival(self, state: OverhearState, sender: NodeId, what: Datagram | Notice) -> list[Effect]:
         if isinstance(what, Notice):
             return []
-        datagram = replace(what, hops=what.hops + 1)
+        datagram = what.further()
         if state.arrived.get(datagram.key, 0) >= datagram.hops:
             return [Transmit(sender, Notice(datagram.key), NOTICE_BYTES)]
         state.arrived.pop(datagram.key, None)

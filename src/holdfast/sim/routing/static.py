@@ -7,7 +7,7 @@ is lost, and it is the layer above that may send again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from ...model.protocol import Asked, Deliver
@@ -56,7 +56,7 @@ class Static:
                 to = next_hop(state, datagram.destination, self.columns)
                 return state, [Transmit(to, datagram, HEADER + datagram.size)]
             case Heard(_, _, Datagram() as what, True):
-                return state, [self._arrival(state, replace(what, hops=what.hops + 1))]
+                return state, [self._arrival(state, what.further())]
         return state, []
 
     def _arrival(self, node: NodeId, datagram: Datagram) -> Effect:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Literal
+
+from msgspec.structs import replace
 
 from ...model.instant import MILLISECOND, Duration, Instant
 from ...model.protocol import Asked, Deliver, Fired, SetTimer, Started
@@ -133,7 +135,7 @@ class Tree:
             case Heard(now, sender, Beacon() as beacon, True):
                 return self._learn(state, now, sender, beacon)
             case Heard(_, _, Datagram() as datagram, True):
-                return self._arrival(state, replace(datagram, hops=datagram.hops + 1))
+                return self._arrival(state, datagram.further())
             case Asked(now, datagram):
                 return self._asked(state, now, datagram)
             case Settled(now, token, outcome):

@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from ....model.instant import MILLISECOND, SECOND, Instant
 from ....protocols.dds.message import Ack, Data
 from ....sim.frame import BROADCAST, NodeId
@@ -187,7 +189,7 @@ class Carrier:
             message = peek(datagram)
             if message is None:
                 return None
-            datagram = replace(datagram, message=message)
+            datagram = msgspec.structs.replace(datagram, message=message)
         return datagram
 
     def deliver(self, datagram: Datagram) -> None:

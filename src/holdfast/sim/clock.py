@@ -42,8 +42,11 @@ class Clock:
         return entry
 
     def after(self, delay: Duration, action: Action, argument: Any = None, priority: int = TIMER) -> Entry:
-        """Have ``action(argument)`` called when ``delay`` has passed."""
-        return self.at(self.now + delay, action, argument, priority)
+        """Have ``action(argument)`` called when ``delay``, which is not negative, has passed."""
+        self._sequence += 1
+        entry = [self.now + delay, priority, self._sequence, action, argument]
+        heappush(self._heap, entry)
+        return entry
 
     @staticmethod
     def cancel(entry: Entry) -> None:

@@ -87,18 +87,19 @@ class Medium:
         synchronised = now + frame.wakeup + self.radio.synchronisation
         audience = self._audiences[sender.id]
         transmission = Transmission(frame, sender, audience, synchronised)
+        offer, missed = self.offer, transmission.missed
         for path in audience.receivers:
-            receiver = path.receiver
-            heard = receiver.heard
-            if receiver.mode == LISTEN:
-                why = self.offer(transmission, path, sum(heard.values()) if heard else 0.0)
+            receiver = path[0]
+            heard, mode = receiver.heard, receiver.mode
+            if mode == LISTEN:
+                why = offer(transmission, path, sum(heard.values()) if heard else 0.0)
                 if why is not None:
-                    transmission.missed[receiver] = why
+                    missed[receiver] = why
             elif receiver.locked is not None:
                 self._meet(receiver.locked, transmission, path)
             else:
-                transmission.missed[receiver] = WHY_MISSED[receiver.mode]
-            heard[transmission] = path.power
+                missed[receiver] = WHY_MISSED[mode]
+            heard[transmission] = path[1]
         for receiver, power in audience.disturbed:
             if receiver.locked is not None:
                 self._disturb(receiver, receiver.level() + power)
@@ -113,15 +114,16 @@ class Medium:
 
     def offer(self, transmission: Transmission, path: Path, interference: float) -> str | None:
         """Let a receiver begin to receive; why not, if it does not."""
-        receiver, per_us, disturbed = path.receiver, path.per_us, False
-        now = since = self.clock.now
-        if path.power < self._over * interference:
+        receiver, power, per_us, quality = path
+        disturbed, now = False, self.clock.now
+        since = now
+        if power < self._over * interference:
             return COLLISION
-        if path.quality < 1.0 and receiver.random.random() >= path.quality:
+        if quality < 1.0 and receiver.random.random() >= quality:
             return NOISE
         if self._table is not None:
             if interference:
-                sinr = path.power / (self._noise + interference)
+                sinr = power / (self._noise + interference)
                 if sinr < self._least:
                     return COLLISION
                 per_us, disturbed = self._table.per_us(sinr), True
@@ -182,11 +184,11 @@ class Medium:
         now, missed = self.clock.now, transmission.missed
         came: list[Transceiver] = []
         failed: list[Transceiver] = []
-        for path in transmission.audience.receivers:
-            receiver = path.receiver
+        for receiver, _, _, _ in transmission.audience.receivers:
             del receiver.heard[transmission]
-            if receiver.locked is not transmission:
-                if receiver.locked is not None:
+            locked = receiver.locked
+            if locked is not transmission:
+                if locked is not None:
                     self._relieve(receiver)
                 continue
             receiver.settle(now)

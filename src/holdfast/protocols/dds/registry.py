@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from zlib import crc32
 
 import msgspec
@@ -117,6 +118,7 @@ def usual(topic: Topic) -> Demand:
     return Demand(topic.id, level, turns=turns)
 
 
+@lru_cache(1 << 10)
 def digest(demand: Demand) -> int:
     """Two bytes that tell one demand from another; samples carry them, so the RN sees what was heard."""
     return crc32(msgspec.msgpack.encode(demand)) & 0xFFFF

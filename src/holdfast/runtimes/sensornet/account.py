@@ -116,6 +116,7 @@ class Account:
         self.messages: Counter[str] = Counter()
         """What nodes sent to one another end to end, by kind."""
         self._sent: Counter[str] = Counter()
+        self._causes: dict[tuple[tuple[str, ...], str], str] = {}
         self._shared: dict[str, tuple[str, ...]] = {}
 
     # What happens.
@@ -134,9 +135,11 @@ class Account:
 
     def charge(self, names: Iterable[str], kind: str, word: str) -> str:
         """A message of a kind leaves a node for these subscriptions: the cause that it is accounted under."""
-        shared = tuple(dict.fromkeys(names)) or ("all",)
-        cause = f"{'+'.join(shared)} {word}"
-        self._shared[cause] = shared
+        asked = (tuple(names), word)
+        if (cause := self._causes.get(asked)) is None:
+            shared = tuple(dict.fromkeys(asked[0])) or ("all",)
+            cause = self._causes[asked] = f"{'+'.join(shared)} {word}"
+            self._shared[cause] = shared
         self.messages[kind] += 1
         self._sent[cause] += self._now() >= self._since
         return cause

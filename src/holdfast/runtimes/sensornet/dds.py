@@ -181,6 +181,8 @@ class Motes:
         here = [wish for wish in scene.wishes if not self._is_placed(wish) or self._placed[wish.name].tables]
         self._sinks = Sinks(scene.definition, here, scene.account)
         self._readers = {(w.node, name): w for w in scene.wishes for name in self._interests(w)}
+        self._names: dict[tuple[TopicId, str | None], tuple[str, ...]] = {}
+        """The subscriptions that messages are for, by topic and condition."""
         self._counted: Counter[str] = Counter()
         """What nodes that are no more had done."""
         self.accepted: dict[Sample, Name] = {}
@@ -270,13 +272,20 @@ class Motes:
 
     def _cause(self, message: Message) -> str:
         """A message leaves a node."""
-        topic, condition = _about(message)
-        name = self.deployment.topics.by_id[topic].name
-        names = [condition] if condition else self._scene.about(name)
-        if condition == PLAIN:
-            plain = (wish for wish in self._sinks.wishes if not self._is_placed(wish))
-            names = [wish.name for wish in plain if name in wish.topics]
+        about = _about(message)
+        if (names := self._names.get(about)) is None:
+            names = self._names[about] = self._named(*about)
         return self._scene.account.charge(names, type(message).__name__, cause_of(message))
+
+    def _named(self, topic: TopicId, condition: str | None) -> tuple[str, ...]:
+        """The subscriptions that a message is for."""
+        name = self.deployment.topics.by_id[topic].name
+        if condition:
+            return (condition,)
+        if condition is None:
+            return tuple(self._scene.about(name))
+        plain = (wish for wish in self._sinks.wishes if not self._is_placed(wish))
+        return tuple(wish.name for wish in plain if name in wish.topics)
 
     def _passes(self, datagram: Datagram) -> Any:
         """A message passes through a node; one of a flood is repeated there."""

@@ -308,7 +308,8 @@ class Station:
         if not self.node.delays:
             action(argument)
             return
-        self._free = max(self._free, self.clock.now) + length
+        now = self.clock.now
+        self._free = (now if now > self._free else self._free) + length
         self.clock.at(self._free, action, argument)
 
 

@@ -7,6 +7,8 @@ hops [D53].
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ..frame import NodeId
 
 _ANY = None
@@ -24,6 +26,7 @@ RULES: tuple[tuple[str, int | None, int | None, bool, tuple[int, int]], ...] = (
 """A rule's letter; its test on column, row and id; its step in rows and columns."""
 
 
+@lru_cache(1 << 16)
 def next_hop(here: NodeId, destination: NodeId, columns: int) -> NodeId:
     """Where the first rule that applies leads.
 

@@ -103,15 +103,13 @@ class Router:
     # What the link says.
 
     def _received(self, frame: Frame) -> None:
-        if isinstance(frame.payload, Datagram):
-            self._ledger.visit(frame.payload, self.node.id)
-        self._hear(frame, True)
+        what = frame.payload
+        if isinstance(what, Datagram):
+            self._ledger.visit(what, self.node.id)
+        self._host_for(what).tell(Heard, frame.source, what, True)
 
     def _overheard(self, frame: Frame) -> None:
-        self._hear(frame, False)
-
-    def _hear(self, frame: Frame, ours: bool) -> None:
-        self._host_for(frame.payload).tell(Heard, frame.source, frame.payload, ours)
+        self._host_for(frame.payload).tell(Heard, frame.source, frame.payload, False)
 
     def _host_for(self, what: Any) -> Host:
         return self._hosts[isinstance(what, Datagram) and what.destination == BROADCAST]
@@ -150,5 +148,6 @@ class Router:
             if message is None:
                 self._ledger.end(datagram, TAKEN)
                 return
-            datagram = replace(datagram, message=message)
+            if message is not datagram.message:
+                datagram = replace(datagram, message=message)
         self._host_for(datagram).ask(datagram)

@@ -23,9 +23,10 @@ from msgspec.structs import replace
 
 from ...errors import UsageError
 from ...model.instant import Instant
-from ...model.protocol import Effect, Peer, Send, SetTimer
+from ...model.protocol import Deliver, Effect, Peer, Send, SetTimer
 from .deployment import Reliable
 from .message import Data, Have, Heartbeat, Nack, Name, Stream
+from .request import GivenUp
 
 ALL = 100.0
 MOST_EARLY = 20
@@ -215,20 +216,23 @@ class History:
             del self.sent[number]
 
     def beat(self, now: Instant, last: Name, terms: Reliable, counted: Counter[str]) -> list[Effect]:
-        """Say what was sent last to all who lack something; give up who never answers, if so agreed."""
+        """Say what was sent last to all who lack something; of who never answers give up what it lacks, if so
+        agreed."""
         self.beating = False
         if now < self.idle and 2 * len(self.sent) < terms.ring:
             return self._beat(self.idle)
-        most = terms.retries
+        most, lost = terms.retries, set[int]()
         for peer in [p for p, beats in self.unanswered.items() if most is not None and beats > most]:
-            self.leave(peer)
-            counted["receivers given up"] += 1
+            lost.update(number for number in self.sent if number > self.confirmed[peer])
+            self.confirmed[peer], self.unanswered[peer] = last.sequence, 0
+        counted["given up"] += len(lost)
+        given_up = [Deliver(GivenUp(self.sent[number].name)) for number in sorted(lost)]
         self.trim()
         behind = [peer for peer, upto in self.confirmed.items() if upto < last.sequence]
         for peer in behind:
             self.unanswered[peer] += 1
         counted["heartbeats"] += len(behind)
-        return [*(self.says(peer, last) for peer in behind), *self._beat(now + terms.rto)]
+        return [*given_up, *(self.says(peer, last) for peer in behind), *self._beat(now + terms.rto)]
 
     def says(self, peer: Peer, last: Name) -> Send:
         """The heartbeat for a receiver."""

@@ -85,11 +85,10 @@ class Broker(Member, frozen=True):
         return rendezvous.acknowledged(rn, ack.name, subscriber)
 
     def _lapse(self, state: State, rn: Rendezvous, now: Instant) -> list[Effect]:
-        """Nobody waits for readers whose lease is over, or who left too many repetitions unanswered."""
+        """Nobody waits for readers whose lease is over."""
         if (lease := self.deployment.discovery.lease) is None:
             return []
         gone = rn.registry.lapse(now, lease)
-        gone += rn.registry.evict(rendezvous.exhausted(rn, self.deployment.reliable.retries))
         state.counted["lapsed"] += len(gone)
         effects: list[Effect] = []
         for subscriber in gone:

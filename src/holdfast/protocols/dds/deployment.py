@@ -34,10 +34,7 @@ class Reliable:
     rto: Duration = 400 * MILLISECOND
     """The retransmission timeout.  [D21]"""
     retries: int | None = None
-    """After so many repetitions a message is given up; none: never.  [D22]
-
-    So are readers that did not acknowledge it, until they say again what they want, if there is a lease.
-    """
+    """After so many repetitions a message is given up, and not its readers; none: never.  [D22]"""
     acknowledged: Literal["aggregated", "end-to-end"] = "aggregated"
     """By whom: the RN when all have it (chapter 6), or straight by the reader (chapter 4 has one).  [D25]"""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...errors import UsageError
@@ -147,16 +147,15 @@ class Publisher(Member, frozen=True):
     def timed_out(self, state: State, now: Instant, stream: Stream) -> list[Effect]:
         """The retransmission timeout."""
         writer, sending = state.writers[stream], self._sending(state, now, stream)
-        missing = writer.exhausted(sending.terms)
-        lapsed = [] if self.mode.brokered else self._lapse(state, now, stream.topic, missing)
+        lapsed = [] if self.mode.brokered else self._lapse(state, now, stream.topic)
         return [*lapsed, *rtdds.timed_out(writer, sending)]
 
-    def _lapse(self, state: State, now: Instant, topic: TopicId, missing: Collection[Peer]) -> list[Effect]:
-        """Nobody waits for readers whose lease is over, or with whom a sample was given up."""
+    def _lapse(self, state: State, now: Instant, topic: TopicId) -> list[Effect]:
+        """Nobody waits for readers whose lease is over."""
         if (lease := self.deployment.discovery.lease) is None:
             return []
         registry = state.subscribers[topic]
-        gone = registry.lapse(now, lease) + registry.evict(missing)
+        gone = registry.lapse(now, lease)
         state.counted["lapsed"] += len(gone)
         return [Deliver(Lapsed(registry.topic.name, subscriber)) for subscriber in gone]
 

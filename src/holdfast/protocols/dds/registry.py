@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from zlib import crc32
@@ -72,15 +72,9 @@ class Registry:
 
     def lapse(self, now: Instant, lease: Duration) -> list[Peer]:
         """Forget readers without a sign of life for a lease; who has none left."""
-        return self._lose([key for key, at in self.signs.items() if now - at > lease])
-
-    def evict(self, subscribers: Collection[Peer]) -> list[Peer]:
-        """Forget all readers of these, until they subscribe again; who had some."""
-        return self._lose([key for key in self.wishes if key[0] in subscribers])
-
-    def _lose(self, keys: list[ReaderKey]) -> list[Peer]:
-        self._forget(keys)
-        return sorted({subscriber for subscriber, _ in keys} - set(self.subscribers()))
+        over = [key for key, at in self.signs.items() if now - at > lease]
+        self._forget(over)
+        return sorted({subscriber for subscriber, _ in over} - set(self.subscribers()))
 
     def subscribers(self) -> Iterator[Peer]:
         """Everybody who wants something, once."""

@@ -8,7 +8,6 @@ ACK would claim that somebody has the sample.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -40,8 +39,6 @@ class Rendezvous:
     """EATDDS: readers of the RN before; while one of them is missing it acknowledges nothing either,"""
     expected_until: Instant = BEGINNING
     """but no longer than this: then their leases are over."""
-    missed: Counter[Peer] = field(default_factory=Counter)
-    """How many repetitions each subscriber has left without an ACK, since its last."""
 
 
 def forward(rn: Rendezvous, data: Data, now: Instant, terms: Reliable) -> list[Effect]:
@@ -64,18 +61,11 @@ def forward(rn: Rendezvous, data: Data, now: Instant, terms: Reliable) -> list[E
         known = Pending(name, {peer for peer, bit in to.items() if bit})
         rn.pending[name.origin, name.stream] = known
         return [*_copies(data, to), *_complete(known)]
-    rn.missed.update(known.awaited)
     return [*_copies(data, dict.fromkeys(sorted(known.awaited), True)), *_complete(known)]
-
-
-def exhausted(rn: Rendezvous, retries: int | None) -> list[Peer]:
-    """Who has left so many repetitions without an ACK."""
-    return [] if retries is None else [peer for peer, times in rn.missed.items() if times > retries]
 
 
 def acknowledged(rn: Rendezvous, name: Name, subscriber: Peer) -> list[Effect]:
     """An ACK from a subscriber; after the last one the publisher gets its one ACK.  [D31]"""
-    del rn.missed[subscriber]
     known = rn.pending.get((name.origin, name.stream))
     if known is None or known.name != name or subscriber not in known.awaited:
         return []

@@ -108,7 +108,7 @@ class Registered(msgspec.Struct, frozen=True):
 
 
 class Lapsed(msgspec.Struct, frozen=True):
-    """A subscriber gave no sign for a lease, or did not answer often enough: nobody waits for it any more.
+    """A subscriber gave no sign for a lease: nobody waits for it any more.
 
     Its next subscription admits it again.
     """

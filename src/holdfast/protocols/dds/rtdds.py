@@ -47,12 +47,6 @@ class Writer:
     def timer(self) -> str:
         return f"rto/{self.stream.topic}/{self.stream.condition}"
 
-    def exhausted(self, terms: Reliable) -> set[Peer]:
-        """Who has not acknowledged the head, which has been repeated as often as is agreed."""
-        if not self.wait or terms.retries is None or self.ring[0].tries < terms.retries:
-            return set()
-        return set(self.ring[0].awaited)
-
     def has_room(self, reliable: bool, terms: Reliable) -> bool:
         """Whether a sample is taken; one that comes while the ring is full is dropped.  [D19]"""
         return not (reliable or self.wait) or len(self.ring) < terms.ring

@@ -127,15 +127,18 @@ def test_what_nobody_confirms_fills_the_ring_and_the_rest_is_refused():
     assert motes.readings("s") == list(range(20))
 
 
-def test_a_receiver_that_never_answers_is_given_up_if_there_is_a_limit():
+def test_what_a_receiver_never_confirms_is_given_up_if_there_is_a_limit_and_not_the_receiver():
     motes = Motes(deployment(mode="BLTDDS", reliable=Reliable(retries=5)), ("p", "s"))
     subscribe(motes, "s")
     motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 100)))
-    motes.at(25 * SECOND, lambda: motes.kill("s"))
+    motes.loses = lambda a, b, m: 25 * SECOND < motes.now < 35 * SECOND
     motes.run(publishing(motes, range(30)) + 20 * SECOND)
-    assert not motes.states["p"].histories
-    assert motes.states["p"].counted["receivers given up"] == 1
+    lost = [what.name.sequence - 1 for _, what in motes.of(request.GivenUp)]
+    assert lost[0] == 5, "it has arrived, and nobody heard of it"
+    assert motes.readings("s") == [each for each in range(30) if each not in lost[1:]]
+    assert motes.states["p"].counted["given up"] == len(lost)
     assert motes.states["p"].counted["overflowed"] == 0
+    assert not motes.states["p"].histories[0].sent
 
 
 @pytest.mark.parametrize("percent", [-1, 101])

@@ -140,18 +140,34 @@ def test_acknowledgements_are_signs_of_life(mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_with_a_limit_of_repetitions_the_reader_is_given_up_and_not_sample_after_sample(mode):
-    """Each sample took its repetitions again: the living reader was as slow as the dead one."""
-    found = motes(mode, discovery=Discovery(repeats=3, lease=100 * SECOND), reliable=Reliable(retries=2))
+def test_a_limit_of_repetitions_gives_up_the_sample_and_only_the_lease_its_reader(mode):
+    """With a lease the reader was given up after the first sample that it had left unanswered."""
+    found = motes(mode, discovery=Discovery(repeats=3, lease=30 * SECOND), reliable=Reliable(retries=2))
     subscribe(found, "s")
     subscribe(found, "t")
-    last = publishing(found, range(20))
-    found.at(25 * SECOND + 500_000, lambda: found.kill("t"))
+    last = publishing(found, range(60), every=2 * SECOND)
+    found.at(29 * SECOND + 500_000, lambda: found.kill("t"))
     found.run(last + 5 * SECOND)
-    assert found.readings("s") == accepted(found) == list(range(20))
+    assert found.readings("s") == accepted(found) == list(range(60))
+    given_up = [what.name.sequence - 1 for _, what in found.of(request.GivenUp)]
+    assert len(given_up) > 1, "sample after sample"
     assert {what.subscriber for _, what in found.of(request.Lapsed)} == {"t"}
-    copies = [data for _, _, to, data in found.sent(Data) if to == "t" and data.time > 27 * SECOND]
-    assert not copies, "nobody tries any more"
+    copies = [data.time for _, _, to, data in found.sent(Data) if to == "t"]
+    assert 50 * SECOND < max(copies) < 70 * SECOND, "tried until its lease is over"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_reader_of_which_a_sample_was_given_up_gets_the_next(mode):
+    """It had to subscribe again first, which takes a third of a lease."""
+    found = motes(mode, discovery=Discovery(repeats=3, lease=90 * SECOND), reliable=Reliable(retries=2))
+    subscribe(found, "s")
+    deaf = lambda a, to, m: to == "s" and 30 * SECOND < found.now < 33 * SECOND  # noqa: E731
+    found.at(29 * SECOND, lambda: setattr(found, "loses", deaf))
+    found.run(publishing(found, range(30), every=2 * SECOND) + 5 * SECOND)
+    lost = [what.name.sequence - 1 for _, what in found.of(request.GivenUp)]
+    assert lost
+    assert found.readings("s") == [each for each in range(30) if each not in lost]
+    assert not found.of(request.Lapsed)
 
 
 def test_who_takes_over_waits_for_every_reader_known_before():

@@ -113,7 +113,6 @@ def test_best_effort_keeps_nothing_and_is_not_acknowledged(mode):
 
 
 def test_with_a_limit_a_message_is_given_up_and_the_next_has_its_turn():
-    """Where subscriptions are not renewed, a reader that was given up could not come back: it stays."""
     motes = direct(FULL, reliable=Reliable(retries=2))
     motes.loses = lambda sender, to, what: isinstance(what, Data) and what.values["value"] == 1
     publish(motes, 1, 2)

@@ -6,12 +6,14 @@ import json
 import random
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import InputError
 from holdfast.model.instant import SECOND
+from holdfast.protocols.dds.deployment import Reliable
 from holdfast.protocols.dds.level import BEST_EFFORT
 from holdfast_lab.experiments.data import locate
 from holdfast_lab.experiments.dds import (
@@ -37,6 +39,7 @@ from holdfast_lab.experiments.dds.measure import RESTS, Point, energies, measure
 from holdfast_lab.experiments.dds.outcome import finish
 from holdfast_lab.experiments.dds.report import Effort, run, studied
 from holdfast_lab.experiments.dds.study import Study
+from holdfast_lab.experiments.experiment import Claim, Result
 from holdfast_lab.experiments.recorded import record
 from holdfast_lab.experiments.registry import load
 from holdfast_lab.experiments.study import in_turn
@@ -165,20 +168,25 @@ def test_a_full_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
 # Claims: by the thesis' own figures they hold, and each can fail.
 
 
-def judged(module, value, **more) -> dict[str, bool | None]:
-    """The verdicts on a study in which ``value(at)`` says what was measured at each point."""
+def claims(module, value, **more) -> list[Claim]:
+    """Those on a study in which ``value(at)`` says what was measured at each point."""
     design = (
         module.design(rooms.Trace({1: (1.0,)}, 0), 8) if module in IN_ROOMS else module.EXPERIMENT.run.args[0]
     )
     points = design.points(False)
     study = Study({point.key: [value(dict(point.key)) | more] * 2 for point in points})
-    claims = list(design.claims(study))
-    assert [claim.id for claim in claims] == list(module.RULES)
+    return list(design.claims(study))
+
+
+def judged(module, value, **more) -> dict[str, bool | None]:
+    """The verdicts on them."""
+    found = claims(module, value, **more)
+    assert [claim.id for claim in found] == list(module.RULES)
     assert all(
-        claim.claim == module.RULES[claim.id] and "Rule:" in claim.claim and claim.note for claim in claims
+        claim.claim == module.RULES[claim.id] and "Rule:" in claim.claim and claim.note for claim in found
     )
-    json.dumps([claim.to_json() for claim in claims])
-    return {claim.id: claim.holds for claim in claims}
+    json.dumps([claim.to_json() for claim in found])
+    return {claim.id: claim.holds for claim in found}
 
 
 # What the thesis measured, as a function of the point; where it says nothing, anything.
@@ -288,11 +296,12 @@ def switched(at):
     """Not the thesis': what our rules expect."""
     factors = {
         air_parts.PERFECT: 0.1, air_parts.BETTER: 0.8, air_parts.SURVIVE: 0.8, air_parts.PATIENT: 0.9,
-        air_parts.COLLECTED: 0.9,
+        air_parts.COLLECTED: 0.9, air_parts.BEHIND_COLLECTED: 0.9,
     }  # fmt: skip
     return {
         "ReTx/msg": 2 * factors.get(at["switched"], 1.0),
         "EED ms": 80.0 if at["switched"] == air_parts.IDLE else 100.0,
+        air_parts.HOPS: 3.0 if at["switched"] == air_parts.WHOLE else 5.0,
     }
 
 
@@ -385,6 +394,27 @@ def test_a_curve_that_is_not_alike_is_said_so():
         return as_the_thesis_says(air_parts)(at) | ({"ReTx/msg": 2.4} if apart else {})
 
     assert judged(air_parts, value)["tossim-alike"] is False
+
+
+@pytest.mark.parametrize(("behind", "named"), [(1.8, True), (2.2, False)])
+def test_that_the_detour_is_the_cause_is_said_only_where_its_switch_shows_it(behind, named):
+    def value(at):
+        retx = {air_parts.COLLECTED: 2.4, air_parts.BEHIND_COLLECTED: behind}.get(at["switched"], 2.0)
+        return as_the_thesis_says(air_parts)(at) | {"ReTx/msg": retx}
+
+    (claim,) = (each for each in claims(air_parts, value) if each.id == "who-acknowledges")
+    assert claim.holds is False
+    assert ("It is the detour" in claim.note) is named
+    assert f"behind the RN {behind:.2f} in place of 2.00" in claim.note
+
+
+def test_acknowledgements_go_straight_or_by_the_rendezvous_node():
+    """From node 0 the way by the RN (24) to the base station (27) is a detour of none, from 28 of six."""
+    for node, collected, back in ((20, False, 7), (20, True, 7), (28, False, 1), (28, True, 7)):
+        reliable = Reliable() if collected else setups.TO_ORIGIN
+        made = setups.rtdds_load(1, 5 * SECOND, reliable=reliable)
+        found = air_parts.way_back(replace(made, publishers={setups.TOPIC: (node,)}).run())
+        assert found == {air_parts.HOPS: back}
 
 
 def test_at_best_effort_neither_load_nor_mode_may_matter():
@@ -525,6 +555,18 @@ def test_a_result_is_tabled_and_drawn(tmp_path):
     assert "seeds 201 to 201" in result.parameters["runs for each point"]
     picture = rtdds_rate.EXPERIMENT.figure(result, tmp_path)
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("module", [air_parts, arqos, by_transition, state_on_mote, tinydds_modes])
+def test_a_record_can_be_drawn_again_and_no_name_covers_another(module):
+    """Names of bars stood side by side, longer than their bars."""
+    name = module.EXPERIMENT.name
+    drawing = module.EXPERIMENT.draw(Result(name, {}, record(PAGES, name)["rows"], ()))
+    drawing.draw_without_rendering()
+    for axes in drawing.axes:
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+            boxes = [label.get_window_extent() for label in labels if label.get_text()]
+            assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
 
 
 @pytest.mark.soak

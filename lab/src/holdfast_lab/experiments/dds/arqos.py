@@ -265,10 +265,10 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     def bars(*arms: str) -> list[Line]:
         return [
-            Line("\n".join((air, *arm.split(" ", 1))), {"air": air, "arm": arm}, colour)
+            Line(f"{air}, {arm}", {"air": air, "arm": arm}, colour)
             for air in AIRS
             for colour, arm in enumerate(arms)
         ]

@@ -205,9 +205,9 @@ def design(trace: Trace, hours: int) -> Design:
     )  # fmt: skip
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     bars = [
-        Line("\n".join((air, *arm.split(", "))), {"air": air, "band": str(MAIN), "arm": arm}, colour)
+        Line(f"{air}: {arm}", {"air": air, "band": str(MAIN), "arm": arm}, colour)
         for air in (FITTED, NOISY)
         for colour, arm in enumerate(LEVELS)
     ]

@@ -237,7 +237,7 @@ def parameters(_: bool) -> dict[str, str]:
     }
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     lines = [
         Line(f"{arm}, {where}", {"rest": "sleeping", "rendezvous": where, "air": FITTED, "mode": arm})
         for where in (HASHED, BETWEEN)

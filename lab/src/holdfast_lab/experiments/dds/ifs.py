@@ -123,11 +123,11 @@ def _ratios(study: Study) -> list[Table]:
     ]
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     def bars(level: str) -> list[Line]:
         return [
             Line(
-                f"{air}\nIPI {ipi}\n{'IFS' if ifs else 'no IFS'}",
+                f"{air}, IPI {ipi}, {'IFS' if ifs else 'no IFS'}",
                 {"air": air, "level": level, "IPI s": ipi, "IFS": ifs},
                 int(ifs),
             )

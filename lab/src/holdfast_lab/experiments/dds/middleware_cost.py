@@ -162,7 +162,7 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     lines = [
         Line(f"{arm}, {air}, {routes}", {"air": air, "routing": routes, "arm": arm})
         for air, routes in (WHERE[0], WHERE[1], WHERE[2])

@@ -94,7 +94,7 @@ class Design:
     verdicts: Callable[[Study], Sequence[Judged]]
     quantities: Sequence[str]
     """What the rows hold."""
-    panels: Callable[[Study], Sequence[Panel]]
+    panels: Callable[[], Sequence[Panel]]
     shown: Sequence[str] | None = None
     """The columns of the table; none: all quantities."""
     extra: Extra = nothing
@@ -185,50 +185,77 @@ def plus_minus(row: Row, quantity: str) -> str:
 
 
 def _figure(design: Design, result: Result) -> Drawing:
-    study: Study = result.exhibit
     if design.draw is not None:
-        return design.draw(study)
-    panels = design.panels(study)
+        return design.draw(result.exhibit)
+    panels = design.panels()
     columns = 2 if len(panels) == 4 else min(len(panels), 3)
     rows = ceil(len(panels) / columns)
-    drawing = new_figure(4.6 * columns, 3.6 * rows)
+    wide = 4.6 if any(panel.over for panel in panels) else 5.4
+    drawing = new_figure(wide * columns, 3.6 * rows)
     for axes, panel in zip(drawing.subplots(rows, columns, squeeze=False).flat, panels, strict=False):
-        _draw(axes, study, panel)
+        _draw(axes, result.rows, panel)
+    _explain(drawing)
     return drawing
+
+
+def _explain(drawing: Drawing) -> None:
+    """One legend for all panels, below them: in a panel it would cover curves."""
+    known = {
+        label: curve
+        for axes in drawing.axes
+        for curve, label in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    if known:
+        drawing.legend(known.values(), known, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
 
 
 MARKS = "osD^vx*P"
 
 
-def _draw(axes: Any, study: Study, panel: Panel) -> None:
-    """A panel; thin bars are the standard deviation.  [D66]"""
-    (_curves if panel.over else _bars)(axes, study, panel)
+def _draw(axes: Any, rows: Sequence[Row], panel: Panel) -> None:
+    """A panel, from rows alone, so that a record can be drawn again; thin bars are the standard deviation.
+    [D66]"""
+    (_curves if panel.over else _bars)(axes, rows, panel)
     axes.set_title(panel.title, fontsize=10)
-    axes.set_ylabel(panel.unit or panel.quantity)
-    if panel.log:
-        axes.set_yscale("log")
+    if panel.over:
+        name, scale, limits, bounds = axes.set_ylabel, axes.set_yscale, axes.set_ylim, axes.get_ylim
     else:
-        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
+        name, scale, limits, bounds = axes.set_xlabel, axes.set_xscale, axes.set_xlim, axes.get_xlim
+    name(panel.unit or panel.quantity)
+    if panel.log:
+        scale("log")
+    else:
+        limits(0, 1.05 * bounds()[1])
 
 
-def _bars(axes: Any, study: Study, panel: Panel) -> None:
-    found = [study.values(panel.quantity, **line.where) for line in panel.lines]
-    axes.bar(
+def _where(rows: Sequence[Row], line: Line) -> list[Row]:
+    return [row for row in rows if line.where.items() <= row.items()]
+
+
+def _bars(axes: Any, rows: Sequence[Row], panel: Panel) -> None:
+    """Bars that lie, the first above: names of any length stand beside them."""
+    found = [row for line in panel.lines for row in _where(rows, line)]
+    axes.barh(
         [line.label for line in panel.lines],
-        [sum(values) / len(values) for values in found],
-        yerr=[spread(values) for values in found],
+        [row[panel.quantity] for row in found],
+        xerr=[row[f"{panel.quantity}, sd"] for row in found],
         color=[f"C{line.colour}" for line in panel.lines],
         capsize=2,
     )
-    axes.tick_params(axis="x", labelsize=6)
+    axes.invert_yaxis()
+    axes.tick_params(axis="y", labelsize=7)
+    axes.locator_params(axis="x", nbins=4)
 
 
-def _curves(axes: Any, study: Study, panel: Panel) -> None:
+def _curves(axes: Any, rows: Sequence[Row], panel: Panel) -> None:
     for number, line in enumerate(panel.lines):
-        at = [dict(key)[panel.over] for key in study.where(**line.where)]
-        at = [x for x in at if not isinstance(x, str)]
-        seen = [(x, study.values(panel.quantity, **line.where, **{panel.over: x})) for x in at]
-        found = [(x, sum(values) / len(values), spread(values)) for x, values in seen if values]
+        found = [
+            (row[panel.over], row[panel.quantity], row[f"{panel.quantity}, sd"])
+            for row in _where(rows, line)
+            if not isinstance(row[panel.over], str) and row[panel.quantity] is not None
+        ]
+        if not found:
+            continue
         axes.errorbar(
             [x for x, _, _ in found],
             [mean for _, mean, _ in found],
@@ -242,4 +269,3 @@ def _curves(axes: Any, study: Study, panel: Panel) -> None:
     if panel.paper:
         axes.plot(*zip(*panel.paper, strict=True), "kx", markersize=8, label="thesis")
     axes.set_xlabel(panel.over)
-    axes.legend(fontsize=7)

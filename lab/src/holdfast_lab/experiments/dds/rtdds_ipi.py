@@ -142,10 +142,8 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def panels(study: Study) -> list[Panel]:
-    lines = [
-        Line(f"IPI {ipi} s", {"air": FITTED, "IPI s": ipi, "run": JUDGED}) for ipi in study.levels("IPI s")
-    ]
+def panels() -> list[Panel]:
+    lines = [Line(f"IPI {ipi} s", {"air": FITTED, "IPI s": ipi, "run": JUDGED}) for ipi in IPIS]
     lines += [
         Line(f"IPI {ipi} s, {air}", {"air": air, "IPI s": ipi, "run": JUDGED})
         for air in AIRS[1:]

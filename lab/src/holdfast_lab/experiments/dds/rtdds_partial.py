@@ -198,7 +198,7 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     lines = [
         Line(f"IPI {ipi} s, {air}", {"air": air, "publishers": 5, "IPI s": ipi, "run": JUDGED})
         for air in AIRS

@@ -116,7 +116,7 @@ def parameters(_: bool) -> dict[str, str]:
     }
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     lines = [Line(name, {"air": air, "IFS": ifs}) for name, (air, ifs) in AIRS.items()]
     return [
         Panel(title, quantity, "IPI s", lines, unit, paper=tuple(TABLE[quantity].items()))

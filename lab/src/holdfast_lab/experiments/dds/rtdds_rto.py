@@ -130,7 +130,7 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     lines = [
         Line(f"RTO {rto} ms, {air}", {"air": air, "RTO ms": rto})
         for air in AIRS

@@ -222,10 +222,13 @@ def rtdds_load(
     ipi: Duration,
     level: Level = FULL,
     seed: int = 1,
-    rto: Duration = 400 * MILLISECOND,
+    behind: bool = False,
     **more: Any,
 ) -> Setup:
-    """FRQoS-IPI and Table 6: so many publishers within three hops of the RN, drawn by the seed."""
+    """FRQoS-IPI and Table 6: so many publishers within three hops of the RN, drawn by the seed.
+
+    ``behind``: of those from which no way to the base station is shorter than the one by the RN.
+    """
     station = _at(MIDDLE[0], MIDDLE[1] + STATION_HOPS)
     middle = _at(*MIDDLE)
     near = [
@@ -233,10 +236,17 @@ def rtdds_load(
         for node in range(ROWS * COLUMNS)
         if node not in (middle, station) and hops(node, middle, COLUMNS) <= STATION_HOPS
     ]
+    if behind:
+        near = [
+            node
+            for node in near
+            if hops(node, station, COLUMNS) == hops(node, middle, COLUMNS) + STATION_HOPS
+        ]
     if not 1 <= publishers <= len(near):
-        raise UsageError(f"{publishers} publishers; from 1 to {len(near)} are within three hops of the RN")
+        where = "behind it" if behind else "within three hops of the RN"
+        raise UsageError(f"{publishers} publishers; from 1 to {len(near)} are {where}")
     chosen = tuple(sorted(stream(seed, "publishers").sample(near, publishers)))
-    dds = {"level": level, "reliable": Reliable(rto=rto)}
+    dds = {"level": level, "reliable": Reliable()}
     return _rtdds(chosen, station, dds, {"ipi": ipi, "seed": seed, **more})
 
 

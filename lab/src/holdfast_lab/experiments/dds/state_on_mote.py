@@ -204,9 +204,9 @@ def design(trace: Trace, hours: int) -> Design:
     )
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     bars = [
-        Line("\n".join((air, *arm.split(", ")[-1].split(" on "))), {"air": air, "arm": arm}, colour)
+        Line(f"{air}: {arm}", {"air": air, "arm": arm}, colour)
         for air in AIRS
         for colour, arm in enumerate(ARMS)
     ]

@@ -340,7 +340,7 @@ def parameters(full: bool) -> dict[str, str]:
     }
 
 
-def panels(_: Study) -> list[Panel]:
+def panels() -> list[Panel]:
     def lines(level: str) -> list[Line]:
         return [
             Line(f"{mode}, {where}", {"rendezvous": where, "air": air, "mode": mode, "level": level})

@@ -53,7 +53,7 @@ PLACES: Mapping[str, Mapping[str, Any]] = {
     BEHIND_COLLECTED: {"behind": True, **PARTS[COLLECTED]},
 }
 """From where the way by the RN is as short as the straight one; there are not 25 such nodes."""
-SWITCHED = {FIVE: PARTS | PLACES, CROWD: PARTS}
+SWITCHED = {FIVE: {**PARTS, **PLACES}, CROWD: PARTS}
 
 RULES = {
     "links-repeat": "What five publishers repeat they repeat for their links. Rule: where links lose nothing "
@@ -93,9 +93,12 @@ def way_back(run: Run) -> Measured:
     """How many hops an acknowledgement makes to its publisher, on average."""
     scenario = run.case.scenario
     assert isinstance(scenario.protocol, Dds)
-    (station,), (rn,) = [each.node for each in scenario.subscribers], scenario.protocol.rendezvous
+    (rn,), (station,) = scenario.protocol.rendezvous, (each.node for each in scenario.subscribers)
     straight = scenario.protocol.reliable.acknowledged == "end-to-end"
-    ways = [(station, node) if straight else (station, rn, node) for node in run.plan.sources[0].nodes]
+    ways = [
+        (int(station), node) if straight else (int(station), int(rn), node)
+        for node in run.plan.sources[0].nodes
+    ]
     return {HOPS: fmean(sum(hops(a, b, setups.COLUMNS) for a, b in pairwise(way)) for way in ways)}
 
 

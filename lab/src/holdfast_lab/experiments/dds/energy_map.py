@@ -174,7 +174,7 @@ EXPERIMENT = experiment(
             *(f"{what}, {rest}" for rest in RESTS for what in ("full nodes", "mJ")),
             *(f"full nodes, {how}" for how in (OWN, SENDING)),
         ),
-        lambda _: (),
+        lambda: (),
         extra=full_nodes,
         draw=draw,
     )

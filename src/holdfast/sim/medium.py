@@ -191,9 +191,10 @@ class Medium:
                 if locked is not None:
                     self._relieve(receiver)
                 continue
-            receiver.settle(now)
             receiver.locked = None
             log_right = receiver.log_right
+            if now > receiver.since:
+                log_right += (now - receiver.since) * receiver.per_us
             if log_right == 0.0 or receiver.random.random() < exp(log_right):
                 came.append(receiver)
             else:

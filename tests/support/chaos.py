@@ -27,6 +27,10 @@ filter Hot  on Temperature where value > 31
 """
 
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For a Java that lives for a while only."""
+
+
 def generate(
     folder: Path, files: int, rows: int, sensors: int = 500, seed: int = 1, padding: int = 0
 ) -> None:
@@ -64,7 +68,7 @@ class LiveProcess:
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
-                env={**os.environ, "PYTHONUNBUFFERED": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"},
+                env={**os.environ, "PYTHONUNBUFFERED": "1", "JAVA_TOOL_OPTIONS": QUICK},
             )
 
     def java(self) -> list[psutil.Process]:

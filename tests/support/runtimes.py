@@ -6,11 +6,13 @@ the order of an output.  The history is a replay: events are taken by (time, sou
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby, islice, pairwise, product
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -91,7 +93,8 @@ def session():
     from holdfast.runtimes.spark.session import session
 
     try:
-        return session("local[2]", name="holdfast tests", is_brief=True)
+        with patch.dict(os.environ, JAVA_TOOL_OPTIONS="-XX:+UseSerialGC"):  # it starts with less ado
+            return session("local[2]", name="holdfast tests", is_brief=True)
     except Unsupported as missing:
         pytest.skip(str(missing))
 

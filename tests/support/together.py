@@ -17,7 +17,7 @@ _PAGE = re.compile(r"test_a_page_shows_what_happens\[(.+)\]")
 _TAKES_SESSION = re.compile(r"(?m)^from support\.runtimes import .*\bsession\b")
 _FIRST = re.compile(r"tests/system/test_(live\w*|kills|flow|real_data)\.py|lab/.*")
 _RUN = re.compile(r"(?ms)^```(?:console|sh|python)\b.*?^```$")
-_ON_SPARK = re.compile(r"hf\.spark|holdfast run|script/demo|holdfast demo")
+_ON_SPARK = re.compile(r"hf\.spark|holdfast run|script/demo|holdfast demo(?! --engine local)")
 
 
 def together(nodeid: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+import holdfast as hf
 from support.chaos import WARM, LiveProcess, batches_done, generate, wait_for
 from support.runtimes import session
 
@@ -135,22 +138,53 @@ def test_a_file_that_went_away_before_it_was_read_is_reported(site: Path, holdfa
     assert "3 files read" in told.out
 
 
+def six_batches(site: Path) -> list[str]:
+    """Each takes the megabyte of a batch."""
+    generate(site / "inbox", files=6, rows=1_000, padding=1_200)
+    return [*arguments("parquet:out"), "--every", "0"]
+
+
 def test_asked_to_stop_it_finishes_its_batch(site: Path, holdfast: Any) -> None:
-    generate(site / "inbox", files=6, rows=1_000, padding=1_200)  # a batch of each, for it takes a megabyte
-    with LiveProcess([*arguments("parquet:out"), "--every", "0"], site / "log") as live:
-        assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, process=live), (
-            site / "log"
-        ).read_text()
+    """In this process, whose Spark runs already; as a process of its own in ``script/soak``."""
+    command, over, seen = six_batches(site), threading.Event(), []
+
+    def ask() -> None:
+        if wait_for(lambda: over.is_set() or batches_done(site / "checkpoint") >= 1) and not over.is_set():
+            seen.append(hf.spark.status(site / "checkpoint")["running"])
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    asking = threading.Thread(target=ask)
+    asking.start()
+    try:
+        ran = holdfast("run", *command)
+    finally:
+        over.set()
+        asking.join()
+    assert ran.status == 0, ran.err
+    assert seen == [True]
+    assert signal.getsignal(signal.SIGTERM) == before
+    its_last_batch_is_whole(site, ran.err, holdfast)
+
+
+@pytest.mark.soak
+def test_a_process_that_is_asked_to_stop_finishes_its_batch(site: Path, holdfast: Any) -> None:
+    command, log = six_batches(site), site / "log"
+    with LiveProcess(command, log) as live:
+        assert wait_for(lambda: batches_done(site / "checkpoint") >= 1, process=live), log.read_text()
         assert holdfast("status", "--checkpoint", "checkpoint").out.startswith("running")
-        assert live.terminate() == 0, (site / "log").read_text()
+        assert live.terminate() == 0, log.read_text()
+    its_last_batch_is_whole(site, log.read_text(), holdfast)
+    assert os.path.exists(site / "checkpoint/spark.log")
+
+
+def its_last_batch_is_whole(site: Path, said: str, holdfast: Any) -> None:
     done = batches_done(site / "checkpoint")
-    log = (site / "log").read_text()
-    assert "Traceback" not in log
-    assert "conditions holding now" in log
+    assert "Traceback" not in said
+    assert "conditions holding now" in said
     commits = {int(p.name) for p in (site / "checkpoint/spark/commits").iterdir() if p.name.isdigit()}
     assert max(commits) + 1 == done, "the last batch was committed, not cut off"
     folders = [p for p in (site / "out").iterdir() if p.name.startswith("batch-")]
     assert len(folders) == done
     assert all(pq.read_table(folder).num_rows for folder in folders)
     assert holdfast("status", "--checkpoint", "checkpoint").out.startswith("not running")
-    assert os.path.exists(site / "checkpoint/spark.log")

@@ -31,4 +31,6 @@ def test_a_file_shares_a_worker_and_so_does_what_needs_spark(test, shares):
 def test_a_page_that_only_mentions_spark_starts_none():
     assert not is_on_spark("`holdfast run` needs Java.\n\n```console\n$ holdfast check a.hf\n```\n")
     assert is_on_spark("Text.\n\n```console\n$ holdfast run a.hf\n```\n")
+    assert is_on_spark("```console\n$ holdfast demo\n```\n")
+    assert not is_on_spark("```console\n$ holdfast demo --engine local\n```\n")
     assert is_on_spark("```python\nhf.spark.replay(app, frame)\n```\n")

@@ -116,38 +116,58 @@ def test_what_only_python_can_tell_has_no_sql(clause):
 LEAST, MOST = -(2**63), 2**63 - 1
 
 
-@pytest.mark.parametrize(
-    ("predicate", "values", "holds"),
-    [
-        ("a > 25", {"a": float("nan")}, False),
-        ("a >= b", {"a": float("nan"), "b": float("nan")}, False),
-        ("a < b", {"a": 1.0, "b": float("nan")}, False),
-        ("a == b", {"a": float("nan"), "b": float("nan")}, False),
-        ("a != b", {"a": float("nan"), "b": 1.0}, False),
-        ("a - a <= 0", {"a": float("inf")}, False),
-        ("a / b > 0", {"a": 1.0, "b": 0.0}, False),
-        ("a / b > 0", {"a": 1.0, "b": -0.0}, False),
-        ("n + 1 < 0", {"n": MOST}, False),
-        ("n - 1 > 0", {"n": LEAST}, False),
-        ("n * 2 < 0", {"n": MOST}, False),
-        ("-n < 0", {"n": LEAST}, False),
-        ("abs(n) < 0 || abs(n) >= 0", {"n": LEAST}, False),
-        ("abs(n) > 0", {"n": LEAST + 1}, True),
-        (f"n > {MOST - 1}", {"n": MOST}, True),
-        (f"n >= {LEAST}", {"n": LEAST}, True),
-        ("n == 9007199254740992.0", {"n": 2**53 + 1}, True),
-        ("n == 9007199254740992", {"n": 2**53 + 1}, False),
-        ('k == "it\'s ${user} \\\\n"', {"k": "it's ${user} \\n"}, True),
-        ("flag || a > 1", {"a": 2.0}, True),
-        ("!(flag && a > 1)", {"a": 2.0}, False),
-        ("y >= 0", {}, False),
-    ],
-)
-def test_the_traps(predicate, values, holds):
+TRAPS = [
+    ("a > 25", {"a": float("nan")}, False),
+    ("a >= b", {"a": float("nan"), "b": float("nan")}, False),
+    ("a < b", {"a": 1.0, "b": float("nan")}, False),
+    ("a == b", {"a": float("nan"), "b": float("nan")}, False),
+    ("a != b", {"a": float("nan"), "b": 1.0}, False),
+    ("a - a <= 0", {"a": float("inf")}, False),
+    ("a / b > 0", {"a": 1.0, "b": 0.0}, False),
+    ("a / b > 0", {"a": 1.0, "b": -0.0}, False),
+    ("n + 1 < 0", {"n": MOST}, False),
+    ("n - 1 > 0", {"n": LEAST}, False),
+    ("n * 2 < 0", {"n": MOST}, False),
+    ("-n < 0", {"n": LEAST}, False),
+    ("abs(n) < 0 || abs(n) >= 0", {"n": LEAST}, False),
+    ("abs(n) > 0", {"n": LEAST + 1}, True),
+    (f"n > {MOST - 1}", {"n": MOST}, True),
+    (f"n >= {LEAST}", {"n": LEAST}, True),
+    ("n == 9007199254740992.0", {"n": 2**53 + 1}, True),
+    ("n == 9007199254740992", {"n": 2**53 + 1}, False),
+    ('k == "it\'s ${user} \\\\n"', {"k": "it's ${user} \\n"}, True),
+    ("flag || a > 1", {"a": 2.0}, True),
+    ("!(flag && a > 1)", {"a": 2.0}, False),
+    ("y >= 0", {}, False),
+]
+
+
+@pytest.fixture(scope="module")
+def trapped(running):
+    """What SQL says of the events of all traps, one row each, by all their predicates."""
+    events = [event_of(values) for _, values, _ in TRAPS]
+    return evaluated(events, [satisfied(condition_of(predicate).enter) for predicate, _, _ in TRAPS])
+
+
+def condition_of(predicate):
     text = (
         f"topic Reading (a float, b float, n int, k text, flag bool)\nfilter F on Reading where {predicate}"
     )
     (condition,) = parse(text).check().conditions
-    event = Event("Reading", 0, "s", {a.name: values.get(a.name) for a in TOPIC.attributes})
-    assert scalar.predicate(condition.enter, TOPIC)(event) is holds
-    assert evaluated([event], [satisfied(condition.enter)]) == [(holds,)]
+    return condition
+
+
+def event_of(values):
+    return Event("Reading", 0, "s", {a.name: values.get(a.name) for a in TOPIC.attributes})
+
+
+@pytest.mark.parametrize(("at", "trap"), [*enumerate(TRAPS)], ids=[predicate for predicate, _, _ in TRAPS])
+def test_the_traps(at, trap, trapped):
+    predicate, values, holds = trap
+    assert scalar.predicate(condition_of(predicate).enter, TOPIC)(event_of(values)) is holds
+    assert trapped[at][at] is holds
+
+
+def test_of_every_trap_every_predicate_says_what_its_closure_says(trapped):
+    closures = [scalar.predicate(condition_of(predicate).enter, TOPIC) for predicate, _, _ in TRAPS]
+    assert trapped == [tuple(says(event_of(values)) for says in closures) for _, values, _ in TRAPS]

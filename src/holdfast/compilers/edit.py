@@ -91,7 +91,8 @@ def standings(operator: Operator, state: Any) -> dict[Scoped, Standing]:
 
 
 def _levels(machine: Levels, state: Any) -> dict[str | None, str]:
-    return {scope: machine.names[height.word.bit_length() - 1] for scope, height in state.heights.items()}
+    heights = state.heights.items()
+    return {scope: machine.names[height.level - 1] for scope, height in heights if height.level}
 
 
 def holders(operator: Operator, state: Any, checked: Checked, at: Instant) -> list[Transition]:

@@ -203,11 +203,36 @@ def test_what_cannot_keep_what_is_known_is_refused_and_all_is_as_it_was(other, w
         assert query.takes(defined(25), reading(2, "a", 21)) == [(2, "Warm", "a", "egress", 1 * SECOND)]
 
 
+def laddered(high, low=22, guard="", more=""):
+    rungs = f"mild [v > {high - 2}; v < {low - 1}], hot [v > {high}{guard}; v < {low}]"
+    return f"{TOPIC}levels Warm on T: {rungs} per source\n{more}"
+
+
+def test_levels_go_on_as_files_say_and_where_these_have_gone_are_unknown_until_a_reading_decides():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(laddered(25), reading(1, "a", 26), reading(2, "b", 24.5), reading(3, "c", 20))
+        edit = query.takes(laddered(24), reading(4, "d", 20))
+        assert edit == [(2, "Warm", "b", "revised", 2 * SECOND)]
+        assert [n.event.attributes["level"] for n in query.heard] == ["hot"]
+        query.forgets()
+        assert query.takes(laddered(27), reading(5, "d", 20)) == [
+            (4, "Warm", "a", "unknown", 1 * SECOND),
+            (4, "Warm", "b", "unknown", 2 * SECOND),
+        ]
+        assert query.holding == 2
+        assert query.takes(laddered(27), reading(6, "a", 28), reading(7, "b", 20.5)) == [
+            (6, "Warm", "a", "known", 1 * SECOND),
+            (7, "Warm", "b", "egress", 2 * SECOND),
+        ]
+
+
 _parts = st.lists(
     st.tuples(st.sampled_from("abc"), st.sampled_from((20, 21.5, 23, 24.5, 26, 28))), min_size=1, max_size=6
 )
 _texts = st.builds(
-    defined,
+    lambda form, *some: form(*some),
+    st.shared(st.sampled_from((defined, defined, laddered)), key="form"),
     st.sampled_from((23, 24, 25, 27)),
     st.sampled_from((20, 22)),
     st.sampled_from(("", "", " for 1 s")),
@@ -247,6 +272,27 @@ def test_a_definition_that_another_version_kept_is_refused_in_words():
         file.write_bytes(msgspec.json.encode(plan))
         with pytest.raises(UsageError, match="written by another version of Holdfast"):
             query.takes(defined(27), reading(2, "a", 20))
+
+
+def test_levels_take_over_rows_that_have_changed(tmp_path):
+    limits = tmp_path / "limits.csv"
+    text = TABLED.format(limits).replace(
+        "state Warm on T [v > L.high; v < L.low]",
+        "levels Warm on T: mild [v > 21; v < 20], hot [v > L.high; v < L.low]",
+    )
+    limits.write_text("source,high,low\na,25,22\nb,25,22\nc,25,22\n")
+    with live.site() as here:
+        query = Query(here)
+        query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 24.5))
+        limits.write_text("source,high,low\na,25,22\nb,31,22\nc,24,22\n")
+        assert query.takes(text, reading(4, "d", 20)) == [
+            (2, "Warm", "b", "revised", 2 * SECOND),
+            (3, "Warm", "c", "revised", 3 * SECOND),
+        ]
+        query.forgets()
+        limits.write_text("source,high,low\na,27,22\nb,31,22\nc,24,22\n")
+        assert query.takes(text, reading(5, "d", 20)) == [(4, "Warm", "a", "unknown", 1 * SECOND)]
+        assert query.takes(text, reading(6, "a", 28)) == [(6, "Warm", "a", "known", 1 * SECOND)]
 
 
 TABLED = """topic T (v float)

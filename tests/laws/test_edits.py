@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -207,6 +209,59 @@ def test_levels_claim_no_more_than_follows_and_are_right_once_readings_decide(
                 room = "rs"[i % 2]
                 one.push(Event("T", at + (i + 1) * 2 * MINUTE, source, {"v": v, "room": room}, at + i))
     assert _levels_of(engine) == _levels_of(ideal)
+
+
+_quotas = st.builds(
+    lambda least, fewer, within, more: (
+        f"{HEAD}state Warm on T [v > 2; v < 1] per source unknown after 6 min\n"
+        f"state Many = at least {least} of Warm {within}until fewer than {min(least, fewer)} {more}\n"
+    ),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from(("", "", "within room ")),
+    st.sampled_from(("", "joined", "unknown kept", "unknown spreads")),
+)
+
+
+def _many(engine):
+    """The scopes of the count that hold and those that do not for sure, as far as it has some."""
+    lost = {scope for name, scope in engine.unknown() if name == "Many"}
+    return {one.scope for one in engine.holding() if one.subscription == "Many"} - lost, lost
+
+
+@given(old=_quotas, new=_quotas, first=_rows, second=_rows)
+def test_a_count_claims_no_more_than_follows_and_is_right_once_members_decide(old, new, first, second):
+    before = [replace(event, attributes=event.attributes | {"room": "r"}) for event in _events(first)]
+    before = [event for event in before if event.topic == "T"]
+    engine, ideal = Engine(old), Engine(new)
+    end = (before[-1].time if before else TODAY) + MINUTE
+    for one in (engine, ideal):
+        _heard(one, before)
+        one.advance(end)  # its last moment is over
+    held = {(one.subscription, one.scope): one.known for one in engine.holding()}
+    said = [n for n in engine.revise(new) if n.subscription == "Many"]
+    assert len({n.scope for n in said}) == len(said), "each scope is told once"
+    (now, lost), (right, doubted) = _many(engine), _many(ideal)
+    if "within" not in old and "within" in new:  # where members are is not known
+        return
+    assert now - doubted == right - lost
+    for scope in lost | now:
+        if held.get(("Many", scope)) is not (scope in now) and ("Many", scope) in held:
+            assert scope in {n.scope for n in said}
+    again = Engine.restore(new, engine.snapshot())
+    after = [event for event in _events(second, end) if event.topic == "T"]
+    after = [replace(event, attributes=event.attributes | {"room": "r"}) for event in after]
+    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(again, after))
+    _heard(ideal, after)
+    at = max((one.time for one in after), default=end)
+    for v in (5.0, 0.0):  # all of them, or nobody
+        at += MINUTE
+        for one in (engine, ideal):
+            for source in "abc":
+                one.push(Event("T", at, source, {"v": v, "room": "r"}, at))
+            one.advance(at + 1)
+        assert _many(engine) == _many(ideal)
+        assert not _many(engine)[1]
 
 
 @settings(max_examples=20)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from ..lang.condition import Checked, Condition, Guarded, Leveled
+from ..lang.condition import Checked, Condition, Guarded, Leveled, Tallied
 from ..model.qos import TIMELY
 from ..model.topic import Topic
 from . import sql
@@ -19,6 +19,7 @@ from .components import stages
 from .correlations import explain as explain_correlations
 from .correlations import machine as correlations
 from .counts import machine as counts
+from .counts import revise as revise_counts
 from .filters import explain as explain_filters
 from .filters import machine as filters
 from .folds import machine as folds
@@ -243,8 +244,25 @@ class Edit(NamedTuple):
     """Whether what holds goes on to hold, whatever the readings."""
     operators: Callable[[Any], list[Operator]]
     """That of a condition as it goes on after that."""
-    states: Callable[[Any], tuple[Guarded, ...]]
+    states: Callable[[Any], tuple[Guarded, ...]] = lambda _one: ()
     """The states of which a history tells, by names that are theirs alone."""
+    reborn: Callable[[Any, Any, Any], Reborn] | None = None
+    """Given the state that one had, how another takes its place that is told who holds; then nothing else is
+    to be revised."""
+
+
+def _never(_was: Any, now: Any, _past: Past) -> Revised:
+    raise AssertionError(f"'{now.name}' is told who holds")
+
+
+class Reborn(Protocol):
+    """A condition that hears others and takes the place of one of its name: it is told who holds of those."""
+
+    def begun(self) -> Any:
+        """Its state before that."""
+
+    def doubted(self, state: Any) -> Any:
+        """Its state after that: what does not follow is open."""
 
 
 EDITS = (
@@ -265,6 +283,15 @@ EDITS = (
         revise_levels.outlives,
         lambda one: levels.operators([revise_levels.revisable(one)]),
         revise_levels.states,
+    ),
+    Edit(
+        (Tallied,),
+        lambda _was, _now: None,
+        _never,
+        revise_counts.outlook,
+        revise_counts.outlives,
+        lambda one: counts.operators([one]),
+        reborn=revise_counts.Reborn,
     ),
 )
 
@@ -291,6 +318,12 @@ def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
     revise.require(before, after, lambda *_: hindrance(name, was, now))
     assert edit is not None
     return edit.revised(before, after, past)
+
+
+def reborn(name: str, was: Checked, now: Checked, state: Any) -> Reborn | None:
+    """How a condition takes the place of one of its name that had a state, if it is told who holds."""
+    edit, before, after = _edit(name, was, now)
+    return None if edit is None or edit.reborn is None else edit.reborn(before, after, state)
 
 
 def states(name: str, was: Checked, now: Checked) -> tuple[Guarded, ...]:

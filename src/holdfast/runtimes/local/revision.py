@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from ...compilers.edit import Scoped, Standing, anew, changed, only, revisions, standings, with_ground
-from ...compilers.families import Revised, conditions, meanings, revised, states, without
+from ...compilers.families import Reborn, Revised, conditions, meanings, reborn, revised, states, without
 from ...compilers.guarded.settle import Settled, from_both
 from ...compilers.guarded.settle import settled as heard_as
 from ...compilers.operator import Past
@@ -22,7 +22,7 @@ from ...machines.machine import Told
 from ...model.event import Event, Notification
 from ...model.instant import BEGINNING, Instant
 from .running import Heard, Running, gathered, passed_on
-from .works import Works
+from .works import Edition, Works
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -86,7 +86,8 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
         settled = decided(known.alike, before, after, known.history, works.reached)
     changes = [name for name in changed(before, after) if name not in again.names]
     was, means = meanings(before), meanings(after)
-    found = {name: _revised(name, works, before, after, settled) for name in changes}
+    anew = _reborn(works, changes, before, after)
+    found = {name: _revised(name, works, before, after, settled) for name in changes if name not in anew}
     going_on = [
         (Running(one.operator, one.state), one.said)
         for name, one in found.items()
@@ -95,8 +96,8 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
     more = [*again.running, *(one for one, _ in going_on)]
     served = {name for one in more for name in one.operator.subscriptions}
-    works.go_on(without(after, served), more=more, whole=after)
-    ran = {*conditions(before), *again.names}
+    works.go_on(without(after, served), gone=anew, more=more, edition=Edition(after, anew))
+    ran = {*conditions(before), *again.names} - anew.keys()
     counts = [one for one in works.running if one.operator.recounts]
     begun = [one for one in counts if not ran & {*one.operator.subscriptions}]
     again = again._replace(running=[*again.running, *begun])
@@ -106,6 +107,16 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     redone = {id(one) for one in again.running}
     hearing = [one for one in works.hearing if id(one) not in redone]
     return [*told, *passed_on(hearing, heard, works.now)]
+
+
+def _reborn(works: Works, names: Iterable[str], before: Checked, after: Checked) -> dict[str, Reborn]:
+    """Those that are told who holds, and take the place of one of their name."""
+    found = {}
+    for name in names:
+        ran = next(one for one in works.running if name in one.operator.subscriptions)
+        if (one := reborn(name, before, after, ran.state)) is not None:
+            found[name] = one
+    return found
 
 
 def _revised(

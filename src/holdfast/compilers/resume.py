@@ -61,7 +61,7 @@ def _as_kept(kept: Sequence[Kept], checked: Checked) -> Checked:
         for name in names
     }
     leveled = tuple(
-        open if (open := revisable(one)) != one and meant.get(one.name) == levels.meaning(open) else one
+        revisable(one) if meant.get(one.name) == levels.meaning(revisable(one)) else one
         for one in checked.leveled
     )
     if moved:

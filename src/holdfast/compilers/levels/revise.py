@@ -17,6 +17,7 @@ from ...machines.guard.machine import Guard
 from ...machines.levels import Height, Levels
 from ...model.event import Event, Status, Transition
 from ..guarded import revise
+from ..guarded.machine import meaning
 from ..guarded.revise import Becomes, Ran, Revised, as_guarded
 from ..operator import Past
 from .machine import operators
@@ -82,7 +83,7 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
         state.inner[i], found = revise.taken_over(guard, one, [*mine, *rest], past, keys)
         becomes.append(found)
     known = dict.fromkeys((*keys, *(key for found in becomes for key in found)))
-    said = []
+    said = list[Transition]()
     for key in known:
         readings = [found[key].reading for found in becomes if key in found]
         reading = next((one for one in readings if one is not None), None)
@@ -123,7 +124,7 @@ def _ran(was: Leveled, past: Past) -> Iterator[Ran]:
 
 def _alike(one: Guarded, ran: list[Ran]) -> list[Ran]:
     """A level that means the same under another name."""
-    found = (some for some in ran if revise.meaning(as_guarded(some.one)) == revise.meaning(one))
+    found = (some for some in ran if meaning(as_guarded(some.one)) == meaning(one))
     return [some for some in (next(found, None),) if some is not None]
 
 

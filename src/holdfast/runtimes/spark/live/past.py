@@ -69,7 +69,7 @@ def recalled(work: Work, reading: Reading, entries: Sequence[Entry], shards: int
     }
     until = {name: work.reached[number] for name, (number, _) in meant.items()}
     found = heard([one for _, one in meant.values()], _readings(left, reading), until, whole=not gone)
-    new = {seat.number for seat in work.seats or () if seat.revises is None and seat.files >= 0}
+    new = {seat.number for seat in work.seats or () if seat.files >= 0}
     counts = work.recounted
     redone, begun = ((), tuple(counts.keys() & new)) if gone else (tuple(counts), ())
     shares = [Past(not gone, {}, redone, begun) for _ in range(shards)]

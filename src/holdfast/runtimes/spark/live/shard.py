@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from ....compilers.edit import Scoped, holders, revisions, standings
-from ....compilers.families import Revised, conditions, revised
+from ....compilers.families import Revised, conditions, reborn, revised
 from ....compilers.operator import Kept, Operator, until, with_time
 from ....compilers.operator import Past as Known
 from ....errors import UsageError
@@ -200,6 +200,9 @@ def _taken(
         return _redone(work, number, shard, come, (state, events))
     if number in shard.operators:
         return None
+    if operator.recounts:
+        is_told = past is not None and number in past.begun and number in work.revisions
+        return _told_who_holds(work, number, shard, at, before) if is_told else None
     if past is not None and number in past.anew:
         anew, ((name,),) = past.anew[number], operator.names
         events = {(name, operator.shows(scope)): event for scope, event in anew.told}
@@ -226,6 +229,19 @@ def _taken_over(work: Work, number: int, shard: Shard, at: Instant, past: Past |
     state = _recalled(before.operator, shard.operators.get(before.before), at)
     known = Known(before.operator, state, (), at, scopes, past is not None and past.whole)
     return revised(before.name, before.was, work.checked, known)
+
+
+def _told_who_holds(
+    work: Work, number: int, shard: Shard, at: Instant, before: Iterable[bytes]
+) -> Revised | None:
+    """An operator that takes the place of another, when it has heard who holds."""
+    operator, edit = work.operators[number], _before(work, number, shard) or work.revisions[number]
+    ran = _recalled(edit.operator, shard.operators.get(edit.before), at)
+    one = reborn(edit.name, edit.was, work.checked, ran)
+    assert one is not None
+    heard = _by_topic(map(unpacked, before), in_order)
+    state, _ = operator.machine.step(one.begun(), heard, at)
+    return _redone(work, number, shard, at, (one.doubted(state), {}))
 
 
 def _redone(

@@ -236,15 +236,15 @@ _texts = st.builds(
     st.sampled_from((23, 24, 25, 27)),
     st.sampled_from((20, 22)),
     st.sampled_from(("", "", " for 1 s")),
-    st.sampled_from(("", MANY)),
+    st.sampled_from(("", MANY, MANY.replace("2", "3"), MANY.replace(" until fewer than 1", ""))),
 )
 
 
 @few
 @given(st.lists(st.tuples(_texts, _parts), min_size=2, max_size=3), st.booleans())
 def test_it_says_what_an_engine_says_that_is_revised_between(story, forgets):
-    if any(MANY in text for text, _ in story):  # a count cannot come later: its stage would be a further one
-        story = [(text.replace(MANY, "") + MANY, part) for text, part in story]
+    if any("Many" in text for text, _ in story):  # one cannot come later: its stage would be a further one
+        story = [(text if "Many" in text else text + MANY, part) for text, part in story]
     engine, out, at, history = None, [], 0, []
     with live.site() as here:
         query, told = Query(here), []
@@ -317,6 +317,26 @@ def test_rows_that_have_changed_are_taken_over_scope_by_scope(tmp_path):
         limits.write_text("source,high,low\na,27,22\nb,31,22\nc,24,22\n")
         assert query.takes(text, reading(5, "d", 20)) == [(4, "Warm", "a", "unknown", 1 * SECOND)]
         assert query.takes(text, reading(6, "a", 28)) == [(6, "Warm", "a", "known", 1 * SECOND)]
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_count_that_has_changed_is_told_who_holds_and_knows_what_follows(forgets):
+    with live.site() as here:
+        query = Query(here)
+        text = defined(25, more=MANY)
+        rows = reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 30), reading(4, "c", 5)
+        query.takes(text, *rows)
+        if forgets:
+            query.forgets()
+        fewer = text.replace("at least 2", "at least 1")
+        assert query.takes(fewer, reading(5, "d", 20)) == []  # it holds by either
+        more = text.replace("at least 2", "at least 4")
+        found = query.takes(more, reading(6, "d", 20))
+        status, since = ("unknown", 2 * SECOND) if forgets else ("revised", None)
+        assert [row[1:] for row in found] == [("Many", None, status, since)]
+        last = query.takes(more, reading(7, "a", 20), reading(8, "b", 20))
+        ended = [(8, "Many", None, "egress", 2 * SECOND)] if forgets else []
+        assert [row for row in last if row[1] == "Many"] == ended
 
 
 ALL = "state All = at least 3 of Warm\n"

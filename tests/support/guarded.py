@@ -144,7 +144,7 @@ class Twin:
         label = {}
         for values in one.roster:
             self.scopes[values] = self.new(expected=True)
-            label[values] = ",".join(values)
+            label[values] = histories.listed(values)
         by_time = defaultdict(list)
         for event in events:
             by_time[event.time].append(event)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from ..lang.condition import Checked, Condition, Guarded, Leveled, Tallied
+from ..lang.condition import Checked, Component, Condition, Correlated, Guarded, Leveled, Muted, Tallied
 from ..model.qos import TIMELY
 from ..model.topic import Topic
 from . import sql
@@ -31,6 +31,7 @@ from .intervals import machine as intervals
 from .levels import machine as levels
 from .levels import revise as revise_levels
 from .mutes import machine as mutes
+from .mutes import revise as revise_mutes
 from .operator import Operator, Past
 from .relations import explain as explain_relations
 from .relations import machine as relations
@@ -293,6 +294,14 @@ EDITS = (
         lambda one: counts.operators([one]),
         reborn=revise_counts.Reborn,
     ),
+    Edit(
+        (Muted,),
+        revise_mutes.why_not,
+        revise_mutes.revised,
+        revise_mutes.outlook,
+        revise_mutes.outlives,
+        lambda one: mutes.operators([one]),
+    ),
 )
 
 
@@ -306,10 +315,11 @@ def _edit(name: str, was: Checked, now: Checked) -> tuple[Edit | None, Any, Any]
 def hindrance(name: str, was: Checked, now: Checked) -> str | None:
     """Why a condition cannot take over what is known of one of its name."""
     edit, before, after = _edit(name, was, now)
-    return _OTHERS if edit is None else edit.why_not(before, after)
-
-
-_OTHERS = "only states [enter; exit], levels and counts can be revised, each as what it is"
+    if edit is not None:
+        return edit.why_not(before, after)
+    if isinstance(before, Component | Correlated) and type(before) is type(after):
+        return "what it knows are readings in windows, of which another definition would have kept others"
+    return "only states [enter; exit], levels, counts and mutes can be revised, each as what it is"
 
 
 def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:

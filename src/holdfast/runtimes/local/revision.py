@@ -95,7 +95,7 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     ]
     standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
     more = [*again.running, *(one for one, _ in going_on)]
-    served = {name for one in more for name in one.operator.subscriptions}
+    served = {name for one in more for names in one.operator.names for name in names}
     works.go_on(without(after, served), gone=anew, more=more, edition=Edition(after, anew))
     ran = {*conditions(before), *again.names} - anew.keys()
     counts = [one for one in works.running if one.operator.recounts]
@@ -109,11 +109,16 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     return [*told, *passed_on(hearing, heard, works.now)]
 
 
+def _running(works: Works, name: str) -> Running:
+    """What runs for a condition."""
+    return next(one for one in works.running if any(name in names for names in one.operator.names))
+
+
 def _reborn(works: Works, names: Iterable[str], before: Checked, after: Checked) -> dict[str, Reborn]:
     """Those that are told who holds, and take the place of one of their name."""
     found = {}
     for name in names:
-        ran = next(one for one in works.running if name in one.operator.subscriptions)
+        ran = _running(works, name)
         if (one := reborn(name, before, after, ran.state)) is not None:
             found[name] = one
     return found
@@ -123,7 +128,7 @@ def _revised(
     name: str, works: Works, before: Checked, after: Checked, settled: Mapping[str, Mapping[str, Settled]]
 ) -> Revised:
     """A condition that means something else now, with what is known of its scopes; what is said of them."""
-    one = next(one for one in works.running if name in one.operator.subscriptions)
+    one = _running(works, name)
     past = Past(one.operator, one.state, works.latest_events, works.now(one), settled)
     return revised(name, before, after, past)
 

@@ -9,7 +9,19 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from ..lang.condition import Checked, Component, Condition, Correlated, Guarded, Leveled, Muted, Tallied
+from ..lang.condition import (
+    Aligned,
+    Checked,
+    Component,
+    Condition,
+    Correlated,
+    Folded,
+    Guarded,
+    Leveled,
+    Muted,
+    Related,
+    Tallied,
+)
 from ..model.qos import TIMELY
 from ..model.topic import Topic
 from . import sql
@@ -28,6 +40,7 @@ from .guarded import machine as guarded
 from .guarded import revise
 from .guarded.revise import Revised as Revised
 from .intervals import machine as intervals
+from .intervals import revise as revise_intervals
 from .levels import machine as levels
 from .levels import revise as revise_levels
 from .mutes import machine as mutes
@@ -287,12 +300,21 @@ EDITS = (
     ),
     Edit(
         (Tallied,),
-        lambda _was, _now: None,
+        revise_counts.why_not,
         _never,
         revise_counts.outlook,
         revise_counts.outlives,
         lambda one: counts.operators([one]),
         reborn=revise_counts.Reborn,
+    ),
+    Edit(
+        (Aligned,),
+        revise_intervals.why_not,
+        _never,
+        revise_intervals.outlook,
+        revise_intervals.outlives,
+        lambda one: intervals.operators([one]),
+        reborn=revise_intervals.Reborn,
     ),
     Edit(
         (Muted,),
@@ -317,9 +339,18 @@ def hindrance(name: str, was: Checked, now: Checked) -> str | None:
     edit, before, after = _edit(name, was, now)
     if edit is not None:
         return edit.why_not(before, after)
-    if isinstance(before, Component | Correlated) and type(before) is type(after):
-        return "what it knows are readings in windows, of which another definition would have kept others"
-    return "only states [enter; exit], levels, counts and mutes can be revised, each as what it is"
+    alike = type(before) is type(after)
+    return _HINDERED.get(type(after), _ANOTHER_KIND) if alike else _ANOTHER_KIND
+
+
+_ANOTHER_KIND = "it becomes a condition of another kind"
+_READINGS = "what it knows are readings, of which another definition would have kept others"
+_HINDERED = {
+    Component: _READINGS,
+    Correlated: _READINGS,
+    Related: _READINGS,
+    Folded: "where those began that hold is not known",
+}
 
 
 def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
@@ -333,7 +364,9 @@ def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
 def reborn(name: str, was: Checked, now: Checked, state: Any) -> Reborn | None:
     """How a condition takes the place of one of its name that had a state, if it is told who holds."""
     edit, before, after = _edit(name, was, now)
-    return None if edit is None or edit.reborn is None else edit.reborn(before, after, state)
+    if edit is None or edit.reborn is None or edit.why_not(before, after) is not None:
+        return None
+    return edit.reborn(before, after, state)
 
 
 def states(name: str, was: Checked, now: Checked) -> tuple[Guarded, ...]:

@@ -45,5 +45,5 @@ def test_what_people_know_stays_so_where_more_is_muted():
 
 def test_other_siblings_are_refused_in_words():
     engine = Engine(HEAD + "mute Warm beyond 1\n")
-    with pytest.raises(UsageError, match="'mute Warm' cannot keep .* other parents or siblings"):
+    with pytest.raises(UsageError, match="other parents or siblings"):
         engine.revise(HEAD + "mute Warm beyond 1 within room\n")

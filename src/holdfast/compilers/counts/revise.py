@@ -28,7 +28,7 @@ class Reborn:
     def begun(self) -> State:
         """Its state before it hears who holds: where members are that began before."""
         new = machine(self.now).initial()
-        if self._same_places and self.now.roster is None:
+        if self.same_places and self.now.roster is None:
             new.where.update(self.state.where)
         return new
 
@@ -46,7 +46,7 @@ class Reborn:
 
     def _settle(self, run: Count, key: str, group: Group) -> None:
         """Let a scope be as it was, where that follows; else it is undecided."""
-        before = (self.state.groups.get(key) if self._same_places else None) or Group()
+        before = (self.state.groups.get(key) if self.same_places else None) or Group()
         outcomes = run.outcomes(key, group)
         if len(outcomes) == 1:
             if outcomes == {True} and before.began is not None:
@@ -59,7 +59,8 @@ class Reborn:
         group.undecided, group.known = True, False
 
     @property
-    def _same_places(self) -> bool:
+    def same_places(self) -> bool:
+        """Whether members are where they were."""
         was, now = self.was, self.now
         return (was.over.name, was.within, was.forest) == (now.over.name, now.within, now.forest)
 
@@ -70,6 +71,15 @@ class Reborn:
             return False
         pairs = ((was.quota.least, now.quota.least), (was.quota.fewer, now.quota.fewer))
         return all(_is_no_more(new, old) if held else _is_no_more(old, new) for old, new in pairs)
+
+
+def why_not(was: object, now: object) -> str | None:
+    """Why a count cannot take the place of another; ``None`` if it can."""
+    assert isinstance(was, Tallied) and isinstance(now, Tallied)
+    tells = now.settled or now.roster is not None or not (now.within or now.forest)
+    if tells or Reborn(was, now, machine(was).initial()).same_places:
+        return None
+    return "it counts in other scopes, and where its members are is not known"
 
 
 def _is_no_more(one: Share, other: Share) -> bool:

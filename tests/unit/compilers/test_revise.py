@@ -148,3 +148,33 @@ def test_what_would_be_claimed_without_knowing_is_refused_with_the_reason(old, n
     with pytest.raises(UsageError, match=f"'B' cannot keep what is known of it: .*{why}"):
         engine.revise(f"{warm(25, 22)}\n{new}")
     assert engine.holding() == held
+
+
+def test_one_of_whom_no_reading_is_left_is_told_by_time_also_after_a_restart():
+    minute = 60_000_000
+    engine = Engine(warm(25, 22))
+    push(engine, 0, "a", 26.0)
+    engine.revise(warm(24, 22, "unknown after 10 min"))
+    push(engine, minute, "b", 26.0)
+    again = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, again):
+        said = one.advance(30 * minute)
+        assert sorted((n.scope, n.status, n.event.source) for n in said) == [
+            ("a", "unknown", "a"),
+            ("b", "unknown", "b"),
+        ]
+
+
+def test_a_reading_that_an_edit_took_over_is_told_also_before_a_restart():
+    minute = 60_000_000
+    engine = Engine(warm(25, 22, "unknown after 10 min"))
+    push(engine, minute, "a", 26.0)
+    engine.revise(warm(24, 22, "unknown after 10 min"))
+    again = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, again):
+        (said,) = one.advance(30 * minute)
+        assert (said.event.source, said.event.attributes, said.event.sequence) == (
+            "a",
+            {"value": 26.0},
+            minute,
+        )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import UsageError
-from ...kernels.guard import EXPECTED, NOBODY, NONE, ON, SEEN, UNDECIDED, UNKNOWN
+from ...kernels.guard import EXPECTED, LAST, NOBODY, NONE, ON, SEEN, UNDECIDED, UNKNOWN
 from ...lang.condition import Condition, Guarded
 from ...lang.ops import And, Expression
 from ...lang.reason import satisfiable
@@ -311,7 +311,8 @@ def _claimed(
     flags |= int(after.scopes["flags"][code]) & EXPECTED
     began = one.since if one.on else follows.since if follows is not None and follows.on else one.at
     since = began if flags & ON else NONE
-    after.scopes[code] = (one.at, since, NONE, 0, NOBODY, NOBODY, flags, 0, *words)
+    last = NOBODY if one.reading is None else LAST
+    after.scopes[code] = (one.at, since, NONE, 0, last, NOBODY, flags, 0, *words)
     if one.reading is not None:
         after.last.put_one(code, one.reading)
         if after.waits is not None and machine.lengths is not None:

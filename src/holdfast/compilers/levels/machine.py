@@ -14,6 +14,7 @@ from ..filters import machine as filters
 from ..filters.explain import in_words as filter_words
 from ..filters.explain import scopes
 from ..guarded import machine as guarded
+from ..guarded.explain import in_silence
 from ..guarded.explain import in_words as guard_words
 from ..operator import Operator, digest
 
@@ -108,4 +109,6 @@ def _plan(one: Leveled) -> Iterator[str]:
     looked_at = operator.looks_at[one.rungs[0].topic.name] | {"time", "source", "sequence"}
     yield f"  looks at  {', '.join(sorted(looked_at))}"
     yield f"  scopes    {scopes(one.rungs[0])}"
+    if isinstance(one.rungs[0], Guarded):
+        yield from in_silence(one.rungs[0])
     yield "  keeps     the state of each level, and of each scope that has one its bits and two times"

@@ -339,6 +339,19 @@ def test_a_count_that_has_changed_is_told_who_holds_and_knows_what_follows(forge
         assert [row for row in last if row[1] == "Many"] == ended
 
 
+def test_a_mute_by_another_schedule_goes_on_with_what_people_know():
+    """The epoch began on a Thursday."""
+    with live.site() as here:
+        query = Query(here)
+        text = defined(25, more='mute Warm during "Thu 00:00 – Fri 06:00"\n')
+        assert query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5)) == []
+        shorter = text.replace("Thu 00:00", "Fri 00:00")
+        told = query.takes(shorter, reading(4, "d", 20)) + query.takes(shorter, reading(5, "d", 20))
+        assert [row[1:4] for row in told] == [("Warm", "a", "ingress"), ("Warm", "b", "ingress")]
+        ended = query.takes(shorter, reading(6, "a", 20)) + query.takes(shorter, reading(7, "d", 20))
+        assert [row[1:4] for row in ended] == [("Warm", "a", "egress")]
+
+
 ALL = "state All = at least 3 of Warm\n"
 
 

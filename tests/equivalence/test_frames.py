@@ -205,6 +205,17 @@ def test_stretches_of_every_kind_by_every_plan(how, scope, fitting):
         assert said == wanted, plan
 
 
+def test_scopes_of_several_keys_are_shown_apart_by_every_plan():
+    app = parse(STICKY.format(scope="per k, source"))
+    events = sticky(7, ["x", "x,s1", 'x"', "\\,", None])
+    with laid(events, "rows", seed=4) as frame:
+        found = by_every_plan(app, frame)
+    wanted = visible(engine(app, events))
+    assert {row[2] for row in wanted if '"' in (row[2] or "")}
+    for plan, said in found.items():
+        assert said == wanted, plan
+
+
 def sticky(seed, keys, count=400):
     """Events of which many do what the one before has done; two and two at one time."""
     chance = Random(seed)

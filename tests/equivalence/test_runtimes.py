@@ -98,3 +98,40 @@ def test_several_topics_come_out_in_one_order(runtime):
         (3, "Open", "egress", 1),
         (4, "Warm", "egress", 1),
     ]
+
+
+COMMAS = """
+topic Reading (v float, room text, rack text)
+state  Warm on Reading [v > 25; v < 22] per room, rack
+state  Long on Reading [v > 25 for 1 s; v < 22] per room, rack
+levels Heat on Reading: low [v > 25; v < 22], high [v > 30; v < 27] per room, rack
+state  Two  = at least 2 of Warm
+state  Room = at least 1 of Warm within room, rack
+"""
+ROOMS = (("a,b", "c"), ("a", "b,c"), ('"a', "\\"), ("a", "b"))
+SHOWN = ('"a,b",c', 'a,"b,c"', '"\\"a",\\', "a,b")
+
+
+def test_scopes_of_several_keys_are_shown_apart_and_counted_so(runtime):
+    stay_apart(runtime)
+
+
+def test_scopes_of_several_keys_are_shown_apart_live():
+    stay_apart(pytest.importorskip("support.live").live)
+
+
+def test_scopes_of_several_keys_are_shown_apart_on_an_overlay():
+    stay_apart(told)
+
+
+def stay_apart(runtime):
+    events = [
+        Event("Reading", at * 1_000_000, "s", {"v": v, "room": room, "rack": rack}, at)
+        for at, (v, (room, rack)) in enumerate([(31.0, pair) for pair in ROOMS] + [(20.0, ROOMS[0])] * 2)
+    ]
+    out = list(runtime(parse(COMMAS), events))
+    for name in ("Warm", "Long", "Heat", "Room"):
+        said = [(n.scope, n.status) for n in out if n.subscription == name]
+        assert sorted(said) == sorted([*((scope, "ingress") for scope in SHOWN), (SHOWN[0], "egress")]), name
+    two = [(n.status, n.event.attributes["members"]) for n in out if n.subscription == "Two"]
+    assert two == [("ingress", 2)]

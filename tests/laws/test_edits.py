@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import Engine, Event, check, parse
+from holdfast import Engine, Event, UsageError, check, parse
+from holdfast.compilers.edit import standings
 from holdfast.model.batch import from_events
 
 MINUTE = 60_000_000
@@ -136,6 +140,132 @@ def test_a_part_of_the_history_settles_what_it_can_and_claims_no_more(old, new, 
     assert {key for key in without.unknown() if key not in lost} <= heard
 
 
+_ladders = st.builds(
+    lambda names, bands, per, more: (
+        f"{HEAD}levels Heat on T: "
+        + ", ".join(
+            f"{name} [v > {max(band)}{more[0]}; v < {min(band)}{more[1]}]"
+            for name, band in zip(names, bands, strict=False)
+        )
+        + f" per {per} {more[2]}\n"
+    ),
+    st.sampled_from((("low", "high"), ("low", "high"), ("high", "low"), ("low", "mid", "high"), ("high",))),
+    st.lists(st.sampled_from(((1, 1), (2, 1), (3, 1), (3, 2), (4, 2), (4, 3))), min_size=3, max_size=3),
+    st.sampled_from(("source", "source", "room")),
+    st.sampled_from(
+        [guards for guards in _GUARDS if "ordered" not in guards[2] and "initially" not in guards[2]]
+    ),
+)
+
+
+def _levels_of(engine):
+    """The level of each scope that is known, and the scopes of which it is not."""
+    found = {}
+    for one in engine._works.running:
+        found |= standings(one.operator, one.state)
+    return {key: one.level for key, one in found.items() if one.known}, set(engine.unknown())
+
+
+@given(
+    old=_ladders,
+    new=_ladders,
+    first=_rows,
+    second=_rows,
+    remember=st.booleans(),
+    cut=st.none() | st.integers(0, 14),
+)
+def test_levels_claim_no_more_than_follows_and_are_right_once_readings_decide(
+    old, new, first, second, remember, cut
+):
+    before = [event for event in _events(first) if event.topic == "T"]
+    engine, ideal = Engine(old, remember=remember), Engine(new)
+    for one in (engine, ideal):
+        _heard(one, before)
+    if old.split(" per ")[1].split()[0] != new.split(" per ")[1].split()[0]:
+        with pytest.raises(UsageError, match="its scopes or its topic are others"):
+            engine.revise(new)
+        return
+    were = _levels_of(engine)[0]
+    said = engine.revise(new, None if cut is None else before[cut:], whole=False)
+    assert len({n.scope for n in said}) == len(said), "each scope is told once"
+    now, lost = _levels_of(engine)
+    right, doubted = _levels_of(ideal)
+    for key, level in now.items():
+        if key not in doubted and key in were:
+            assert right.get(key) == level, key
+    told = {("Heat", n.scope): n for n in said}
+    for key in now.keys() | were.keys():
+        if key not in lost and now.get(key) != were.get(key):
+            assert told[key].status == "revised"
+            assert told[key].event.attributes["level"] == now.get(key)
+    again = Engine.restore(new, engine.snapshot())
+    after = [event for event in _events(second, before[-1].time if before else TODAY) if event.topic == "T"]
+    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(again, after))
+    assert _levels_of(engine) == _levels_of(again)
+    at = max((one.time for one in [*before, *after]), default=TODAY)
+    for one in (engine, ideal):  # whatever waits, five readings decide
+        for i, v in enumerate((5.0, 5.0, 5.0, 5.0, 0.0, 0.0, 0.0, 0.0)):
+            for source in "abc":
+                room = "rs"[i % 2]
+                one.push(Event("T", at + (i + 1) * 2 * MINUTE, source, {"v": v, "room": room}, at + i))
+    assert _levels_of(engine) == _levels_of(ideal)
+
+
+_quotas = st.builds(
+    lambda least, fewer, within, more: (
+        f"{HEAD}state Warm on T [v > 2; v < 1] per source unknown after 6 min\n"
+        f"state Many = at least {least} of Warm {within}until fewer than {min(least, fewer)} {more}\n"
+    ),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.sampled_from(("", "", "within room ")),
+    st.sampled_from(("", "joined", "unknown kept", "unknown spreads")),
+)
+
+
+def _many(engine):
+    """The scopes of the count that hold and those that do not for sure, as far as it has some."""
+    lost = {scope for name, scope in engine.unknown() if name == "Many"}
+    return {one.scope for one in engine.holding() if one.subscription == "Many"} - lost, lost
+
+
+@given(old=_quotas, new=_quotas, first=_rows, second=_rows)
+def test_a_count_claims_no_more_than_follows_and_is_right_once_members_decide(old, new, first, second):
+    before = [replace(event, attributes=event.attributes | {"room": "r"}) for event in _events(first)]
+    before = [event for event in before if event.topic == "T"]
+    engine, ideal = Engine(old), Engine(new)
+    end = (before[-1].time if before else TODAY) + MINUTE
+    for one in (engine, ideal):
+        _heard(one, before)
+        one.advance(end)  # its last moment is over
+    held = {(one.subscription, one.scope): one.known for one in engine.holding()}
+    if "within" not in old and "within" in new:
+        with pytest.raises(UsageError, match="where its members are is not known"):
+            engine.revise(new)
+        return
+    said = [n for n in engine.revise(new) if n.subscription == "Many"]
+    assert len({n.scope for n in said}) == len(said), "each scope is told once"
+    (now, lost), (right, doubted) = _many(engine), _many(ideal)
+    assert now - doubted == right - lost
+    for scope in lost | now:
+        if held.get(("Many", scope)) is not (scope in now) and ("Many", scope) in held:
+            assert scope in {n.scope for n in said}
+    again = Engine.restore(new, engine.snapshot())
+    after = [event for event in _events(second, end) if event.topic == "T"]
+    after = [replace(event, attributes=event.attributes | {"room": "r"}) for event in after]
+    assert _rows_of(_heard(engine, after)) == _rows_of(_heard(again, after))
+    _heard(ideal, after)
+    at = max((one.time for one in after), default=end)
+    for v in (5.0, 0.0):  # all of them, or nobody
+        at += MINUTE
+        for one in (engine, ideal):
+            for source in "abc":
+                one.push(Event("T", at, source, {"v": v, "room": "r"}, at))
+            one.advance(at + 1)
+        assert _many(engine) == _many(ideal)
+        assert not _many(engine)[1]
+
+
 @settings(max_examples=20)
 @given(old=_texts, new=_texts, first=_rows, size=st.integers(1, 5))
 def test_batches_and_events_are_the_same_history(old, new, first, size):
@@ -157,8 +287,13 @@ _TABLED = """topic T (v float, room text)
 table L "" (source text, high float, low float, wait duration)
 state Warm on T [v > L.high{0}; v < L.low{1}] per {2}
 """
+_LEVELED = _TABLED.replace(
+    "state Warm on T [v > L.high{0}; v < L.low{1}]",
+    "levels Warm on T: low [v > L.low; v < 1], high [v > L.high{0}; v < L.low{1}]",
+)
 _tabled = st.builds(
-    _TABLED.format,
+    lambda text, *some: text.format(*some),
+    st.sampled_from((_TABLED, _TABLED, _LEVELED)),
     st.sampled_from(("", " for L.wait", " for 2 readings")),
     st.sampled_from(("", " for L.wait", " || silent 4 min")),
     st.sampled_from(("source", "source", "source", "room")),

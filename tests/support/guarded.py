@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.lang import ops
 from holdfast.lang.app import App
 from holdfast.lang.check import check
+from holdfast.lang.condition import Guarded
 from holdfast.lang.rewrite import silences
 from holdfast.machines.guard.machine import LONGEST
 from holdfast.model.event import Event
@@ -27,7 +28,7 @@ _tests = st.sampled_from(
     (_above, _above, _below, ops.Name("flag"), ops.Compare(">", ops.Name("n"), ops.Number(1)))
 )
 _silent = st.integers(1, 6).map(ops.Silent)
-_predicates = st.one_of(
+predicates = st.one_of(
     _tests,
     _tests,
     _silent,
@@ -73,12 +74,12 @@ def definitions(draw, deliveries, rosters=True, plain=False):
     for i in range(draw(st.sampled_from((1, 1, 2, 3)))):
         per = draw(st.sampled_from((per, per, *PERS)))
         scope = () if per else draw(st.sampled_from(SCOPES))
-        exit = draw(st.one_of(_predicates, st.just(ops.Truth(False))))
+        exit = draw(st.one_of(predicates, st.just(ops.Truth(False))))
         care = draw(cares(draw(st.sampled_from((forget, forget, None)))))
         care = Care(care.enter, care.exit) if plain else care
         care = replace(care, enter=Hold(2)) if care == Care() else care
         some.append(
-            ops.Subscribe(f"c{i}", histories.TOPIC.name, draw(_predicates), exit, per, scope, delivery, care)
+            ops.Subscribe(f"c{i}", histories.TOPIC.name, draw(predicates), exit, per, scope, delivery, care)
         )
     seconds = pa.table({"source": list(WAITS), "wait": [f"{length} µs" for length in WAITS.values()]})
     whole = check(
@@ -92,6 +93,12 @@ def definitions(draw, deliveries, rosters=True, plain=False):
             for one in whole.guarded
         ),
     )
+
+
+def plain(condition):
+    """A plain state, as one that has nothing to guard."""
+    shared = {name: getattr(condition, name) for name in ("name", "topic", "enter", "exit", "keys", "forest")}
+    return Guarded(**shared, delivery=condition.delivery, care=Care())
 
 
 # --- the twin ------------------------------------------------------------------------------------------
@@ -137,7 +144,7 @@ class Twin:
         label = {}
         for values in one.roster:
             self.scopes[values] = self.new(expected=True)
-            label[values] = ",".join(values)
+            label[values] = histories.listed(values)
         by_time = defaultdict(list)
         for event in events:
             by_time[event.time].append(event)

@@ -142,7 +142,16 @@ def label(per, scope, outermost):
     if scope:
         return outermost[-1]
     (values,) = outermost
-    return ",".join(text(value) for _, value in values)
+    return listed([text(value) for _, value in values])
+
+
+def listed(values):
+    """Values with commas between them; of several one that has a comma itself is quoted."""
+    if len(values) == 1:
+        return values[0]
+    some = [value.replace("\\", "\\\\").replace('"', '\\"') for value in values]
+    pairs = zip(values, some, strict=True)
+    return ",".join(f'"{s}"' if set(value) & {",", '"'} else value for value, s in pairs)
 
 
 def text(value):

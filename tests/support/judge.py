@@ -101,12 +101,21 @@ def key_text(value: Value) -> str | None:
     return repr(value) if isinstance(value, float) else str(value)
 
 
+def listed(parts: list[str]) -> str:
+    """Texts with commas between them; among several one that has a comma or a quote is quoted."""
+    if len(parts) == 1:
+        return parts[0]
+    marked = [part.replace("\\", "\\\\").replace('"', '\\"') for part in parts]
+    pairs = zip(parts, marked, strict=True)
+    return ",".join(f'"{mark}"' if "," in part or '"' in part else part for part, mark in pairs)
+
+
 def by(*names: str) -> Key:
     """``per a, b``: the values joined by commas; one missing value is no scope."""
 
     def key(row: Row) -> str | None:
         parts = [key_text(row.get(name)) for name in names]
-        return None if None in parts else ",".join(part for part in parts if part is not None)
+        return None if None in parts else listed([part for part in parts if part is not None])
 
     return key
 

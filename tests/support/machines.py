@@ -35,6 +35,7 @@ from support import (
     fused,
     guarded,
     histories,
+    leveled,
     muted,
     naive,
     related,
@@ -402,6 +403,17 @@ MACHINES = (
         tuned=_SOON,
     ),
     Listed("levels", "levels", _levels(), _arrivals, condition_by_condition, _rung_by_rung),
+    Listed(
+        "guarded levels",
+        "levels",
+        leveled.definitions(),
+        _arrivals,
+        moment_by_moment,
+        leveled.expected,
+        guarded.heard,
+        as_it_comes=True,
+        tuned=_SINGLY,
+    ),
     *(
         Listed(
             name,

@@ -32,12 +32,12 @@ def _in_snapshot(old: Path, new: Path, state: Path, lets: list[str] | None) -> F
     except OSError as error:
         raise UsageError(f"--state {state}: {error.strerror}") from None
     engine = Engine.restore(parsed(old), raw, lets=parameters(lets or []))
-    becomes = {one[:2]: "stay so" for one in engine.holding()}
-    for said in engine.revise(parsed(new)):
-        if said.status in ("revised", "unknown"):
-            word = "become unknown" if said.status == "unknown" else "end" if said.since is None else "start"
-            becomes[said.subscription, said.scope] = word
-    for name in dict.fromkeys(name for name, _ in becomes):
+    held, lost = {one[:2] for one in engine.holding()}, set(engine.unknown())
+    engine.revise(parsed(new))
+    now, open = {one[:2] for one in engine.holding()}, set(engine.unknown()) - lost
+    becomes = dict.fromkeys(held - now, "end") | dict.fromkeys(now - held, "start")
+    becomes |= dict.fromkeys(held & now, "stay so") | dict.fromkeys(open, "become unknown")
+    for name in (name for name in engine.subscriptions if any(one == name for one, _ in becomes)):
         yield name, Counter(word for (one, _), word in becomes.items() if one == name)
 
 

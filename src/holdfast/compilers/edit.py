@@ -91,17 +91,19 @@ def standings(operator: Operator, state: Any) -> dict[Scoped, Standing]:
 
 
 def _levels(machine: Levels, state: Any) -> dict[str | None, str]:
-    return {scope: machine.names[height.word.bit_length() - 1] for scope, height in state.heights.items()}
+    heights = state.heights.items()
+    return {scope: machine.names[height.level - 1] for scope, height in heights if height.level}
 
 
 def holders(operator: Operator, state: Any, checked: Checked, at: Instant) -> list[Transition]:
     """Who holds in a state of an operator, as if that were said now of the time at which each began; and of
-    whom nobody knows.  What a scope was called by is all that is left of the readings."""
+    whom nobody knows, as of the last moment that is over.  What a scope was called by is all that is left of
+    the readings."""
     told, machine, found = conditions(checked), operator.machine, list[Transition]()
     for status, rows in (("ingress", machine.holding(state)), ("unknown", machine.unknown(state))):
         for condition, scope, since in rows:
             for name in operator.names[condition][:1]:
-                when = at if status == "unknown" or since is None else since
+                when = at - 1 if status == "unknown" or since is None else since
                 event = Event(name, when, scope or "", _called(told[name], scope), 0)
                 found.append(Transition(event, status, scope, None, condition))  # type: ignore[arg-type]
     return found

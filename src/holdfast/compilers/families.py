@@ -7,9 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from ..lang.condition import Checked, Guarded, Leveled
+from ..lang.condition import (
+    Aligned,
+    Checked,
+    Component,
+    Condition,
+    Correlated,
+    Folded,
+    Guarded,
+    Leveled,
+    Muted,
+    Related,
+    Tallied,
+)
 from ..model.qos import TIMELY
 from ..model.topic import Topic
 from . import sql
@@ -19,16 +31,20 @@ from .components import stages
 from .correlations import explain as explain_correlations
 from .correlations import machine as correlations
 from .counts import machine as counts
+from .counts import revise as revise_counts
 from .filters import explain as explain_filters
 from .filters import machine as filters
 from .folds import machine as folds
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
-from .guarded import revise, settle
+from .guarded import revise
 from .guarded.revise import Revised as Revised
 from .intervals import machine as intervals
+from .intervals import revise as revise_intervals
 from .levels import machine as levels
+from .levels import revise as revise_levels
 from .mutes import machine as mutes
+from .mutes import revise as revise_mutes
 from .operator import Operator, Past
 from .relations import explain as explain_relations
 from .relations import machine as relations
@@ -229,21 +245,140 @@ def conditions(checked: Checked) -> dict[str, Any]:
     return {one.name: one for family in FAMILIES for one in family.of(checked)}
 
 
-def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
-    """Let a condition go on under another definition of its name."""
-    return revise.revised(conditions(was)[name], conditions(now)[name], past)
+class Edit(NamedTuple):
+    """How conditions of some kinds take over what is known where one of them is defined anew."""
+
+    kinds: tuple[type, ...]
+    why_not: Callable[[object, object], str | None]
+    """Why one cannot take over what another knows; ``None`` if it can."""
+    revised: Callable[[Any, Any, Past], Revised]
+    outlook: Callable[[object, object], str]
+    """What will become of scopes, in words."""
+    outlives: Callable[[object, object], bool]
+    """Whether what holds goes on to hold, whatever the readings."""
+    operators: Callable[[Any], list[Operator]]
+    """That of a condition as it goes on after that."""
+    states: Callable[[Any], tuple[Guarded, ...]] = lambda _one: ()
+    """The states of which a history tells, by names that are theirs alone."""
+    reborn: Callable[[Any, Any, Any], Reborn] | None = None
+    """Given the state that one had, how another takes its place that is told who holds; then nothing else is
+    to be revised."""
 
 
-def from_both(name: str, was: Checked, now: Checked) -> tuple[Guarded, ...]:
-    """A state that changes, as it would begin on and as it would begin off; nothing if it cannot keep what is
-    known."""
+def _never(_was: Any, now: Any, _past: Past) -> Revised:
+    raise AssertionError(f"'{now.name}' is told who holds")
+
+
+class Reborn(Protocol):
+    """A condition that hears others and takes the place of one of its name: it is told who holds of those."""
+
+    def begun(self) -> Any:
+        """Its state before that."""
+
+    def doubted(self, state: Any) -> Any:
+        """Its state after that: what does not follow is open."""
+
+
+EDITS = (
+    Edit(
+        (Condition, Guarded),
+        revise.why_not,
+        revise.revised,
+        revise.outlook,
+        revise.outlives,
+        lambda one: guarded.operators([revise.as_guarded(one)]),
+        lambda one: (revise.as_guarded(one),),
+    ),
+    Edit(
+        (Leveled,),
+        revise_levels.why_not,
+        revise_levels.revised,
+        revise_levels.outlook,
+        revise_levels.outlives,
+        lambda one: levels.operators([revise_levels.revisable(one)]),
+        revise_levels.states,
+    ),
+    Edit(
+        (Tallied,),
+        revise_counts.why_not,
+        _never,
+        revise_counts.outlook,
+        revise_counts.outlives,
+        lambda one: counts.operators([one]),
+        reborn=revise_counts.Reborn,
+    ),
+    Edit(
+        (Aligned,),
+        revise_intervals.why_not,
+        _never,
+        revise_intervals.outlook,
+        revise_intervals.outlives,
+        lambda one: intervals.operators([one]),
+        reborn=revise_intervals.Reborn,
+    ),
+    Edit(
+        (Muted,),
+        revise_mutes.why_not,
+        revise_mutes.revised,
+        revise_mutes.outlook,
+        revise_mutes.outlives,
+        lambda one: mutes.operators([one]),
+    ),
+)
+
+
+def _edit(name: str, was: Checked, now: Checked) -> tuple[Edit | None, Any, Any]:
+    """How a condition takes over what is known of one of its name, if it can; the two."""
     before, after = conditions(was)[name], conditions(now)[name]
-    return () if revise.why_not(before, after) is not None else settle.from_both(revise.as_guarded(after))
+    mine = (one for one in EDITS if isinstance(before, one.kinds) and isinstance(after, one.kinds))
+    return next(mine, None), before, after
 
 
 def hindrance(name: str, was: Checked, now: Checked) -> str | None:
     """Why a condition cannot take over what is known of one of its name."""
-    return revise.why_not(conditions(was)[name], conditions(now)[name])
+    edit, before, after = _edit(name, was, now)
+    if edit is not None:
+        return edit.why_not(before, after)
+    alike = type(before) is type(after)
+    return _HINDERED.get(type(after), _ANOTHER_KIND) if alike else _ANOTHER_KIND
+
+
+_ANOTHER_KIND = "it becomes a condition of another kind"
+_READINGS = "what it knows are readings, of which another definition would have kept others"
+_HINDERED = {
+    Component: _READINGS,
+    Correlated: _READINGS,
+    Related: _READINGS,
+    Folded: "where those began that hold is not known",
+}
+
+
+def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
+    """Let a condition go on under another definition of its name."""
+    edit, before, after = _edit(name, was, now)
+    revise.require(before, after, lambda *_: hindrance(name, was, now))
+    assert edit is not None
+    return edit.revised(before, after, past)
+
+
+def reborn(name: str, was: Checked, now: Checked, state: Any) -> Reborn | None:
+    """How a condition takes the place of one of its name that had a state, if it is told who holds."""
+    edit, before, after = _edit(name, was, now)
+    if edit is None or edit.reborn is None or edit.why_not(before, after) is not None:
+        return None
+    return edit.reborn(before, after, state)
+
+
+def states(name: str, was: Checked, now: Checked) -> tuple[Guarded, ...]:
+    """The states of a condition that changes of which a history can tell; nothing if it cannot keep what is
+    known."""
+    edit, _, after = _edit(name, was, now)
+    return () if edit is None or hindrance(name, was, now) is not None else edit.states(after)
+
+
+def is_heard_whole(name: str, checked: Checked) -> bool:
+    """Whether a condition that has heard a whole history knows more than its states do one by one."""
+    return isinstance(conditions(checked)[name], Leveled)
 
 
 def has_other_rows(name: str, was: Checked, now: Checked) -> bool:
@@ -261,14 +396,17 @@ def _tables(condition: Any) -> tuple[Any, ...]:
 
 def outlives(name: str, was: Checked, now: Checked) -> bool:
     """Whether what holds of a condition goes on to hold under another definition, whatever the readings."""
-    before, after = conditions(was)[name], conditions(now)[name]
-    return revise.why_not(before, after) is None and revise.prospects(before, after)[0]
+    edit, before, after = _edit(name, was, now)
+    return edit is not None and edit.why_not(before, after) is None and edit.outlives(before, after)
 
 
-def going_on(name: str, checked: Checked) -> Operator:
+def going_on(name: str, was: Checked, now: Checked) -> Operator:
     """The operator of a condition that takes over what is known of another."""
-    (operator,) = guarded.operators([revise.as_guarded(conditions(checked)[name])])
-    return operator
+    edit, _, after = _edit(name, was, now)
+    assert edit is not None
+    (mine,) = edit.operators(after)
+    rest = operators(without(now, (name,)), sharded=True)
+    return next(one for one in linked([*rest, mine]) if one.machine is mine.machine)
 
 
 def outlook(was: Checked, now: Checked) -> list[tuple[str, str]]:
@@ -279,12 +417,15 @@ def outlook(was: Checked, now: Checked) -> list[tuple[str, str]]:
     for name, one in after.items():
         if name not in before:
             found.append((name, "begins"))
+        elif means[name] == meant[name] and not has_other_rows(name, was, now):
+            other = _tables(before[name]) != _tables(one)
+            found.append((name, "goes on" + (" and compares with the new rows" if other else " as it is")))
+        elif (why := hindrance(name, was, now)) is not None:
+            found.append((name, f"is as a whole history says, where one is heard again, else refused: {why}"))
         else:
-            same = means[name] == meant[name] and not has_other_rows(name, was, now)
-            looks = (
-                " and compares with the new rows" if _tables(before[name]) != _tables(one) else " as it is"
-            )
-            found.append((name, f"goes on{looks}" if same else revise.outlook(before[name], one)))
+            edit, *pair = _edit(name, was, now)
+            assert edit is not None
+            found.append((name, edit.outlook(*pair)))
     return found
 
 

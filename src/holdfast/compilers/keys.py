@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..model.scope import listed
+
 _UNIT, _RECORD, _ESCAPE = "\x1f", "\x1e", "\x1d"
 _ESCAPES = str.maketrans({c: f"{_ESCAPE}{i}" for i, c in enumerate((_UNIT, _RECORD, _ESCAPE))})
 _ORIGINAL = {str(i): c for i, c in enumerate((_UNIT, _RECORD, _ESCAPE))}
@@ -44,13 +46,27 @@ def _escaped(part: str) -> str:
     return part
 
 
-def shown(key: str) -> str:
-    """The key as people read it: values with a comma between them.
+def values_of(key: str) -> list[str]:
+    """The values of a key.
 
-    >>> shown(joined(None, ["north", "3"]))
-    'north,3'
+    >>> values_of(joined(None, ["north", "3"]))
+    ['north', '3']
     """
-    if _ESCAPE not in key:
-        return key.replace(_UNIT, ",")
-    head, *rest = key.replace(_UNIT, ",").split(_ESCAPE)
-    return head + "".join(_ORIGINAL[part[0]] + part[1:] for part in rest)
+    return [_original(part) if _ESCAPE in part else part for part in key.split(_UNIT)]
+
+
+def _original(part: str) -> str:
+    head, *rest = part.split(_ESCAPE)
+    return head + "".join(_ORIGINAL[more[0]] + more[1:] for more in rest)
+
+
+def shown(key: str) -> str:
+    """The key as people read it: values with a comma between them; of several one that has a comma itself
+    stands in quotes.
+
+    >>> shown(joined(None, ["north", "3"])), shown(joined(None, ["north", "lab,3"]))
+    ('north,3', 'north,"lab,3"')
+    """
+    if _UNIT not in key and _ESCAPE not in key:
+        return key
+    return listed(values_of(key))

@@ -279,13 +279,14 @@ class Operator:
 
 class Past(NamedTuple):
     """A running operator with its state, the last reading of each source as far as that is remembered, how
-    far time has come, and by their keys the scopes of which the history tells, or its ``whole``."""
+    far time has come, and for each state by their keys the scopes of which the history tells, or its
+    ``whole``."""
 
     operator: Operator
     state: Any
     latest: Iterable[Event]
     at: Instant
-    settled: Mapping[str, Any] = MappingProxyType({})
+    settled: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
     whole: bool = False
 
 

@@ -15,6 +15,8 @@ from ..lang.condition import Checked
 from .families import FAMILIES, Family, linked, meanings
 from .guarded import machine as guarded
 from .guarded.revise import as_guarded
+from .levels import machine as levels
+from .levels.revise import revisable
 from .operator import Kept, Operator
 
 
@@ -47,13 +49,25 @@ def _linked(found: list[Resumed]) -> list[Resumed]:
 
 
 def _as_kept(kept: Sequence[Kept], checked: Checked) -> Checked:
-    """The definition with the plain states that were revised, and so may be unknown, among the guarded."""
+    """The definition with what was revised, and so may be unknown, as it goes on since then: plain states
+    among the guarded, and levels with such states inside."""
     revised = {name for one in kept if one.family == guarded.FAMILY for names in one.names for name in names}
     moved = tuple(as_guarded(one) for one in checked.conditions if one.name in revised)
-    if not moved:
-        return checked
-    plain = tuple(one for one in checked.conditions if one.name not in revised)
-    return replace(checked, conditions=plain, guarded=(*checked.guarded, *moved))
+    meant = {
+        name: meaning
+        for one in kept
+        if one.family == levels.FAMILY
+        for names, meaning in zip(one.names, one.meanings, strict=True)
+        for name in names
+    }
+    leveled = tuple(
+        revisable(one) if meant.get(one.name) == levels.meaning(revisable(one)) else one
+        for one in checked.leveled
+    )
+    if moved:
+        plain = tuple(one for one in checked.conditions if one.name not in revised)
+        checked = replace(checked, conditions=plain, guarded=(*checked.guarded, *moved))
+    return checked if leveled == checked.leveled else replace(checked, leveled=leveled)
 
 
 def _joined(

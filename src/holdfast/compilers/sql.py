@@ -27,6 +27,7 @@ from ..lang.ops import (
     Truth,
 )
 from ..model.correlation import Filter
+from ..model.scope import ESCAPE, QUOTE, SEPARATOR
 from ..model.topic import Topic
 from .envelope import noticed as of_some_row
 from .keys import joined
@@ -182,18 +183,33 @@ def keys(condition: Condition, named: Naming = quoted) -> tuple[str, ...] | None
 
 
 def shown(condition: Condition, named: Naming = quoted) -> str | None:
-    """The key of an event's innermost scope as people read it: values with a comma between them.
+    """The key of an event's innermost scope as people read it: values with a comma between them, of several
+    one that has a comma itself in quotes.
 
     Nothing where there is one scope for all.
     """
     if not condition.keys:
         return None
-    kinds = condition.topic.by_name
+    kinds, several = condition.topic.by_name, len(condition.keys[0]) > 1
     values = (
-        named(name) if kinds[name].kind == "text" else f"CAST({named(name)} AS STRING)"
+        f"CAST({named(name)} AS STRING)"
+        if kinds[name].kind != "text"
+        else _listed(named(name))
+        if several
+        else named(name)
         for name in condition.keys[0]
     )
-    return _concatenated(list(values), ",")
+    return _concatenated(list(values), SEPARATOR)
+
+
+def _listed(text: str) -> str:
+    """A text among others, in quotes where it needs them."""
+    escaped = text
+    for character in (ESCAPE, QUOTE):  # the escape first
+        escaped = f"replace({escaped}, {literal(character)}, {literal(ESCAPE + character)})"
+    quoted = f"concat({literal(QUOTE)}, {escaped}, {literal(QUOTE)})"
+    needs = " OR ".join(f"instr({text}, {literal(one)}) > 0" for one in (SEPARATOR, QUOTE))
+    return f"CASE WHEN {needs} THEN {quoted} ELSE {text} END"
 
 
 def _key_text(name: str, topic: Topic, named: Naming) -> str:

@@ -38,8 +38,26 @@ def leveled(statement: Ladder, condition: Callable[[Subscribe], Condition | Guar
             statement.at,
             hint="It is late drop, or late apply.",
         )
+    _require_beginning(statement)
     topic = _published(statement, rungs[0].topic)
     return Leveled(statement.name, rungs, topic, rungs[0].delivery)
+
+
+def _require_beginning(statement: Ladder) -> None:
+    """A scope begins without a level, and is told when it has one; what is forgotten is so at once."""
+    care = statement.rungs[0].care
+    if care.initially != "off" or care.quietly:
+        raise DefinitionError(
+            f"levels begin with none: '{statement.name}' has 'initially'",
+            statement.at,
+            hint="Leave it out; a state of its own can begin otherwise.",
+        )
+    if care.unknown is not None and care.forget is not None:
+        raise DefinitionError(
+            f"levels are unknown or forgotten: '{statement.name}' has 'unknown after' and 'forget after'",
+            statement.at,
+            hint="With 'forget after' alone a scope is told 'unknown' when it is forgotten.",
+        )
 
 
 def _published(statement: Ladder, topic: Topic) -> Topic:

@@ -7,7 +7,7 @@ scope in which it started, wherever it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -28,13 +28,15 @@ from .waiting import Waiting
 
 class Group(msgspec.Struct):
     """Who holds in a scope, each since when, the first one first; who is unknown there; since when the count
-    itself holds and with whom it began, and whether that is known."""
+    itself holds and with whom it began, and whether that is known; whether an edit has left that open, until
+    so many hold that it must, or must not."""
 
     on: dict[str, Instant] = {}
     unknown: dict[str, bool] = {}
     began: Instant | None = None
     first: str | None = None
     known: bool = True
+    undecided: bool = False
 
     @property
     def is_idle(self) -> bool:
@@ -185,15 +187,18 @@ class Count(Hearing):
             state.groups[found] = group
 
     def _judged(self, key: str, group: Group, at: Instant, joins: bool) -> Iterator[Said]:
-        total = self.totals.get(key, 0)
-        is_dead = group.unknown.keys() if self.dead != "kept" else ()
-        sure = len(group.on) - sum(1 for member in is_dead if member in group.on)
-        if self.dead == "left":
-            total -= len(is_dead)
+        is_dead, sure, total = self._counted(key, group)
         holding = group.began is not None
+        if group.undecided and len(self.outcomes(key, group)) > 1:
+            return
         holds = self.quota.holds(holding, sure, total)
         own = (sure, total if self.members is not None else None)
-        if self.dead == "spreads":
+        if group.undecided:
+            group.undecided, group.known = False, True
+            if holds == holding:
+                yield Said("known", key, group.began, (*own, group.first))
+                return
+        elif self.dead == "spreads":
             known = holds == self.quota.holds(holding, sure + len(is_dead), total)
             if known != group.known:
                 group.known = known
@@ -209,6 +214,20 @@ class Count(Hearing):
             yield Said("egress", key, began, (*own, first))
         elif holding and joins and self.joined:
             yield Said("joined", key, group.began, (*own, group.first))
+
+    def _counted(self, key: str, group: Group) -> tuple[Collection[str], int, int]:
+        """Who of a scope counts as unknown, how many hold for sure, and of how many."""
+        is_dead: Collection[str] = group.unknown.keys() if self.dead != "kept" else ()
+        sure = len(group.on) - sum(1 for member in is_dead if member in group.on)
+        total = self.totals.get(key, 0) - (len(is_dead) if self.dead == "left" else 0)
+        return is_dead, sure, total
+
+    def outcomes(self, key: str, group: Group) -> set[bool]:
+        """Whether a scope may hold, whatever it did before, and whatever is so of members of whom nobody
+        knows, where that matters."""
+        is_dead, sure, total = self._counted(key, group)
+        most = sure + len(is_dead) if self.dead == "spreads" else sure
+        return {self.quota.holds(bit, n, total) for bit in (False, True) for n in (sure, most)}
 
     # --- what holds, and keeping it ---
 

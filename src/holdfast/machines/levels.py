@@ -1,12 +1,13 @@
 """Levels: states of one topic in the same scopes, the highest of which is the level of the scope.
 
 Each level is a state with a bit of its own, kept by the machine inside; what that says of one event moves
-the level at most once, so an event is told once however many levels it leaps.
+the level at most once, so an event is told once however many levels it leaps.  The level is known where the
+highest that holds for sure stands above all of which nobody knows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,21 +18,35 @@ import pyarrow as pa
 
 from ..model.batch import to_events
 from ..model.event import Event, Status, Transition
-from ..model.instant import BEGINNING, NEVER, Duration, Instant
+from ..model.instant import NEVER, Duration, Instant
 from ..model.topic import Topic
+from .guard.machine import Guard
 from .machine import Batches, Machine, Mask, Survey, Told, mattering, transitions
 
 
 class Height(msgspec.Struct, array_like=True):
-    """Where a scope stands: the bits of its levels, since when it has some, and since when this one."""
+    """Where a scope stands: the bits of its levels, since when it has some, and since when this one; the
+    bits of those of which nobody knows, and which level was told last while that leaves the level open."""
 
     word: int
     began: Instant
     since: Instant
+    unsure: int = 0
+    told: int = 0
+
+    @property
+    def known(self) -> bool:
+        """Whether the level is."""
+        return not self.unsure or (self.word & ~self.unsure).bit_length() > self.unsure.bit_length()
+
+    @property
+    def level(self) -> int:
+        """The number of the level, from 1 on, as people know it; 0 if it has none."""
+        return self.word.bit_length() if self.known else self.told
 
 
 class State(NamedTuple):
-    """The states of the machines inside; ``heights`` has the scopes that have a level."""
+    """The states of the machines inside; ``heights`` has the scopes that have a level, or might."""
 
     inner: list[Any]
     heights: dict[str | None, Height]
@@ -40,13 +55,15 @@ class State(NamedTuple):
 @dataclass(frozen=True)
 class Levels:
     """The machine.  Condition ``k`` of ``inside[i]`` is that of levels ``bits[i][k]``; ``names``, the lowest
-    first.  What is told is of ``name``; it says what the level is, and was, in ``says``."""
+    first.  What is told is of ``name``; it says what the level is, and was, in ``says``.  Where scopes are
+    forgotten, ``forgets``, they are so when they become unknown."""
 
     inside: tuple[Machine, ...]
     bits: tuple[tuple[int, ...], ...]
     names: tuple[str, ...]
     name: str
     says: tuple[str, str]
+    forgets: bool = False
 
     margin = None
 
@@ -84,10 +101,14 @@ class Levels:
         for topic, batch in batches.items():
             for event in to_events(self.topics[topic], batch):
                 out += self.react(state, event)[1]
-            progress = {topic: batch.slice(0, 0)}  # how far time has come with what was reduced away
-            for i, one in enumerate(self.inside):
-                state.inner[i], _ = one.step(state.inner[i], progress, BEGINNING)
-        return state, Told({}, out + self.advance(state, until)[1])
+        progress = {topic: batch.slice(0, 0) for topic, batch in batches.items()}
+
+        def passed(one: Machine, own: Any) -> tuple[Any, list[Transition]]:
+            """How far time has come, also with what was reduced away."""
+            own, told = one.step(own, progress, until)
+            return own, transitions(self.topics, told)
+
+        return state, Told({}, out + self._said(state, passed))
 
     def _said(
         self, state: State, move: Callable[[Machine, Any], tuple[Any, list[Transition]]]
@@ -116,44 +137,92 @@ class Levels:
     def _moved(self, heights: dict[str | None, Height], said: Iterable[Transition]) -> list[Transition]:
         """What the states inside have said, as changes of level: what concerns one event and scope is one."""
         out: list[Transition] = []
-        turned, last = 0, None
+        together: list[Transition] = []
         for told in said:
             if told.status == "late":
                 out.append(told)
                 continue
-            if last is not None and not _is_further(last, told):
-                self._turn(heights, last, turned, out)
-                turned = 0
-            turned, last = turned | self._bits[told.condition], told
-        if last is not None:
-            self._turn(heights, last, turned, out)
-        return out
+            if together and not _is_further(together[-1], told):
+                out += self._turned(heights, together)
+                together = []
+            together.append(told)
+        return [*out, *self._turned(heights, together)] if together else out
 
-    def _turn(
-        self, heights: dict[str | None, Height], told: Transition, turned: int, out: list[Transition]
-    ) -> None:
-        """Turn the bits of a scope; if that moves its level, say so."""
-        event, scope = told.event, told.scope
-        before = heights.get(scope)
-        was, word = (before.word if before else 0), (before.word if before else 0) ^ turned
-        if before is None:
-            heights[scope] = before = Height(word, event.time, event.time)
-        since, began = before.since, before.began
-        low, high = was.bit_length(), word.bit_length()
-        before.word = word
-        if not word:
-            del heights[scope]
-        if low == high:
+    def _turned(self, heights: dict[str | None, Height], together: list[Transition]) -> Iterator[Transition]:
+        """Let a scope be as what is said of one event makes it; if that moves its level, or whether it is
+        known, say so."""
+        event, _, scope, _, _ = together[0]
+        before = heights.get(scope) or Height(0, event.time, event.time)
+        if self.forgets and any(told.status == "unknown" for told in together):
+            heights.pop(scope, None)
+            if before.level:
+                yield self._told(event, "unknown", scope, (before.level, before.level), before.began)
             return
-        before.since = event.time
-        status: Status = "ingress" if not low else "egress" if not high else _DIRECTION[high > low]
+        after = Height(before.word, before.began, before.since, before.unsure, before.level)
+        for told in together:
+            self._turn(after, told)
+        low, high = before.level, after.level
+        if low != high:
+            after.since = event.time
+            after.began = after.began if low else event.time
+            since = None if not low else before.since if high else before.began
+            way: Status = "ingress" if not low else "egress" if not high else _DIRECTION[high > low]
+            yield self._told(event, way, scope, (high, low), since)
+        elif before.known != after.known:
+            way = "known" if after.known else "unknown"
+            yield self._told(event, way, scope, (high, low), before.began if low else None)
+        if after.word or after.unsure:
+            heights[scope] = after
+        else:
+            heights.pop(scope, None)
+
+    def _turn(self, height: Height, told: Transition) -> None:
+        """Move the bits of a scope by what a state inside has said; whoever turns is known."""
+        bits = self._bits[told.condition]
+        match told.status:
+            case "ingress":
+                height.word |= bits
+            case "egress":
+                height.word &= ~bits
+        if told.status == "unknown":
+            height.unsure |= bits
+        else:
+            height.unsure &= ~bits
+
+    def _told(
+        self, event: Event, status: Status, scope: str | None, way: tuple[int, int], since: Instant | None
+    ) -> Transition:
+        return Transition(self.said(event, *way), status, scope, since, 0)
+
+    def said(self, event: Event, high: int, low: int) -> Event:
+        """An event as it is told, when it leads to a level from another."""
         own = {
             name: self.names[level - 1] if level else None
             for name, level in zip(self.says, (high, low), strict=True)
         }
-        told_event = replace(event, topic=self.name, attributes={**event.attributes, **own})
-        held = None if not low else began if not high else since
-        out.append(Transition(told_event, status, scope, held, 0))
+        return replace(event, topic=self.name, attributes={**event.attributes, **own})
+
+    # --- some scopes alone ---
+
+    def taken_over(self, state: State, other: State, keys: tuple[Sequence[str], ...]) -> State:
+        """A state that knows of some scopes what another knows, where all states inside are guards."""
+        for i, one in enumerate(self.inside):
+            assert isinstance(one, Guard)
+            state.inner[i] = one.taken_over(state.inner[i], other.inner[i], keys)
+        scopes = map(self.shown, keys[-1])
+        state.heights.update({scope: other.heights[scope] for scope in scopes if scope in other.heights})
+        return state
+
+    def keys(self, state: State) -> list[str]:
+        """The scopes of which there is something to know, where the states inside are guards."""
+        found: list[str] = state.inner[0].keys.all().to_pylist()
+        return found
+
+    def shown(self, key: str) -> str | None:
+        """A scope as people read it, where the states inside are guards."""
+        first = self.inside[0]
+        assert isinstance(first, Guard)
+        return first.shown(key)
 
     # --- a stretch of history alone: what the states inside can do without ---
 
@@ -182,10 +251,14 @@ class Levels:
         return min((at for at in wanted if at is not None), default=None)
 
     def holding(self, state: State) -> list[tuple[int, str | None, Instant]]:
-        return [(0, scope, height.began) for scope, height in state.heights.items()]
+        return [(0, scope, height.began) for scope, height in state.heights.items() if height.level]
 
     def unknown(self, state: State) -> list[tuple[int, str | None, Instant | None]]:
-        return []
+        return [
+            (0, scope, height.began if height.level else None)
+            for scope, height in state.heights.items()
+            if not height.known
+        ]
 
     def last(self, state: State, condition: int) -> list[Transition]:
         return []

@@ -245,6 +245,10 @@ class Mute(Hearing):
 
     # --- what was held back is let go ---
 
+    def freed(self, state: State, at: Instant) -> list[Transition]:
+        """What is told where causes have become others: of whatever is no longer muted."""
+        return self._released(state, max(at, state.waiting.until), lambda _scope: True)
+
     def _released(self, state: State, at: Instant, concerned: Callable[[Scope], bool]) -> list[Transition]:
         """What is told when some scopes are no longer muted."""
         out: list[Transition] = []

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 from .instant import Duration
+from .scope import listed
 
 Strategy = Literal["range_ring", "parallel_line", "centre_of_mass", "counting", "hierarchy"]
 """How an overlay watches a relationship by itself."""
@@ -105,7 +106,7 @@ class Pairs(Sequence[Tie]):
             return tuple(self[i] for i in range(*at.indices(len(self))))
         a, b = self.first[at], self.second[at]
         (topic, other) = self.topics
-        return Tie(f"{a},{b}", (Member(topic, a), Member(other, b)), pair=(a, b))
+        return Tie(listed((a, b)), (Member(topic, a), Member(other, b)), pair=(a, b))
 
 
 Kind = Literal["distance", "spread", "radius", "total", "best"]

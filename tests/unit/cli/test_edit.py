@@ -51,3 +51,22 @@ def test_a_live_query_knows_what_holds(definitions):
         live.Stream(here.live(app, sink=print)).run()
         assert forecast(old, new(23), here.checkpoint, None) == {"Warm": "2 stay so"}
         assert forecast(old, new(28), here.checkpoint, None) == {"Warm": "2 are as the files say"}
+
+
+def test_what_is_muted_or_has_levels_is_counted_too(tmp_path):
+    text = (
+        "topic T (value float)\nstate Warm on T [value > 25; value < 22] per source\n"
+        "levels Heat on T: low [value > 25; value < 22], high [value > {}; value < 27] per source\n"
+        "state Two = at least {} of Warm until fewer than 1\n"
+        'mute Two during "Sat 00:00 – Mon 06:00"\n'
+    )
+    old, new, state = (tmp_path / name for name in ("old.hf", "new.hf", "state"))
+    old.write_text(text.format(35, 2))
+    new.write_text(text.format(30, 3))
+    engine = Engine(old.read_text())
+    for source, value in (("a", 40.0), ("b", 26.0)):
+        engine.push(Event("T", 1_700_000_000_000_000, source, {"value": value}))
+    state.write_bytes(engine.snapshot())
+    assert forecast(old, new, state, None) == {
+        "Warm": "2 stay so", "Heat": "1 stay so, 1 become unknown", "Two": "1 become unknown",
+    }  # fmt: skip

@@ -6,15 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.compilers.keys import joined, key_text, shown
+from holdfast.compilers.keys import joined, key_text, shown, values_of
 
-parts = st.text(st.sampled_from("ab,\x1d\x1e\x1f012é"), max_size=5)
+parts = st.text(st.sampled_from('ab,"\\\x1d\x1e\x1f012é'), max_size=5)
 several = st.lists(parts, min_size=1, max_size=4)
 
 
 @given(several)
 def test_a_key_is_shown_as_its_values_with_commas(values):
-    assert shown(joined(None, values)) == ",".join(values)
+    assert values_of(joined(None, values)) == values
+    if len(values) == 1 or not any(set(value) & {",", '"'} for value in values):
+        assert shown(joined(None, values)) == ",".join(values)
+
+
+@given(several, several)
+def test_no_two_keys_of_one_size_are_shown_alike(a, b):
+    size = min(len(a), len(b))
+    a, b = a[:size], b[:size]
+    assert (shown(joined(None, a)) == shown(joined(None, b))) == (a == b)
 
 
 @given(several, several)

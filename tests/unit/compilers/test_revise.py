@@ -95,7 +95,7 @@ def test_those_who_are_expected_are_so_after_an_edit_since_when_they_were(tmp_pa
     [
         (f"{TOPIC}state W on T [value > 25; value < 22]", "scopes or its topic"),
         (f"{TOPIC}filter W on T where value > 25 per source", "momentary"),
-        (f"{TOPIC}state W on T each source enter value > 25 exit value < 22", "only states"),
+        (f"{TOPIC}state W on T each source enter value > 25 exit value < 22", "of another kind"),
     ],
 )
 def test_what_cannot_be_taken_over_is_refused_and_nothing_changes(now, why):
@@ -105,3 +105,76 @@ def test_what_cannot_be_taken_over_is_refused_and_nothing_changes(now, why):
         engine.revise(now)
     assert [one.scope for one in engine.holding()] == ["a"]
     assert [n.status for n in push(engine, 1, "a", 21.0)] == ["egress"]
+
+
+_AND = "state C on T [value > 10; value < 5] per source\ncorrelate B = W, C overlapping{}\n"
+
+
+def test_a_correlation_of_states_that_changes_is_told_who_holds():
+    engine = Engine(warm(25, 22) + "\n" + _AND.format(" per source"))
+    for minute, source in enumerate("ab"):
+        push(engine, minute, source, 26.0)
+    engine.advance(5)
+    assert sorted(one.scope for one in engine.holding() if one.subscription == "B") == ["a,a", "b,b"]
+    said = engine.revise(warm(25, 22) + "\n" + _AND.format(""))
+    assert [(n.subscription, n.scope, n.status, n.since) for n in said] == [
+        ("B", "a,b", "revised", 1),
+        ("B", "b,a", "revised", 1),
+    ]
+    ended = push(engine, 6, "a", 20.0) + engine.advance(8)
+    assert {n.scope: n.status for n in ended if n.subscription == "B"} == {"a,a": "egress", "a,b": "egress"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        (_AND.format(""), _AND.format(" within 30 s, 50 m"), "where those began that hold"),
+        (
+            "state B\n  A = avg T over 3 s each source\n  enter A.value > 25\n  exit A.value < 22\n",
+            "state B\n  A = avg T over 3 s each source\n  enter A.value > 26\n  exit A.value < 22\n",
+            "what it knows are readings",
+        ),
+        (
+            "fold B = W cells 5 m within 40 m beyond 2\n",
+            "fold B = W cells 5 m within 40 m beyond 1\n",
+            "where those began that hold",
+        ),
+    ],
+)
+def test_what_would_be_claimed_without_knowing_is_refused_with_the_reason(old, new, why):
+    engine = Engine(f"{warm(25, 22)}\n{old}")
+    push(engine, 0, "a", 26.0)
+    held = engine.holding()
+    with pytest.raises(UsageError, match=f"'B' cannot keep what is known of it: .*{why}"):
+        engine.revise(f"{warm(25, 22)}\n{new}")
+    assert engine.holding() == held
+
+
+def test_one_of_whom_no_reading_is_left_is_told_by_time_also_after_a_restart():
+    minute = 60_000_000
+    engine = Engine(warm(25, 22))
+    push(engine, 0, "a", 26.0)
+    engine.revise(warm(24, 22, "unknown after 10 min"))
+    push(engine, minute, "b", 26.0)
+    again = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, again):
+        said = one.advance(30 * minute)
+        assert sorted((n.scope, n.status, n.event.source) for n in said) == [
+            ("a", "unknown", "a"),
+            ("b", "unknown", "b"),
+        ]
+
+
+def test_a_reading_that_an_edit_took_over_is_told_also_before_a_restart():
+    minute = 60_000_000
+    engine = Engine(warm(25, 22, "unknown after 10 min"))
+    push(engine, minute, "a", 26.0)
+    engine.revise(warm(24, 22, "unknown after 10 min"))
+    again = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, again):
+        (said,) = one.advance(30 * minute)
+        assert (said.event.source, said.event.attributes, said.event.sequence) == (
+            "a",
+            {"value": 26.0},
+            minute,
+        )

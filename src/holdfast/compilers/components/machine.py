@@ -32,9 +32,10 @@ from ...machines.detector.knowledge import Knowledge
 from ...machines.detector.rows import Coded, Rows
 from ...machines.detector.smc import Context, Input, Smc
 from ...machines.detector.smc import Rule as SmcRule
+from ...model.scope import listed
 from ...model.topic import Topic
 from ..columns import keyed
-from ..keys import joined, key_text, shown
+from ..keys import joined, key_text, values_of
 from ..operator import digest
 from .screens import LAST, ONE_BY_ONE, screened
 
@@ -142,7 +143,7 @@ def _texts(value: Any) -> Iterator[str | None]:
 
 def scope(id: Id) -> str | None:
     """A replica and its key as people read them."""
-    return ",".join(shown(part) for part in id if part) or None
+    return listed([value for part in id if part for value in values_of(part)] or [""]) or None
 
 
 # --- rules -------------------------------------------------------------------------------------

@@ -43,15 +43,20 @@ def _said(names: tuple[str, ...], one: Guarded) -> Iterator[str]:
     yield f"guarded state {', '.join(names)} on {one.topic.name}"
     yield f"  starts    {show(one.enter)}{_held(one.care.enter)}"
     yield f"  ends      {show(one.exit)}{_held(one.care.exit)}"
+    yield from in_silence(one)
+    if one.care.initially != "off" or one.care.quietly:
+        yield f"  begins    {one.care.initially}" + ", without a word" * one.care.quietly
+    if one.roster:
+        yield f"  expects   {len(one.roster)} scope{'s' * (len(one.roster) != 1)} before they speak"
+
+
+def in_silence(one: Guarded) -> Iterator[str]:
+    """What becomes of a scope without readings."""
     if one.care.unknown is not None:
         after = show_duration(one.care.unknown)
         yield f"  unknown   {after} after the last reading; told once, the status stays as it was"
     if one.care.forget is not None:
         yield f"  forgets   a scope {show_duration(one.care.forget)} after its last reading"
-    if one.care.initially != "off" or one.care.quietly:
-        yield f"  begins    {one.care.initially}" + ", without a word" * one.care.quietly
-    if one.roster:
-        yield f"  expects   {len(one.roster)} scope{'s' * (len(one.roster) != 1)} before they speak"
 
 
 def _tail(some: Sequence[Guarded]) -> Iterator[str]:

@@ -7,7 +7,7 @@ where that is known and decides.  Else nobody knows, and it stays as it was unti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import UsageError
-from ...kernels.guard import EXPECTED, NOBODY, NONE, ON, SEEN, UNDECIDED, UNKNOWN
+from ...kernels.guard import EXPECTED, LAST, NOBODY, NONE, ON, SEEN, UNDECIDED, UNKNOWN
 from ...lang.condition import Condition, Guarded
 from ...lang.ops import And, Expression
 from ...lang.reason import satisfiable
@@ -48,11 +48,32 @@ class Known(NamedTuple):
 
 
 class Revised(NamedTuple):
-    """The operator of the new definition, its state, and what is to be said of scopes that changed."""
+    """The operator of the new definition, its state, what is to be said of scopes that changed, and whether
+    there is any of which something else is known now."""
 
     operator: Operator
     state: Any
     said: list[Transition]
+    moves: bool = True
+
+
+class Ran(NamedTuple):
+    """A state that runs: its definition, and where it is kept."""
+
+    one: State
+    machine: Any
+    state: Any
+    number: int
+
+
+class Becomes(NamedTuple):
+    """What is known of a scope by another definition: what was known before, whether it holds, if that is
+    known, since when, and the reading that says so."""
+
+    before: Known
+    holds: bool | None
+    since: Instant
+    reading: Event | None
 
 
 def as_guarded(one: State) -> Guarded:
@@ -78,6 +99,12 @@ def prospects(was: State, now: State) -> tuple[bool, bool]:
     stays = implies(was.enter, now.enter, topic) and implies(now.exit, was.exit, topic)
     stays_off = implies(now.enter, was.enter, topic) and implies(was.exit, now.exit, topic)
     return stays and sooner[0] and later[1], stays_off and later[0] and sooner[1]
+
+
+def outlives(was: object, now: object) -> bool:
+    """Whether what holds goes on to hold, whatever the readings."""
+    assert isinstance(was, State) and isinstance(now, State)
+    return prospects(was, now)[0]
 
 
 def _together(was: State, now: State) -> Topic:
@@ -117,8 +144,6 @@ def _asks_no_more(one: Hold, other: Hold) -> bool:
 
 def outlook(was: object, now: object) -> str:
     """What will become of the scopes of a state that is defined anew, in words."""
-    if (why := why_not(was, now)) is not None:
-        return f"is as a whole history says, where one is heard again, else refused: {why}"
     assert isinstance(was, State) and isinstance(now, State)
     last = (
         "is as the history says, where that is heard again, else as the last reading says, where that is "
@@ -144,8 +169,7 @@ def _other_rows(was: State, now: State) -> str:
 
 def why_not(was: object, now: object) -> str | None:
     """Why a state cannot take over what another knows; ``None`` if it can."""
-    if not isinstance(was, State) or not isinstance(now, State):
-        return "only states [enter; exit] can be revised"
+    assert isinstance(was, State) and isinstance(now, State)
     if was.topic.name != now.topic.name or was.keys != now.keys or was.forest != now.forest:
         return "its scopes or its topic are others"
     if any(_kind(was, name) != _kind(now, name) for one in (was, now) for name in _used(one)):
@@ -170,85 +194,125 @@ def _kind(one: State, name: str) -> object:
 
 def revised(was: Any, now: Any, past: Past) -> Revised:
     """Let a state take over what another of its name knows."""
-    if (why := why_not(was, now)) is not None:
-        raise UsageError(f"'{now.name}' cannot keep what is known of it: {why}. Give it another name.")
+    require(was, now, why_not)
     (operator,) = operators([as_guarded(now)])
     machine = operator.machine
     assert isinstance(machine, Guard)
-    at, known, said = past.at, _everybody(now, past), list[Transition]()
-    after, is_same = _begun(machine, was, now, past)
-    outlooks = by_row(was, now)
-    for key, one in known.items():
+    number = next(i for i, some in enumerate(past.operator.names) if now.name in some)
+    ran = Ran(was, past.operator.machine, past.state, number)
+    after, found = taken_over(machine, now, [ran], past)
+    said = []
+    for key, one in found.items():
+        if one.holds != (one.before.on if one.before.sure else None):
+            status: Status = "unknown" if one.holds is None else "revised"
+            event = one.reading or Event(now.topic.name, past.at, machine.shown(key) or "")
+            began = None if one.since == NONE else one.since
+            said.append(Transition(event, status, machine.shown(key), began, 0))
+    return Revised(operator, after, said, bool(said))
+
+
+def require(was: Any, now: Any, why_not: Callable[[object, object], str | None]) -> None:
+    """Refuse what cannot take over what another of its name knows."""
+    if (why := why_not(was, now)) is not None:
+        raise UsageError(f"'{now.name}' cannot keep what is known of it: {why}. Give it another name.")
+
+
+def taken_over(
+    machine: Guard, now: State, ran: Sequence[Ran], past: Past, keys: Iterable[str] = ()
+) -> tuple[Any, dict[str, Becomes]]:
+    """The state of a machine that knows what follows from states that ran, the first of which it was itself,
+    if it ran; and what has become of the scopes that are not just as they were.  Of ``keys`` it is known that
+    they exist."""
+    settled, found = past.settled.get(now.name, {}), dict[str, Becomes]()
+    after, is_same = _begun(machine, now, ran, past.at)
+    outlooks = [by_row(one.one, now) for one in ran]
+    known = [_everybody(now, one, past, keys) for one in ran]
+    mine = known[0] if ran and ran[0].one.name == now.name else {}
+    nobody = Known(False, NONE, past.at, sure=False)
+    everybody = dict.fromkeys(key for some in known for key in some)
+    for key in everybody:
         if is_same(key):
             continue
+        one = mine.get(key) or next((some[key] for some in known if key in some), nobody)
+        if key not in mine:
+            one = nobody._replace(at=one.at, reading=one.reading, spoke=one.spoke)
         code = after.keys.code(key)
         after.widen()
-        if not one.spoke and key not in past.settled:  # expected, and silent since then
+        if not one.spoke and key not in settled:  # expected, and silent since then
             after.scopes["last"][code] = one.at
             after.scopes["flags"][code] |= 0 if one.sure else UNKNOWN
             continue
-        follows = one.sure and outlooks(key)[0 if one.on else 1]
-        found = past.settled.get(key)
-        if found is not None and found.record is not None and not (follows and found.on != one.on):
-            since = one.since if found.on and one.on and not past.whole else found.since
-            found.put(after, code, since)
-            holds: bool | None = found.on if found.known else None
-            reading: Event | None = found.told or found.last or one.reading
+        follows = next(
+            (
+                some[key]
+                for some, outlook in zip(known, outlooks, strict=True)
+                if key in some and some[key].sure and outlook(key)[0 if some[key].on else 1]
+            ),
+            None,
+        )
+        told = settled.get(key)
+        if told is not None and told.record is not None and not (follows and told.on != follows.on):
+            since = one.since if told.on and one.on and not past.whole else told.since
+            told.put(after, code, since)
+            holds: bool | None = told.on if told.known else None
+            reading: Event | None = told.told or told.last or one.reading
         else:
             holds, since = _claimed(machine, after, code, one, follows)
             reading = one.reading
-        if holds != (one.on if one.sure else None):
-            status: Status = "unknown" if holds is None else "revised"
-            event = reading or Event(now.topic.name, at, machine.shown(key) or "")
-            began = None if since == NONE else since
-            said.append(Transition(event, status, machine.shown(key), began, 0))
-    after.taken = bool(known)
+        found[key] = Becomes(one, holds, since, reading)
+    after.taken = bool(everybody)
     machine.look(after, np.arange(len(after.keys)))
-    return Revised(operator, after, said)
+    return after, found
 
 
-def _begun(machine: Guard, was: State, now: State, past: Past) -> tuple[Any, Callable[[str], bool]]:
+def _begun(machine: Guard, now: State, ran: Sequence[Ran], at: Instant) -> tuple[Any, Callable[[str], bool]]:
     """The state of a machine before anything is taken over, and which scopes are there already as they were:
     those whose rows are the same, where rows are all that has changed."""
-    before = past.operator.machine
-    if isinstance(before, Guard) and meaning(as_guarded(was)) == meaning(as_guarded(now)):
-        state = machine.from_bytes(before.to_bytes(past.state), (_number(now, past),))
-        had, has = row_of(was), row_of(now)
+    one = ran[0] if ran else None
+    if one and isinstance(one.machine, Guard) and meaning(as_guarded(one.one)) == meaning(as_guarded(now)):
+        had, has = row_of(one.one), row_of(now)
+        state = machine.from_bytes(one.machine.to_bytes(one.state), (one.number,))
         return state, lambda key: had(key) == has(key) is not None
     state = machine.initial()
-    state.until = state.latest = past.at
-    if past.at > BEGINNING:
-        machine.started(state, past.at)
+    state.until = state.latest = at
+    if at > BEGINNING:
+        machine.started(state, at)
     return state, lambda _key: False
 
 
-def _number(now: State, past: Past) -> int:
-    """Which condition of its operator a state is."""
-    return next(i for i, some in enumerate(past.operator.names) if now.name in some)
-
-
-def _everybody(now: State, past: Past) -> dict[str, Known]:
+def _everybody(now: State, ran: Ran, past: Past, keys: Iterable[str]) -> dict[str, Known]:
     """All scopes of which something is known: by the machine, by last readings, or by the history."""
-    known = dict(_known(past.operator.machine, past.state, _number(now, past), past.at))
+    known = scopes_of(ran, past.at)
+    known |= {key: Known(False, NONE, past.at) for key in keys if key not in known}
     for key, last in _last(now, past.latest).items():
         before = known.get(key, Known(False, NONE, last.time))
         known[key] = before._replace(reading=last, at=max(before.at, last.time), spoke=True)
-    for key in past.settled.keys() - known.keys():
-        known[key] = Known(False, NONE, past.settled[key].at)
+    settled = past.settled.get(now.name, {})
+    for key in settled.keys() - known.keys():
+        known[key] = Known(False, NONE, settled[key].at)
     return known
 
 
-def _claimed(machine: Guard, after: Any, code: int, one: Known, follows: bool) -> tuple[bool | None, Instant]:
+def scopes_of(ran: Ran, at: Instant) -> dict[str, Known]:
+    """The scopes of which a machine knows something."""
+    return dict(_known(ran.machine, ran.state, ran.number, at))
+
+
+def _claimed(
+    machine: Guard, after: Any, code: int, one: Known, follows: Known | None
+) -> tuple[bool | None, Instant]:
     """Let a scope be as it follows or as its last reading says: whether it holds, if that is known, and since
     when."""
     (care,) = (rule.care for rule in machine.rules)
     words = (0, 0) if one.reading is None else tuple(machine.words(one.reading))
-    holds = one.on if follows else _decided(care, *words)
+    holds = follows.on if follows is not None else _decided(care, *words)
     flags = SEEN | (ON if (one.on if holds is None else holds) else 0)
     flags |= 0 if holds is not None else UNKNOWN | UNDECIDED
     flags |= int(after.scopes["flags"][code]) & EXPECTED
-    since = NONE if not flags & ON else one.since if one.on else one.at
-    after.scopes[code] = (one.at, since, NONE, 0, NOBODY, NOBODY, flags, 0, *words)
+    began = one.since if one.on else follows.since if follows is not None and follows.on else one.at
+    since = began if flags & ON else NONE
+    last = NOBODY if one.reading is None else LAST
+    after.scopes[code] = (one.at, since, NONE, 0, last, NOBODY, flags, 0, *words)
     if one.reading is not None:
         after.last.put_one(code, one.reading)
         if after.waits is not None and machine.lengths is not None:

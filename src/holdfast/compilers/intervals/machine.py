@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from json import dumps
 
 import pyarrow as pa
 
@@ -16,6 +15,7 @@ from ...model.allen import Allen
 from ...model.event import Event
 from ...model.instant import show_duration
 from ...model.qos import TIMELY
+from ...model.scope import SEPARATOR, quoted
 from ...model.topic import Topic
 from .. import columns, scalar
 from ..operator import SCOPE, SINCE, STATUS, Keys, Operator, digest, told_as
@@ -72,8 +72,7 @@ def _shown(scopes: Sequence[str]) -> str | None:
     >>> _shown(["s1", "s2"]), _shown(["s1", "lab,3"]), _shown(["", ""])
     ('s1,s2', 's1,"lab,3"', None)
     """
-    parts = (dumps(one, ensure_ascii=False) if "," in one or '"' in one else one for one in scopes if one)
-    return ",".join(parts) or None
+    return SEPARATOR.join(quoted(one) for one in scopes if one) or None
 
 
 def _places(one: Aligned) -> list[Condition]:

@@ -11,8 +11,11 @@ from ...lang.show import show, show_hold
 from ...machines.levels import Levels
 from ...model.topic import Topic
 from ..filters import machine as filters
+from ..filters.explain import in_words as filter_words
 from ..filters.explain import scopes
 from ..guarded import machine as guarded
+from ..guarded.explain import in_silence
+from ..guarded.explain import in_words as guard_words
 from ..operator import Operator, digest
 
 FAMILY = "levels"
@@ -37,7 +40,7 @@ def _operator(one: Leveled, topics: Sequence[Topic]) -> Operator:
     return replace(
         inside[0],
         family=FAMILY,
-        machine=Levels(machines, bits, names, one.name, (LEVEL, BEFORE)),
+        machine=Levels(machines, bits, names, one.name, (LEVEL, BEFORE), _forgets(one)),
         names=((one.name,),),
         meanings=(meaning(one),),
         listens=((topic,),),
@@ -45,6 +48,11 @@ def _operator(one: Leveled, topics: Sequence[Topic]) -> Operator:
         keyed=inside[0].keyed if all(each.keyed for each in inside) else None,
         key=(FAMILY,) if all(each.key for each in inside) else (),
     )
+
+
+def _forgets(one: Leveled) -> bool:
+    """Whether scopes are forgotten; all levels have the same clauses."""
+    return any(isinstance(rung, Guarded) and rung.care.forget is not None for rung in one.rungs)
 
 
 def meaning(one: Leveled) -> str:
@@ -66,7 +74,20 @@ def in_words(one: Leveled) -> dict[str, str]:
         "key": " within ".join(", ".join(level) for level in first.keys),
         "delivery": "timely" if wait is None else f"ordered {wait} µs, late {one.delivery.late}",
         **rungs,
+        **{what: words for what, words in _further(one) if words},
     }
+
+
+def _further(one: Leveled) -> Iterator[tuple[str, str]]:
+    """What levels say of scopes, tables and silence, where they do."""
+    for rung in one.rungs:
+        yield from ((what, said) for what, said in filter_words(rung).items() if what.startswith("table "))
+    first = one.rungs[0]
+    yield "scope", filter_words(first)["scope"]
+    if isinstance(first, Guarded):
+        guards = guard_words(first)
+        for what in ("time until it is unknown", "time until it is forgotten", "roster"):
+            yield what, guards[what]
 
 
 def _pair(rung: Condition | Guarded) -> str:
@@ -88,4 +109,6 @@ def _plan(one: Leveled) -> Iterator[str]:
     looked_at = operator.looks_at[one.rungs[0].topic.name] | {"time", "source", "sequence"}
     yield f"  looks at  {', '.join(sorted(looked_at))}"
     yield f"  scopes    {scopes(one.rungs[0])}"
+    if isinstance(one.rungs[0], Guarded):
+        yield from in_silence(one.rungs[0])
     yield "  keeps     the state of each level, and of each scope that has one its bits and two times"

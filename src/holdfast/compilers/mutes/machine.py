@@ -90,7 +90,12 @@ def meaning(one: Muted) -> str:
 def in_words(one: Muted) -> dict[str, str]:
     """What a mute says, to tell what has changed."""
     causes = {f"cause {i}": _in_words(cause) for i, cause in enumerate(one.causes, 1)}
-    return {"condition": one.target, **causes, "wait": show_duration(one.wait)}
+    windows = {
+        f"schedule {i}": digest(cause.schedule.windows)[:12]
+        for i, cause in enumerate(one.causes, 1)
+        if isinstance(cause, Clock)
+    }
+    return {"condition": one.target, **causes, **windows, "wait": show_duration(one.wait)}
 
 
 def _in_words(cause: Clock | Parent | Storm) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...errors import DefinitionError, did_you_mean
 from ...model.folder import Folder
+from ...model.scope import listed
 from ...model.space import Forest
 from ..ops import Tally
 
@@ -35,7 +36,7 @@ def roster(
         cells = dict(zip(header, (cell.strip() for cell in row), strict=False))
         if empty := [name for name in wanted if not cells.get(name)]:
             raise wrong(f"row {number} has no {empty[0]}")
-        member = ",".join(cells[name] for name in keys or ("source",))
+        member = listed([cells[name] for name in keys or ("source",)])
         if member in found:
             raise wrong(f"'{member}' stands there twice, again in row {number}")
         found[member] = _scope(cells, within, forest)

@@ -11,6 +11,7 @@ from ...model.folder import Folder
 from ...model.instant import SECOND
 from ...model.relation import LENGTHS, Interval, Pairs, Relation, Setting, Term, Test, Tie
 from ...model.relation import Member as Watched
+from ...model.scope import listed
 from ...model.topic import RESERVED, Attribute, Topic
 from ...model.unit import UNITS
 from ..condition import Caution, Related
@@ -327,7 +328,7 @@ def _summed(
             for (m, reciprocal), scale in parts.items()
         ]
         members = tuple(dict.fromkeys(term.member for term in terms))
-        ties.append(Tie(f"{a},{b}", members, (tuple(terms),), (a, b)))
+        ties.append(Tie(listed((a, b)), members, (tuple(terms),), (a, b)))
     relation = Relation("total", *tests, tuple(ties), names=tuple(roles))
     return relation, tuple(dict.fromkeys(roles.values()))
 

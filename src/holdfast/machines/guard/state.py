@@ -246,13 +246,17 @@ def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArr
     codes = state.keys.codes(table.column(_KEY))
     state.widen()
     some = state.there[codes]
+    readings = None if kept.last is None else from_ipc(kept.last)
+    has_last = np.zeros(len(codes), np.bool_)
+    if readings is not None:
+        has_last = readings.column("source").is_valid().to_numpy(zero_copy_only=False)
     for f, number in enumerate(was):
         if number is not None:
             expected = some["flags"][:, f] & EXPECTED
             for name in _PLAIN:
                 some[name][:, f] = table.column(_of(name, number)).to_numpy()
             own = some[:, f]
-            own["last_row"] = np.where(own["flags"] & SEEN, LAST, NOBODY)
+            own["last_row"] = np.where((own["flags"] & SEEN != 0) & has_last, LAST, NOBODY)
             own["cand_row"] = _begun(table.column(_of(_BEGUN, number)))
             own["flags"] |= expected
             if state.waits is not None:
@@ -261,14 +265,14 @@ def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArr
                 lengths = [table.column(name).to_numpy() for name in names] if were_told else waits[f]
                 state.waits.reshape(-1, state.width, 2)[codes, f] = np.stack(lengths, axis=-1)
     state.there[codes] = some
-    if kept.last is not None:
-        state.last.put(codes, from_ipc(kept.last))
+    if readings is not None:
+        state.last.put(codes, readings)
     if kept.begun is not None and len(codes):
-        readings, width = from_ipc(kept.begun), sum(name.startswith(_BEGUN) for name in table.schema.names)
+        begun, width = from_ipc(kept.begun), sum(name.startswith(_BEGUN) for name in table.schema.names)
         for f, number in enumerate(was):
             if number is not None:
                 rows = np.arange(len(codes)) * width + number
-                state.begun.put(codes * state.width + f, readings.take(pa.array(rows)))
+                state.begun.put(codes * state.width + f, begun.take(pa.array(rows)))
     state.until, state.latest = kept.until, kept.latest
     state.start, state.taken = kept.start, kept.taken
     return codes

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ...model.batch import TIME
 from ...model.event import STATUSES, Event, Status, Transition
 from ...model.relation import Pairs, Relation
+from ...model.scope import listed
 from ...model.topic import Topic
 from ..machine import CONDITIONS, SCOPE, SINCE, STATUS
 from .ties import Floats, Ints
@@ -101,4 +102,4 @@ class Telling:
         else:
             pairs = [list(side) for side in zip(*(ties[tie].pair for tie in first), strict=True)]
             return pairs, [ties[tie].scope for tie in first]
-        return pairs, [f"{a},{b}" for a, b in zip(*pairs, strict=True)]
+        return pairs, [listed(pair) for pair in zip(*pairs, strict=True)]

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from ...compilers.edit import Scoped, Standing, anew, changed, only, revisions, standings, with_ground
-from ...compilers.families import conditions, from_both, meanings, revised, without
-from ...compilers.guarded.settle import Settled, settled
+from ...compilers.families import Reborn, Revised, conditions, meanings, reborn, revised, states, without
+from ...compilers.guarded.settle import Settled, from_both
+from ...compilers.guarded.settle import settled as heard_as
 from ...compilers.operator import Past
 from ...compilers.resume import resumed
 from ...errors import UsageError
 from ...lang.condition import Checked
 from ...machines import corrected
 from ...machines.machine import Told
-from ...model.event import Event, Notification, Transition
+from ...model.event import Event, Notification
 from ...model.instant import BEGINNING, Instant
 from .running import Heard, Running, gathered, passed_on
-from .works import Works
+from .works import Edition, Works
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -85,13 +86,18 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
         settled = decided(known.alike, before, after, known.history, works.reached)
     changes = [name for name in changed(before, after) if name not in again.names]
     was, means = meanings(before), meanings(after)
-    found = {name: _revised(name, works, before, after, settled.get(name, {})) for name in changes}
-    going_on = [some for name, some in found.items() if some[1] or was[name] != means[name]]
+    anew = _reborn(works, changes, before, after)
+    found = {name: _revised(name, works, before, after, settled) for name in changes if name not in anew}
+    going_on = [
+        (Running(one.operator, one.state), one.said)
+        for name, one in found.items()
+        if one.moves or was[name] != means[name]
+    ]
     standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
     more = [*again.running, *(one for one, _ in going_on)]
-    served = {name for one in more for name in one.operator.subscriptions}
-    works.go_on(without(after, served), more=more, whole=after)
-    ran = {*conditions(before), *again.names}
+    served = {name for one in more for names in one.operator.names for name in names}
+    works.go_on(without(after, served), gone=anew, more=more, edition=Edition(after, anew))
+    ran = {*conditions(before), *again.names} - anew.keys()
     counts = [one for one in works.running if one.operator.recounts]
     begun = [one for one in counts if not ran & {*one.operator.subscriptions}]
     again = again._replace(running=[*again.running, *begun])
@@ -103,14 +109,28 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     return [*told, *passed_on(hearing, heard, works.now)]
 
 
+def _running(works: Works, name: str) -> Running:
+    """What runs for a condition."""
+    return next(one for one in works.running if any(name in names for names in one.operator.names))
+
+
+def _reborn(works: Works, names: Iterable[str], before: Checked, after: Checked) -> dict[str, Reborn]:
+    """Those that are told who holds, and take the place of one of their name."""
+    found = {}
+    for name in names:
+        ran = _running(works, name)
+        if (one := reborn(name, before, after, ran.state)) is not None:
+            found[name] = one
+    return found
+
+
 def _revised(
-    name: str, works: Works, before: Checked, after: Checked, settled: Mapping[str, Settled]
-) -> tuple[Running, list[Transition]]:
+    name: str, works: Works, before: Checked, after: Checked, settled: Mapping[str, Mapping[str, Settled]]
+) -> Revised:
     """A condition that means something else now, with what is known of its scopes; what is said of them."""
-    one = next(one for one in works.running if name in one.operator.subscriptions)
+    one = _running(works, name)
     past = Past(one.operator, one.state, works.latest_events, works.now(one), settled)
-    operator, state, said = revised(name, before, after, past)
-    return Running(operator, state), said
+    return revised(name, before, after, past)
 
 
 def rerun(
@@ -134,8 +154,10 @@ def rerun(
 def decided(
     alike: Alike, before: Checked, after: Checked, history: History, reached: Mapping[str, Instant]
 ) -> dict[str, Mapping[str, Settled]]:
-    """For each state that changes what a part of the history says of its scopes, whatever was before."""
-    pairs = {name: pair for name in changed(before, after) if (pair := from_both(name, before, after))}
+    """For each state that changes, those of levels among them, what a part of the history says of its
+    scopes, whatever was before."""
+    some = [one for name in changed(before, after) for one in states(name, before, after)]
+    pairs = {one.name: from_both(one) for one in some}
     if not pairs:
         return {}
     both = tuple(one for pair in pairs.values() for one in pair)
@@ -143,7 +165,7 @@ def decided(
     _heard(fresh, history, before, reached)
     ran = {name: one for one in fresh._works.running for name in one.operator.subscriptions}
     return {
-        name: settled(*((ran[one.name].operator, ran[one.name].state, one.name) for one in pair))
+        name: heard_as(*((ran[one.name].operator, ran[one.name].state, one.name) for one in pair))
         for name, pair in pairs.items()
     }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from ...compilers.edit import holders, standings
-from ...compilers.families import linked
+from ...compilers.families import Reborn, linked
 from ...compilers.operator import Kept, ended, until
 from ...compilers.resume import Resumed, resumed
 from ...lang.condition import Checked
@@ -20,6 +21,17 @@ from .running import Heard, Running, acquainted, gathered, passed_on
 
 StateOf = Callable[[Resumed], Any]
 """The state that an operator had which goes on."""
+
+
+class Edition(NamedTuple):
+    """A definition that takes the place of another: the ``whole``, if only a part of it is to be run, and who
+    is ``reborn``."""
+
+    whole: Checked | None = None
+    reborn: Mapping[str, Reborn] = MappingProxyType({})
+
+
+PLAIN = Edition()
 
 
 class Works:
@@ -54,10 +66,10 @@ class Works:
         kept: Sequence[Kept] = (),
         state_of: StateOf = lambda _one: None,
         more: Sequence[Running] = (),
-        whole: Checked | None = None,
+        edition: Edition = PLAIN,
     ) -> list[Notification]:
-        """Run a definition, given what is known of operators that ran before, and ``more`` that run already:
-        then it is a part of the ``whole``.  What counts say that begin."""
+        """Run a definition, given what is known of operators that ran before, and ``more`` that run already.
+        What counts say that begin."""
         self.topics = {topic.name: topic for topic in checked.topics}
         going_on = resumed(kept, checked)
         started = [*(self._started(one, state_of(one)) for one in going_on), *more]
@@ -73,7 +85,7 @@ class Works:
             notification
             for one in self.running
             if one.operator.recounts and id(one.operator.machine) in begun
-            for notification in self._recount(one, whole or checked)
+            for notification in self._recount(one, edition.whole or checked, edition.reborn)
         ]
         self.listening = {
             topic: [one for one in self.running if topic in one.operator.topics] for topic in self.topics
@@ -87,7 +99,7 @@ class Works:
         checked: Checked,
         gone: Collection[str] = (),
         more: Sequence[Running] = (),
-        whole: Checked | None = None,
+        edition: Edition = PLAIN,
     ) -> list[Notification]:
         """Run a changed definition: what ran already goes on, but for what was ended.  What counts say that
         begin."""
@@ -102,7 +114,7 @@ class Works:
                 return old.state
             return machine.from_bytes(old.operator.machine.to_bytes(old.state), one.was)
 
-        return self.run(checked, kept, state_of, more, whole)
+        return self.run(checked, kept, state_of, more, edition)
 
     def share(self, name: str, meaning: str) -> None:
         """Serve a new subscription with an equal condition, where that makes no difference."""
@@ -127,9 +139,12 @@ class Works:
                 state = machine.inform(state, i, self.latest_events)
         return Running(operator, state)
 
-    def _recount(self, one: Running, checked: Checked) -> list[Notification]:
+    def _recount(self, one: Running, checked: Checked, reborn: Mapping[str, Reborn]) -> list[Notification]:
         """Tell one that begins who holds already, of those whom it hears; what it says of that."""
         heard: Heard = {}
+        edit = next((reborn[name] for name in one.operator.subscriptions if name in reborn), None)
+        if edit is not None:
+            one.state = edit.begun()
         for below in self.running:
             followed = {topic.name for topic in below.operator.followed.values()}
             if one.operator.heard & followed and standings(below.operator, below.state):
@@ -141,7 +156,9 @@ class Works:
         for event in sorted(events, key=lambda event: event.order):
             one.state, more = one.operator.machine.react(one.state, event)
             said += more
-        said += one.advance(self.now(one)) if events else []
+        said += one.advance(self.now(one)) if events or edit else []
+        if edit is not None:
+            one.state = edit.doubted(one.state)
         return list(one.operator.addressed(said))
 
     # --- what they are told ---

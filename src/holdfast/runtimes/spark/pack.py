@@ -6,7 +6,7 @@ What is packed says of which topic it is, and where history is cut into slices o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -88,6 +88,20 @@ def passed_on(
     for number, operator in operators.items():
         for topic in operator.heard & heard.keys():
             yield from packed(Mine(number, operator, topic, heard[topic]), shards)
+
+
+def told_before(
+    begun: Mapping[int, Operator],
+    edited: Container[int],
+    holding: Mapping[str, pa.RecordBatch],
+    shards: int,
+) -> Iterator[pa.RecordBatch]:
+    """Who holds, packed for the operators that begin; those that take the place of others hear it before
+    anything else."""
+    for number, operator in begun.items():
+        to = HEARD_BEFORE - number if number in edited else number
+        for topic in operator.heard & holding.keys():
+            yield from packed(Mine(to, operator, topic, holding[topic]), shards)
 
 
 def reaching(number: int, operator: Operator, at: Instant, shards: int) -> Iterator[pa.RecordBatch]:

@@ -238,9 +238,9 @@ def _with_revisions(
 ) -> Plan:
     """The plan with seats for conditions that mean something else now, in the place of those they had."""
     staying = [msgspec.structs.replace(seat, kept=ended(seat.kept, names)) for seat in old.seats]
-    added = []
+    added, before = [], Edition(old.definition, old.seats).checked
     for number, name in enumerate(names, old.next_number):
-        operator = going_on(name, checked)
+        operator = going_on(name, before, checked)
         (was,) = (seat.number for seat in old.seats if any(name in some for some in seat.kept.names))
         at = until(reached, operator.clock, BEGINNING)
         added.append(Seat(number, operator.kept, at, was, files))

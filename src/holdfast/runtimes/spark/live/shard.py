@@ -9,17 +9,17 @@ import msgspec
 import pyarrow as pa
 
 from ....compilers.edit import Scoped, holders, revisions, standings
-from ....compilers.families import Revised, conditions, revised
+from ....compilers.families import Revised, conditions, reborn, revised
 from ....compilers.operator import Kept, Operator, until, with_time
 from ....compilers.operator import Past as Known
 from ....errors import UsageError
-from ....machines.machine import Batches, Told
+from ....machines.machine import Told
 from ....model.batch import concatenate, in_order
 from ....model.event import Event
 from ....model.instant import BEGINNING, NEVER, Instant
 from ...table import identified, schema_of, table_of
 from ..pack import HEARD_BEFORE, PAST, PROGRESS, Piece, unpacked
-from ..plan import Work
+from ..plan import Revision, Work
 from .past import Past
 from .patch import EARLIER
 
@@ -190,20 +190,38 @@ def _taken(
 ) -> Revised | None:
     """What an operator takes over where a definition has changed, if it does: what another one knew, or all
     that it would have heard ``before``."""
-    operator, memory = work.operators[number], shard.operators.get(number)
+    operator = work.operators[number]
     if past is not None and number in past.redone:
         heard = _by_topic(map(unpacked, before), in_order)
         come = until(shard.reached, operator.clock, BEGINNING)
-        return _redone(work, operator, memory, heard, max([come, *work.reached.values()]))
-    return _taken_over(work, number, shard, at, past) if memory is None else None
+        come = max([come, *work.reached.values()])
+        state, told = operator.machine.step(operator.machine.initial(), heard, come)
+        events = {(n.subscription, n.scope): n.event for n in operator.notifications(told)}
+        return _redone(work, number, shard, come, (state, events))
+    if number in shard.operators:
+        return None
+    if operator.recounts:
+        is_told = past is not None and number in past.begun and number in work.revisions
+        return _told_who_holds(work, number, shard, at, before) if is_told else None
+    if past is not None and number in past.anew:
+        anew, ((name,),) = past.anew[number], operator.names
+        events = {(name, operator.shows(scope)): event for scope, event in anew.told}
+        return _redone(work, number, shard, at, (operator.machine.from_bytes(anew.state), events))
+    return _taken_over(work, number, shard, at, past)
+
+
+def _before(work: Work, number: int, shard: Shard) -> Revision | None:
+    """The last one that ran here of those whose place an operator takes."""
+    edit = work.revisions.get(number)
+    while edit is not None and edit.before not in shard.operators:
+        edit = work.revisions.get(edit.before)
+    return edit
 
 
 def _taken_over(work: Work, number: int, shard: Shard, at: Instant, past: Past | None) -> Revised | None:
     """What an operator takes over that goes on under another definition, from the last one that ran here;
     what the history says of its scopes settles what does not follow."""
-    edit = first = work.revisions.get(number)
-    while edit is not None and edit.before not in shard.operators:
-        edit = work.revisions.get(edit.before)
+    first, edit = work.revisions.get(number), _before(work, number, shard)
     scopes = {} if past is None else past.about(number)
     if first is None or (edit is None and not scopes):
         return None
@@ -213,12 +231,31 @@ def _taken_over(work: Work, number: int, shard: Shard, at: Instant, past: Past |
     return revised(before.name, before.was, work.checked, known)
 
 
-def _redone(work: Work, operator: Operator, memory: Memory | None, heard: Batches, at: Instant) -> Revised:
-    """An operator that has heard anew all that others have ever said, and what is to be said of that."""
-    machine, known = operator.machine, conditions(work.checked)
-    before = {} if memory is None else standings(operator, _recalled(operator, memory, at))
-    state, told = machine.step(machine.initial(), heard, at)
-    events = {(n.subscription, n.scope): n.event for n in operator.notifications(told)}
+def _told_who_holds(
+    work: Work, number: int, shard: Shard, at: Instant, before: Iterable[bytes]
+) -> Revised | None:
+    """An operator that takes the place of another, when it has heard who holds."""
+    operator, edit = work.operators[number], _before(work, number, shard) or work.revisions[number]
+    ran = _recalled(edit.operator, shard.operators.get(edit.before), at)
+    one = reborn(edit.name, edit.was, work.checked, ran)
+    assert one is not None
+    heard = _by_topic(map(unpacked, before), in_order)
+    state, _ = operator.machine.step(one.begun(), heard, at)
+    return _redone(work, number, shard, at, (one.doubted(state), {}))
+
+
+def _redone(
+    work: Work, number: int, shard: Shard, at: Instant, anew: tuple[Any, Mapping[Scoped, Event]]
+) -> Revised:
+    """An operator that has heard anew all that there was, with the last events that it told, and what is to
+    be said of that."""
+    operator, known, (state, events) = work.operators[number], conditions(work.checked), anew
+    edit, memory, ran = _before(work, number, shard), shard.operators.get(number), operator
+    if memory is None and edit is not None:
+        memory, ran = shard.operators[edit.before], edit.operator
+    mine = {name for names in operator.names for name in names}
+    before = {} if memory is None else standings(ran, _recalled(ran, memory, at))
+    before = {key: one for key, one in before.items() if key[0] in mine}
 
     def nothing(key: Scoped) -> Event:
         return Event(known[key[0]].topic.name, at, key[1] or "")

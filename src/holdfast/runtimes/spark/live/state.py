@@ -16,7 +16,18 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ..pack import HEARD_BEFORE, PAST, PROGRESS, REPORT, SPARK_SCHEMA, TOLD, as_bytes, passed_on, unsaid
+from ..pack import (
+    HEARD_BEFORE,
+    PAST,
+    PROGRESS,
+    REPORT,
+    SPARK_SCHEMA,
+    TOLD,
+    as_bytes,
+    passed_on,
+    told_before,
+    unsaid,
+)
 from ..plan import Work
 from .patch import patch, patched
 from .shard import Arranging, Packet, Post, Shard, as_arrived, stepped
@@ -61,7 +72,7 @@ class ShardProcessor(StatefulProcessor):
         operators = self._work.operators
         awaited = (unsaid(i, operators[i], at, self._shards) for i, at in said.unsaid.items())
         begun = {i: operators[i] for i in said.begun}
-        held = passed_on(begun, said.holding, self._shards)
+        held = told_before(begun, self._work.revisions, said.holding, self._shards)
         for row in chain(held, passed_on(operators, said.heard, self._shards), *awaited):
             yield Row(**row.to_pylist()[0])
 

@@ -203,23 +203,48 @@ def test_what_cannot_keep_what_is_known_is_refused_and_all_is_as_it_was(other, w
         assert query.takes(defined(25), reading(2, "a", 21)) == [(2, "Warm", "a", "egress", 1 * SECOND)]
 
 
+def laddered(high, low=22, guard="", more=""):
+    rungs = f"mild [v > {high - 2}; v < {low - 1}], hot [v > {high}{guard}; v < {low}]"
+    return f"{TOPIC}levels Warm on T: {rungs} per source\n{more}"
+
+
+def test_levels_go_on_as_files_say_and_where_these_have_gone_are_unknown_until_a_reading_decides():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(laddered(25), reading(1, "a", 26), reading(2, "b", 24.5), reading(3, "c", 20))
+        edit = query.takes(laddered(24), reading(4, "d", 20))
+        assert edit == [(2, "Warm", "b", "revised", 2 * SECOND)]
+        assert [n.event.attributes["level"] for n in query.heard] == ["hot"]
+        query.forgets()
+        assert query.takes(laddered(27), reading(5, "d", 20)) == [
+            (4, "Warm", "a", "unknown", 1 * SECOND),
+            (4, "Warm", "b", "unknown", 2 * SECOND),
+        ]
+        assert query.holding == 2
+        assert query.takes(laddered(27), reading(6, "a", 28), reading(7, "b", 20.5)) == [
+            (6, "Warm", "a", "known", 1 * SECOND),
+            (7, "Warm", "b", "egress", 2 * SECOND),
+        ]
+
+
 _parts = st.lists(
     st.tuples(st.sampled_from("abc"), st.sampled_from((20, 21.5, 23, 24.5, 26, 28))), min_size=1, max_size=6
 )
 _texts = st.builds(
-    defined,
+    lambda form, *some: form(*some),
+    st.shared(st.sampled_from((defined, defined, laddered)), key="form"),
     st.sampled_from((23, 24, 25, 27)),
     st.sampled_from((20, 22)),
     st.sampled_from(("", "", " for 1 s")),
-    st.sampled_from(("", MANY)),
+    st.sampled_from(("", MANY, MANY.replace("2", "3"), MANY.replace(" until fewer than 1", ""))),
 )
 
 
 @few
 @given(st.lists(st.tuples(_texts, _parts), min_size=2, max_size=3), st.booleans())
 def test_it_says_what_an_engine_says_that_is_revised_between(story, forgets):
-    if any(MANY in text for text, _ in story):  # a count cannot come later: its stage would be a further one
-        story = [(text.replace(MANY, "") + MANY, part) for text, part in story]
+    if any("Many" in text for text, _ in story):  # one cannot come later: its stage would be a further one
+        story = [(text if "Many" in text else text + MANY, part) for text, part in story]
     engine, out, at, history = None, [], 0, []
     with live.site() as here:
         query, told = Query(here), []
@@ -249,6 +274,27 @@ def test_a_definition_that_another_version_kept_is_refused_in_words():
             query.takes(defined(27), reading(2, "a", 20))
 
 
+def test_levels_take_over_rows_that_have_changed(tmp_path):
+    limits = tmp_path / "limits.csv"
+    text = TABLED.format(limits).replace(
+        "state Warm on T [v > L.high; v < L.low]",
+        "levels Warm on T: mild [v > 21; v < 20], hot [v > L.high; v < L.low]",
+    )
+    limits.write_text("source,high,low\na,25,22\nb,25,22\nc,25,22\n")
+    with live.site() as here:
+        query = Query(here)
+        query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 24.5))
+        limits.write_text("source,high,low\na,25,22\nb,31,22\nc,24,22\n")
+        assert query.takes(text, reading(4, "d", 20)) == [
+            (2, "Warm", "b", "revised", 2 * SECOND),
+            (3, "Warm", "c", "revised", 3 * SECOND),
+        ]
+        query.forgets()
+        limits.write_text("source,high,low\na,27,22\nb,31,22\nc,24,22\n")
+        assert query.takes(text, reading(5, "d", 20)) == [(4, "Warm", "a", "unknown", 1 * SECOND)]
+        assert query.takes(text, reading(6, "a", 28)) == [(6, "Warm", "a", "known", 1 * SECOND)]
+
+
 TABLED = """topic T (v float)
 table L "{}" (source text, high float, low float)
 state Warm on T [v > L.high; v < L.low] per source
@@ -271,6 +317,39 @@ def test_rows_that_have_changed_are_taken_over_scope_by_scope(tmp_path):
         limits.write_text("source,high,low\na,27,22\nb,31,22\nc,24,22\n")
         assert query.takes(text, reading(5, "d", 20)) == [(4, "Warm", "a", "unknown", 1 * SECOND)]
         assert query.takes(text, reading(6, "a", 28)) == [(6, "Warm", "a", "known", 1 * SECOND)]
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_count_that_has_changed_is_told_who_holds_and_knows_what_follows(forgets):
+    with live.site() as here:
+        query = Query(here)
+        text = defined(25, more=MANY)
+        rows = reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 30), reading(4, "c", 5)
+        query.takes(text, *rows)
+        if forgets:
+            query.forgets()
+        fewer = text.replace("at least 2", "at least 1")
+        assert query.takes(fewer, reading(5, "d", 20)) == []  # it holds by either
+        more = text.replace("at least 2", "at least 4")
+        found = query.takes(more, reading(6, "d", 20))
+        status, since = ("unknown", 2 * SECOND) if forgets else ("revised", None)
+        assert [row[1:] for row in found] == [("Many", None, status, since)]
+        last = query.takes(more, reading(7, "a", 20), reading(8, "b", 20))
+        ended = [(8, "Many", None, "egress", 2 * SECOND)] if forgets else []
+        assert [row for row in last if row[1] == "Many"] == ended
+
+
+def test_a_mute_by_another_schedule_goes_on_with_what_people_know():
+    """The epoch began on a Thursday."""
+    with live.site() as here:
+        query = Query(here)
+        text = defined(25, more='mute Warm during "Thu 00:00 – Fri 06:00"\n')
+        assert query.takes(text, reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5)) == []
+        shorter = text.replace("Thu 00:00", "Fri 00:00")
+        told = query.takes(shorter, reading(4, "d", 20)) + query.takes(shorter, reading(5, "d", 20))
+        assert [row[1:4] for row in told] == [("Warm", "a", "ingress"), ("Warm", "b", "ingress")]
+        ended = query.takes(shorter, reading(6, "a", 20)) + query.takes(shorter, reading(7, "d", 20))
+        assert [row[1:4] for row in ended] == [("Warm", "a", "egress")]
 
 
 ALL = "state All = at least 3 of Warm\n"

@@ -1,0 +1,24 @@
+"""A scope of several values as people read it, so that no two are read alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+SEPARATOR, QUOTE, ESCAPE = ",", '"', "\\"
+
+
+def listed(values: Sequence[str]) -> str:
+    """Values with commas between them; of several one that has a comma or a quote itself stands in quotes.
+
+    >>> listed(["north", "3"]), listed(["north", "lab,3"]), listed(["lab,3"])
+    ('north,3', 'north,"lab,3"', 'lab,3')
+    """
+    return values[0] if len(values) == 1 else SEPARATOR.join(map(quoted, values))
+
+
+def quoted(value: str) -> str:
+    """A value as it stands among others."""
+    if SEPARATOR not in value and QUOTE not in value:
+        return value
+    escaped = value.replace(ESCAPE, ESCAPE + ESCAPE).replace(QUOTE, ESCAPE + QUOTE)
+    return f"{QUOTE}{escaped}{QUOTE}"

@@ -56,7 +56,7 @@ class Rates:
 
     @cached_property
     def examples(self) -> Sequence[Example]:
-        """In order of time: of each kind one, and what turns a condition before it."""
+        """In order of time: of each kind two, and what turns a condition before them."""
         return _examples(self.events, self.kinds, self.alone)
 
     def of(self, subscriptions: tuple[str, ...]) -> Rates:
@@ -126,17 +126,19 @@ def _mattering(definition: Definition, name: str, events: Sequence[Event]) -> se
 
 
 def _examples(events: Sequence[Event], kinds: Sequence[Kind], alone: bool) -> list[Example]:
-    """The first reading of each kind, and all before it that turn something: so states are as they were.  If
-    each source has states of its own, those of the same source are enough."""
-    first: dict[Kind, int] = {}
+    """The first two readings of each kind, and all before them that turn something: so states are as they were.
+    If each source has states of its own, those of the same source are enough.  Two, since whoever speaks for
+    the first time may not know yet what is wanted."""
+    first: dict[Kind, list[int]] = {}
     for i, kind in enumerate(kinds):
-        first.setdefault(kind, i)
+        if len(some := first.setdefault(kind, [])) < 2:
+            some.append(i)
     last: dict[str, int] = {}
-    for kind, i in first.items():
+    for kind, some in first.items():
         about = kind.source if alone else ""
-        last[about] = max(i, last.get(about, 0))
+        last[about] = max(some[-1], last.get(about, 0))
     return [
         Example(event, kind)
         for i, (event, kind) in enumerate(zip(events, kinds, strict=True))
-        if i == first[kind] or (i < last[kind.source if alone else ""] and any(t for t, _ in kind.sort))
+        if i in first[kind] or (i < last[kind.source if alone else ""] and any(t for t, _ in kind.sort))
     ]

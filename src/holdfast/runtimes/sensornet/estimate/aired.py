@@ -21,8 +21,9 @@ from .hop import Floats
 from .rehearsal import SETTLED, undisturbed
 
 SETTLING, CYCLES = 2, 3
-ENOUGH = 1500
-"""So many cycles pass before; then so many messages are listened to, for so many cycles at least."""
+"""So many pass before, and at least so many are listened to."""
+MESSAGES, FRAMES = 1500, 20_000
+"""Either is enough."""
 
 
 def aired(
@@ -30,14 +31,21 @@ def aired(
 ) -> tuple[Floats, float]:
     """Watts of each node, rest included, and frames a second, if so many messages are sent in one."""
     stage = cast(undisturbed(case), events)
-    length = max(CYCLES * cycle, round(ENOUGH / a_second * SECOND))
+    length = max(CYCLES * cycle, round(MESSAGES / a_second * SECOND))
     begins = SETTLED + SETTLING * cycle
     ends = begins + -(-length // cycle) * cycle
     silent = tuple(replace(each, start=ends + each.start) for each in stage.scenario.publishers)
     scenario = replace(stage.scenario, publishers=silent, warm_up=begins, duration=ends)
     run = Run(replace(stage, scenario=scenario), seed)
-    before: list[float] = []
-    run.network.at(begins, lambda: before.extend(run.network.joules()))
+    network, before = run.network, list[float]()
+    network.at(begins, lambda: before.extend(network.joules()))
+
+    def enough() -> None:
+        if network.medium.transmissions >= FRAMES:
+            network.stop()
+
+    for at in range(begins + CYCLES * cycle, ends, cycle):
+        network.at(at, enough)
     measures = run.finish().measures
     seconds = measures["seconds"]
-    return (np.array(run.network.joules()) - before) / seconds, measures["transmissions"] / seconds
+    return (np.array(network.joules()) - before) / seconds, measures["transmissions"] / seconds

@@ -66,6 +66,8 @@ class Outlook:
     idle: Bill
     """A day: what the protocol says when nothing happens."""
     readings: Mapping[Kind, Reading]
+    is_aired: bool
+    """Whether what is said when nothing happens was put on the air."""
 
     def caused(self, a_day: Mapping[Kind, float] | None = None) -> Bill:
         """By readings, a day; at other rates, if some are given."""
@@ -145,25 +147,34 @@ def outlook(case: Case, seed: int, rates: Rates) -> Outlook:
     found: dict[Kind, list[Reading]] = {}
     for example, sent, told in zip(rates.examples, rehearsed.caused, rehearsed.told, strict=True):
         found.setdefault(example.kind, []).append(every.reading(sent, told))
-    read = air.working(plan.setup.platform.work.timer) + air.working(case.scenario.energy.sampling)
+    timer, read = air.working(plan.setup.platform.work.timer), air.working(case.scenario.energy.sampling)
     names = {name: node for node, name in enumerate(plan.placed.names)}
+    often = {each.topic: each.sampled for each in case.scenario.publishers if each.sampled is not None}
     readings = {
-        kind: Reading(_average(some) + _at(air, names[kind.source], read), some[-1].told)
+        kind: Reading(
+            _average(some) + _at(air, names[kind.source], timer + (0.0 if kind.topic in often else read)),
+            some[-1].told,
+        )
         for kind, some in found.items()
     }
     control, beacons = routes.control()
     said = Bill(control * A_DAY, beacons * A_DAY)
+    sensing = Bill(air.spent())
+    for topic, pause in often.items():
+        for node in (node for each in plan.sources if each.topic.name == topic for node in each.nodes):
+            sensing += _at(air, node, (timer + read) * DAY / pause)
     idle = every.bill(rehearsed.idle).times(A_DAY / rehearsed.seconds)
-    if rehearsed.cycle is not None and rehearsed.together > TOGETHER:
+    if is_aired := rehearsed.cycle is not None and rehearsed.together > TOGETHER:
         watts, frames = aired(case, seed, rates.events, rehearsed.cycle, rehearsed.a_second)
         joules = np.maximum((watts - air.rest) * A_DAY - said.joules, 0.0)
         frames = frames * A_DAY - said.frames
         idle = Bill(joules, frames, idle.airtime * frames / idle.frames)
-    return Outlook(plan, rates, air.rest, every.bill(rehearsed.start), said, idle, readings)
+    start = every.bill(rehearsed.start)
+    return Outlook(plan, rates, air.rest, start, said + sensing, idle, readings, is_aired)
 
 
 def _average(some: Sequence[Reading]) -> Bill:
-    """Of readings of a kind, which may have found roles at several nodes; but for the first, if there are more:
+    """Of readings of a kind, which found roles at several nodes; without the first, if there are more:
     it may have had to say what is known since."""
     first, *others = (one.bill for one in some[1:] or some)
     return sum(others, first).times(1 / (1 + len(others)))

@@ -108,7 +108,7 @@ class Routes:
 
     @property
     def opens(self) -> Instant:
-        """When nodes that boot know a way: where neighbours learn of one another by beacons, two must come."""
+        """When nodes that boot know a way: where neighbours know one another by beacons, two must come."""
         machine = self.machine
         return 3 * machine.beacons.fast if isinstance(machine, Geographic | tree.Tree) else BEGINNING
 

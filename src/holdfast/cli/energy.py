@@ -54,8 +54,8 @@ def require_enough(events: Sequence[Event]) -> None:
 
     if (most := most_of_one(events)) < A_FEW:
         raise InputError(
-            f"the history is too short: no source has more than {most} readings; how often something happens in a "
-            f"day is told from {A_FEW} on"
+            f"the history is too short: no source has more than {most} readings; how often something "
+            f"happens in a day is told from {A_FEW} on"
         )
     if (length := span(events)) < DAY:
         warning(f"the history covers {_span(length)}: every hour of a day is taken to be like it")

@@ -186,10 +186,7 @@ def explain(
 
     require_playable(definition, checked)
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
-    lasting = None if must_last is None else length("--must-last", must_last)
-    if lasting == 0:
-        raise UsageError(f"--must-last {must_last}: every network lasts so long; say more, such as 400 d")
-    asked = Asked(subscription, lasting, seed)
+    asked = Asked(subscription, None if must_last is None else length("--must-last", must_last), seed)
     lets = parameters(let or [])
     typer.echo(answer(definition, network, history(checked, input, reading), asked, lets, as_json, figure))
 

@@ -71,6 +71,8 @@ def answer(
     figure: Path | None,
 ) -> str:
     """What each way takes; in words or as JSON, and on a map."""
+    if asked.must_last == 0:
+        raise UsageError("--must-last: every network lasts for nothing; say more, such as 400 d")
     require_enough(events)
     study = read_study(network, definition, lets)
     seed = study.seeds[0] if asked.seed is None else asked.seed

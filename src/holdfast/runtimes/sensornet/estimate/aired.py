@@ -34,7 +34,7 @@ def aired(
     length = max(CYCLES * cycle, round(MESSAGES / a_second * SECOND))
     begins = SETTLED + SETTLING * cycle
     ends = begins + -(-length // cycle) * cycle
-    silent = tuple(replace(each, start=ends + each.start) for each in stage.scenario.publishers)
+    silent = tuple(replace(each, start=ends + each.start, sampled=None) for each in stage.scenario.publishers)
     scenario = replace(stage.scenario, publishers=silent, warm_up=begins, duration=ends)
     run = Run(replace(stage, scenario=scenario), seed)
     network, before = run.network, list[float]()

@@ -1,7 +1,7 @@
 """What a network will take with one protocol: all parts together.
 
-Assumed: frames do not collide (the channel is mostly free), links are as good all the time as their means,
-routes have settled, nobody fails, and readings come as in the history.
+Assumed: frames do not collide (the channel is mostly free) but in a protocol's own bursts, links are as good
+all the time as their means, routes have settled, nobody fails, and readings come as in the history.
 """
 
 from __future__ import annotations

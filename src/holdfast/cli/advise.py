@@ -132,10 +132,9 @@ def advise(
     again = answer.again(chosen) if held_out else None
     joules = None
     if network is not None:
-        from .energy import of_turns, require_no_lets
+        from .energy import of_turns
 
-        require_no_lets(let)
-        joules = of_turns(definition, network, history(checked, input, reading), subscription)
+        joules = of_turns(definition, network, history(checked, input, reading), subscription, lets)
     if as_json:
         typer.echo("\n".join(advice.lines(answer, again, joules)))
     elif pick is None or output != "-":

@@ -21,6 +21,7 @@ from .options import (
     Zone,
     length,
     load,
+    parameters,
     reading_of,
     require_choice,
     warn,
@@ -181,13 +182,13 @@ def explain(
         if figure is not None:
             drawn(found).savefig(figure, dpi=100)
         return
-    from .energy import Asked, answer, require_no_lets
+    from .energy import Asked, answer
 
-    require_no_lets(let)
     require_playable(definition, checked)
     reading = reading_of(checked, map or [], topic, zone, time_format, time_unit, wide)
     asked = Asked(subscription, None if must_last is None else length("--must-last", must_last), seed)
-    typer.echo(answer(definition, network, history(checked, input, reading), asked, as_json, figure))
+    lets = parameters(let or [])
+    typer.echo(answer(definition, network, history(checked, input, reading), asked, lets, as_json, figure))
 
 
 def test(definition: Definition, let: Lets = None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
-from ..errors import UsageError
+from ..errors import InputError, UsageError
 from ..model.instant import DAY, SECOND, Duration, show_duration
+from .options import warning
 from .simulate import progress
 
 if TYPE_CHECKING:
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
 
 CROWDED = 0.02
 """From this share of time on the air on, frames wait for and destroy one another, which is not estimated."""
-TOGETHER = 6
-"""So many messages that a protocol sends at a time, by itself, get into one another's way."""
-COLLIDING = ("DDS, energy-aware", "Quad-PubSub")
-"""Ways of which the simulator is known to need more: what they say by themselves comes in bursts."""
 ABOUT = 0.98
 """Plans that last so much of the longest are about as good."""
 LABELLED = 40
@@ -45,23 +42,39 @@ class Asked(NamedTuple):
     seed: int | None
 
 
-def read_study(network: Path, definition: Path) -> Study:
+def read_study(network: Path, definition: Path, lets: Mapping[str, Any]) -> Study:
     from ..runtimes.sensornet.study import read
 
-    return read(network, definition)
+    return read(network, definition, lets)
 
 
-def require_no_lets(let: Sequence[str] | None) -> None:
-    """What runs in a network is the file as it is."""
-    if let:
-        raise UsageError("--let does not reach a network: write the values into the definition")
+def require_enough(events: Sequence[Event]) -> None:
+    """A history says something of a day if a source spoke often enough in it, and all if it has a day."""
+    from ..runtimes.sensornet.estimate.rates import A_FEW, most_of_one, span
+
+    if (most := most_of_one(events)) < A_FEW:
+        raise InputError(
+            f"the history is too short: no source has more than {most} readings; how often something "
+            f"happens in a day is told from {A_FEW} on"
+        )
+    if (length := span(events)) < DAY:
+        warning(f"the history covers {_span(length)}: every hour of a day is taken to be like it")
 
 
 def answer(
-    definition: Path, network: Path, events: Sequence[Event], asked: Asked, as_json: bool, figure: Path | None
+    definition: Path,
+    network: Path,
+    events: Sequence[Event],
+    asked: Asked,
+    lets: Mapping[str, Any],
+    as_json: bool,
+    figure: Path | None,
 ) -> str:
     """What each way takes; in words or as JSON, and on a map."""
-    study = read_study(network, definition)
+    if asked.must_last == 0:
+        raise UsageError("--must-last: every network lasts for nothing; say more, such as 400 d")
+    require_enough(events)
+    study = read_study(network, definition, lets)
     seed = study.seeds[0] if asked.seed is None else asked.seed
     found = Energy(study.points[0].case, events, seed, asked.subscription)
     days = None if asked.must_last is None else asked.must_last / DAY
@@ -73,12 +86,13 @@ def answer(
 
 
 def of_turns(
-    definition: Path, network: Path, events: Sequence[Event], subscription: str
+    definition: Path, network: Path, events: Sequence[Event], subscription: str, lets: Mapping[str, Any]
 ) -> Callable[[float], float]:
     """Joules a day of a network with its own protocol, by how often a day a subscription starts or ends."""
     from ..runtimes.sensornet.estimate.ways import by_itself
 
-    study = read_study(network, definition)
+    require_enough(events)
+    study = read_study(network, definition, lets)
     found = by_itself(study.points[0].case, study.seeds[0], events, subscription)
     return lambda a_day: found.by_turns(subscription, a_day)
 
@@ -168,16 +182,17 @@ def _subscriptions(energy: Energy) -> Iterator[str]:
 
 
 def _crowded(energy: Energy) -> Iterator[str]:
-    """Where frames will meet, which is not estimated."""
-    crowded = [
-        way.name
-        for way, one in energy.able
-        if one.busy > CROWDED or one.together > TOGETHER or way.name in COLLIDING
-    ]
-    if crowded:
+    """Where frames will meet, of which not all is estimated."""
+    crowded = [(way.name, one.is_aired) for way, one in energy.able if one.busy > CROWDED]
+    if more := [name for name, is_aired in crowded if not is_aired]:
         yield (
-            f"expect more than is said of {', '.join(crowded)}: many messages at a time collide, which is "
-            "not estimated; 'holdfast sim' tells how much"
+            f"expect more than is said of {', '.join(more)}: many messages at a time collide, which is not "
+            "estimated; 'holdfast sim' tells how much"
+        )
+    if later := [name for name, is_aired in crowded if is_aired]:
+        yield (
+            f"expect alarms by {', '.join(later)} later than is said, and some not at all: its air is busy; "
+            "'holdfast sim' tells"
         )
 
 

@@ -221,6 +221,10 @@ class Operator:
         """Scopes in rows as people read them."""
         return scopes if self.shown is None else mapped(scopes, self.shown)
 
+    def serves(self, names: Collection[str]) -> bool:
+        """Whether it runs one of these subscriptions."""
+        return any(name in names for some in self.names for name in some)
+
     def holding(self, state: Any) -> Iterator[tuple[str, str | None, Instant]]:
         """What holds in a state of the machine: (subscription, scope, since)."""
         for condition, scope, since in self.machine.holding(state):

@@ -145,7 +145,8 @@ class Core:
     def _last_words(self, some: Iterable[Notification]) -> list[Notification]:
         """What is so now, of scopes of which the last word says something else: it is of an earlier time."""
         last = {(n.subscription, n.scope): n for n in some if n.subscription in self.corrected}
-        held = {one[:2]: one.since for one in self.engine.holding()} if last else {}
+        names = {name for name, _ in last}
+        held = {one[:2]: one.since for one in self.engine.holding(names)} if last else {}
         return [
             n._replace(status="known", since=held.get(place))
             for place, n in last.items()

@@ -87,6 +87,15 @@ def test_two_subscriptions_add_what_they_add_and_one_alone_can_be_asked_for(home
         explained("--subscription", "Frots")
 
 
+def test_parameters_have_their_values_in_the_network_and_a_short_day_is_said(home):
+    (home / "frost.hf").write_text("let cold = 0\n" + FROST.replace("value < 0", "value < cold"))
+    words = ["explain", "frost.hf", "--network", "net.yaml", "--input", "history.csv", "--json"]
+    found = [CliRunner().invoke(app, [*words, *let]) for let in ((), ("--let", "cold=-5"))]
+    assert all("warning: the history covers 1 h: every hour of a day is taken" in one.stderr for one in found)
+    turns = [json.loads(one.stdout)["ways"][0]["subscriptions"][0]["turns"] for one in found]
+    assert turns == [11, 0], "it is never so cold"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -94,14 +103,17 @@ def test_two_subscriptions_add_what_they_add_and_one_alone_can_be_asked_for(home
         (["--network", "net.yaml", "--must-last", "3 d"], "say by which history, with --input"),
         (["--network", "net.yaml", "--json"], "say by which history, with --input"),
         (["--network", "net.yaml", "--input", "short.csv"], "the history is too short"),
+        (["--network", "net.yaml", "--input", "few.csv"], "no source has more than 9 readings"),
         (["--network", "mains.yaml", "--input", "history.csv", "--must-last", "9 d"], "no battery of this"),
         (["--network", "net.yaml", "--input", "history.csv", "--must-last", "long"], "--must-last long"),
+        (["--network", "net.yaml", "--input", "history.csv", "--must-last", "0 d"], "every network lasts"),
         (["--network", "net.yaml", "--input", "history.csv", "--figure", "map.txt"], "name it .png"),
         (["--network", "deaf.yaml", "--input", "history.csv"], "nobody in this network wants to know"),
     ],
 )
 def test_what_cannot_be_asked_is_said(home, words, says):
     (home / "short.csv").write_text("time,source,value\n2026-02-03T01:00:00Z,attic,1\n")
+    (home / "few.csv").write_text("\n".join((home / "history.csv").read_text().splitlines()[:28]))
     (home / "mains.yaml").write_text(NETWORK.replace("battery: 100 J, ", ""))
     (home / "deaf.yaml").write_text(NETWORK.replace("subscribers: [{node: 4, to: Frost}]\n", ""))
     ran = CliRunner().invoke(app, ["explain", "frost.hf", *words])

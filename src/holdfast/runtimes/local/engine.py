@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
@@ -405,11 +405,12 @@ class Engine:
         """How many events came too late, for each subscription that had some."""
         return dict(self._late_counts)
 
-    def holding(self) -> list[Holding]:
-        """The conditions that hold now, by subscription and scope."""
-        lost = set(self.unknown())
-        rows = [row for one in self._works.running for row in one.operator.holding(one.state)]
-        found = [Holding(*row, (row[0], row[1]) not in lost) for row in rows]
+    def holding(self, of: Collection[str] | None = None) -> list[Holding]:
+        """The conditions that hold now, by subscription and scope; some of them alone, if they are named."""
+        running = [one for one in self._works.running if of is None or one.operator.serves(of)]
+        lost = {row[:2] for one in running for row in one.operator.unknown(one.state)}
+        rows = [row for one in running for row in one.operator.holding(one.state)]
+        found = [Holding(*row, row[:2] not in lost) for row in rows if of is None or row[0] in of]
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
 
     def unknown(self) -> list[tuple[str, str | None]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ...errors import did_you_mean
 from ...model.instant import Instant
@@ -55,7 +56,7 @@ class Case:
             return drawn(self.scenario.nodes, derived(seed, "placement"))
 
 
-def resolved(scenario: Scenario, folder: Path = Path()) -> Case:
+def resolved(scenario: Scenario, folder: Path = Path(), lets: Mapping[str, Any] | None = None) -> Case:
     """The scenario with what it names in files, which are looked for in a folder."""
     with at("energy", "platform"):
         name = scenario.energy.platform
@@ -63,7 +64,7 @@ def resolved(scenario: Scenario, folder: Path = Path()) -> Case:
     with at("nodes"):
         places = fixed(scenario.nodes, folder)
     with at("definition"):
-        definition = defined(scenario.definition, folder)
+        definition = defined(scenario.definition, folder, lets)
     if isinstance(own := scenario.routing, Python) and not own.code:
         with at("routing", "machine"):
             scenario = replace(scenario, routing=replace(own, code=code_of(own.machine, folder)))

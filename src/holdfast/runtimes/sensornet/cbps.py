@@ -114,6 +114,10 @@ class Overlay:
     def patience(self) -> Duration | None:
         return self._terms.rto
 
+    @property
+    def cycle(self) -> Duration | None:
+        return None
+
     def boot(self, node: Node, router: Routing) -> None:
         self._sinks.boot(node)
         machines: dict[str, Broker | Client] = {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ...compilers import scalar
 from ...compilers.chain import alone
@@ -56,10 +57,11 @@ class Definition:
         return {name: alone(made, name) for each in made for name in each.subscriptions}
 
 
-def defined(text: str, folder: Path) -> Definition:
-    """The definition in a ``.hf`` file beside the scenario, or that was written out."""
+def defined(text: str, folder: Path, lets: Mapping[str, Any] | None = None) -> Definition:
+    """The definition in a ``.hf`` file beside the scenario, or that was written out; with other values of its
+    parameters."""
     app = App() if not text else load(folder / text) if text.endswith(".hf") else parse(text)
-    return Definition(app, app.check(folder))
+    return Definition(app, app.check(folder, **(lets or {})))
 
 
 class Watch:

@@ -206,6 +206,13 @@ class Motes:
     def patience(self) -> Duration | None:
         return self._dds.reliable.rto
 
+    @property
+    def cycle(self) -> Duration | None:
+        terms = self._dds.rotation
+        if MODES[self.deployment.mode].rotates:
+            return max(terms.round, terms.reports, terms.sign)
+        return self._dds.discovery.renewal
+
     def _is_placed(self, wish: Wish) -> bool:
         """Whether publishers' nodes look for what a subscriber wants, or for what may matter to it."""
         return wish.name in self._placed and not wish.plain

@@ -57,6 +57,10 @@ class Straight:
     def patience(self) -> Duration | None:
         return None
 
+    @property
+    def cycle(self) -> Duration | None:
+        return None
+
     def bury(self, _node: NodeId) -> None:
         """Nothing to be done: what it knew is gone when it boots again."""
 

@@ -55,6 +55,10 @@ class Family(Protocol):
     def patience(self) -> Duration | None:
         """How long somebody waits for an answer until it sends again; nothing if nobody does."""
 
+    @property
+    def cycle(self) -> Duration | None:
+        """After how long it says again what it says when nothing happens; nothing if it says nothing then."""
+
     def boot(self, node: Node, router: Routing) -> None:
         """Install it on a node that starts, or starts again, for the applications there."""
 

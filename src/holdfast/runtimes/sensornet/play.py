@@ -50,6 +50,7 @@ def cast(case: Case, events: Sequence[Event]) -> Case:
             Publisher(
                 topic=topic,
                 from_=named[topic].from_ if topic in named else "all",
+                sampled=named[topic].sampled if topic in named else None,
                 recorded=Recorded(file="history"),
                 start=scenario.warm_up + recordings[i].begin - begin,
             )

@@ -123,6 +123,10 @@ class Quads:
     def patience(self) -> Duration | None:
         return None
 
+    @property
+    def cycle(self) -> Duration | None:
+        return max(self._qps.renewal, self._qps.roles.check)
+
     def boot(self, node: Node, router: Routing) -> None:
         self._sinks.boot(node)
         charged = Charged(router, self._cause)

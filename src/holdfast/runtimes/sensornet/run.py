@@ -46,9 +46,14 @@ def run(case: Case, seed: int, trace: Trace | None = None) -> Outcome:
         raise
 
 
-def check(scenario: Scenario, folder: Path = Path(), seeds: Sequence[int] = (1,)) -> Case:
+def check(
+    scenario: Scenario,
+    folder: Path = Path(),
+    seeds: Sequence[int] = (1,),
+    lets: Mapping[str, Any] | None = None,
+) -> Case:
     """The scenario, with what it names in files; a fault if something in it cannot be with these seeds."""
-    case = resolved(scenario, folder)
+    case = resolved(scenario, folder, lets)
     for seed in seeds if case.topology is None else seeds[:1]:
         plan = planned(case, seed)
         _routing(case, plan, 0)
@@ -189,6 +194,8 @@ class Run:
         publisher, recording = source.publisher, self.case.recordings[source.place]
         tape = recording.tapes.get(self.plan.placed.names[node.id], ())
         begin = recording.begin - publisher.start
+        if publisher.sampled is not None:
+            self._sample_on(node, publisher.sampled, publisher.stop)
 
         def wait(place: int) -> None:
             if place < len(tape):
@@ -196,7 +203,8 @@ class Run:
 
         def say(place: int) -> None:
             if publisher.stop is None or node.now < publisher.stop:
-                self._sample(node)
+                if publisher.sampled is None:
+                    self._sample(node)
                 self._publish(node, source.topic, tape[place].attributes)
                 wait(place + 1)
 

@@ -93,7 +93,7 @@ class Publisher:
             raise Fault("a publisher has readings, or they are recorded; one of the two")
         if self.every is None and self.recorded is None:
             raise Fault("how often does it publish? Add 'every', such as 'every: 2 min'")
-        if self.sampled is not None and not 0 < self.sampled <= (self.every or 0):
+        if self.sampled is not None and not 0 < self.sampled <= (self.every or self.sampled):
             raise Fault("a sensor is read several times in each 'every', such as each '250 ms'", ("sampled",))
 
 

@@ -47,14 +47,14 @@ class Study:
         return tuple(dict.fromkeys(name for point in self.points for name in point.settings))
 
 
-def read(path: Path, definition: Path | None = None) -> Study:
+def read(path: Path, definition: Path | None = None, lets: Mapping[str, Any] | None = None) -> Study:
     """Read a file; what it names is looked for beside it.  A definition that is given is taken in place of
-    the file's own."""
+    the file's own, with these values of its parameters."""
     document = load(path)
     if definition is not None and isinstance(document.values, dict):
         values = {**document.values, "definition": str(definition.resolve())}
         document = Document(values, document.places, document.keys, document.text, document.file)
-    return _study(document, path.parent, path.stem)
+    return _study(document, path.parent, path.stem, lets)
 
 
 def read_text(text: str, folder: Path = Path()) -> Study:
@@ -62,12 +62,12 @@ def read_text(text: str, folder: Path = Path()) -> Study:
     return _study(parse(text), folder, "scenario")
 
 
-def _study(document: Document, folder: Path, name: str) -> Study:
+def _study(document: Document, folder: Path, name: str, lets: Mapping[str, Any] | None = None) -> Study:
     try:
         seeds, trace, settings = _asked(document.values)
     except Fault as fault:
         raise document.located(fault) from None
-    points = tuple(_point(document, folder, seeds, setting) for setting in settings)
+    points = tuple(_point(document, folder, seeds, setting, lets) for setting in settings)
     return Study(points[0].case.scenario.name or name, points, seeds, trace, document.text)
 
 
@@ -85,7 +85,13 @@ def _asked(values: Any) -> tuple[tuple[int, ...], bool, list[dict[Route, Route]]
     return seeds, trace, settings
 
 
-def _point(document: Document, folder: Path, seeds: tuple[int, ...], setting: Mapping[Route, Route]) -> Point:
+def _point(
+    document: Document,
+    folder: Path,
+    seeds: tuple[int, ...],
+    setting: Mapping[Route, Route],
+    lets: Mapping[str, Any] | None,
+) -> Point:
     changed, settings = document, {}
     for route, written in setting.items():
         value = _value(document.values, written)
@@ -95,7 +101,7 @@ def _point(document: Document, folder: Path, seeds: tuple[int, ...], setting: Ma
     changed = Document(values, changed.places, changed.keys, changed.text, changed.file)
     scenario = convert(changed, Scenario)
     try:
-        return Point(settings, check(scenario, folder, seeds))
+        return Point(settings, check(scenario, folder, seeds, lets))
     except DefinitionError as error:
         raise (changed.inside(("definition",), error) if error.file is None else error) from None
     except Fault as fault:

@@ -42,6 +42,8 @@ Planarise = Callable[[Point, Mapping[NodeId, Point]], Mapping[NodeId, Point]]
 
 _POINT = 2 * COORDINATE
 BEACON_BYTES = ADDRESS + 2 + _POINT
+WALK_BYTES = _POINT + COORDINATE + 2 * ADDRESS
+"""What a walk writes on a datagram."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class Geographic:
             return [Discard(datagram, NO_ROUTE)]
         to, walk = chosen
         token = f"{datagram.origin}.{datagram.number}.{datagram.hops}"
-        size = HEADER + _POINT + (_POINT + COORDINATE + 2 * ADDRESS if walk else 0) + datagram.size
+        size = HEADER + _POINT + (WALK_BYTES if walk else 0) + datagram.size
         transmission = Transmit(to, replace(datagram, route=Course(walk)), size, token)
         state.sent[token] = Sent(datagram, transmission)
         return [transmission]

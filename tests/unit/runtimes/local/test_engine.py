@@ -329,6 +329,7 @@ def test_subscriptions_may_come_and_go_between_snapshot_and_restart():
     assert [tuple(h) for h in without.holding()] == [("Cold", "s2", 1, True)]
     more = Engine.restore(both + "\nfilter Any on Temperature where value > 0", engine.snapshot())
     assert [tuple(h) for h in more.holding()] == [("Cold", "s2", 1, True), ("Warm", "s1", 0, True)]
+    assert [tuple(h) for h in more.holding({"Warm", "Mild"})] == [("Warm", "s1", 0, True)]
     assert said(more.push(reading(2, 10))) == [("Warm", "s1", "egress", 2), ("Any", None, "atomic", 2)]
 
 

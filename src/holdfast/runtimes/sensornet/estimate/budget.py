@@ -7,7 +7,7 @@ is defined and with every reading, are what ought to be told.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -139,17 +139,13 @@ def _over(outlook: Outlook, name: str, told: Detection) -> Detection:
 
 def _rates(rates: Rates, every: int, turns: Mapping[str, Counter[str]]) -> dict[Kind, float]:
     """How often a day each kind of reading comes then: turns as counted, the rest in proportion."""
-    now: dict[str, Counter[str]] = {name: Counter() for name in turns}
-    for kind, count in rates.counts.items():
-        for name in turns:
-            if kind.sort[rates.subscriptions.index(name)][0]:
-                now[name][kind.source] += count
+    share = _shares(rates, turns)
     found: dict[Kind, float] = {}
     for kind in rates.counts:
         turned = [name for name in turns if kind.sort[rates.subscriptions.index(name)][0]]
-        shares = [turns[name][kind.source] / now[name][kind.source] for name in turned]
-        share = max(shares) if turned else 1 / every
-        found[kind] = rates.a_day(kind) * min(share, 1.0)
+        shares = [share(name, kind.source) for name in turned]
+        kept = max(shares) if turned else 1 / every
+        found[kind] = rates.a_day(kind) * min(kept, 1.0)
     quiet: dict[str, float] = defaultdict(float)
     missing: dict[str, float] = defaultdict(float)
     for kind in rates.counts:
@@ -160,6 +156,23 @@ def _rates(rates: Rates, every: int, turns: Mapping[str, Counter[str]]) -> dict[
         if not any(turned for turned, _ in kind.sort) and quiet[kind.source]:
             found[kind] *= max(0.0, 1 + missing[kind.source] / quiet[kind.source])
     return found
+
+
+def _shares(rates: Rates, turns: Mapping[str, Counter[str]]) -> Callable[[str, str], float]:
+    """Of a state's turns by a source now, how many it makes then; where scopes are no sources, as of all."""
+    now: dict[str, Counter[str]] = {name: Counter() for name in turns}
+    for kind, count in rates.counts.items():
+        for name in turns:
+            if kind.sort[rates.subscriptions.index(name)][0]:
+                now[name][kind.source] += count
+    sources = {kind.source for kind in rates.counts}
+
+    def share(name: str, source: str) -> float:
+        if turns[name].keys() <= sources:
+            return turns[name][source] / now[name][source]
+        return turns[name].total() / now[name].total()
+
+    return share
 
 
 # Bands.

@@ -1,14 +1,13 @@
 """What a network will take with one protocol: all parts together.
 
-Assumed: frames do not collide (the channel is mostly free), links are as good all the time as their means,
-routes have settled, nobody fails, and readings come as in the history.
+Assumed: frames do not collide (the channel is mostly free) but in a protocol's own bursts, links are as good
+all the time as their means, routes have settled, nobody fails, and readings come as in the history.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf, prod
 
 import numpy as np
@@ -17,12 +16,15 @@ from ....model.instant import DAY, SECOND, Instant
 from ....sim.frame import NodeId
 from ....sim.network import Network
 from ..case import Case, Plan, planned
+from .aired import aired
 from .hop import Air, Floats
 from .rates import Kind, Rates
 from .rehearsal import Rehearsal, Rehearsed, Sent, rehearse
 from .routes import Routes, Trip
 
 A_DAY = DAY / SECOND
+TOGETHER = 6
+"""So many messages that a protocol sends at a time, by itself, get into one another's way."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class Outlook:
     idle: Bill
     """A day: what the protocol says when nothing happens."""
     readings: Mapping[Kind, Reading]
-    together: int
-    """How many messages the protocol sends by itself at a time, at most."""
+    is_aired: bool
+    """Whether what is said when nothing happens was put on the air."""
 
     def caused(self, a_day: Mapping[Kind, float] | None = None) -> Bill:
         """By readings, a day; at other rates, if some are given."""
@@ -145,17 +147,37 @@ def outlook(case: Case, seed: int, rates: Rates) -> Outlook:
     found: dict[Kind, list[Reading]] = {}
     for example, sent, told in zip(rates.examples, rehearsed.caused, rehearsed.told, strict=True):
         found.setdefault(example.kind, []).append(every.reading(sent, told))
-    read = air.working(plan.setup.platform.work.timer) + air.working(case.scenario.energy.sampling)
+    timer, read = air.working(plan.setup.platform.work.timer), air.working(case.scenario.energy.sampling)
     names = {name: node for node, name in enumerate(plan.placed.names)}
+    often = {each.topic: each.sampled for each in case.scenario.publishers if each.sampled is not None}
     readings = {
-        kind: replace(some[-1], bill=some[-1].bill + _at(air, names[kind.source], read))
+        kind: Reading(
+            _average(some) + _at(air, names[kind.source], timer + (0.0 if kind.topic in often else read)),
+            some[-1].told,
+        )
         for kind, some in found.items()
     }
     control, beacons = routes.control()
-    idle = every.bill(rehearsed.idle).times(A_DAY / rehearsed.seconds)
     said = Bill(control * A_DAY, beacons * A_DAY)
-    together = max(Counter(sent.at for sent in rehearsed.idle).values(), default=0)
-    return Outlook(plan, rates, air.rest, every.bill(rehearsed.start), said, idle, readings, together)
+    sensing = Bill(air.spent())
+    for topic, pause in often.items():
+        for node in (node for each in plan.sources if each.topic.name == topic for node in each.nodes):
+            sensing += _at(air, node, (timer + read) * DAY / pause)
+    idle = every.bill(rehearsed.idle).times(A_DAY / rehearsed.seconds)
+    if is_aired := rehearsed.cycle is not None and rehearsed.together > TOGETHER:
+        watts, frames = aired(case, seed, rates.events, rehearsed.cycle, rehearsed.a_second)
+        joules = np.maximum((watts - air.rest) * A_DAY - said.joules, 0.0)
+        frames = frames * A_DAY - said.frames
+        idle = Bill(joules, frames, idle.airtime * frames / idle.frames)
+    start = every.bill(rehearsed.start)
+    return Outlook(plan, rates, air.rest, start, said + sensing, idle, readings, is_aired)
+
+
+def _average(some: Sequence[Reading]) -> Bill:
+    """Of readings of a kind, which found roles at several nodes; without the first, if there are more:
+    it may have had to say what is known since."""
+    first, *others = (one.bill for one in some[1:] or some)
+    return sum(others, first).times(1 / (1 + len(others)))
 
 
 def _at(air: Air, node: NodeId, joules: float) -> Bill:
@@ -177,13 +199,17 @@ class _Prices:
 
     def __init__(self, routes: Routes, rehearsed: Rehearsed) -> None:
         self._routes, self._patience = routes, rehearsed.patience
-        self._trips: dict[tuple[object, int, bool], Trip] = {}
+        self._trips: dict[tuple[object, int, bool, object], Trip] = {}
 
     def trip(self, sent: Sent) -> Trip:
-        key = sent.way, sent.size, sent.flood
+        key = sent.way, sent.size, sent.flood, sent.more
         if key not in self._trips:
-            make = self._routes.flood if sent.flood else self._routes.trip
-            self._trips[key] = make(sent.way, sent.size)
+            routes = self._routes
+            self._trips[key] = (
+                routes.flood(sent.way, sent.size)
+                if sent.flood
+                else routes.trip(sent.way, sent.size, sent.more)
+            )
         return self._trips[key]
 
     def bill(self, sent: Sequence[Sent]) -> Bill:

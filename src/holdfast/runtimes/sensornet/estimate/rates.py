@@ -18,6 +18,9 @@ from ....model.instant import DAY, Duration
 from ..account import Wish
 from ..conditions import Definition, Watch, why_not_alone
 
+A_FEW = 10
+"""Readings of a source from which on it is told what a day is like."""
+
 Sort = tuple[tuple[bool, bool], ...]
 """For each subscription whether a reading starts or ends it, and whether it satisfies a predicate of it."""
 
@@ -56,7 +59,7 @@ class Rates:
 
     @cached_property
     def examples(self) -> Sequence[Example]:
-        """In order of time: of each kind one, and what turns a condition before it."""
+        """In order of time: of each kind two, and what turns a condition before them."""
         return _examples(self.events, self.kinds, self.alone)
 
     def of(self, subscriptions: tuple[str, ...]) -> Rates:
@@ -86,13 +89,18 @@ def rates(events: Sequence[Event], definition: Definition, wishes: Iterable[Wish
     names = tuple(dict.fromkeys(wish.name for wish in wishes if not wish.plain))
     filters = definition.filters
     alone = all(name in filters and why_not_alone(filters[name]) is None for name in names)
-    return Rates(_span(events), events, _kinds(events, definition, names), names, alone)
+    return Rates(span(events), events, _kinds(events, definition, names), names, alone)
 
 
-def _span(events: Sequence[Event]) -> Duration:
+def most_of_one(events: Sequence[Event]) -> int:
+    """How many readings the most talkative source has."""
+    return max(Counter((event.source, event.topic) for event in events).values(), default=0)
+
+
+def span(events: Sequence[Event]) -> Duration:
     """From the first reading to the last, and as long again as one of the most talkative source lasts."""
     times = [event.time for event in events]
-    most = max(Counter((event.source, event.topic) for event in events).values())
+    most = most_of_one(events)
     whole = max(times) - min(times)
     return max(1, whole + whole // max(1, most - 1))
 
@@ -126,17 +134,19 @@ def _mattering(definition: Definition, name: str, events: Sequence[Event]) -> se
 
 
 def _examples(events: Sequence[Event], kinds: Sequence[Kind], alone: bool) -> list[Example]:
-    """The first reading of each kind, and all before it that turn something: so states are as they were.  If
-    each source has states of its own, those of the same source are enough."""
-    first: dict[Kind, int] = {}
+    """The first two readings of each kind, and all before that turn something: so states are as they were.
+    If each source has states of its own, those of the same source are enough.  Two, since whoever speaks for
+    the first time may not know yet what is wanted."""
+    first: dict[Kind, list[int]] = {}
     for i, kind in enumerate(kinds):
-        first.setdefault(kind, i)
+        if len(some := first.setdefault(kind, [])) < 2:
+            some.append(i)
     last: dict[str, int] = {}
-    for kind, i in first.items():
+    for kind, some in first.items():
         about = kind.source if alone else ""
-        last[about] = max(i, last.get(about, 0))
+        last[about] = max(some[-1], last.get(about, 0))
     return [
         Example(event, kind)
         for i, (event, kind) in enumerate(zip(events, kinds, strict=True))
-        if i == first[kind] or (i < last[kind.source if alone else ""] and any(t for t, _ in kind.sort))
+        if i in first[kind] or (i < last[kind.source if alone else ""] and any(t for t, _ in kind.sort))
     ]

@@ -6,14 +6,14 @@ happens.  What each message takes on its way is not known here.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
-from ....model.instant import MILLISECOND, SECOND, Instant
+from ....model.instant import MILLISECOND, SECOND, Duration, Instant
 from ....protocols.dds.message import Ack, Data
 from ....sim.frame import BROADCAST, NodeId
 from ....sim.host import Routing
@@ -31,11 +31,12 @@ from .routes import Routes, Way
 
 LATENCY = MILLISECOND
 SLOT = 2 * SECOND
-"""A reading in each; by its end everything that it brings about has happened."""
+"""A reading in each, of this length at least; by its end everything that it brings about has happened."""
 SETTLED = 60 * SECOND
 """Before the first reading: discovery is over."""
 QUIET = 1050 * SECOND
-"""Behind the last one: what is sent when nothing happens."""
+"""Behind the last one: what is sent when nothing happens.  Readings are spread over as long: a role that goes
+round is then at several nodes."""
 
 INEXHAUSTIBLE = 1e9
 """Joules: in a rehearsal nobody dies."""
@@ -54,6 +55,8 @@ class Sent:
     flood: bool
     size: int
     word: str
+    more: tuple[int, ...]
+    """Bytes that routing writes on it at each hop, beyond what it always does; none if it never does."""
     exchange: Any
     """What it has in common with the messages that it answers, or that answer it; none if nobody does."""
 
@@ -79,26 +82,40 @@ class Rehearsed:
     """For how long that was sent."""
     patience: float | None
     """Seconds after which somebody who waits for an answer sends again."""
+    cycle: Duration | None
+    """After how long what is sent anyway is sent again."""
+
+    @property
+    def a_second(self) -> float:
+        """How many messages are sent anyway."""
+        return len(self.idle) / self.seconds
+
+    @property
+    def together(self) -> int:
+        """How many messages the protocol sends by itself at a time, at most."""
+        return max(Counter(sent.at for sent in self.idle).values(), default=0)
 
 
 def rehearse(case: Case, seed: int, examples: Sequence[Example]) -> Rehearsed:
     """Readings one after the other, each in a slot of its own, then silence."""
-    when = [i * SLOT for i in range(len(examples))]
+    slot = max(SLOT, QUIET // max(1, len(examples)))
+    when = [i * slot for i in range(len(examples))]
     events = [replace(each.event, time=at) for each, at in zip(examples, when, strict=True)]
-    scenario = replace(
-        case.scenario,
-        mac=Csma(),
-        energy=replace(case.scenario.energy, battery=INEXHAUSTIBLE if case.scenario.energy.battery else None),
-        failures=(),
-        traffic=(),
-        warm_up=SETTLED,
-        duration=2 * SETTLED,
-    )
-    stage = cast(replace(case, scenario=scenario), events)
-    ends = SETTLED + len(examples) * SLOT + QUIET
+    case = undisturbed(case)
+    stage = cast(replace(case, scenario=replace(case.scenario, mac=Csma())), events)
+    ends = SETTLED + len(examples) * slot + QUIET
     run = Rehearsal(replace(stage, scenario=replace(stage.scenario, duration=ends)), seed)
     run.finish()
-    return run.rehearsed([SETTLED + at for at in when])
+    return run.rehearsed([SETTLED + at for at in when], slot)
+
+
+def undisturbed(case: Case) -> Case:
+    """The network with nobody who dies or fails, and nobody else's messages."""
+    energy = replace(case.scenario.energy, battery=INEXHAUSTIBLE if case.scenario.energy.battery else None)
+    scenario = replace(
+        case.scenario, energy=energy, failures=(), traffic=(), warm_up=SETTLED, duration=2 * SETTLED
+    )
+    return replace(case, scenario=scenario)
 
 
 class Rehearsal(Run):
@@ -114,14 +131,14 @@ class Rehearsal(Run):
     def _router(self, node: Node) -> Routing:
         return self.carriers[node.id]
 
-    def rehearsed(self, when: Sequence[Instant]) -> Rehearsed:
+    def rehearsed(self, when: Sequence[Instant], length: Duration) -> Rehearsed:
         """What was sent, by what caused it."""
         begin, slots = when[0] if when else SETTLED, len(when)
         caused: list[list[Sent]] = [[] for _ in when]
         told: list[dict[tuple[str, NodeId], Instant]] = [{} for _ in when]
         idle: list[Sent] = []
         for each in self.sent:
-            slot = (each.at - begin) // SLOT
+            slot = (each.at - begin) // length
             if each.at < begin:
                 continue
             if each.word in EVENTS and slot < slots:
@@ -129,7 +146,7 @@ class Rehearsal(Run):
             else:
                 idle.append(each)
         for time, wish, _ in self.account.told:
-            if begin <= time and (slot := (time - begin) // SLOT) < slots:
+            if begin <= time and (slot := (time - begin) // length) < slots:
                 told[slot].setdefault((wish.name, wish.node), time)
         return Rehearsed(
             [each for each in self.sent if each.at < begin],
@@ -138,6 +155,7 @@ class Rehearsal(Run):
             idle,
             (self.network.now - begin) / SECOND,
             self.family.patience / SECOND if self.family.patience is not None else None,
+            self.family.cycle,
         )
 
 
@@ -168,19 +186,21 @@ class Carrier:
     def _carry(self, datagram: Datagram) -> None:
         """From node to node; who peeks may change it, or take it."""
         destination, way = datagram.destination, [self.node.id]
-        for node in self.stage.routes.way(self.node.id, destination)[1:]:
+        routes, onward, more = self.stage.routes, Way(), Way()
+        if self.stage.network.now >= routes.opens:
+            onward = routes.way(self.node.id, destination)[1:]
+            more = routes.more(self.node.id, destination)
+        for node in onward:
             way.append(node)
             if node == destination:
                 break
             passed = self.stage.carriers[node].passing(datagram)
             if passed is None:
-                self._note(tuple(way), datagram, flood=False)
+                self._note(tuple(way), datagram, more)
                 return
             datagram = passed
-        self._note(tuple(way), datagram, flood=False)
-        if len(way) == 1:  # a point, and nobody is nearer
-            self.deliver(datagram)
-        elif isinstance(destination, tuple) or way[-1] == destination:
+        self._note(tuple(way), datagram, more)
+        if isinstance(destination, tuple) or way[-1] == destination:  # nobody is nearer to a point
             self.stage.carriers[way[-1]].deliver(datagram)
 
     def passing(self, datagram: Datagram) -> Datagram | None:
@@ -208,14 +228,14 @@ class Carrier:
                 passed = self.stage.carriers[there].passing(carried)
                 if passed is not None:
                     todo.append((there, passed))
-        self._note(tuple(said), datagram, flood=True)
+        self._note(tuple(said), datagram, (), flood=True)
 
-    def _note(self, way: Way, datagram: Datagram, flood: bool) -> None:
+    def _note(self, way: Way, datagram: Datagram, more: tuple[int, ...], flood: bool = False) -> None:
         if len(way) > 1 or flood:
             word = datagram.cause.rpartition(" ")[2]
             common = _exchange(way, datagram.message)
             now = self.stage.network.now
-            self.stage.sent.append(Sent(now, way, flood, datagram.size, word, common))
+            self.stage.sent.append(Sent(now, way, flood, datagram.size, word, more, common))
             self._tire(way, now)
 
     def _tire(self, way: Way, now: Instant) -> None:

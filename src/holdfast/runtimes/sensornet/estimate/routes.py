@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from ....errors import UsageError
-from ....model.instant import SECOND
+from ....model.instant import BEGINNING, SECOND, Instant
 from ....model.space import Point
 from ....sim.frame import NodeId
 from ....sim.routing import geographic, tree
@@ -52,11 +52,16 @@ class Routes:
             self._found[origin, to] = self._next(origin, to)
         return self._found[origin, to]
 
-    def trip(self, way: Way, size: int) -> Trip:
+    def more(self, origin: NodeId, to: Destination) -> tuple[int, ...]:
+        """Bytes that routing writes on a message at each hop of a way, beyond what it always does."""
+        self.way(origin, to)
+        return self._next.more.get((origin, to), ()) if isinstance(self._next, _Greedy) else ()
+
+    def trip(self, way: Way, size: int, more: Sequence[int] = ()) -> Trip:
         """A message of so many bytes along a way; what is lost on it takes nothing more."""
         joules, frames, there, seconds, airtime = self.air.spent(), 0.0, 1.0, 0.0, 0.0
         for place in range(len(way) - 1):
-            hop = self._hop(way, place, size)
+            hop = self._hop(way, place, size + (more[place] if more else 0))
             joules += there * hop.joules
             frames += there * hop.frames
             airtime += there * hop.airtime
@@ -100,6 +105,12 @@ class Routes:
             frames=hop.frames + again * (hop.frames + notice.frames),
             airtime=hop.airtime + again * (hop.airtime + notice.airtime),
         )
+
+    @property
+    def opens(self) -> Instant:
+        """When nodes that boot know a way: where neighbours know one another by beacons, two must come."""
+        machine = self.machine
+        return 3 * machine.beacons.fast if isinstance(machine, Geographic | tree.Tree) else BEGINNING
 
     # What is said without any message.
 
@@ -147,7 +158,7 @@ def _steps(air: Air, machine: RoutingMachine) -> Steps:
         case IdGrid() | Static():
             return _by_rules(machine.columns)
         case Geographic():
-            return _Greedy(air, machine).way
+            return _Greedy(air, machine)
         case tree.Tree():
             return _Best(air).way
     raise UsageError(
@@ -216,13 +227,17 @@ class _Greedy:
             View(node, places, {there: places[there] for there in sorted(known)}, known)
             for node, known in enumerate(quality)
         ]
+        self.more: dict[tuple[NodeId, Destination], tuple[int, ...]] = {}
+        """Bytes of the walks that messages are on, hop by hop."""
 
-    def way(self, origin: NodeId, to: Destination) -> Way:
-        found, course = [origin], Course()
+    def __call__(self, origin: NodeId, to: Destination) -> Way:
+        found, course, more = [origin], Course(), []
         while found[-1] != to and len(found) <= self._machine.limit:
             chosen = geographic.step(self._views[found[-1]], to, course)
             if chosen is None:
                 break
             course = Course(chosen[1], found[-1])
             found.append(chosen[0])
+            more.append(geographic.WALK_BYTES if chosen[1] else 0)
+        self.more[origin, to] = tuple(more)
         return tuple(found)

@@ -12,7 +12,7 @@ from holdfast.model.instant import MINUTE, SECOND
 from holdfast.runtimes.sensornet.case import planned
 from holdfast.runtimes.sensornet.estimate.budget import THINNED, Budget, fitting
 from holdfast.runtimes.sensornet.estimate.rates import rates
-from holdfast.runtimes.sensornet.estimate.ways import SINK, SOURCE, Way, _outlook, ways
+from holdfast.runtimes.sensornet.estimate.ways import SCOPES, SINK, SOURCE, Way, _outlook, ways
 from holdfast.runtimes.sensornet.play import cast
 from holdfast.runtimes.sensornet.study import read_text
 
@@ -77,3 +77,14 @@ def test_what_lasts_is_told_with_least_loss_first_and_one_plan_for_each_way(plan
     assert [one.loss for one in fits] == sorted(one.loss for one in fits)
     assert Counter(one.way for one in fits).most_common(1)[0][1] == 1
     assert fitting(plans, 2 * best) == []
+
+
+def test_of_a_state_that_sources_share_the_plan_that_changes_nothing_takes_what_is_expected():
+    """Its scope is no source: turns are not lost for that."""
+    text = NETWORK.replace(" per source", "")
+    case, events = read_text(text).points[0].case, wavering()
+    whole = rates(events, case.definition, planned(cast(case, events), 1).wishes)
+    expected = _outlook(ways(case)[SCOPES], 1, events, whole)
+    way = Way(SCOPES, ways(case)[SCOPES], expected, {})
+    at = {one.changes: one for one in Budget([way], whole, case.definition).plans()}
+    assert at[1, 1.0].joules == pytest.approx(float(expected.joules().sum()))

@@ -17,6 +17,7 @@ from holdfast.runtimes.sensornet.conditions import defined
 from holdfast.runtimes.sensornet.estimate.hop import Air
 from holdfast.runtimes.sensornet.estimate.outlook import A_DAY, Outlook, outlook
 from holdfast.runtimes.sensornet.estimate.rates import rates
+from holdfast.runtimes.sensornet.estimate.rehearsal import rehearse
 from holdfast.runtimes.sensornet.play import cast
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.runtimes.sensornet.study import read_text
@@ -45,6 +46,17 @@ FIVE = {
     "a tree with beacons": ("direct", "tree", 0.9, CSMA),
     "brokers over geographic routing": ("cbps", "geographic", 0.9, CSMA),
 }
+ROTATING, QUADS = "dds, mode: EATDDS", "qps"
+BURSTS = {
+    "rotating roles over lossy links": (ROTATING, "id-grid", 0.7, CSMA, 120),
+    "rotating roles where nothing is lost": (ROTATING, "id-grid", 1, CSMA, 120),
+    "rotating roles, nothing acknowledged": (ROTATING, "static", 1, UNHEARD, 120),
+    "rotating roles over geographic routing": (ROTATING, "geographic", 0.9, CSMA, 120),
+    "a quadtree over good links": (QUADS, "geographic", 1, CSMA, 30),
+    "a quadtree over lossy links": (QUADS, "geographic", 0.9, CSMA, 30),
+    "a quadtree, nothing acknowledged": (QUADS, "geographic", 1, UNHEARD, 30),
+}
+"""What a protocol says by itself comes in bursts, in which messages meet."""
 SLEEPING = ("direct", "static", 1, "{kind: low-power-listening, interval: 200 ms}")
 
 
@@ -97,6 +109,41 @@ def require_close(found: dict[str, tuple[float, float]], *but: str) -> None:
 @pytest.mark.parametrize("name", FIVE)
 def test_what_is_expected_is_within_a_tenth_of_what_happens(name):
     require_close(beside(case(*FIVE[name]), 60 if "brokers" in name or "tree" in name else 120))
+
+
+def test_what_comes_in_bursts_is_expected_with_what_meets_in_them():
+    *network, _ = BURSTS["rotating roles, nothing acknowledged"]
+    require_close(beside(case(*network), 60))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", BURSTS)
+def test_what_is_expected_of_bursts_is_within_a_tenth_of_what_happens(name, seed):
+    *network, minutes = BURSTS[name]
+    require_close(beside(case(*network), minutes, seed))
+
+
+def test_who_asks_before_it_knows_its_neighbours_has_all_roles_of_a_quadtree():
+    """A subscriber asks as it boots: it is then the node nearest to every broker's point, as in a run."""
+    events = history(4)
+    one = cast(case(QUADS, "geographic", 1, CSMA), events)
+    run = Run(one, 1)
+    run.finish()
+    hosts = {int(node) for node in run.family.measures()["roles"].values()}
+    found = rehearse(one, 1, rates(events, one.definition, planned(one, 1).wishes).examples)
+    assert {sent.way[0] for sent in found.idle if sent.word == "here"} == hosts == {5}
+
+
+@pytest.mark.parametrize("protocol", ["direct", ROTATING])
+def test_sensors_that_are_read_more_often_than_they_publish_take_as_much_as_they_do(protocol):
+    text = FIELD.format(protocol=f"{{kind: {protocol}}}", routing="static", quality=1, mac=UNHEARD)
+    said = "{topic: T, every: 2 min, sampled: 5 s, readings: {value: {kind: constant, value: 5}}}"
+    with_it = read_text(f"{text}publishers: [{said}]\n").points[0].case
+    once, often = (beside(each, 60) for each in (read_text(text).points[0].case, with_it))
+    require_close(often)
+    reads = 11 * 3600 / 5 * 0.03 * 5e-3
+    assert often["joules above rest"][0] - once["joules above rest"][0] > 0.9 * reads
 
 
 def test_a_state_that_sensors_share_passes_brokers_as_often_as_is_expected():

@@ -43,6 +43,7 @@ class Clock:
 
     def after(self, delay: Duration, action: Action, argument: Any = None, priority: int = TIMER) -> Entry:
         """Have ``action(argument)`` called when ``delay``, which is not negative, has passed."""
+        assert delay >= 0, f"{-delay} µs ago has passed"
         self._sequence += 1
         entry = [self.now + delay, priority, self._sequence, action, argument]
         heappush(self._heap, entry)

@@ -22,7 +22,7 @@ from ..model.protocol import (
 )
 from ..model.space import Point
 from .chance import derived
-from .frame import BROADCAST, Frame, NodeId
+from .frame import BROADCAST, NodeId
 from .node import Node
 
 KIND = "machine"
@@ -175,33 +175,3 @@ class NodeHost:
 
     def _drop(self, effect: Drop) -> None:
         self._shunned[effect.peer] = effect.why
-
-
-class OneHop:
-    """Routing for neighbours only: a message goes over one link or not at all."""
-
-    def __init__(self, node: Node) -> None:
-        self._node = node
-        self._handlers: dict[str, Callable[[Any], Any]] = {}
-        node.link.listen(self._received)
-
-    def send(self, destination: Any, type: str, message: Any, size: int, cause: str = "") -> None:
-        self._node.link.send(destination, Hop(self._node.id, type, message), size, cause)
-
-    def register_handler(self, type: str, peek: bool, callback: Callable[[Any], Any]) -> None:
-        if not peek:
-            self._handlers[type] = callback
-
-    def _received(self, frame: Frame) -> None:
-        hop: Hop = frame.payload
-        if hop.type in self._handlers:
-            self._handlers[hop.type](hop)
-
-
-class Hop:
-    """A message between neighbours."""
-
-    __slots__ = ("message", "origin", "type")
-
-    def __init__(self, origin: NodeId, type: str, message: Any) -> None:
-        self.origin, self.type, self.message = origin, type, message

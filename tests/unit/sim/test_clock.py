@@ -41,6 +41,15 @@ def test_where_a_run_is_interrupted_does_not_matter(planned, stops):
     assert run(stops) == run([])
 
 
+def test_nothing_can_be_planned_for_a_time_that_has_passed():
+    clock = Clock()
+    clock.run(100)
+    with pytest.raises(AssertionError, match="passed"):
+        clock.at(50, print)
+    with pytest.raises(AssertionError, match="passed"):
+        clock.after(-50, print)
+
+
 def test_what_was_cancelled_does_not_happen():
     clock, happened = Clock(), []
     clock.at(5, happened.append, "kept")

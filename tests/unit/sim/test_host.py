@@ -17,7 +17,7 @@ from holdfast.model.protocol import (
     SetTimer,
     Started,
 )
-from holdfast.sim.host import NodeHost, OneHop
+from holdfast.sim.host import NodeHost
 from holdfast.sim.network import Network, Setup
 from holdfast.sim.node import Node
 from support.air import links
@@ -63,6 +63,32 @@ class Beacon:
             case Asked(_, request):
                 return state, [Send("1", request)]
         return state, []
+
+
+@dataclass(frozen=True)
+class Hop:
+    origin: int
+    type: str
+    message: object
+
+
+class OneHop:
+    """Routing for neighbours only: a message goes over one link or not at all."""
+
+    def __init__(self, node):
+        self._node, self._handlers = node, {}
+        node.link.listen(self._received)
+
+    def send(self, destination, type, message, size, cause=""):
+        self._node.link.send(destination, Hop(self._node.id, type, message), size, cause)
+
+    def register_handler(self, type, peek, callback):
+        if not peek:
+            self._handlers[type] = callback
+
+    def _received(self, frame):
+        if frame.payload.type in self._handlers:
+            self._handlers[frame.payload.type](frame.payload)
 
 
 @dataclass

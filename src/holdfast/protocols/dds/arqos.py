@@ -183,8 +183,9 @@ class History:
     """The first sample after each receiver's request."""
     confirmed: dict[Peer, int] = field(default_factory=dict)
     """Up to where each has everything."""
-    unanswered: dict[Peer, int] = field(default_factory=dict)
-    """How many heartbeats each has left unanswered."""
+    unanswered: dict[Peer, list[int]] = field(default_factory=dict)
+    """Of the heartbeats that each has left unanswered the samples that they said were sent last, if somebody
+    counts them."""
     beating: bool = False
     idle: Instant = 0
     """When a timeout will have passed since the last sample."""
@@ -195,7 +196,7 @@ class History:
 
     def join(self, receiver: Peer, last: int) -> None:
         """What follows this sample is kept for a receiver."""
-        self.since[receiver], self.confirmed[receiver], self.unanswered[receiver] = last + 1, last, 0
+        self.since[receiver], self.confirmed[receiver], self.unanswered[receiver] = last + 1, last, []
 
     def leave(self, receiver: Peer) -> None:
         """Nothing is kept for a receiver any more."""
@@ -216,21 +217,23 @@ class History:
             del self.sent[number]
 
     def beat(self, now: Instant, last: Name, terms: Reliable, counted: Counter[str]) -> list[Effect]:
-        """Say what was sent last to all who lack something; of who never answers give up what it lacks, if so
-        agreed."""
+        """Say what was sent last to all who lack something; of who never answers give up what so many
+        heartbeats have spoken of, if so agreed."""
         self.beating = False
         if now < self.idle and 2 * len(self.sent) < terms.ring:
             return self._beat(self.idle)
         most, lost = terms.retries, set[int]()
-        for peer in [p for p, beats in self.unanswered.items() if most is not None and beats > most]:
-            lost.update(number for number in self.sent if number > self.confirmed[peer])
-            self.confirmed[peer], self.unanswered[peer] = last.sequence, 0
+        for peer, said in self.unanswered.items():
+            if most is not None and len(said) > most:
+                upto = said.pop(0)
+                lost.update(number for number in self.sent if self.confirmed[peer] < number <= upto)
+                self.confirmed[peer] = max(upto, self.confirmed[peer])
         counted["given up"] += len(lost)
         given_up = [Deliver(GivenUp(self.sent[number].name)) for number in sorted(lost)]
         self.trim()
         behind = [peer for peer, upto in self.confirmed.items() if upto < last.sequence]
-        for peer in behind:
-            self.unanswered[peer] += 1
+        for peer in behind if most is not None else ():
+            self.unanswered[peer].append(last.sequence)
         counted["heartbeats"] += len(behind)
         return [*given_up, *(self.says(peer, last) for peer in behind), *self._beat(now + terms.rto)]
 
@@ -243,14 +246,14 @@ class History:
         """A receiver has everything up to a number."""
         if peer in self.confirmed:
             self.confirmed[peer] = max(upto, self.confirmed[peer])
-            self.unanswered[peer] = 0
+            self.unanswered[peer].clear()
             self.trim()
 
     def repair(self, peer: Peer, missing: tuple[int, ...], counted: Counter[str]) -> list[Effect]:
         """Send again, straight to the receiver, what it names and we still have."""
         if peer not in self.confirmed:
             return []
-        self.unanswered[peer] = 0
+        self.unanswered[peer].clear()
         found = [self.sent[number] for number in missing if number in self.sent]
         counted["retransmitted"] += len(found)
         return [Send(peer, replace(data, reliable=False, forwarded=True), "data") for data in found]

@@ -17,6 +17,7 @@ from ...compilers.keys import shown
 from ...compilers.operator import Operator
 from ...errors import Unsupported
 from ...lang.app import App
+from ...lang.check import check
 from ...lang.condition import Checked, Condition
 from ...lang.ops import DeclareRegion, DeclareTopic, Let, Subscribe, UseGazetteer
 from ...lang.parse import load, parse
@@ -61,7 +62,7 @@ def defined(text: str, folder: Path, lets: Mapping[str, Any] | None = None) -> D
     """The definition in a ``.hf`` file beside the scenario, or that was written out; with other values of its
     parameters."""
     app = App() if not text else load(folder / text) if text.endswith(".hf") else parse(text)
-    return Definition(app, app.check(folder, **(lets or {})))
+    return Definition(app, check(app, folder, lets))
 
 
 class Watch:

@@ -141,6 +141,17 @@ def test_what_a_receiver_never_confirms_is_given_up_if_there_is_a_limit_and_not_
     assert not motes.states["p"].histories[0].sent
 
 
+def test_of_a_receiver_that_is_deaf_for_a_while_nothing_is_given_up_that_was_not_repeated_often_enough():
+    """Sample 5 was told of by six heartbeats when the air was good again, 6 to 8 by fewer."""
+    motes = Motes(deployment(mode="BLTDDS", reliable=Reliable(retries=5)), ("p", "s"))
+    subscribe(motes, "s")
+    motes.at(15 * SECOND, lambda: motes.ask("s", request.Assure(HEAT, 100)))
+    motes.loses = lambda a, b, m: 25 * SECOND < motes.now < 28_300_000
+    motes.run(publishing(motes, range(30)) + 20 * SECOND)
+    assert [what.name.sequence - 1 for _, what in motes.of(request.GivenUp)] == [5]
+    assert motes.readings("s") == list(range(30))
+
+
 @pytest.mark.parametrize("percent", [-1, 101])
 def test_a_level_is_a_percentage(percent):
     motes = Motes(deployment(), ("p", "r", "s"))

@@ -33,6 +33,13 @@ def event(time: int, value: float, source: str = "a") -> Event:
     return Event("T", time * SECOND, source, {"value": value, "room": "r"}, time)
 
 
+@pytest.mark.parametrize("name", ["limit", "base", "self"])
+def test_a_parameter_may_have_another_value_whatever_its_name(name):
+    text = f"topic T (value float)\nlet {name} = 25\nstate W on T [value > {name}; value < 2] per source\n"
+    watch = Watch(defined(text, Path(), {name: 10}).operators()["W"], "W")
+    assert [each.status for each in watch.react(event(1, 12))] == ["ingress"]
+
+
 def test_every_subscription_has_an_operator_and_what_it_hears():
     served = DEFINITION.operators()
     assert set(served) == {"Alone", "Room", "Late", "All", "Hot", "There", "Lasting"}

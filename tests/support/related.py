@@ -12,6 +12,7 @@ from holdfast.lang.check import check
 from holdfast.lang.parse import parse
 from holdfast.model.event import Event
 from holdfast.model.relation import Member, Tie, apart
+from support.histories import listed
 
 SECOND = 1_000_000
 TOPICS = """topic User (accuracy float m, mood float)
@@ -182,7 +183,7 @@ def _ties(relation, events):
         pairs = [(a, b) for a in named[0] for b in named[1]]
     else:
         pairs = combinations(sorted({e.source for e in events if e.topic == first}), 2)
-    return [Tie(f"{a},{b}", (Member(first, a), Member(second, b)), pair=(a, b)) for a, b in pairs]
+    return [Tie(listed((a, b)), (Member(first, a), Member(second, b)), pair=(a, b)) for a, b in pairs]
 
 
 def _read(relation, member, event):

@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Engine, Event, UsageError
+from holdfast.runtimes.local import revision
+from holdfast.runtimes.local.works import Works
 
 TOPIC = "topic T (value float)\n"
 LIMITS = (20.0, 22.0, 24.0, 26.0)
@@ -178,3 +180,67 @@ def test_a_reading_that_an_edit_took_over_is_told_also_before_a_restart():
             {"value": 26.0},
             minute,
         )
+
+
+_TWO = "\nstate Many = at least 2 of W\n"
+
+
+def test_one_of_whom_no_reading_is_left_is_told_by_its_name_when_another_edit_leaves_it_open():
+    engine = Engine(warm(25, 22) + _TWO)
+    push(engine, 0, "a", 30.0)
+    engine.revise(warm(25, 22, "unknown after 15 min") + _TWO)
+    engine.push(Event("T", 0, "b", {"value": 31.0}, 1))
+    said = engine.revise(warm(33, 22, "unknown after 15 min") + _TWO)
+    assert [(n.scope, n.status, n.event.source) for n in said] == [
+        ("a", "unknown", "a"),
+        ("b", "unknown", "b"),
+    ]
+
+
+def test_a_reading_that_was_kept_before_an_edit_is_not_the_last_one_for_ever():
+    engine = Engine(warm(35, 22, "unknown after 15 min"))
+    push(engine, 0, "a", 30.0)
+    engine.revise(warm(35, 22))
+    push(engine, 1, "a", 21.0)
+    engine.revise(warm(25, 22))
+    assert [one for one in engine.holding() if one.known] == []
+
+
+def _failing(what):
+    """The same, but that it fails when all is done."""
+
+    def failing(*some, **more):
+        list(what(*some, **more))
+        raise RuntimeError("on the way")
+
+    return failing
+
+
+_PLACES = ((revision, "passed_on"), (Works, "go_on"))
+
+
+@pytest.mark.parametrize(
+    ("place", "edit"),
+    [
+        (0, lambda engine: engine.revise(warm(33, 22) + _TWO)),
+        (0, lambda engine: engine.revise(warm(33, 22) + _TWO.replace("2", "1"))),
+        (1, lambda engine: engine.revise(warm(33, 22) + _TWO)),
+        (1, lambda engine: engine.subscribe("state More = at least 1 of W")),
+        (1, lambda engine: engine.unsubscribe("Many")),
+    ],
+)
+def test_an_edit_that_fails_has_changed_nothing(monkeypatch, place, edit):
+    engine = Engine(warm(25, 22) + _TWO)
+    push(engine, 0, "a", 30.0)
+    push(engine, 1, "b", 30.0)
+    before, text = engine.snapshot(), engine.app
+    with monkeypatch.context() as broken:
+        where, name = _PLACES[place]
+        broken.setattr(where, name, _failing(getattr(where, name)))
+        with pytest.raises(RuntimeError, match="on the way"):
+            edit(engine)
+    assert engine.snapshot() == before
+    assert engine.app == text
+    assert engine.subscriptions == ["W", "Many"]
+    said = [*push(engine, 2, "a", 20.0), *engine.advance(3)]
+    assert [(n.subscription, n.status) for n in said] == [("W", "egress"), ("Many", "egress")]

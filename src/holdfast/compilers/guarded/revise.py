@@ -341,8 +341,8 @@ def _known(machine: Any, state: Any, number: int, at: Instant) -> Iterator[tuple
             there = state.there[:, number]
             for code in np.flatnonzero(there["last"] != NONE).tolist():
                 last, since = int(there["last"][code]), int(there["since"][code])
-                spoke = there["flags"][code] & SEEN and not state.last.is_empty
-                reading = state.last.event(code, last) if spoke else None
+                is_there = machine.keeps_last and there["last_row"][code] == LAST and not state.last.is_empty
+                reading = state.last.event(code, last) if is_there else None
                 flags = int(there["flags"][code])
                 on, sure = bool(flags & ON), not flags & UNDECIDED
                 if not flags & SEEN:

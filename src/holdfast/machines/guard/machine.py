@@ -118,7 +118,7 @@ class Guard:
     @property
     def strictest(self) -> Duration | None:
         """What is older than what has come may be too old to end a silence."""
-        return 0 if self._keeps_last else None
+        return 0 if self.keeps_last else None
 
     # --- what the kernel wants to know ---
 
@@ -136,7 +136,7 @@ class Guard:
         return np.array(rules, np.int64), np.array(waits, np.int64)
 
     @cached_property
-    def _keeps_last(self) -> bool:
+    def keeps_last(self) -> bool:
         """Whether something is told of the last reading."""
         return any(rule.gap < LONGEST for rule in self.rules)
 
@@ -242,7 +242,7 @@ class Guard:
                 cell.cand_row = BEGUN
             if cell.last_row == 0:
                 is_last, cell.last_row = True, LAST
-        if is_last and self._keeps_last:
+        if is_last and self.keeps_last:
             state.last.put_one(code, event)
 
     # --- some scopes alone ---
@@ -387,7 +387,7 @@ class Guard:
             begun |= overwritten
         some["cand_row"] = np.where(begun, BEGUN, some["cand_row"])
         spoke = some["last_row"] >= 0
-        if self._keeps_last:
+        if self.keeps_last:
             last = some["last_row"].reshape(-1, state.width).max(axis=1)
             state.last.put(met[last >= 0], batch.take(pa.array(last[last >= 0])))
         some["last_row"] = np.where(spoke, LAST, some["last_row"])

@@ -177,9 +177,10 @@ class Engine:
         fresh = [name for name in meant if name not in self._listeners or name in replaced]
         if len(fresh) != 1:
             raise UsageError("give one new subscription at a time, under a name that is not yet used")
+        with self._works.whole_or_not_at_all():
+            self._works.share(fresh[0], meant[fresh[0]])
+            begun = self._works.go_on(checked, replaced)
         self._app, self._current = whole, checked
-        self._works.share(fresh[0], meant[fresh[0]])
-        begun = self._works.go_on(checked, replaced)
         self._listen()
         return fresh[0], begun
 
@@ -214,7 +215,8 @@ class Engine:
         base: Folder | None = None,
     ) -> list[Notification]:
         after = check(new, base or self._base, self._lets, tables)
-        told = revise(self._works, self._current, after, Known(history, whole, self._alike))
+        with self._works.whole_or_not_at_all():
+            told = revise(self._works, self._current, after, Known(history, whole, self._alike))
         self._app, self._tables, self._current, self._base = new, tables, after, base or self._base
         self._listen()
         return self._deliver(told)
@@ -233,9 +235,11 @@ class Engine:
         if above := builds_on(self._checked(self._app), name):
             raise UsageError(f"'{above[0]}' builds on '{name}'; end it first")
         kept = [s for s in self._app.statements if not (isinstance(s, Defined) and s.name == name)]
-        self._app = App(kept, file=self._app.file)
-        self._current = self._checked(self._app)
-        self._works.go_on(self._current)
+        left = App(kept, file=self._app.file)
+        checked = self._checked(left)
+        with self._works.whole_or_not_at_all():
+            self._works.go_on(checked)
+        self._app, self._current = left, checked
         self._listen()
 
     def take_table(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -32,6 +34,10 @@ class Edition(NamedTuple):
 
 
 PLAIN = Edition()
+
+
+_DEFINED = ("topics", "running", "listening", "hearing", "remembers")
+"""What another definition makes anew."""
 
 
 class Works:
@@ -160,6 +166,26 @@ class Works:
         if edit is not None:
             one.state = edit.doubted(one.state)
         return list(one.operator.addressed(said))
+
+    @contextmanager
+    def whole_or_not_at_all(self) -> Iterator[None]:
+        """Whatever is exchanged in here is so when that ends well, else all is as it was."""
+        kept = [(one, one.operator, self._kept(one)) for one in self.running]
+        before = {name: getattr(self, name) for name in _DEFINED}
+        try:
+            yield
+        except BaseException:
+            for one, operator, state in kept:
+                one.operator, one.state = operator, state()
+            for name, value in before.items():
+                setattr(self, name, value)
+            acquainted(self.running)
+            raise
+
+    def _kept(self, one: Running) -> Callable[[], Any]:
+        """How to have a state again as it is now: those who hear others are told of it on the way."""
+        state, machine = one.state, one.operator.machine
+        return partial(machine.from_bytes, machine.to_bytes(state)) if one.operator.heard else lambda: state
 
     # --- what they are told ---
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Engine, Event, UsageError
 from holdfast.runtimes.local import revision
+from holdfast.runtimes.local.snapshot import opened, seal
 from holdfast.runtimes.local.works import Works
 
 TOPIC = "topic T (value float)\n"
@@ -244,3 +246,37 @@ def test_an_edit_that_fails_has_changed_nothing(monkeypatch, place, edit):
     assert engine.subscriptions == ["W", "Many"]
     said = [*push(engine, 2, "a", 20.0), *engine.advance(3)]
     assert [(n.subscription, n.status) for n in said] == [("W", "egress"), ("Many", "egress")]
+
+
+def _without_a_word_of_it(snapshot):
+    """The snapshot as it was before it said whether readings are remembered."""
+    kept = msgspec.to_builtins(opened(snapshot), builtin_types=(bytes,))
+    del kept["remembers"]
+    raw = msgspec.msgpack.encode(kept)
+    return seal(raw) + raw
+
+
+@pytest.mark.parametrize("form", [lambda snapshot: snapshot, _without_a_word_of_it])
+def test_an_engine_that_is_restored_takes_no_old_reading_for_the_latest(form):
+    engine = Engine(warm(35, 22), remember=True)
+    push(engine, 0, "a", 30.0)
+    again = Engine.restore(engine.app, form(engine.snapshot()))
+    push(again, 1, "a", 20.0)
+    assert again.revise(warm(25, 22)) == []
+    assert again.holding() == []
+
+
+def test_an_engine_that_remembers_goes_on_to_when_it_is_restored():
+    engine = Engine(warm(35, 22), remember=True)
+    again = Engine.restore(engine.app, engine.snapshot())
+    push(again, 1, "a", 30.0)
+    assert [(n.scope, n.status) for n in again.revise(warm(25, 22))] == [("a", "revised")]
+
+
+def test_readings_that_were_kept_for_a_join_are_forgotten_with_it():
+    engine = Engine(warm(35, 22) + "\nstate C on T each source enter value > 25 exit value < 22\n")
+    push(engine, 0, "a", 30.0)
+    engine.unsubscribe("C")
+    push(engine, 1, "a", 20.0)
+    assert engine.revise(warm(25, 22)) == []
+    assert engine.holding() == []

@@ -436,6 +436,7 @@ class Engine:
             list(self._late),
             works.latest,
             self._begun,
+            works.always_remembers,
         )
         raw = msgspec.msgpack.encode(whole)
         return seal(raw) + raw
@@ -450,7 +451,8 @@ class Engine:
         lets: Mapping[str, float | int | str | bool] | None = None,
         tables: Mapping[str, Any] | None = None,
     ) -> Engine:
-        """An engine that goes on where the snapshot was taken: nothing is said again, nothing lost.
+        """An engine that goes on where the snapshot was taken: nothing is said again, nothing lost.  One that
+        remembered the latest readings goes on to.
 
         Subscriptions that the snapshot does not know start afresh; those that the app no longer has
         are forgotten.  One that has the same name but another meaning is refused.  A new count knows who
@@ -462,6 +464,7 @@ class Engine:
         whole = opened(snapshot)
         works = engine._works
         works.reached, works.latest, engine._sequence = whole.reached, whole.latest, whole.sequence
+        works.always_remembers = whole.remembers
         engine._late_counts.update(whole.late_counts)
         engine._late.extend(whole.late)
 

@@ -24,6 +24,8 @@ class Snapshot(msgspec.Struct):
     late: list[Notification]
     latest: dict[str, dict[str, Event]]
     begun: list[Notification] = []
+    remembers: bool = False
+    """Whether the latest readings are kept whoever runs; once that was not said."""
 
 
 def seal(raw: bytes) -> bytes:

@@ -36,7 +36,7 @@ class Edition(NamedTuple):
 PLAIN = Edition()
 
 
-_DEFINED = ("topics", "running", "listening", "hearing", "remembers")
+_DEFINED = ("topics", "running", "listening", "hearing", "remembers", "latest")
 """What another definition makes anew."""
 
 
@@ -53,7 +53,7 @@ class Works:
         self.reached: dict[str, Instant] = {}
         self.latest: dict[str, dict[str, Event]] = {}
         """The latest reading of every source, of every topic, for conditions that join others.  [F75]"""
-        self.remembers = self._always_remembers = remember
+        self.remembers = self.always_remembers = remember
 
     @property
     def names(self) -> list[str]:
@@ -97,7 +97,9 @@ class Works:
             topic: [one for one in self.running if topic in one.operator.topics] for topic in self.topics
         }
         self.hearing = [one for one in self.running if one.operator.heard]
-        self.remembers = self._always_remembers or any(one.operator.joins for one in self.running)
+        self.remembers = self.always_remembers or any(one.operator.joins for one in self.running)
+        if not self.remembers:  # else they would be taken for the latest when they no longer are
+            self.latest = {}
         return said
 
     def go_on(

@@ -24,6 +24,9 @@ from .waiting import Waiting
 
 Key = Callable[[Event], str | None]
 
+_MOVED = frozenset(("raised", "lowered", "revised"))
+"""What is said of a level that becomes another."""
+
 
 @dataclass(frozen=True)
 class During:
@@ -181,8 +184,7 @@ class Mute(Hearing):
 
     def _turn(self, state: State, scope: Scope, event: Event, status: str) -> None:
         """Whether a scope holds, and how many siblings do."""
-        if status == "revised":  # it starts or ends by that
-            status = "egress" if event.attributes[self.says[2]] is None else "ingress"
+        status = self._meant(event, status)
         if status not in ("ingress", "egress") or scope.on == (status == "ingress"):
             return
         scope.on = not scope.on
@@ -194,9 +196,17 @@ class Mute(Hearing):
                 if not left:
                     del state.counts[i][key]
 
+    def _meant(self, event: Event, status: str) -> str:
+        """A status; one that is revised starts or ends by that."""
+        if status != "revised":
+            return status
+        return "egress" if event.attributes[self.says[2]] is None else "ingress"
+
     def _hold_back(self, state: State, scope: Scope, event: Event, status: str) -> None:
         scope.gone += status == "atomic" or (status == "egress" and not scope.believed)
-        scope.last, scope.status, scope.at = event, status, self._now(state, event)
+        if status not in ("known", "unknown") or scope.status not in _MOVED:
+            scope.status = status
+        scope.last, scope.at = event, self._now(state, event)
         end = self._ends(scope)
         state.end = end if state.end is None else state.end if end is None else min(end, state.end)
 
@@ -218,6 +228,7 @@ class Mute(Hearing):
                 yield from self._released(state, at, partial(_is_there, i, key))
 
     def _of_parent(self, state: State, event: Event, status: str, key: str) -> Iterator[Transition]:
+        status = self._meant(event, status)
         for i, cause in enumerate(self.causes):
             if not isinstance(cause, While) or cause.topic.name != event.topic:
                 continue
@@ -245,9 +256,19 @@ class Mute(Hearing):
 
     # --- what was held back is let go ---
 
-    def freed(self, state: State, at: Instant) -> list[Transition]:
-        """What is told where causes have become others: of whatever is no longer muted."""
-        return self._released(state, max(at, state.waiting.until), lambda _scope: True)
+    def freed(self, state: State, was: Mute, at: Instant) -> list[Transition]:
+        """What is told where causes have become others than those of a mute that ran: of whatever is no
+        longer muted, and of storms that begin by that."""
+        now = max(at, state.waiting.until)
+        return [*self._risen(state, was, now), *self._released(state, now, lambda _scope: True)]
+
+    def _risen(self, state: State, was: Mute, at: Instant) -> Iterator[Transition]:
+        for cause, before, counts in zip(self.causes, was.causes, state.counts, strict=True):
+            if isinstance(cause, Beyond) and isinstance(before, Beyond):
+                for key, count in sorted(counts.items()):
+                    if cause.most < count <= before.most:
+                        nobody = Event(self.name, at, "")
+                        yield self._summary(nobody, at, cause.shown(key), (0, count, count))
 
     def _released(self, state: State, at: Instant, concerned: Callable[[Scope], bool]) -> list[Transition]:
         """What is told when some scopes are no longer muted."""
@@ -284,7 +305,7 @@ class Mute(Hearing):
             since = one.since if one.on else one.told
             one.told = at if one.on else None
             yield self._transition(now, "ingress" if one.on else "egress", shown, since)
-        elif one.on and one.status in ("raised", "lowered"):
+        elif one.on and one.status in _MOVED:
             yield self._transition(now, one.status, shown, one.since)
 
     def _transition(self, event: Event, status: str, scope: Value, since: Value) -> Transition:

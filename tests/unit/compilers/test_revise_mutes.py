@@ -38,7 +38,7 @@ def test_what_people_know_stays_so_where_more_is_muted():
         ("Warm", "a", "ingress"),
         ("Warm", "b", "ingress"),
     ]
-    assert engine.revise(HEAD + "mute Warm beyond 1\n") == []
+    assert [n.status for n in engine.revise(HEAD + "mute Warm beyond 1\n")] == ["summary"]
     assert heard(engine, (3, "c", 30.0), (4, "d", 20.0)) == []
     assert heard(engine, (5, "a", 20.0), (6, "b", 20.0), (7, "d", 20.0))[-1] == ("Warm", "b", "egress")
 
@@ -47,3 +47,61 @@ def test_other_siblings_are_refused_in_words():
     engine = Engine(HEAD + "mute Warm beyond 1\n")
     with pytest.raises(UsageError, match="other parents or siblings"):
         engine.revise(HEAD + "mute Warm beyond 1 within room\n")
+
+
+def test_a_storm_that_an_edit_makes_is_told_once():
+    engine = Engine(HEAD + "mute Warm beyond 5\n")
+    heard(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "c", 30.0), (3, "d", 20.0))
+    (said,) = engine.revise(HEAD + "mute Warm beyond 2\n")
+    assert (said.status, dict(said.event.attributes)) == (
+        "summary",
+        {"missed": 0, "scopes": 3, "holding": 3},
+    )
+    assert engine.revise(HEAD + "mute Warm beyond 1\n") == []
+
+
+PARENT = (
+    "topic T (v float, room text)\ntopic U (v float)\n{}\n"
+    "state Child on T [v > 5; v < 2] per source\nmute Child while Parent\n"
+)
+
+
+@pytest.mark.parametrize(
+    "parent", ["levels Parent on U: low [v > {}; v < {}]", "state Parent on U [v > {}; v < {}]"]
+)
+def test_a_parent_that_an_edit_ends_or_starts_mutes_no_longer_or_from_then_on(parent):
+    text = PARENT.format(parent)
+    engine = Engine(text.format(25, 22), remember=True)
+
+    def beside(minute):
+        return engine.push(Event("U", TODAY + minute * MINUTE, "p", {"v": 26.0}, minute))
+
+    beside(0)
+    assert heard(engine, (1, "a", 30.0)) == []
+    beside(2)
+    said = [*engine.revise(text.format(30, 28)), *engine.advance(TODAY + 3 * MINUTE)]
+    assert [(n.subscription, n.scope, n.status) for n in said] == [
+        ("Parent", None, "revised"),
+        ("Child", "a", "ingress"),
+    ]
+    heard(engine, (4, "b", 30.0))
+    beside(5)
+    assert [(n.scope, n.status) for n in engine.advance(TODAY + 6 * MINUTE)] == []
+    assert {one.scope for one in engine.holding(["Child"])} == {"a", "b"}
+    engine.revise(text.format(25, 22))
+    assert heard(engine, (7, "c", 30.0)) == []
+    assert engine.advance(TODAY + 8 * MINUTE) == []
+
+
+def test_a_level_that_an_edit_changes_while_it_is_muted_is_told_when_that_ends():
+    text = (
+        "topic T (v float, room text)\n"
+        "levels Heat on T: warn [v > 25; v < 22], alarm [v > {}; v < {}] per source\n"
+        'mute Heat during "12:05 – 12:30"\n'
+    )
+    engine = Engine(text.format(35, 34), remember=True)
+    heard(engine, (0, "a", 32.0))
+    engine.advance(TODAY + 10 * MINUTE)
+    assert engine.revise(text.format(30, 29)) == []
+    said = engine.advance(TODAY + 40 * MINUTE)
+    assert [(n.scope, n.status, n.event.attributes["level"]) for n in said] == [("a", "revised", "alarm")]

@@ -46,6 +46,6 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     require(was, now, why_not)
     (operator,) = operators([now])
     machine, ran = operator.machine, past.operator.machine
-    assert isinstance(machine, Mute)
+    assert isinstance(machine, Mute) and isinstance(ran, Mute)
     state = machine.from_bytes(ran.to_bytes(past.state))
-    return Revised(operator, state, machine.freed(state, past.at))
+    return Revised(operator, state, machine.freed(state, ran, past.at))

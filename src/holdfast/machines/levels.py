@@ -19,6 +19,7 @@ import pyarrow as pa
 from ..model.batch import to_events
 from ..model.event import Event, Status, Transition
 from ..model.instant import NEVER, Duration, Instant
+from ..model.scope import once_listed
 from ..model.topic import Topic
 from .guard.machine import Guard
 from .machine import Batches, Machine, Mask, Survey, Told, mattering, transitions
@@ -272,13 +273,48 @@ class Levels:
 
     def to_bytes(self, state: State) -> bytes:
         kept = [one.to_bytes(own) for one, own in zip(self.inside, state.inner, strict=True)]
-        return msgspec.msgpack.encode((kept, list(state.heights.items())))
+        return msgspec.msgpack.encode(_Kept(kept, list(state.heights.items()), _FORM))
 
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         if was is not None and was[0] is None:
             return self.initial()
-        kept, heights = msgspec.msgpack.decode(raw, type=tuple[list[bytes], list[tuple[str | None, Height]]])
-        return State([one.from_bytes(own) for one, own in zip(self.inside, kept, strict=True)], dict(heights))
+        kept = msgspec.msgpack.decode(raw, type=_Kept)
+        inner = [one.from_bytes(own) for one, own in zip(self.inside, kept.inner, strict=True)]
+        heights = dict(kept.heights)
+        return State(inner, heights if kept.form == _FORM else self._rebuilt(inner, heights))
+
+    def _rebuilt(self, inner: Sequence[Any], told: Mapping[str | None, Height]) -> dict[str | None, Height]:
+        """Where scopes stand by what the states inside know, given what was told of them before it was kept
+        who is unknown, by names that two might have shared."""
+        words, unsure, began = dict[str | None, int](), dict[str | None, int](), dict[str | None, Instant]()
+        for one, bits, own in zip(self.inside, self.bits, inner, strict=True):
+            for condition, scope, since in one.holding(own):
+                words[scope] = words.get(scope, 0) | bits[condition]
+                began[scope] = min(began.get(scope, since), since)
+            for condition, scope, _ in one.unknown(own):
+                unsure[scope] = unsure.get(scope, 0) | bits[condition]
+        found = {}
+        for scope in dict.fromkeys((*words, *unsure)):
+            old = told.get(scope) or told.get(once_listed(scope))
+            first = began.get(scope, 0)
+            times = (old.began, old.since) if old and old.level else (first, first)
+            height = Height(words.get(scope, 0), *times, unsure.get(scope, 0))
+            found[scope] = height
+            if not height.known and old:
+                height.told = old.level
+        return found
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    """The states inside, and where scopes stand, as bytes."""
+
+    inner: list[bytes]
+    heights: list[tuple[str | None, Height]]
+    form: int = 0
+
+
+_FORM = 1
+"""The form of what is kept; at first, heights did not say who is unknown."""
 
 
 _DIRECTION: tuple[Status, Status] = ("lowered", "raised")

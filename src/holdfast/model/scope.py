@@ -22,3 +22,25 @@ def quoted(value: str) -> str:
         return value
     escaped = value.replace(ESCAPE, ESCAPE + ESCAPE).replace(QUOTE, ESCAPE + QUOTE)
     return f"{QUOTE}{escaped}{QUOTE}"
+
+
+def once_listed(scope: str | None) -> str | None:
+    """A scope of several values as it was shown before they were quoted.
+
+    >>> once_listed('north,"lab,3"'), once_listed("north,3"), once_listed(None)
+    ('north,lab,3', 'north,3', None)
+    """
+    if scope is None or QUOTE not in scope:
+        return scope
+    found, at, inside = list[str](), 0, False
+    while at < len(scope):
+        sign = scope[at]
+        if inside and sign == ESCAPE:
+            at += 1
+            found.append(scope[at : at + 1])
+        elif sign == QUOTE:
+            inside = not inside
+        else:
+            found.append(sign)
+        at += 1
+    return "".join(found)

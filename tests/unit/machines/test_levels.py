@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holdfast import DefinitionError, Engine, Event, check, parse
 from holdfast.model.batch import from_events
+from holdfast.runtimes.local.snapshot import opened, seal
 
 MINUTE = 60_000_000
 TODAY = 1_700_000_000_000_000
@@ -74,3 +76,45 @@ def test_time_that_a_late_batch_lets_pass_is_told():
     at_once += other.push_batch("T", from_events(topic, events[1:]))
     rows = [[(n.scope, n.status, n.event.time) for n in some] for some in (singly, at_once)]
     assert rows[0] == rows[1] == [("a", "ingress", TODAY + 5 * MINUTE)]
+
+
+def _as_once_kept(snapshot, heights):
+    """A snapshot of levels from before it was kept who is unknown."""
+    whole = opened(snapshot)
+    inner, *_ = msgspec.msgpack.decode(whole.states[0])
+    raw = msgspec.msgpack.encode(
+        msgspec.structs.replace(whole, states=[msgspec.msgpack.encode((inner, heights))])
+    )
+    return seal(raw) + raw
+
+
+_OLD = (
+    "topic T (v float, room text, floor text)\n"
+    "levels Heat on T: warn [v > 25; v < 22], alarm [v > 30; v < 27] "
+)
+
+
+def _reading(second, v):
+    return Event("T", second * 1_000_000, "a", {"v": v, "room": "lab,3", "floor": "n"}, second)
+
+
+def test_a_snapshot_that_had_no_height_for_one_who_is_unknown_does_not_lose_the_alarm():
+    engine = Engine(_OLD + "per source unknown after 1 min\n")
+    engine.push(_reading(0, 40.0))
+    engine.advance(100_000_000)
+    again = Engine.restore(engine.app, _as_once_kept(engine.snapshot(), []))
+    assert again.unknown() == [("Heat", "a")]
+    said = again.push(_reading(101, 41.0))
+    assert [(n.scope, n.status, n.event.attributes["level"]) for n in said] == [("a", "ingress", "alarm")]
+
+
+def test_a_snapshot_with_scopes_by_their_old_names_ends_what_it_began():
+    engine = Engine(_OLD + "per floor, room\n")
+    engine.push(_reading(3, 26.0))
+    engine.push(_reading(5, 40.0))
+    old = _as_once_kept(engine.snapshot(), [("n,lab,3", (3, 3_000_000, 5_000_000))])
+    again = Engine.restore(engine.app, old)
+    assert again.holding() == engine.holding()
+    ends = [(n.scope, n.status, n.since) for n in again.push(_reading(101, 10.0))]
+    assert ends == [('n,"lab,3"', "egress", 3_000_000)]
+    assert again.holding() == []

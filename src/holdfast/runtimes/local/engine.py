@@ -437,6 +437,7 @@ class Engine:
             works.latest,
             self._begun,
             works.always_remembers,
+            quotes=True,
         )
         raw = msgspec.msgpack.encode(whole)
         return seal(raw) + raw
@@ -455,7 +456,8 @@ class Engine:
         remembered the latest readings goes on to.
 
         Subscriptions that the snapshot does not know start afresh; those that the app no longer has
-        are forgotten.  One that has the same name but another meaning is refused.  A new count knows who
+        are forgotten.  One that has the same name but another meaning is refused, and so are old snapshots
+        of what hears of scopes by names that two may have had.  A new count knows who
         holds already; if these are enough, that is told with what is pushed next.
         """
         engine = cls(base=base)
@@ -474,6 +476,12 @@ class Engine:
             return one.operator.machine.from_bytes(whole.states[one.before], one.was)
 
         engine._begun = [*whole.begun, *works.run(checked, whole.kept, state_of)]
+        if not whole.quotes and (found := works.misnamed()) is not None:
+            raise UsageError(
+                f"this snapshot was taken by an earlier version of Holdfast, and '{found[0]}' knows in it a "
+                f"scope as {found[1]}, by which two may be meant: restore it with that version, or start "
+                "without it and push the history again"
+            )
         engine._listen()
         return engine
 

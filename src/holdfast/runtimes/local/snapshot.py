@@ -26,6 +26,8 @@ class Snapshot(msgspec.Struct):
     begun: list[Notification] = []
     remembers: bool = False
     """Whether the latest readings are kept whoever runs; once that was not said."""
+    quotes: bool = False
+    """Whether scopes of several values have names that no two share."""
 
 
 def seal(raw: bytes) -> bytes:

@@ -18,6 +18,7 @@ from ...machines.machine import Told
 from ...model.batch import to_events
 from ...model.event import Event, Notification, Transition
 from ...model.instant import BEGINNING, Instant
+from ...model.scope import once_listed
 from ...model.topic import Topic
 from .running import Heard, Running, acquainted, gathered, passed_on
 
@@ -168,6 +169,19 @@ class Works:
         if edit is not None:
             one.state = edit.doubted(one.state)
         return list(one.operator.addressed(said))
+
+    def misnamed(self) -> tuple[str, str] | None:
+        """A condition that hears others, and the name of a scope as it was before values were quoted, by
+        which it knows one of theirs; ``None`` if there is none."""
+        for one in self.hearing:
+            raw = one.operator.machine.to_bytes(one.state)
+            for below in self.running:
+                if one.operator.heard & {topic.name for topic in below.operator.followed.values()}:
+                    scopes = {scope for _, scope in standings(below.operator, below.state)}
+                    for old in sorted({once_listed(scope) or "" for scope in scopes} - scopes - {""}):
+                        if old.encode() in raw:
+                            return one.operator.subscriptions[0], old
+        return None
 
     @contextmanager
     def whole_or_not_at_all(self) -> Iterator[None]:

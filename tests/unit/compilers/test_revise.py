@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Engine, Event, UsageError
+from holdfast.compilers.guarded import revise as guarded
 from holdfast.runtimes.local import revision
 from holdfast.runtimes.local.snapshot import opened, seal
 from holdfast.runtimes.local.works import Works
@@ -313,3 +314,16 @@ def test_an_old_snapshot_is_refused_where_a_scope_had_a_name_that_two_may_have(a
     with pytest.raises(UsageError, match=r"earlier version of Holdfast.*a scope as n,lab,3"):
         Engine.restore(engine.app, old)
     assert Engine.restore(engine.app, engine.snapshot()).holding() == engine.holding()
+
+
+def test_levels_that_change_are_looked_through_once_each(monkeypatch):
+    def text(more):
+        rungs = ", ".join(f"l{i} [value > {10 + i + more}; value < {9 + i + more}]" for i in range(8))
+        return f"{TOPIC}levels Heat on T: {rungs} per source"
+
+    looked, known = [], guarded._known
+    monkeypatch.setattr(guarded, "_known", lambda *some: looked.append(some) or known(*some))
+    engine = Engine(text(0))
+    push(engine, 0, "a", 14.0)
+    engine.revise(text(1))
+    assert len(looked) == 8

@@ -58,12 +58,14 @@ class Revised(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A state that runs: its definition, and where it is kept."""
+    """A state that runs: its definition, where it is kept, and what is known of its scopes, if somebody has
+    looked already."""
 
     one: State
     machine: Any
     state: Any
     number: int
+    scopes: Mapping[str, Known] | None = None
 
 
 class Becomes(NamedTuple):
@@ -226,7 +228,8 @@ def taken_over(
     settled, found = past.settled.get(now.name, {}), dict[str, Becomes]()
     after, is_same = _begun(machine, now, ran, past.at)
     outlooks = [by_row(one.one, now) for one in ran]
-    known = [_everybody(now, one, past, keys) for one in ran]
+    last = _last(now, past.latest)
+    known = [_everybody(now, one, past, keys, last) for one in ran]
     mine = known[0] if ran and ran[0].one.name == now.name else {}
     nobody = Known(False, NONE, past.at, sure=False)
     everybody = dict.fromkeys(key for some in known for key in some)
@@ -280,11 +283,13 @@ def _begun(machine: Guard, now: State, ran: Sequence[Ran], at: Instant) -> tuple
     return state, lambda _key: False
 
 
-def _everybody(now: State, ran: Ran, past: Past, keys: Iterable[str]) -> dict[str, Known]:
+def _everybody(
+    now: State, ran: Ran, past: Past, keys: Iterable[str], latest: Mapping[str, Event]
+) -> dict[str, Known]:
     """All scopes of which something is known: by the machine, by last readings, or by the history."""
     known = scopes_of(ran, past.at)
     known |= {key: Known(False, NONE, past.at) for key in keys if key not in known}
-    for key, last in _last(now, past.latest).items():
+    for key, last in latest.items():
         before = known.get(key, Known(False, NONE, last.time))
         known[key] = before._replace(reading=last, at=max(before.at, last.time), spoke=True)
     settled = past.settled.get(now.name, {})
@@ -295,7 +300,7 @@ def _everybody(now: State, ran: Ran, past: Past, keys: Iterable[str]) -> dict[st
 
 def scopes_of(ran: Ran, at: Instant) -> dict[str, Known]:
     """The scopes of which a machine knows something."""
-    return dict(_known(ran.machine, ran.state, ran.number, at))
+    return dict(_known(ran.machine, ran.state, ran.number, at) if ran.scopes is None else ran.scopes)
 
 
 def _claimed(

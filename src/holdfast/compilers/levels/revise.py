@@ -72,8 +72,8 @@ def revised(was: Any, now: Any, past: Past) -> Revised:
     (operator,) = operators([revisable(now)])
     machine = operator.machine
     assert isinstance(machine, Levels)
-    ran = list(_ran(was, past))
-    keys = dict.fromkeys(key for one in ran for key in revise.scopes_of(one, past.at))
+    ran = [one._replace(scopes=revise.scopes_of(one, past.at)) for one in _ran(was, past)]
+    keys = dict.fromkeys(key for one in ran for key in one.scopes or ())
     state, becomes = machine.initial(), list[Mapping[str, Becomes]]()
     for i, one in enumerate(states(now)):
         guard = machine.inside[i]

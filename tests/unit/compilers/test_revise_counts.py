@@ -149,3 +149,18 @@ def test_what_may_have_ended_by_one_who_is_unknown_stays_unknown():
     assert many(engine) == many(ideal) == ([(None, False)], [None])
     assert engine.revise(joined) == []
     assert many(engine) == many(ideal)
+
+
+@pytest.mark.parametrize("more", ["", " unknown after 1 h"])
+def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more):
+    text = TOPIC + (
+        f"state W on T [v > {{}}; v < 22] per source{more}\nstate Many = at least {{}} of W within room\n"
+    )
+    engine = Engine(text.format(25, 2), remember=True)
+    for at, source in enumerate("ab"):
+        push(engine, at, source, 24.0)
+    engine.advance(5 * SECOND)
+    assert told(engine.revise(text.format(23, 1)) + engine.advance(6 * SECOND)) == [("r", "revised")]
+    assert told(push(engine, 7, "a", 20.0) + push(engine, 8, "b", 20.0) + engine.advance(9 * SECOND)) == [
+        ("r", "egress")
+    ]

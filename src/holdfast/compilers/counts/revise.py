@@ -8,12 +8,14 @@ decide.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...lang.condition import Tallied
 from ...machines.count import Count, Group, State
 from ...model.count import Share
+from ...model.event import Event
 from ...model.instant import NEVER
 from .machine import machine
 
@@ -26,17 +28,21 @@ class Reborn:
     now: Tallied
     state: State
 
-    def begun(self) -> State:
+    def begun(self, revised: Sequence[Event] = ()) -> State:
         """Its state before it hears who holds: where members are that began before."""
         new = machine(self.now).initial()
         if self.knows_where:
-            new.where.update(self._of_all_told().where)
+            new.where.update(self._of_all_told(revised).where)
         return new
 
-    def _of_all_told(self) -> State:
-        """What the old one would know if it had taken what waits, which those whom it hears have said."""
+    def _of_all_told(self, revised: Sequence[Event]) -> State:
+        """What the old one would know if it had taken what waits, which those whom it hears have said, and
+        what they say of an edit of their own."""
         ran = machine(self.was)
-        return ran.advance(ran.from_bytes(ran.to_bytes(self.state)), NEVER)[0]
+        state, _ = ran.advance(ran.from_bytes(ran.to_bytes(self.state)), NEVER)
+        for event in revised:
+            state, _ = ran.react(state, event)
+        return ran.advance(state, NEVER)[0]
 
     def doubted(self, state: State) -> State:
         """Its state when it has heard that."""

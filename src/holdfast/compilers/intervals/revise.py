@@ -4,11 +4,13 @@ holds at once follows from that.  What has ended it knows from the one whose pla
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...lang.condition import Aligned
 from ...machines.interval import State
+from ...model.event import Event
 from ...model.instant import show_duration
 from .machine import machine
 
@@ -21,7 +23,7 @@ class Reborn:
     now: Aligned
     state: State
 
-    def begun(self) -> State:
+    def begun(self, _revised: Sequence[Event] = ()) -> State:
         """Its state before it hears who holds: what has ended, and what waits until its moment is over, with
         what ends by that."""
         run, ran = machine(self.now), machine(self.was)

@@ -266,6 +266,54 @@ def test_a_count_claims_no_more_than_follows_and_is_right_once_members_decide(ol
         assert not _many(engine)[1]
 
 
+def _aligned(relation, within, guard):
+    bound = f" within {within} min" if within else ""
+    pair = "Damp, Warm overlapping" if relation == "overlapping" else f"Damp {relation} Warm"
+    return (
+        f"{HEAD}state Warm on T [v > 2{guard}; v < 1] per source\nstate Damp on U [v > 2; v < 1] per source\n"
+        f"correlate Met = {pair}{bound}\n"
+    )
+
+
+_turns = st.lists(
+    st.tuples(
+        st.sampled_from("TU"),
+        st.integers(0, 2),
+        st.sampled_from("ab"),
+        st.sampled_from((0.0, 5.0)),
+        st.just("r"),
+    ),
+    min_size=4,
+    max_size=14,
+)
+
+
+@given(
+    relation=st.sampled_from(("before", "before", "ends", "overlaps", "during", "starts", "overlapping")),
+    within=st.tuples(st.integers(1, 6), st.integers(1, 6)),
+    guard=st.sampled_from(("", " for 2 readings")),
+    first=_turns,
+    second=_turns,
+    late=st.integers(0, 1),
+)
+def test_a_correlation_of_states_goes_on_as_if_it_had_always_been_no_wider(
+    relation, within, guard, first, second, late
+):
+    old, new = (_aligned(relation, size, guard) for size in (max(within), min(within)))
+    engine, ideal = Engine(old), Engine(new)
+    before = _events(first)
+    for one in (engine, ideal):
+        _heard(one, before)
+        one.advance(before[-1].time + late)
+    engine.revise(new)
+    again = Engine.restore(new, engine.snapshot())
+    after = _events(second, before[-1].time + late)
+    expected = _rows_of(_heard(ideal, after) + ideal.finish())
+    assert _rows_of(_heard(engine, after) + engine.finish()) == expected
+    assert _rows_of(_heard(again, after) + again.finish()) == expected
+    assert _standing(engine) == _standing(ideal)
+
+
 @settings(max_examples=20)
 @given(old=_texts, new=_texts, first=_rows, size=st.integers(1, 5))
 def test_batches_and_events_are_the_same_history(old, new, first, size):

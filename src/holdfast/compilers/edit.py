@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ..lang.condition import Checked, Condition, Guarded, Muted
+from ..lang.condition import Checked, Muted
+from ..lang.hearing import keys_of
 from ..machines.levels import Levels
 from ..model.event import Event, Status, Transition, Value
 from ..model.instant import Instant
+from ..model.scope import unlisted
 from .families import FAMILIES, conditions, has_other_rows, meanings, without
 from .operator import Operator
 
@@ -97,25 +100,33 @@ def _levels(machine: Levels, state: Any) -> dict[str | None, str]:
 
 def holders(operator: Operator, state: Any, checked: Checked, at: Instant) -> list[Transition]:
     """Who holds in a state of an operator, as if that were said now of the time at which each began; and of
-    whom nobody knows, as of the last moment that is over.  What a scope was called by is all that is left of
-    the readings."""
+    whom nobody knows, as of the last moment that is over, or that in which it began.  What a scope was called
+    by is all that is left of the readings."""
     told, machine, found = conditions(checked), operator.machine, list[Transition]()
     for status, rows in (("ingress", machine.holding(state)), ("unknown", machine.unknown(state))):
         for condition, scope, since in rows:
             for name in operator.names[condition][:1]:
-                when = at - 1 if status == "unknown" or since is None else since
-                event = Event(name, when, scope or "", _called(told[name], scope), 0)
+                when = at - 1 if since is None else since if status == "ingress" else max(at - 1, since)
+                event = _as_called(Event(name, when, scope or "", sequence=0), told[name], scope)
                 found.append(Transition(event, status, scope, None, condition))  # type: ignore[arg-type]
     return found
 
 
-def _called(condition: Any, scope: str | None) -> dict[str, Value]:
-    """The attribute by which a scope is called, where it is one, and a text."""
-    if isinstance(condition, Condition | Guarded):
-        match condition.keys:
-            case ((name,),) if (known := condition.topic.by_name.get(name)) and known.kind == "text":
-                return {name: scope}
-    return {}
+def _as_called(event: Event, condition: Any, scope: str | None) -> Event:
+    """An event with the values by which a scope is called."""
+    keys, known = keys_of(condition), condition.topic.by_name
+    texts = unlisted(scope, len(keys)) if scope is not None and keys else None
+    values = {name: _VALUES[known[name].kind](text) for name, text in zip(keys, texts or (), strict=False)}
+    fixed = {name: values.pop(name) for name in ("source", "place") if name in values}
+    return replace(event, attributes=values, **fixed)  # type: ignore[arg-type]
+
+
+_VALUES: Mapping[str, Callable[[str], Value]] = {
+    "text": str,
+    "int": int,
+    "float": float,
+    "bool": lambda text: text == "true",
+}
 
 
 def revisions(

@@ -22,6 +22,7 @@ from ..lang.condition import (
     Related,
     Tallied,
 )
+from ..model.event import Event
 from ..model.qos import TIMELY
 from ..model.topic import Topic
 from . import sql
@@ -272,8 +273,8 @@ def _never(_was: Any, now: Any, _past: Past) -> Revised:
 class Reborn(Protocol):
     """A condition that hears others and takes the place of one of its name: it is told who holds of those."""
 
-    def begun(self) -> Any:
-        """Its state before that."""
+    def begun(self, revised: Sequence[Event] = ()) -> Any:
+        """Its state before that, given what is said of those that are not as they were."""
 
     def doubted(self, state: Any) -> Any:
         """Its state after that: what does not follow is open."""

@@ -199,7 +199,7 @@ class Count(Hearing):
                 yield Said("known", key, group.began, (*own, group.first))
                 return
         elif self.dead == "spreads":
-            known = holds == self.quota.holds(holding, sure + len(is_dead), total)
+            known = self.is_known(key, group)
             if known != group.known:
                 group.known = known
                 yield Said("known" if known else "unknown", key, group.began, (*own, group.first))
@@ -222,12 +222,23 @@ class Count(Hearing):
         total = self.totals.get(key, 0) - (len(is_dead) if self.dead == "left" else 0)
         return is_dead, sure, total
 
+    def is_known(self, key: str, group: Group) -> bool:
+        """Whether a scope is as it is, whatever is so of members of whom nobody knows."""
+        is_dead, sure, total = self._counted(key, group)
+        most = sure + len(is_dead) if self.dead == "spreads" else sure
+        holding = group.began is not None
+        return self.quota.holds(holding, sure, total) == self.quota.holds(holding, most, total)
+
     def outcomes(self, key: str, group: Group) -> set[bool]:
         """Whether a scope may hold, whatever it did before, and whatever is so of members of whom nobody
         knows, where that matters."""
         is_dead, sure, total = self._counted(key, group)
         most = sure + len(is_dead) if self.dead == "spreads" else sure
         return {self.quota.holds(bit, n, total) for bit in (False, True) for n in (sure, most)}
+
+    def awaited(self, state: State) -> set[str]:
+        """The members of whom something waits."""
+        return {_member(event.attributes.get(self.says[1])) for *_, event in state.waiting.held}
 
     # --- what holds, and keeping it ---
 

@@ -230,15 +230,19 @@ class Intervals(Hearing):
         yield from self._decided(state, at, ended, began)
 
     def _turn(self, event: Event) -> Turn | None:
-        status, scope, since = (event.attributes.get(name) for name in self.says)
+        status, _, since = (event.attributes.get(name) for name in self.says)
         if status == "revised":  # it starts or ends by that
             status = "egress" if since is None else "ingress"
         starts, ends = status in ("ingress", "atomic"), status in ("egress", "atomic")
         if not (starts or ends):
             return None
-        member = self._numbers[event.topic]
-        name = "" if scope is None else str(scope)
+        member, name = self.speaker(event)
         return Turn(starts, event.source, event.sequence, member, name, ends, event)
+
+    def speaker(self, event: Event) -> tuple[int, str]:
+        """Which condition an event tells of, by number, and which scope of it."""
+        scope = event.attributes.get(self.says[1])
+        return self._numbers[event.topic], "" if scope is None else str(scope)
 
     def _lasting(self, state: State, turns: Sequence[Turn]) -> Iterator[Turn]:
         """What a moment comes to, in each scope: what starts and ends in it has not been, unless that is all

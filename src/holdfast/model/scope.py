@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 SEPARATOR, QUOTE, ESCAPE = ",", '"', "\\"
@@ -14,6 +15,29 @@ def listed(values: Sequence[str]) -> str:
     ('north,3', 'north,"lab,3"', 'lab,3')
     """
     return values[0] if len(values) == 1 else SEPARATOR.join(map(quoted, values))
+
+
+def unlisted(text: str, size: int) -> list[str] | None:
+    """The values of which so many were listed; ``None`` if there are not so many.
+
+    >>> unlisted('north,"lab,3"', 2), unlisted("lab,3", 1), unlisted("north", 2)
+    (['north', 'lab,3'], ['lab,3'], None)
+    """
+    if size == 1:
+        return [text]
+    parts = _PART.findall(SEPARATOR + text)
+    found = [_plain(part) for part in parts]
+    return found if len(found) == size and listed(found) == text else None
+
+
+_PART = re.compile(r',("(?:[^"\\]|\\.)*"|[^,"]*)', re.DOTALL)
+
+
+def _plain(part: str) -> str:
+    return _ESCAPED.sub(r"\1", part[1:-1]) if part.startswith(QUOTE) else part
+
+
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def quoted(value: str) -> str:

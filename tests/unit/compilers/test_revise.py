@@ -130,10 +130,31 @@ def test_a_correlation_of_states_that_changes_is_told_who_holds():
     assert {n.scope: n.status for n in ended if n.subscription == "B"} == {"a,a": "egress", "a,b": "egress"}
 
 
+_AFTER = "state C on T [value > 10; value < 5] per source\ncorrelate B = W before C within {} us{}\n"
+
+
+@pytest.mark.parametrize(("edited_at", "within", "told"), [(6, 60, True), (5, 60, True), (6, 3, False)])
+def test_a_correlation_that_changes_knows_what_has_ended(edited_at, within, told):
+    """Also what ends at a moment that is not over yet."""
+    text = f"{warm(25, 22)}\n{_AFTER}"
+    engine = Engine(text.format(50, ""))
+    push(engine, 1, "a", 26.0)
+    push(engine, 5, "a", 4.0)
+    engine.advance(edited_at)
+    assert engine.revise(text.format(within, "")) == []
+    again = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, again):
+        said = push(one, 9, "b", 12.0) + one.advance(12)
+        assert [n.scope for n in said if n.subscription == "B"] == ["a,b"] * told
+
+
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
         (_AND.format(""), _AND.format(" within 30 s, 50 m"), "where those began that hold"),
+        (_AND.format(""), _AFTER.format(50, ""), "what has ended"),
+        (_AFTER.format(50, ""), _AFTER.format(50, " per source"), "what has ended"),
+        (_AFTER.format(50, ""), _AFTER.format(50, "").replace("W before C", "C before W"), "what has ended"),
         (
             "state B\n  A = avg T over 3 s each source\n  enter A.value > 25\n  exit A.value < 22\n",
             "state B\n  A = avg T over 3 s each source\n  enter A.value > 26\n  exit A.value < 22\n",

@@ -96,7 +96,7 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
     more = [*again.running, *(one for one, _ in going_on)]
     served = {name for one in more for names in one.operator.names for name in names}
-    works.go_on(without(after, served), gone=anew, more=more, edition=Edition(after, anew))
+    works.go_on(without(after, served), gone=anew, more=more, edition=Edition(after, anew, going_on))
     ran = {*conditions(before), *again.names} - anew.keys()
     counts = [one for one in works.running if one.operator.recounts]
     begun = [one for one in counts if not ran & {*one.operator.subscriptions}]

@@ -27,11 +27,12 @@ StateOf = Callable[[Resumed], Any]
 
 
 class Edition(NamedTuple):
-    """A definition that takes the place of another: the ``whole``, if only a part of it is to be run, and who
-    is ``reborn``."""
+    """A definition that takes the place of another: the ``whole``, if only a part of it is to be run, who is
+    ``reborn``, and what those say of it that go on."""
 
     whole: Checked | None = None
     reborn: Mapping[str, Reborn] = MappingProxyType({})
+    said: Sequence[tuple[Running, list[Transition]]] = ()
 
 
 PLAIN = Edition()
@@ -92,7 +93,7 @@ class Works:
             notification
             for one in self.running
             if one.operator.recounts and id(one.operator.machine) in begun
-            for notification in self._recount(one, edition.whole or checked, edition.reborn)
+            for notification in self._recount(one, edition.whole or checked, edition)
         ]
         self.listening = {
             topic: [one for one in self.running if topic in one.operator.topics] for topic in self.topics
@@ -148,19 +149,20 @@ class Works:
                 state = machine.inform(state, i, self.latest_events)
         return Running(operator, state)
 
-    def _recount(self, one: Running, checked: Checked, reborn: Mapping[str, Reborn]) -> list[Notification]:
+    def _recount(self, one: Running, checked: Checked, edition: Edition) -> list[Notification]:
         """Tell one that begins who holds already, of those whom it hears; what it says of that."""
-        heard: Heard = {}
+        heard, revised, reborn = Heard(), Heard(), edition.reborn
         edit = next((reborn[name] for name in one.operator.subscriptions if name in reborn), None)
         if edit is not None:
-            one.state = edit.begun()
+            for below, words in edition.said:
+                gathered(revised, below.operator.retold(Told({}, words)))
+            one.state = edit.begun(_events(one, revised))
         for below in self.running:
             followed = {topic.name for topic in below.operator.followed.values()}
             if one.operator.heard & followed and standings(below.operator, below.state):
                 held = holders(below.operator, below.state, checked, self.now(below))
                 gathered(heard, below.operator.retold(Told({}, held)))
-        mine = ((topic, heard[topic]) for topic in one.operator.heard & heard.keys())
-        events = [event for name, batch in mine for event in to_events(one.operator.topics[name], batch)]
+        events = _events(one, heard)
         said: list[Transition] = []
         for event in sorted(events, key=lambda event: event.order):
             one.state, more = one.operator.machine.react(one.state, event)
@@ -229,3 +231,9 @@ class Works:
     def passed_on(self, heard: Heard) -> list[Notification]:
         """What those say who hear other conditions."""
         return list(passed_on(self.hearing, heard, self.now)) if self.hearing else []
+
+
+def _events(one: Running, heard: Heard) -> list[Event]:
+    """What an operator hears, event by event."""
+    mine = ((topic, heard[topic]) for topic in one.operator.heard & heard.keys())
+    return [event for name, batch in mine for event in to_events(one.operator.topics[name], batch)]

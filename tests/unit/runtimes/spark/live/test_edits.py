@@ -417,3 +417,38 @@ def test_the_past_is_read_once_though_the_clock_makes_batches(monkeypatch):
             reads.append(stream.read[-1])
         assert reads == [["1.parquet"], [], []]
         assert said(query.heard) == [(2, "Warm", "b", "revised", 2 * SECOND)]
+
+
+ROOMS = """topic T (v float, room text)
+state Warm on T [v > 25 for 1 readings; v < 22] per source unknown after 1 h
+state Many = at least {} of Warm within room
+"""
+
+
+def in_room(at, source, value, room="r"):
+    return Event("T", at * SECOND, source, {"v": float(value), "room": room}, at)
+
+
+def test_a_member_whose_moment_is_not_over_is_counted_in_its_room():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(ROOMS.format(3), in_room(1, "a", 30), in_room(2, "b", 30))
+        query.forgets()
+        found = query.takes(ROOMS.format(2), in_room(3, "d", 20))
+        found += query.takes(ROOMS.format(2), in_room(4, "d", 20))
+        assert [row[:4] for row in found] == [(2, "Many", "r", "ingress")]
+
+
+def test_a_correlation_that_changes_knows_what_has_ended():
+    with live.site() as here:
+        query = Query(here)
+        text = defined(25, more=f"{OTHERS}correlate Chilled = Warm before Cool within {{}} s\n")
+        rows = reading(1, "a", 26), reading(2, "a", 21), reading(3, "b", 30), reading(4, "b", 20)
+        query.takes(text.format(50), *rows)
+        query.forgets()
+        found = query.takes(text.format(60), reading(5, "d", 5))
+        found += query.takes(text.format(60), reading(6, "e", 20))
+        assert [row[:4] for row in found if row[1] == "Chilled"] == [
+            (5, "Chilled", "a,d", "atomic"),
+            (5, "Chilled", "b,d", "atomic"),  # its moment was not over
+        ]

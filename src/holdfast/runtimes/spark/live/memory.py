@@ -18,7 +18,7 @@ import pyarrow as pa
 from ....compilers.operator import Kept, Operator
 from ....errors import UsageError
 from ....machines.machine import Batches, Machine, Told
-from ....model.batch import from_ipc, to_ipc
+from ....model.batch import from_ipc, to_ipc, trimmed
 from ....model.instant import BEGINNING, Instant
 from .patch import EARLIER, patch, patched
 
@@ -119,15 +119,23 @@ def _taken(machine: Machine, state: Any, step: Step) -> Any:
     return state
 
 
-def step_of(memory: Memory, looked: Instant, batches: Batches, until: Instant, told: Told) -> Step | None:
-    """What an operator has taken, as far as it changed something; nothing if it did not."""
+def step_of(
+    operator: Operator, memory: Memory, looked: Instant, batches: Batches, until: Instant, told: Told
+) -> Step | None:
+    """What an operator has taken, as far as it changed something, of columns that decide; nothing if it did
+    not."""
     some = batches
     if told.moved is not None:
-        rows = {topic: pa.array(moved) for topic, moved in told.moved.items() if len(moved)}
-        if not rows:
+        some = {topic: batches[topic].take(pa.array(rows)) for topic, rows in told.moved.items() if len(rows)}
+        if not some:
             return None
-        some = {topic: batches[topic].take(moved) for topic, moved in rows.items()}
+        some = {topic: _deciding(operator, topic, batch) for topic, batch in some.items()}
     return Step(looked, {topic: to_ipc(batch) for topic, batch in some.items()}, until, memory.due)
+
+
+def _deciding(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = operator.looks_at[topic] | {"time", "source", "sequence"}
+    return trimmed(batch.select([name for name in batch.schema.names if name in columns]))
 
 
 def note(change: Change, number: int, operator: Operator, memory: Memory, step: Step | None) -> None:

@@ -10,6 +10,7 @@ shard that another process has written whole, a batch that was never committed) 
 from __future__ import annotations
 
 import os
+import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import reduce
@@ -141,7 +142,7 @@ class Store:
     def _write(self, known: Known, change: Change | None, token: bytes) -> None:
         if change is not None and known.lineage:
             change.follows, change.token = known.token, token
-            raw = msgspec.msgpack.encode(change)
+            raw = zlib.compress(msgspec.msgpack.encode(change), 1)
             if known.has_room(raw):
                 self.changes.appendValue((raw,))
                 known.more(raw)
@@ -155,6 +156,6 @@ class Store:
 
 def _change(raw: bytes) -> Change:
     try:
-        return msgspec.msgpack.decode(raw, type=Change)
-    except msgspec.ValidationError:
+        return msgspec.msgpack.decode(zlib.decompress(raw), type=Change)
+    except (zlib.error, msgspec.DecodeError):
         raise UsageError(EARLIER) from None

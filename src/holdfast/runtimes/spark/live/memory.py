@@ -138,14 +138,21 @@ def _deciding(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.Recor
     return trimmed(batch.select([name for name in batch.schema.names if name in columns]))
 
 
-def note(change: Change, number: int, operator: Operator, memory: Memory, step: Step | None) -> None:
-    """Note what has changed of an operator: what it has taken, or the bytes of its state."""
-    if not operator.joins:
-        change.steps |= {} if step is None else {number: step}
-        return
-    before, memory.raw = memory.raw, memory.stored()
-    if memory.raw != before:
-        change.rewritten[number] = Rewritten(patch(before, memory.raw), memory.due)
+def note(
+    change: Change,
+    number: int,
+    operator: Operator,
+    memory: Memory,
+    taken: tuple[Instant, Batches, Instant],
+    told: Told,
+) -> None:
+    """Note what has changed of an operator that has taken this: what it was, or the bytes of its state."""
+    if operator.joins:
+        before, memory.raw = memory.raw, memory.stored()
+        if memory.raw != before:
+            change.rewritten[number] = Rewritten(patch(before, memory.raw), memory.due)
+    elif (step := step_of(operator, memory, *taken, told)) is not None:
+        change.steps[number] = step
 
 
 class _Memory(msgspec.Struct, forbid_unknown_fields=True):

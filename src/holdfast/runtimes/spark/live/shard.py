@@ -19,7 +19,7 @@ from ....model.instant import BEGINNING, NEVER, Instant
 from ...table import identified, schema_of, table_of
 from ..pack import HEARD_BEFORE, PAST, PROGRESS, Piece, unpacked
 from ..plan import Revision, Work
-from .memory import Change, Memory, Shard, apart, awake, note, of, step_of
+from .memory import Change, Memory, Shard, apart, awake, note, of
 from .past import Past
 
 
@@ -100,7 +100,7 @@ def stepped(
             last = with_time(operator, batches, was) if now == NEVER else batches
             memory.state, told = operator.machine.step(memory.state, last, now)
             memory.due = operator.machine.due(memory.state)
-            note(change, number, operator, memory, step_of(operator, memory, looked, last, now, told))
+            note(change, number, operator, memory, (looked, last, now), told)
             if taken:
                 told, is_anew = told._replace(single=(*taken.said, *told.single)), True
             tables.append(table_of(work.published, operator, told))

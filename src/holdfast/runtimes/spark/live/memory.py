@@ -1,9 +1,10 @@
-"""What a shard remembers: of each operator its state, whole or as it was with what it has taken since.
+"""What a shard remembers: of each operator its state, whole or as it was with what has moved it since.
 
-A state is decoded when it is first looked at, and stays so as long as the process has the shard.  A batch is
-kept as what operators have taken of it, thinned to what changed something, and taken again where the process
-is another: a state that goes on from there is the same [laws 1 and 2].  An operator that others may join is
-kept as the bytes that have changed, since who joins must not hear what came before.
+A batch is kept as the events that moved a state, where those move it so again in whatever operator of the
+same meaning (``Operator.repeats``): a process that has not seen them takes them [laws 1 and 2].  Such a state
+is decoded when it is first looked at, and stays so as long as the process has the shard.  All others are kept
+as bytes and the bytes that have changed: machines read their own bytes though tables, or kinds of attributes
+that they do not look at, have changed.
 """
 
 from __future__ import annotations
@@ -17,20 +18,14 @@ import pyarrow as pa
 
 from ....compilers.operator import Kept, Operator
 from ....errors import UsageError
+from ....machines.keys import Keys
 from ....machines.machine import Batches, Machine, Told
 from ....model.batch import from_ipc, to_ipc, trimmed
 from ....model.instant import BEGINNING, Instant
 from .patch import EARLIER, patch, patched
 
-
-class Step(msgspec.Struct, array_like=True, frozen=True):
-    """What an operator has taken of a batch: how far it had looked before, the events of each topic, how far
-    time came then; and when it wants to be woken after that."""
-
-    looked: Instant
-    batches: dict[str, bytes]
-    until: Instant
-    due: Instant | None
+Step = dict[str, bytes]
+"""The events of each topic that have moved a state."""
 
 
 class Rewritten(msgspec.Struct, array_like=True, frozen=True):
@@ -57,7 +52,7 @@ class Change(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 @dataclass(slots=True)
 class Memory:
-    """What is remembered of an operator: ``state``, or before it was decoded its bytes ``raw``, with what was
+    """What is remembered of an operator: its bytes ``raw``, or where it was decoded ``state``, with what was
     taken ``since``; whom that serves, and when it wants to be woken."""
 
     kept: Kept
@@ -75,6 +70,28 @@ class Memory:
     def copied(self) -> Memory:
         """The same, with a state of its own."""
         return Memory(self.kept, self.stored(), self.due, self.since)
+
+    def shut(self) -> None:
+        """Remember bytes alone; scopes in which nothing holds are not among them."""
+        self.raw, self.machine, self.state = self.stored(), None, None
+
+    @property
+    def held(self) -> int:
+        """How many bytes it takes in this process, about."""
+        since = sum(len(raw) for step in self.since for raw in step.values())
+        return len(self.raw) + since + _held(self.state)
+
+
+_ENTRY = 250
+"""About what an entry of a ``dict`` takes."""
+
+
+def _held(state: Any) -> int:
+    if isinstance(state, dict):
+        return _ENTRY * len(state)
+    if isinstance(state, (tuple, list)):
+        return sum(map(_held, state))
+    return state.held if isinstance(state, Keys) else getattr(state, "nbytes", 0)
 
 
 def of(operator: Operator, state: Any) -> Memory:
@@ -103,34 +120,22 @@ def apart(operator: Operator, memory: Memory | None, reached: Instant) -> Any:
 
 
 def settle(operator: Operator, memory: Memory) -> None:
-    """Let an operator take what it took since its state was as it is remembered."""
+    """Decode a state, and let it take what it took since it was as it is remembered."""
     if memory.machine is None or memory.kept != operator.kept:
         memory.state = operator.machine.from_bytes(memory.stored(), _numbers(memory.kept, operator))
     memory.machine, memory.kept = operator.machine, operator.kept
     since, memory.since = memory.since, []
+    assert operator.repeats or not since
     for step in since:
-        memory.state = _taken(operator.machine, memory.state, step)
+        batches = {topic: from_ipc(raw) for topic, raw in step.items()}
+        memory.state, _ = operator.machine.step(memory.state, batches, BEGINNING)
 
 
-def _taken(machine: Machine, state: Any, step: Step) -> Any:
-    if machine.is_timed and step.looked > BEGINNING:
-        state, _ = machine.step(state, {}, step.looked)
-    state, _ = machine.step(state, {topic: from_ipc(raw) for topic, raw in step.batches.items()}, step.until)
-    return state
-
-
-def step_of(
-    operator: Operator, memory: Memory, looked: Instant, batches: Batches, until: Instant, told: Told
-) -> Step | None:
-    """What an operator has taken, as far as it changed something, of columns that decide; nothing if it did
-    not."""
-    some = batches
-    if told.moved is not None:
-        some = {topic: batches[topic].take(pa.array(rows)) for topic, rows in told.moved.items() if len(rows)}
-        if not some:
-            return None
-        some = {topic: _deciding(operator, topic, batch) for topic, batch in some.items()}
-    return Step(looked, {topic: to_ipc(batch) for topic, batch in some.items()}, until, memory.due)
+def _moving(operator: Operator, batches: Batches, told: Told) -> Step:
+    """The events that moved a state, with the columns that decide."""
+    assert told.moved is not None
+    some = {topic: batches[topic].take(pa.array(rows)) for topic, rows in told.moved.items() if len(rows)}
+    return {topic: to_ipc(_deciding(operator, topic, batch)) for topic, batch in some.items()}
 
 
 def _deciding(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -139,20 +144,18 @@ def _deciding(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.Recor
 
 
 def note(
-    change: Change,
-    number: int,
-    operator: Operator,
-    memory: Memory,
-    taken: tuple[Instant, Batches, Instant],
-    told: Told,
+    change: Change, number: int, operator: Operator, memory: Memory, batches: Batches, told: Told
 ) -> None:
-    """Note what has changed of an operator that has taken this: what it was, or the bytes of its state."""
-    if operator.joins:
-        before, memory.raw = memory.raw, memory.stored()
-        if memory.raw != before:
-            change.rewritten[number] = Rewritten(patch(before, memory.raw), memory.due)
-    elif (step := step_of(operator, memory, *taken, told)) is not None:
-        change.steps[number] = step
+    """Note what has changed of an operator that has taken this: what moved it, or the bytes of its state."""
+    if operator.repeats:
+        memory.raw = b""
+        if step := _moving(operator, batches, told):
+            change.steps[number] = step
+        return
+    before = memory.raw
+    memory.shut()
+    if memory.raw != before:
+        change.rewritten[number] = Rewritten(patch(before, memory.raw), memory.due)
 
 
 class _Memory(msgspec.Struct, forbid_unknown_fields=True):
@@ -195,21 +198,23 @@ class Shard:
         return Shard({i: Memory(one.kept, one.state, one.due) for i, one in it.operators.items()}, it.reached)
 
     def whole(self, operators: Mapping[int, Operator]) -> bytes:
-        """What Spark keeps of it when everything is written, which is noted of those who note their bytes."""
+        """What Spark keeps of it when everything is written, after which that is all that is remembered."""
         for number, memory in self.operators.items():
             if memory.since:
                 settle(operators[number], memory)
-            if operators[number].joins:
-                memory.raw = memory.stored()
+            memory.shut()
         return self.to_bytes()
+
+    @property
+    def held(self) -> int:
+        """How many bytes it takes in this process, about."""
+        return sum(memory.held for memory in self.operators.values())
 
     def take(self, change: Change) -> None:
         """Note what a batch has changed."""
         self.reached |= change.reached
         for number, step in change.steps.items():
-            memory = self.operators[number]
-            memory.since.append(step)
-            memory.due = step.due
+            self.operators[number].since.append(step)
         for number, one in change.rewritten.items():
             memory = self.operators[number]
             self.operators[number] = Memory(memory.kept, patched(memory.raw, one.patch), one.due)

@@ -58,7 +58,7 @@ class ShardProcessor(StatefulProcessor):
         packets = [Packet(row.machine, row.part, bytes(row.events)) for row in rows]
         known = self._store.known(self._work)
         shard, said = stepped(self._work, Post(self._stage, number), known.shard, packets, self._arranged)
-        self._store.keep(known, shard)
+        self._store.keep(self._work, known, shard)
         later = {i for i, operator in self._work.operators.items() if operator.stage > self._stage}
         going_on = {*later, REPORT, TOLD, *([PROGRESS, PAST] if later else [])}
         going_on |= {HEARD_BEFORE - number for number in later}

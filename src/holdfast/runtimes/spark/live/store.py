@@ -15,6 +15,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import reduce
 from itertools import takewhile
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -29,7 +30,10 @@ MOST_PATCHES = 64
 LITTLE = 1 << 16
 """So many bytes of changes are kept whatever the size of the shard."""
 ROOM = 256 << 20
-"""So many bytes, as the store has them, of shards that were used last stay in a process."""
+"""So many bytes of shards that were used last stay in a process, as they lie there."""
+IDLE = 600.0
+"""After so many seconds a process lets go a shard that nobody has asked for: its query has ended, or is
+another's now."""
 TOKEN = 12
 
 
@@ -37,13 +41,17 @@ TOKEN = 12
 class Known:
     """A shard as the store has it, and how much that is: written whole, and changed since."""
 
-    work: Work
+    work: str
+    """The mark of the work that it was left by."""
     lineage: bytes
     token: bytes
     shard: Shard
     whole: int = 0
     changes: int = 0
     number: int = 0
+    held: int = 0
+    """How many bytes it takes in this process, about."""
+    used: float = 0.0
 
     def take(self, raw: bytes) -> Known:
         """It goes on with what a batch has changed."""
@@ -71,14 +79,26 @@ class Cache:
         """What is known of a shard, which is forgotten until it is put back: whoever fails on the way has
         changed it."""
         found = self._kept.pop(lineage, None)
-        return found if found is not None and found.work is work else None
+        return found if found is not None and found.work == work.mark else None
 
     def put(self, known: Known) -> None:
+        """Note a shard as it was left, and let go those that were not used for long, or for which there is
+        no room."""
+        known.held, known.used = known.shard.held, monotonic()
         self._kept[known.lineage] = known
-        room = ROOM - sum(one.whole + one.changes for one in self._kept.values())
-        while room < 0 and len(self._kept) > 1:
-            _, gone = self._kept.popitem(last=False)
-            room += gone.whole + gone.changes
+        room = ROOM - self.held
+        while self._kept and (room < 0 or self._first.used < known.used - IDLE):
+            room += self._kept.popitem(last=False)[1].held
+
+    @property
+    def held(self) -> int:
+        """How many bytes its shards take, about."""
+        return sum(one.held for one in self._kept.values())
+
+    @property
+    def _first(self) -> Known:
+        """The one that was used before all others."""
+        return next(iter(self._kept.values()))
 
     def clear(self) -> None:
         """Forget everything, as a process that starts."""
@@ -121,25 +141,26 @@ class Store:
         return reduce(Known.take, reversed(behind), known)
 
     def _read(self, work: Work, lineage: bytes, token: bytes) -> Known:
-        kept = self.whole.get()
-        whole, listed = b"" if kept is None else bytes(kept[0]), self._listed()
+        found = self.whole.get()
+        whole, listed = b"" if found is None else bytes(found[0]), self._listed()
         if not lineage:  # nobody's yet, or kept by an earlier version, as patches of bytes
             whole = reduce(patched, listed, whole)
-            return Known(work, b"", b"", Shard.from_bytes(whole) if whole else Shard())
-        return reduce(Known.take, listed, Known(work, lineage, token, Shard.from_bytes(whole), len(whole)))
+            return Known(work.mark, b"", b"", Shard.from_bytes(whole) if whole else Shard())
+        kept = Known(work.mark, lineage, token, Shard.from_bytes(whole), len(whole))
+        return reduce(Known.take, listed, kept)
 
-    def keep(self, known: Known, shard: Shard) -> None:
+    def keep(self, work: Work, known: Known, shard: Shard) -> None:
         """Write what a batch has changed, or all of it where that is no more, or much has changed since."""
         change, known.shard = shard.change, shard
         if change is None or change.is_something:
             token = os.urandom(TOKEN)
-            self._write(known, change, token)
+            self._write(work, known, change, token)
             known.token = token
             self.head.update((known.lineage + token,))
         if known.lineage:
             CACHE.put(known)
 
-    def _write(self, known: Known, change: Change | None, token: bytes) -> None:
+    def _write(self, work: Work, known: Known, change: Change | None, token: bytes) -> None:
         if change is not None and known.lineage:
             change.follows, change.token = known.token, token
             raw = zlib.compress(msgspec.msgpack.encode(change), 1)
@@ -147,7 +168,7 @@ class Store:
                 self.changes.appendValue((raw,))
                 known.more(raw)
                 return
-        raw = known.shard.whole(known.work.operators)
+        raw = known.shard.whole(work.operators)
         self.whole.update((raw,))
         self.changes.clear()
         known.lineage = known.lineage or os.urandom(TOKEN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -61,20 +62,20 @@ WARM = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\nfilter H
 class Store:
     """One shard as a processor keeps it, batch by batch, and the sizes of what was written."""
 
-    def __init__(self, text: str = WARM) -> None:
+    def __init__(self, text: str = WARM, tables: dict[str, pa.Table] | None = None) -> None:
         self.kept, self.written = lives.KeptState(), []
-        self.use(text)
+        self.use(text, tables)
 
-    def use(self, text: str) -> None:
+    def use(self, text: str, tables: dict[str, pa.Table] | None = None) -> None:
         """Go on with another definition, as after a restart."""
-        self.work = plan.Work(check(parse(text)))
+        self.work = plan.Work(check(parse(text), tables=tables))
         self.processor = state.ShardProcessor(self.work, 0, 1)
 
-    def take(self, values: dict[str, float], at: int) -> list[tuple[str, str]]:
+    def take(self, values: dict[str, float], at: int, **more: object) -> list[tuple[str, str]]:
         reached = msgspec.msgpack.encode(dict.fromkeys(self.work.clocks, at))
         packets = [SimpleNamespace(machine=pack.PROGRESS, part=0, events=reached)]
         for number, one in self.work.operators.items():
-            events = [Event("T", at, source, {"v": v}, at) for source, v in sorted(values.items())]
+            events = [Event("T", at, source, {"v": v, **more}, at) for source, v in sorted(values.items())]
             batch = from_events(one.topics["T"], events)
             for packed in pack.packed(pack.Mine(number, one, "T", batch), shards=1):
                 packets.append(SimpleNamespace(**packed.to_pylist()[0]))
@@ -334,11 +335,121 @@ def test_a_process_has_no_more_shards_than_there_is_room_for(processes, monkeypa
     shards = [Store() for _ in range(3)]
     for store in shards:
         store.take(many(26.0), 0)
-        monkeypatch.setattr(stores, "ROOM", 2.5 * len(store.kept.value))
+        store.take({"s00009": 21.0}, 1)
         store.kept.read.clear()
-    assert [store.take({"s00007": 21.0}, 1) for store in reversed(shards)] == [[("s00007", "egress")]] * 3
+    monkeypatch.setattr(stores, "ROOM", 2.5 * processes[0].held / 3)
+    assert [store.take({"s00007": 21.0}, 2) for store in reversed(shards)] == [[("s00007", "egress")]] * 3
     assert ["shard" in store.kept.read for store in shards] == [True, False, False]
 
+
+def test_what_is_counted_is_what_lies_in_the_process(processes, monkeypatch):
+    """Scopes in which nothing holds cost nothing in the store."""
+    store = Store()
+    store.take({"a": 26.0}, 0)
+    monkeypatch.setattr(stores, "ROOM", 50_000)
+    assert store.take(many(21.0, 3_000), 1) == []
+    assert sum(map(len, store.kept.kept)) < 5_000
+    store.kept.read.clear()
+    assert store.take({"a": 21.0}, 2) == [("a", "egress")]
+    assert "shard" in store.kept.read
+
+
+def test_scopes_in_which_nothing_holds_go_when_all_is_written(processes):
+    store = Store()
+    store.take(many(21.0, 3_000) | {"a": 26.0}, 0)
+    assert 0 < processes[0].held < 5_000
+
+
+def test_a_shard_that_nobody_asks_for_is_let_go(processes, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(stores, "monotonic", lambda: now[0])
+    ended, other = Store(), Store()
+    for at in range(2):
+        ended.take(many(26.0 - at), at)
+    for at in range(2):
+        other.take({"a": 26.0}, at)
+        now[0] += stores.IDLE + 1
+        ended.kept.read.clear()
+    assert ended.take({"s00007": 21.0}, 3) == [("s00007", "egress")]
+    assert "shard" in ended.kept.read
+
+
+def test_several_queries_in_a_process_do_not_take_their_shards_from_each_other(processes):
+    texts = [f"topic T (v float)\nstate S on T [v > {25 + i}; v < 22] per source\n" for i in range(12)]
+    queries = [Store(text) for text in texts]
+    packed = [pickle.dumps(query.work) for query in queries]
+    for at in range(3):
+        for query, raw in zip(queries, packed, strict=True):
+            query.kept.read.clear()
+            query.work = pickle.loads(raw)
+            query.processor = state.ShardProcessor(query.work, 0, 1)
+            query.take(many(60.0 if at % 2 else 10.0), at)
+    assert [query.kept.read for query in queries] == [["head"]] * 12
+
+
+# --- what another definition reads ---------------------------------------------------------------------
+
+LIMITS = 'table limits "limits.csv" (source text, high float)\n'
+
+
+def limits(high: float) -> dict[str, pa.Table]:
+    return {"limits": pa.table({"source": ["a", "b"], "high": [high, high]})}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "levels S on T: low [v > limits.high; v < 20], high [v > 100; v < 90] per source",
+        "state S on T [v > limits.high; v < 20] per source",
+    ],
+    ids=["levels", "state"],
+)
+def test_what_rows_of_a_table_decided_is_not_decided_anew_by_others(processes, monkeypatch, told):
+    text = f"topic T (v float)\n{LIMITS}{told}\n"
+    store = Store(text, limits(25.0))
+    assert store.take({"b": 26.0}, 0) == [("b", "ingress")]
+    assert store.take({"a": 26.0}, 1) == [("a", "ingress")]
+    assert store.kept.list
+    monkeypatch.setattr(stores, "CACHE", processes[1])
+    store.use(text, limits(30.0))
+    assert store.take({"a": 10.0}, 2) == [("a", "egress")]
+
+
+@pytest.mark.parametrize("late", ["", " late correct 20 us"], ids=["ordered", "correct"])
+def test_an_attribute_that_nobody_looks_at_may_become_of_another_kind(processes, monkeypatch, late):
+    text = f"topic T (v float, n float)\nstate S on T [v > 25; v < 22] per source ordered 1 us{late}\n"
+    store = Store(text)
+    store.take({"b": 26.0}, 0, n=1.0)
+    store.take({"a": 26.0}, 1, n=1.0)
+    assert store.kept.list
+    monkeypatch.setattr(stores, "CACHE", processes[1])
+    store.use(text.replace("n float", "n text"))
+    told = [one for at in range(2, 6) for one in store.take({"a": 10.0}, at, n="x")]
+    assert told == [("b", "ingress"), ("a", "ingress"), ("a", "egress")]
+
+
+@pytest.mark.parametrize(
+    ("told", "repeats"),
+    [
+        ("state S on T [v > 25; v < 22] per source", True),
+        ("levels S on T: low [v > 25; v < 22], high [v > 30; v < 28] per source", True),
+        ("state S on T [v > limits.high; v < 20] per source", False),
+        ("levels S on T: low [v > limits.high; v < 20], high [v > 100; v < 90] per source", False),
+        ("levels S on T: low [v > 25 for 5 us; v < 22], high [v > 30; v < 28] per source", False),
+        ("state S on T [v > 25 for 5 us; v < 22] per source", False),
+        ("state S on T [v > 25; v < 22] per source ordered 5 us", False),
+        ("state S\n  A = avg T over 1 s each source\n  enter A.v > 25\n  exit A.v < 22", False),
+    ],
+)
+def test_events_are_kept_of_those_whose_meaning_says_all_that_decides(told, repeats):
+    (one,) = plan.Work(
+        check(parse(f"topic T (v float)\n{LIMITS}{told}\n"), tables=limits(25.0))
+    ).operators.values()
+    assert one.repeats is repeats
+    assert not (repeats and one.machine.is_timed)
+
+
+# --- whoever has it ---------------------------------------------------------------------------------
 
 KINDS = {
     "plain": "state S on T [v > 25; v < 22] per source",

@@ -308,6 +308,21 @@ def test_law_2_what_cannot_matter_can_be_dropped_anywhere(trial):
 
 
 @law
+def test_law_2_what_has_moved_a_state_alone_moves_it_so(trial):
+    it = trial.it
+    plain, thin = it.initial(), it.initial()
+    for part, until in [*trial.cut(trial.events), ([], NEVER)]:
+        whole = trial.batches(part)
+        _, goes_on = trial.said(it.step(it.from_bytes(it.to_bytes(thin)), whole, until))
+        plain, told = it.step(plain, whole, until)
+        assert trial.seen(goes_on) == trial.seen(transitions(it.topics, told))
+        less = whole
+        if told.moved is not None:
+            less = {topic: whole[topic].take(pa.array(rows)) for topic, rows in told.moved.items()}
+        thin, _ = it.step(thin, less, until)
+
+
+@law
 def test_law_2_what_is_reduced_cannot_be_reduced_more(trial):
     """And a part that is not closed is reduced as others are, unless the machine says that it compacts."""
     it, whole = trial.it, trial.batches(trial.events)

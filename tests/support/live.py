@@ -136,10 +136,10 @@ class Stream:
             by_shard.setdefault(row.shard, []).append(row)
         said = []
         for shard, mine in by_shard.items():
-            state = KeptState(states.get(f"{stage} {shard}", [b""]))
+            state = KeptState(states.get(f"{stage} {shard}", [b"", b""]))
             processor.init(state)
             said += processor.handleInputRows((shard,), iter(mine), None)
-            states[f"{stage} {shard}"] = [state.value, *state.list]
+            states[f"{stage} {shard}"] = state.kept
         return said
 
     def _record(self, batch: int, said: pa.Table, crash: str | None) -> None:
@@ -161,24 +161,35 @@ class Stream:
 
 
 class KeptState:
-    """What Spark keeps of a shard, a value and a list, as it gives them to a processor."""
+    """What Spark keeps of a shard, two values and a list, as it gives them to a processor."""
 
-    def __init__(self, kept: Sequence[bytes] = (b"",)) -> None:
-        self.value, *self.list = kept
+    def __init__(self, kept: Sequence[bytes] = (b"", b"")) -> None:
+        self.value, self.head, *self.list = kept
+        self.read: list[str] = []
+        """What has been asked for, by name."""
 
-    def getValueState(self, *_: object) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(get=lambda: (self.value,) if self.value else None, update=self._update)
+    @property
+    def kept(self) -> list[bytes]:
+        return [self.value, self.head, *self.list]
 
-    def getListState(self, *_: object) -> SimpleNamespace:  # noqa: N802
+    def getValueState(self, name: str, *_: object) -> SimpleNamespace:  # noqa: N802
+        field = {"shard": "value", "head": "head"}[name]
+
+        def get() -> tuple[bytes] | None:
+            self.read.append(name)
+            return (found,) if (found := getattr(self, field)) else None
+
+        return SimpleNamespace(get=get, update=lambda value: setattr(self, field, value[0]))
+
+    def getListState(self, name: str, *_: object) -> SimpleNamespace:  # noqa: N802
+        def get() -> Iterator[tuple[bytes]]:
+            self.read.append(name)
+            return ((raw,) for raw in self.list)
+
         def append(value: tuple[bytes]) -> None:
             self.list.extend(value)
 
-        return SimpleNamespace(
-            get=lambda: ((raw,) for raw in self.list), appendValue=append, clear=self.list.clear
-        )
-
-    def _update(self, value: tuple[bytes]) -> None:
-        (self.value,) = value
+        return SimpleNamespace(get=get, appendValue=append, clear=self.list.clear)
 
 
 # --- the place and the files -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast import UsageError
 from holdfast_lab.benchmarks import replay as bench
 from holdfast_lab.benchmarks.spark import transitions, write_readings
 
@@ -20,3 +21,15 @@ def test_one_process_finds_what_its_peers_find(tmp_path, data):
         found.append(transitions(tmp_path / name))
     assert len(found[0]) > 20
     assert all(one.equals(found[0]) for one in found[1:])
+
+
+def test_some_sets_of_data_can_be_measured_alone(monkeypatch):
+    said = []
+    monkeypatch.setattr(bench, "SETS", {name: lambda *_, name=name: iter([name]) for name in bench.SETS})
+    monkeypatch.delenv("HOLDFAST_BENCH_SETS", raising=False)
+    assert bench.run(said.append) == ["1000", "100000", "1000000", "at-once", "hourly"]
+    monkeypatch.setenv("HOLDFAST_BENCH_SETS", "hourly, 1000")
+    assert bench.run(said.append) == ["hourly", "1000"]
+    monkeypatch.setenv("HOLDFAST_BENCH_SETS", "weekly")
+    with pytest.raises(UsageError, match="no 'weekly', there is 1000, 100000, 1000000, at-once, hourly"):
+        bench.run(said.append)

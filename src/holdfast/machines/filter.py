@@ -178,15 +178,17 @@ class Filters:
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         if (batch := batches.get(self.topic.name)) is None:
-            return state, Told({})
-        state, passed = self._stepped(state, batch)
-        return state, Told({self.topic.name: passed})
+            return state, Told({}, moved={})
+        state, passed, moved = self._stepped(state, batch)
+        return state, Told({self.topic.name: passed}, moved={self.topic.name: moved})
 
-    def _stepped(self, state: State, batch: pa.RecordBatch) -> tuple[State, pa.RecordBatch]:
+    def _stepped(self, state: State, batch: pa.RecordBatch) -> tuple[State, pa.RecordBatch, Rows]:
+        """The state, what passes it, and which rows have moved an innermost bit: the others moved none."""
         found = self.scoping(batch)
         state, tables = self._known(state, found)
         (codes, _), words = found[0], state.levels[0].words
         rows: list[Rows] = []
+        moved: list[Rows] = []
         enters: list[Words] = []
         leaves: list[Words] = []
         hits = np.empty(min(len(batch), _CHUNK), self.word)
@@ -194,11 +196,12 @@ class Filters:
             part = slice(at, at + len(enter))
             hit = hits[: len(enter)]
             toggle(_mapped(codes[part], tables[0]), enter, leave, words, self.moving, hit)
-            passed = np.flatnonzero(hit != 0)
-            rows.append(passed + at)
-            enters.append(enter[passed] & hit[passed])
-            leaves.append(leave[passed] & hit[passed])
-        return self._outward(
+            some = np.flatnonzero(hit != 0)
+            rows.append(some + at)
+            moved.append(rows[-1][(hit[some] & self.moving) != 0])
+            enters.append(enter[some] & hit[some])
+            leaves.append(leave[some] & hit[some])
+        state, passed = self._outward(
             state,
             batch,
             _concatenated(rows, np.intp),
@@ -207,6 +210,7 @@ class Filters:
             found,
             tables,
         )
+        return state, passed, _concatenated(moved, np.intp)
 
     def _masks(
         self, batch: pa.RecordBatch, outermost: NDArray[np.int32]

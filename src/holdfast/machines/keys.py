@@ -17,6 +17,7 @@ Codes = NDArray[np.int32]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _RECENT = 1 << 16
+_ENTRY = 150  # bytes of a recent key
 _FEW = 4096
 _AT_ONCE = 1 << 16  # keys for which there must be room, were they all new
 
@@ -53,6 +54,11 @@ class Keys:
         """Memory of the arrays."""
         arrays = (self._slots, self._hashes, self._ends, self._data, self._after)
         return sum(array.nbytes for array in arrays)
+
+    @property
+    def held(self) -> int:
+        """Memory of all of it, about."""
+        return self.nbytes + _ENTRY * len(self._recent)
 
     def code(self, key: str) -> int:
         """The code of a key, new or old."""

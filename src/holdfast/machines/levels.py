@@ -97,7 +97,8 @@ class Levels:
         if len(self.inside) == 1:
             state.inner[0], told = self.inside[0].step(state.inner[0], batches, until)
             said = transitions(self.topics, told)
-            return state, Told({}, self._moved(state.heights, self._numbered(0, said)))
+            moves = self._moved(state.heights, self._numbered(0, said))
+            return state, Told({}, moves, moved=told.moved)
         out: list[Transition] = []  # what one event does to all of them is one change
         for topic, batch in batches.items():
             for event in to_events(self.topics[topic], batch):

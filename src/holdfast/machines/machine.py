@@ -41,11 +41,13 @@ EVERY = np.uint64(2**64 - 1)
 
 class Told(NamedTuple):
     """What a machine says of a step: rows of events that passed, by topic, and transitions one by one.
-    ``topics`` are those of rows that are not of a topic that it listens to."""
+    ``topics`` are those of rows that are not of a topic that it listens to.  ``moved`` are, where a machine
+    knows them, the rows of each batch that have changed its state: those alone would have done the same."""
 
     rows: Mapping[str, pa.RecordBatch]
     single: Sequence[Transition] = ()
     topics: Mapping[str, Topic] = MappingProxyType({})
+    moved: Mapping[str, NDArray[np.intp]] | None = None
 
 
 class Survey(NamedTuple):

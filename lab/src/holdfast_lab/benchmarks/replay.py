@@ -1,13 +1,16 @@
 """Replay in one process, of DataFrames, from a cold start and with many keys, beside Polars and SQL.
 
 Every job runs in a process of its own, once from its start and then again, and all of one data set must find
-the same transitions.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller, and the larger numbers of keys.
+the same transitions.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller, and the larger numbers of keys;
+``HOLDFAST_BENCH_SETS=hourly,1000`` measures some sets of data alone.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +22,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 
+from holdfast.errors import UsageError
 from holdfast.model.batch import TIME
 
 from . import Row, failed, times
@@ -106,43 +110,66 @@ def _computed(spark: Any, folder: Path) -> Any:
 
 def run(progress: Callable[[str], None]) -> list[Row]:
     """One process, many keys, DataFrames and cold starts, each beside its peers."""
+    sets = chosen(os.environ.get("HOLDFAST_BENCH_SETS") or "")
     with TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        return list(_rows(Path(folder), progress))
+        return [row for rows in sets for row in rows(Path(folder), progress)]
 
 
-def _rows(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
-    installed = [name for name in ("in_polars", "in_duckdb") if find_spec(name.removeprefix("in_"))]
+def chosen(names: str) -> Iterable[Callable[[Path, Callable[[str], None]], Iterator[Row]]]:
+    """The sets of data of these names, with commas between them; all where none is named."""
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in SETS:
+            raise UsageError(f"HOLDFAST_BENCH_SETS={names}: no '{name}', there is {', '.join(SETS)}")
+    return [SETS[name] for name in wanted or SETS]
+
+
+def _installed() -> list[str]:
+    return [name for name in ("in_polars", "in_duckdb") if find_spec(name.removeprefix("in_"))]
+
+
+def _walks(keys: int, folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
+    """Random walks of sensors that take turns; with few keys, in every way."""
+    events, is_few = int(EVENTS * SCALE), keys == KEYS[0]
+    many = keys if is_few else max(KEYS[0], int(keys * min(1, SCALE)))
+    data = _Data(folder, progress, f"{events:,} events, {many:,} keys")
+    write_readings(data.folder, events, many)
+    yield from data.rows(["local", *_installed(), *(ON_SPARK if is_few else ON_SPARK[:1])])
+    yield from data.beside("local", "in_polars", most=AT_MOST.get(keys, 1))
+    yield from data.beside("files", "in_polars")
+    if is_few:
+        yield from data.frames()
+        if (window := data.found.get("window")) is not None:
+            cold = window.cold / data.found["files"].cold
+            yield times("cold: the window query takes of a replay's time", cold, least=6)
+    data.remove()
+
+
+def _at_once(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
+    """Sensors that report at once, in an order that is not that of their names."""
     events = int(EVENTS * SCALE)
-
-    for keys in KEYS:
-        many = keys if keys == KEYS[0] else max(KEYS[0], int(keys * min(1, SCALE)))
-        data = _Data(folder, progress, f"{events:,} events, {many:,} keys")
-        write_readings(data.folder, events, many)
-        on_spark = ON_SPARK if keys == KEYS[0] else ON_SPARK[:1]
-        yield from data.rows(["local", *installed, *on_spark])
-        yield from data.beside("local", "in_polars", most=AT_MOST.get(keys, 1))
-        yield from data.beside("files", "in_polars")
-        if keys == KEYS[0]:
-            yield from data.beside("frame", "lean", most=1)
-            yield from data.beside("computed", BY_HAND, most=1)
-            yield from data.beside("pruned", BY_HAND, most=1)
-            if (window := data.found.get("window")) is not None:
-                cold = window.cold / data.found["files"].cold
-                yield times("cold: the window query takes of a replay's time", cold, least=6)
-        data.remove()
-
     data = _Data(folder, progress, f"{events:,} events, {KEYS[0]:,} keys, at once and not by name")
     write_readings(data.folder, events, KEYS[0], at_once=True)
-    yield from data.rows(["local", *installed])
+    yield from data.rows(["local", *_installed()])
     yield from data.beside("local", "in_polars", most=1)
     data.remove()
 
+
+def _hourly(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
+    """Values of which nearly all satisfy the exit."""
     data = _Data(folder, progress, f"{int(HOURLY * SCALE):,} hourly rows, {STATIONS} keys")
     write_hourly(data.folder, int(HOURLY * SCALE))
-    yield from data.rows(["local", *installed, *ON_SPARK])
-    for ours, theirs in (("frame", "lean"), ("computed", BY_HAND), ("pruned", BY_HAND)):
-        yield from data.beside(ours, theirs, most=1)
+    yield from data.rows(["local", *_installed(), *ON_SPARK])
+    yield from data.frames()
     data.remove()
+
+
+SETS: dict[str, Callable[[Path, Callable[[str], None]], Iterator[Row]]] = {
+    **{str(keys): partial(_walks, keys) for keys in KEYS},
+    "at-once": _at_once,
+    "hourly": _hourly,
+}
+"""The sets of data by name: those of so many keys, and two more."""
 
 
 class _Data:
@@ -183,6 +210,11 @@ class _Data:
         if theirs in self.found:
             ratio = self.found[ours].warm / self.found[theirs].warm
             yield times(f"{OURS[ours]} takes of {NAMES[theirs]}: {self._what}", ratio, most=most)
+
+    def frames(self) -> Iterator[Row]:
+        """DataFrames beside the best query by hand."""
+        for ours, theirs in (("frame", "lean"), ("computed", BY_HAND), ("pruned", BY_HAND)):
+            yield from self.beside(ours, theirs, most=1)
 
     def remove(self) -> None:
         """Free the disk."""

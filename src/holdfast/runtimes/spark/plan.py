@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
@@ -77,7 +78,16 @@ class Work:
     """What ran before, as far as somebody takes over its states; the latest last."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpacked, (pickle.dumps([getattr(self, field.name) for field in fields(self)]),)
+        return _unpacked, (self._packed,)
+
+    @cached_property
+    def _packed(self) -> bytes:
+        return pickle.dumps([getattr(self, field.name) for field in fields(self)])
+
+    @cached_property
+    def mark(self) -> str:
+        """Tells it from all others, in whatever process it is."""
+        return blake2b(self._packed, digest_size=16).hexdigest()
 
     @classmethod
     def on_history(cls, checked: Checked, *, whole: bool = False) -> Work:
@@ -188,7 +198,9 @@ class Work:
         return 1 + max((operator.stage for operator in self.operators.values()), default=0)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _unpacked(raw: bytes) -> Work:
     """The work as it travelled; a process has it once, whatever the number of its tasks."""
-    return Work(*pickle.loads(raw))
+    work = Work(*pickle.loads(raw))
+    work.__dict__["_packed"] = raw  # packed anew it need not be the same bytes
+    return work

@@ -37,7 +37,10 @@ from ..plan import Edition, Seat, Work
 LOST = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
 """What to do where something of a checkpoint is damaged or missing."""
 
-_FORM = 2
+_FORM = 3
+_GOES_ON = 2
+"""The earliest form that is gone on with: it has no head of states, which an earlier version would not move
+when it changes them."""
 
 SHARDS = 16
 """Enough for some tens of cores; each costs a little in every batch."""
@@ -108,12 +111,12 @@ class Checkpoint:
             plan = msgspec.json.decode(self.query_file.read_bytes(), type=Plan)
         except msgspec.DecodeError as error:
             raise UsageError(f"{self.query_file}: not what it should be ({error}); {LOST}") from None
-        if plan.form < _FORM:
+        if plan.form < _GOES_ON:
             raise UsageError(
                 f"{self.folder}: made by an earlier version of Holdfast: end that query with the version "
                 "that made it (--finish), then start a new checkpoint"
             )
-        if plan.form != _FORM:
+        if plan.form > _FORM:
             raise UsageError(f"{self.folder}: made by another version of Holdfast (form {plan.form})")
         return plan
 
@@ -217,6 +220,7 @@ def planned(
         meanings=meanings,
         definition=old.definition if same else pickle.dumps(checked),
         editions=editions if any(seat.revises is not None for seat in seats) else (),
+        form=_FORM,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,9 +10,8 @@ import pyarrow as pa
 
 from ....compilers.edit import Scoped, holders, revisions, standings
 from ....compilers.families import Revised, conditions, reborn, revised
-from ....compilers.operator import Kept, Operator, until, with_time
+from ....compilers.operator import Operator, until, with_time
 from ....compilers.operator import Past as Known
-from ....errors import UsageError
 from ....machines.machine import Told
 from ....model.batch import concatenate, in_order
 from ....model.event import Event
@@ -20,35 +19,8 @@ from ....model.instant import BEGINNING, NEVER, Instant
 from ...table import identified, schema_of, table_of
 from ..pack import HEARD_BEFORE, PAST, PROGRESS, Piece, unpacked
 from ..plan import Revision, Work
+from .memory import Change, Memory, Shard, apart, awake, note, of
 from .past import Past
-from .patch import EARLIER
-
-
-class Memory(msgspec.Struct, forbid_unknown_fields=True):
-    """What is remembered of an operator: its state, whom that serves, and when it wants to be woken."""
-
-    kept: Kept
-    state: bytes
-    due: Instant | None = None
-
-
-class Shard(msgspec.Struct, forbid_unknown_fields=True):
-    """What a shard remembers: of its operators by number, and how far time has come."""
-
-    operators: dict[int, Memory] = {}
-    reached: dict[str, Instant] = {}
-
-    def to_bytes(self) -> bytes:
-        """What Spark keeps of it."""
-        return msgspec.msgpack.encode(self)
-
-    @staticmethod
-    def from_bytes(raw: bytes) -> Shard:
-        """The shard that Spark has kept."""
-        try:
-            return msgspec.msgpack.decode(raw, type=Shard)
-        except msgspec.ValidationError:
-            raise UsageError(EARLIER) from None
 
 
 class Packet(msgspec.Struct):
@@ -94,12 +66,15 @@ def stepped(
 ) -> tuple[Shard, Said]:
     """Take a batch's packets: the shard afterwards, and what its operators say.
 
-    Time goes on for all of them, but only those that have events, or are due, are looked at.
+    Time goes on for all of them, but only those that have events, or are due, are looked at.  What they
+    remember goes on in place: the shard before is no longer to be used.
     """
     arrived: dict[int, list[bytes]] = {}
     for packet in sorted(packets, key=lambda packet: packet.part):
         arrived.setdefault(packet.machine, []).append(packet.events)
     after = Shard({}, _advanced(shard.reached, arrived.get(PROGRESS, ())))
+    change = Change(b"", b"", after.reached if after.reached != shard.reached else {}, {}, {})
+    before, is_anew = shard.kept, False
     tables, heard = [schema_of(work.published).empty_table()], dict[str, pa.RecordBatch]()
     unsaid: dict[int, Instant] = {}
     holding: dict[str, pa.RecordBatch] = {}
@@ -118,25 +93,32 @@ def stepped(
         looked = max(looked, work.reached.get(number, BEGINNING))
         taken = _taken(work, number, shard, looked, past, arrived.get(HEARD_BEFORE - number, ()))
         if past is not None and past.begun:
-            state = taken.state if taken else _recalled(operator, memory, looked)
+            state = taken.state if taken else apart(operator, memory, looked)
             holding |= _holding(work, operator, state, looked)
         if taken or batches or (now > looked and _is_due(operator, memory, now)):
-            state = taken.state if taken else _recalled(operator, memory, looked)
+            memory = of(operator, taken.state) if taken else awake(operator, memory, looked)
             last = with_time(operator, batches, was) if now == NEVER else batches
-            state, told = operator.machine.step(state, last, now)
+            memory.state, told = operator.machine.step(memory.state, last, now)
+            memory.due = operator.machine.due(memory.state)
+            note(change, number, operator, memory, last, told)
             if taken:
-                told = told._replace(single=(*taken.said, *told.single))
-            memory = _remembered(operator, state)
+                told, is_anew = told._replace(single=(*taken.said, *told.single)), True
             tables.append(table_of(work.published, operator, told))
             heard |= operator.retold(told)
         if memory is not None:
             after.operators[number] = memory
-        waiting = [i for i, other in work.timed.items() if operator.is_awaited(other)]
-        if waiting and (due := _due(operator, memory)) is not None:
-            moment = due - operator.behind
-            unsaid |= {i: min(moment, unsaid.get(i, moment)) for i in waiting}
+        for i, moment in _awaited(work, operator, memory):
+            unsaid[i] = min(moment, unsaid.get(i, moment))
     begun = () if past is None else past.begun
+    after.change = None if is_anew or after.kept != before else change
     return after, Said(identified(pa.concat_tables(tables)), heard, unsaid, begun, holding)
+
+
+def _awaited(work: Work, operator: Operator, memory: Memory | None) -> Iterator[tuple[int, Instant]]:
+    """For those who wait for an operator the earliest moment of which it has still to speak."""
+    waiting = [i for i, other in work.timed.items() if operator.is_awaited(other)]
+    if waiting and (due := _due(operator, memory)) is not None:
+        yield from ((i, due - operator.behind) for i in waiting)
 
 
 def _advanced(reached: Mapping[str, Instant], told: Iterable[bytes]) -> dict[str, Instant]:
@@ -167,22 +149,6 @@ def _is_due(operator: Operator, memory: Memory | None, now: Instant) -> bool:
 def _due(operator: Operator, memory: Memory | None) -> Instant | None:
     machine = operator.machine
     return machine.due(machine.initial()) if memory is None else memory.due
-
-
-def _remembered(operator: Operator, state: Any) -> Memory:
-    return Memory(operator.kept, operator.machine.to_bytes(state), operator.machine.due(state))
-
-
-def _recalled(operator: Operator, memory: Memory | None, reached: Instant) -> Any:
-    """The state of an operator, for which time had come so far: it was not due, so it says nothing."""
-    machine = operator.machine
-    if memory is None:
-        state = machine.initial()
-    else:
-        state = machine.from_bytes(memory.state, _numbers(memory.kept, operator))
-    if machine.is_timed and reached > BEGINNING:
-        state, _ = machine.step(state, {}, reached)
-    return state
 
 
 def _taken(
@@ -226,7 +192,7 @@ def _taken_over(work: Work, number: int, shard: Shard, at: Instant, past: Past |
     if first is None or (edit is None and not scopes):
         return None
     before = edit or first
-    state = _recalled(before.operator, shard.operators.get(before.before), at)
+    state = apart(before.operator, shard.operators.get(before.before), at)
     known = Known(before.operator, state, (), at, scopes, past is not None and past.whole)
     return revised(before.name, before.was, work.checked, known)
 
@@ -236,7 +202,7 @@ def _told_who_holds(
 ) -> Revised | None:
     """An operator that takes the place of another, when it has heard who holds."""
     operator, edit = work.operators[number], _before(work, number, shard) or work.revisions[number]
-    ran = _recalled(edit.operator, shard.operators.get(edit.before), at)
+    ran = apart(edit.operator, shard.operators.get(edit.before), at)
     one = reborn(edit.name, edit.was, work.checked, ran)
     assert one is not None
     heard = _by_topic(map(unpacked, before), in_order)
@@ -254,7 +220,7 @@ def _redone(
     if memory is None and edit is not None:
         memory, ran = shard.operators[edit.before], edit.operator
     mine = {name for names in operator.names for name in names}
-    before = {} if memory is None else standings(ran, _recalled(ran, memory, at))
+    before = {} if memory is None else standings(ran, apart(ran, memory, at))
     before = {key: one for key, one in before.items() if key[0] in mine}
 
     def nothing(key: Scoped) -> Event:
@@ -269,23 +235,3 @@ def _holding(work: Work, operator: Operator, state: Any, at: Instant) -> dict[st
     if not operator.followed or not standings(operator, state):
         return {}
     return operator.retold(Told({}, holders(operator, state, work.checked, at)))
-
-
-def _numbers(kept: Kept, operator: Operator) -> tuple[int | None, ...] | None:
-    """Which numbers its conditions had when a state was kept; ``None`` of those that have joined since, or
-    at all if nothing has changed.  Whoever means something else is refused."""
-    if kept.meanings == operator.meanings:
-        return None
-    numbers = {meaning: i for i, meaning in enumerate(kept.meanings)}
-    found = tuple(map(numbers.get, operator.meanings))
-    before = {name for names in kept.names for name in names}
-    changed = [
-        name
-        for names, number in zip(operator.names, found, strict=True)
-        for name in names
-        if number is None and (name in before or not operator.joins)
-    ]
-    if changed:
-        named = ", ".join(changed)
-        raise UsageError(f"the definition has changed ({named}): start it with a new checkpoint")
-    return found

@@ -298,6 +298,17 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_with_what_to_do(here):
     )
 
 
+def test_a_checkpoint_of_the_form_before_goes_on_and_has_then_this_one(here):
+    """A version that knows no heads of states refuses it from then on."""
+    before = msgspec.structs.replace(planned(None, WARM), form=2)
+    with here.locked():
+        here.save(before)
+    old = here.load()
+    assert old == before
+    after = planned(old, WARM)
+    assert after == msgspec.structs.replace(before, form=3)
+
+
 def test_a_checkpoint_that_has_lost_its_query_is_refused(here):
     here.spark.mkdir(parents=True)
     with pytest.raises(UsageError, match=r"query\.json is missing; put back a copy"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from itertools import pairwise
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from support import correlated, fused
 
 stepping = pytest.importorskip("holdfast.runtimes.spark.live.shard")
 state = pytest.importorskip("holdfast.runtimes.spark.live.state")
+stores = pytest.importorskip("holdfast.runtimes.spark.live.store")
 notice = pytest.importorskip("holdfast.runtimes.table")
 pack = pytest.importorskip("holdfast.runtimes.spark.pack")
 plan = pytest.importorskip("holdfast.runtimes.spark.plan")
@@ -60,28 +62,27 @@ WARM = "topic T (v float)\nstate Warm on T [v > 25; v < 22] per source\nfilter H
 class Store:
     """One shard as a processor keeps it, batch by batch, and the sizes of what was written."""
 
-    def __init__(self, text: str = WARM) -> None:
+    def __init__(self, text: str = WARM, tables: dict[str, pa.Table] | None = None) -> None:
         self.kept, self.written = lives.KeptState(), []
-        self.use(text)
+        self.use(text, tables)
 
-    def use(self, text: str) -> None:
+    def use(self, text: str, tables: dict[str, pa.Table] | None = None) -> None:
         """Go on with another definition, as after a restart."""
-        self.work = plan.Work(check(parse(text)))
+        self.work = plan.Work(check(parse(text), tables=tables))
         self.processor = state.ShardProcessor(self.work, 0, 1)
 
-    def take(self, values: dict[str, float], at: int) -> list[tuple[str, str]]:
+    def take(self, values: dict[str, float], at: int, **more: object) -> list[tuple[str, str]]:
         reached = msgspec.msgpack.encode(dict.fromkeys(self.work.clocks, at))
         packets = [SimpleNamespace(machine=pack.PROGRESS, part=0, events=reached)]
         for number, one in self.work.operators.items():
-            events = [Event("T", at, source, {"v": v}, at) for source, v in sorted(values.items())]
+            events = [Event("T", at, source, {"v": v, **more}, at) for source, v in sorted(values.items())]
             batch = from_events(one.topics["T"], events)
             for packed in pack.packed(pack.Mine(number, one, "T", batch), shards=1):
                 packets.append(SimpleNamespace(**packed.to_pylist()[0]))
-        before = [self.kept.value, *self.kept.list]
+        before = self.kept.kept
         self.processor.init(self.kept)
         rows = list(self.processor.handleInputRows((0,), iter(packets), None))
-        after = [self.kept.value, *self.kept.list]
-        self.written.append(sum(len(raw) for raw in after if not any(raw is old for old in before)))
+        self.written.append(sum(len(raw) for raw in self.kept.kept if not any(raw is old for old in before)))
         tables = [from_ipc(bytes(row.events)) for row in rows if row.machine == pack.TOLD]
         told = [
             n for one in tables for n in notice.from_table(self.work.published, pa.Table.from_batches([one]))
@@ -147,7 +148,7 @@ def test_whatever_the_machine_is(state):
 
 
 def test_what_has_been_changed_often_is_written_anew(monkeypatch):
-    monkeypatch.setattr(state, "MOST_PATCHES", 3)
+    monkeypatch.setattr(stores, "MOST_PATCHES", 3)
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(200)}, 0)
     lengths = []
@@ -174,6 +175,7 @@ def test_what_an_earlier_version_kept_is_refused():
     for memory in old["operators"].values():
         memory["changes"] = []
     store.kept.value = msgspec.msgpack.encode(old)
+    stores.CACHE.clear()
     with pytest.raises(UsageError, match="earlier version"):
         store.take({"a": 21.0}, 1)
 
@@ -230,6 +232,269 @@ def test_ticks_begin_in_shards_that_had_nothing_as_in_one_machine(batches, query
     assert sorted(pa.concat_tables(told)["id"].to_pylist()) == sorted(in_one["id"].to_pylist())
 
 
+# --- what a process still has of a shard is used if it is what the store has -------------------------
+
+
+@pytest.fixture
+def processes(monkeypatch) -> list:
+    """Three of Spark's Python workers, each with what it remembers; the first is at work."""
+    found = [stores.Cache() for _ in range(3)]
+    monkeypatch.setattr(stores, "CACHE", found[0])
+    return found
+
+
+def many(value: float, count: int = 200) -> dict[str, float]:
+    return {f"s{i:05}": value for i in range(count)}
+
+
+def test_in_the_process_that_has_it_a_shard_is_not_read_again(processes):
+    store = Store()
+    store.take(many(26.0), 0)
+    store.kept.read.clear()
+    assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
+    assert store.take({"s00007": 21.0}, 2) == []
+    assert store.take({"s00007": 26.0}, 3) == [("s00007", "ingress")]
+    assert store.kept.read == ["head"] * 3
+
+
+def test_nothing_is_written_of_a_batch_that_changes_nothing(processes):
+    store = Store()
+    store.take(many(26.0), 0)
+    before = store.kept.kept
+    assert store.take(many(27.0), 1) == []
+    assert store.kept.kept == before
+
+
+def test_a_batch_that_was_rolled_back_has_never_been(processes):
+    store = Store()
+    store.take(many(26.0), 0)
+    before = store.kept.kept
+    assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
+    store.kept = lives.KeptState(before)
+    assert store.take({"s00007": 21.0, "s00008": 21.0}, 1) == [("s00007", "egress"), ("s00008", "egress")]
+
+
+def test_a_task_that_failed_on_its_way_leaves_nothing_behind(processes, monkeypatch):
+    store = Store()
+    store.take(many(26.0), 0)
+    with monkeypatch.context() as broken:
+        broken.setattr(stores.Store, "keep", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            store.take({"s00007": 21.0}, 1)
+    assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
+
+
+def test_a_process_that_was_away_takes_what_others_have_changed(processes, monkeypatch):
+    store = Store()
+    store.take(many(26.0), 0)
+    monkeypatch.setattr(stores, "CACHE", processes[1])
+    assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
+    assert store.take({"s00008": 21.0}, 2) == [("s00008", "egress")]
+    monkeypatch.setattr(stores, "CACHE", processes[0])
+    store.kept.read.clear()
+    assert store.take({"s00007": 26.0, "s00009": 21.0}, 3) == [("s00007", "ingress"), ("s00009", "egress")]
+    assert store.kept.read == ["head", "patches"]
+
+
+def test_what_others_have_written_whole_is_read(processes, monkeypatch):
+    store = Store()
+    store.take(many(26.0), 0)
+    monkeypatch.setattr(stores, "CACHE", processes[1])
+    assert len(store.take(many(21.0, 20_000) | {"s00007": 26.0}, 1)) == 199
+    assert store.take(many(26.0, 20_000), 2)
+    monkeypatch.setattr(stores, "CACHE", processes[0])
+    assert store.take({"s00007": 21.0, "s19999": 21.0}, 3) == [("s00007", "egress"), ("s19999", "egress")]
+
+
+def test_a_definition_that_has_changed_does_not_use_what_the_last_one_left(processes):
+    store = Store()
+    store.take(many(26.0), 0)
+    store.use(WARM.replace("filter Hot on T where v > 30\n", ""))
+    store.kept.read.clear()
+    assert store.take({"s00007": 21.0}, 1) == [("s00007", "egress")]
+    assert "shard" in store.kept.read
+
+
+def test_what_was_kept_as_patches_of_bytes_goes_on(processes):
+    store, patches = Store(), pytest.importorskip("holdfast.runtimes.spark.live.patch")
+    store.take(many(26.0), 0)
+    whole = store.kept.value
+    store.take({"s00007": 21.0} | {f"n{i}": 26.0 for i in range(3)}, 1)
+    handle = store.kept
+    parts = handle.getValueState("shard"), handle.getListState("patches"), handle.getValueState("head")
+    known = stores.Store(*parts).known(store.work)
+    now = known.shard.whole(store.work.operators)
+    store.kept = lives.KeptState([whole, b"", patches.patch(whole, now)])
+    assert store.take({"s00007": 26.0, "n1": 21.0}, 2) == [("n1", "egress"), ("s00007", "ingress")]
+    assert store.kept.head
+    assert not store.kept.list, "all of it is written anew"
+    assert store.take({"s00007": 21.0}, 3) == [("s00007", "egress")]
+
+
+def test_a_process_has_no_more_shards_than_there_is_room_for(processes, monkeypatch):
+    shards = [Store() for _ in range(3)]
+    for store in shards:
+        store.take(many(26.0), 0)
+        store.take({"s00009": 21.0}, 1)
+        store.kept.read.clear()
+    monkeypatch.setattr(stores, "ROOM", 2.5 * processes[0].held / 3)
+    assert [store.take({"s00007": 21.0}, 2) for store in reversed(shards)] == [[("s00007", "egress")]] * 3
+    assert ["shard" in store.kept.read for store in shards] == [True, False, False]
+
+
+def test_what_is_counted_is_what_lies_in_the_process(processes, monkeypatch):
+    """Scopes in which nothing holds cost nothing in the store."""
+    store = Store()
+    store.take({"a": 26.0}, 0)
+    monkeypatch.setattr(stores, "ROOM", 50_000)
+    assert store.take(many(21.0, 3_000), 1) == []
+    assert sum(map(len, store.kept.kept)) < 5_000
+    store.kept.read.clear()
+    assert store.take({"a": 21.0}, 2) == [("a", "egress")]
+    assert "shard" in store.kept.read
+
+
+def test_scopes_in_which_nothing_holds_go_when_all_is_written(processes):
+    store = Store()
+    store.take(many(21.0, 3_000) | {"a": 26.0}, 0)
+    assert 0 < processes[0].held < 5_000
+
+
+def test_a_shard_that_nobody_asks_for_is_let_go(processes, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(stores, "monotonic", lambda: now[0])
+    ended, other = Store(), Store()
+    for at in range(2):
+        ended.take(many(26.0 - at), at)
+    for at in range(2):
+        other.take({"a": 26.0}, at)
+        now[0] += stores.IDLE + 1
+        ended.kept.read.clear()
+    assert ended.take({"s00007": 21.0}, 3) == [("s00007", "egress")]
+    assert "shard" in ended.kept.read
+
+
+def test_several_queries_in_a_process_do_not_take_their_shards_from_each_other(processes):
+    texts = [f"topic T (v float)\nstate S on T [v > {25 + i}; v < 22] per source\n" for i in range(12)]
+    queries = [Store(text) for text in texts]
+    packed = [pickle.dumps(query.work) for query in queries]
+    for at in range(3):
+        for query, raw in zip(queries, packed, strict=True):
+            query.kept.read.clear()
+            query.work = pickle.loads(raw)
+            query.processor = state.ShardProcessor(query.work, 0, 1)
+            query.take(many(60.0 if at % 2 else 10.0), at)
+    assert [query.kept.read for query in queries] == [["head"]] * 12
+
+
+# --- what another definition reads ---------------------------------------------------------------------
+
+LIMITS = 'table limits "limits.csv" (source text, high float)\n'
+
+
+def limits(high: float) -> dict[str, pa.Table]:
+    return {"limits": pa.table({"source": ["a", "b"], "high": [high, high]})}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "levels S on T: low [v > limits.high; v < 20], high [v > 100; v < 90] per source",
+        "state S on T [v > limits.high; v < 20] per source",
+    ],
+    ids=["levels", "state"],
+)
+def test_what_rows_of_a_table_decided_is_not_decided_anew_by_others(processes, monkeypatch, told):
+    text = f"topic T (v float)\n{LIMITS}{told}\n"
+    store = Store(text, limits(25.0))
+    assert store.take({"b": 26.0}, 0) == [("b", "ingress")]
+    assert store.take({"a": 26.0}, 1) == [("a", "ingress")]
+    assert store.kept.list
+    monkeypatch.setattr(stores, "CACHE", processes[1])
+    store.use(text, limits(30.0))
+    assert store.take({"a": 10.0}, 2) == [("a", "egress")]
+
+
+@pytest.mark.parametrize("late", ["", " late correct 20 us"], ids=["ordered", "correct"])
+def test_an_attribute_that_nobody_looks_at_may_become_of_another_kind(processes, monkeypatch, late):
+    text = f"topic T (v float, n float)\nstate S on T [v > 25; v < 22] per source ordered 1 us{late}\n"
+    store = Store(text)
+    store.take({"b": 26.0}, 0, n=1.0)
+    store.take({"a": 26.0}, 1, n=1.0)
+    assert store.kept.list
+    monkeypatch.setattr(stores, "CACHE", processes[1])
+    store.use(text.replace("n float", "n text"))
+    told = [one for at in range(2, 6) for one in store.take({"a": 10.0}, at, n="x")]
+    assert told == [("b", "ingress"), ("a", "ingress"), ("a", "egress")]
+
+
+@pytest.mark.parametrize(
+    ("told", "repeats"),
+    [
+        ("state S on T [v > 25; v < 22] per source", True),
+        ("levels S on T: low [v > 25; v < 22], high [v > 30; v < 28] per source", True),
+        ("state S on T [v > limits.high; v < 20] per source", False),
+        ("levels S on T: low [v > limits.high; v < 20], high [v > 100; v < 90] per source", False),
+        ("levels S on T: low [v > 25 for 5 us; v < 22], high [v > 30; v < 28] per source", False),
+        ("state S on T [v > 25 for 5 us; v < 22] per source", False),
+        ("state S on T [v > 25; v < 22] per source ordered 5 us", False),
+        ("state S\n  A = avg T over 1 s each source\n  enter A.v > 25\n  exit A.v < 22", False),
+    ],
+)
+def test_events_are_kept_of_those_whose_meaning_says_all_that_decides(told, repeats):
+    (one,) = plan.Work(
+        check(parse(f"topic T (v float)\n{LIMITS}{told}\n"), tables=limits(25.0))
+    ).operators.values()
+    assert one.repeats is repeats
+    assert not (repeats and one.machine.is_timed)
+
+
+# --- whoever has it ---------------------------------------------------------------------------------
+
+KINDS = {
+    "plain": "state S on T [v > 25; v < 22] per source",
+    "two": "state S on T [v > 25; v < 22] per source state U on T [v > 22; v < 20] per source",
+    "momentary": "state S on T [v > 25; v < 22] per source filter F on T where v > 30",
+    "guarded": "state S on T [v > 25 for 2 us; v < 22 for 1 us] per source",
+    "ordered": "state S on T [v > 25; v < 22] per source ordered 2 us",
+    "levels": "levels S on T: low [v > 22; v < 20], high [v > 25; v < 23] per source",
+    "component": "state S A = avg T over 2 us each source enter A.v > 25 exit A.v < 22",
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=15)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(st.sampled_from("abc"), st.sampled_from([19.0, 21.0, 23.0, 26.0, 31.0])),
+            st.integers(0, 2),
+            st.sampled_from(["done", "done", "rolled back", "rolled back elsewhere", "restarted"]),
+        ),
+        max_size=9,
+    ),
+    st.sampled_from([2, 64]),
+)
+def test_whoever_takes_a_batch_and_however_often_it_is_said_as_by_one(kind, batches, most):
+    text = f"topic T (v float)\n{KINDS[kind]}\n"
+    caches = [stores.Cache() for _ in range(3)]
+    with pytest.MonkeyPatch.context() as patching:
+        patching.setattr(stores, "MOST_PATCHES", most)
+        here, alone = Store(text), Store(text)
+        for at, (values, who, how) in enumerate(batches):
+            patching.setattr(stores, "CACHE", stores.Cache())
+            wanted = alone.take(values, at)
+            if how == "restarted":
+                caches = [stores.Cache() for _ in range(3)]
+            before = here.kept.kept
+            if how.startswith("rolled back"):
+                patching.setattr(stores, "CACHE", caches[who - (how != "rolled back")])
+                here.take({**values, "a": 31.0, "b": 19.0}, at)
+                here.kept = lives.KeptState(before)
+            patching.setattr(stores, "CACHE", caches[who])
+            assert here.take(values, at) == wanted
+
+
 # --- only those that have events, or are due, are looked at ------------------------------------------
 
 DOORS = "topic Door (open bool)\nstate Open on Door [open; !open] per source ordered 5 us\n"
@@ -260,14 +525,14 @@ def door(time: int, open: bool = True) -> Event:
 
 @pytest.fixture
 def woken(monkeypatch) -> list[int]:
-    """Grows whenever a state is decoded."""
-    found, decode = [], Ordered.from_bytes
+    """Grows whenever a state is looked at."""
+    found, step = [], Ordered.step
 
-    def counted(self, raw, was=None):
-        found.append(len(raw))
-        return decode(self, raw, was)
+    def counted(self, state, batches, until):
+        found.append(until)
+        return step(self, state, batches, until)
 
-    monkeypatch.setattr(Ordered, "from_bytes", counted)
+    monkeypatch.setattr(Ordered, "step", counted)
     return found
 
 
@@ -287,14 +552,15 @@ def test_an_operator_without_events_sleeps_until_it_is_due(woken):
     assert doors.take(100, door(100)) == []
     assert doors.shard.operators[0].due == 105
     before = doors.shard.operators[0]
+    assert woken == [100]
     assert doors.take(103) == doors.take(105) == []
     assert doors.shard.operators[0] is before
-    assert woken == [], "nobody has looked at its state"
+    assert woken == [100], "nobody has looked at its state"
     assert doors.take(106) == [("ingress", 100)]
-    assert len(woken) == 1
+    assert woken == [100, 105, 106]
     assert doors.shard.operators[0].due is None
     assert doors.take(1000) == doors.take(NEVER) == []
-    assert len(woken) == 1, "nothing is left that could be said"
+    assert woken == [100, 105, 106], "nothing is left that could be said"
 
 
 def test_what_comes_after_a_sleep_is_late_if_it_would_have_been(woken):

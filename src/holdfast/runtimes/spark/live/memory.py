@@ -1,0 +1,240 @@
+"""What a shard remembers: of each operator its state, whole or as it was with what has moved it since.
+
+A batch is kept as the events that moved a state, where those move it so again in whatever operator of the
+same meaning (``Operator.repeats``): a process that has not seen them takes them [laws 1 and 2].  Such a state
+is decoded when it is first looked at, and stays so as long as the process has the shard.  All others are kept
+as bytes and the bytes that have changed: machines read their own bytes though tables, or kinds of attributes
+that they do not look at, have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from ....compilers.operator import Kept, Operator
+from ....errors import UsageError
+from ....machines.keys import Keys
+from ....machines.machine import Batches, Machine, Told
+from ....model.batch import from_ipc, to_ipc, trimmed
+from ....model.instant import BEGINNING, Instant
+from .patch import EARLIER, patch, patched
+
+Step = dict[str, bytes]
+"""The events of each topic that have moved a state."""
+
+
+class Rewritten(msgspec.Struct, array_like=True, frozen=True):
+    """What has changed in the bytes of an operator's state, and when it wants to be woken."""
+
+    patch: bytes
+    due: Instant | None
+
+
+class Change(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What a batch has changed in a shard.  ``token`` is that of what was written, ``follows`` of what it
+    follows."""
+
+    follows: bytes
+    token: bytes
+    reached: dict[str, Instant]
+    steps: dict[int, Step]
+    rewritten: dict[int, Rewritten]
+
+    @property
+    def is_something(self) -> bool:
+        return bool(self.reached or self.steps or self.rewritten)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of an operator: its bytes ``raw``, or where it was decoded ``state``, with what was
+    taken ``since``; whom that serves, and when it wants to be woken."""
+
+    kept: Kept
+    raw: bytes
+    due: Instant | None = None
+    since: list[Step] = field(default_factory=list)
+    machine: Machine | None = None
+    """Whose the decoded state is."""
+    state: Any = None
+
+    def stored(self) -> bytes:
+        """The bytes of the state, without what was taken since."""
+        return self.raw if self.machine is None else self.machine.to_bytes(self.state)
+
+    def copied(self) -> Memory:
+        """The same, with a state of its own."""
+        return Memory(self.kept, self.stored(), self.due, self.since)
+
+    def shut(self) -> None:
+        """Remember bytes alone; scopes in which nothing holds are not among them."""
+        self.raw, self.machine, self.state = self.stored(), None, None
+
+    @property
+    def held(self) -> int:
+        """How many bytes it takes in this process, about."""
+        since = sum(len(raw) for step in self.since for raw in step.values())
+        return len(self.raw) + since + _held(self.state)
+
+
+_ENTRY = 250
+"""About what an entry of a ``dict`` takes."""
+
+
+def _held(state: Any) -> int:
+    if isinstance(state, dict):
+        return _ENTRY * len(state)
+    if isinstance(state, (tuple, list)):
+        return sum(map(_held, state))
+    return state.held if isinstance(state, Keys) else getattr(state, "nbytes", 0)
+
+
+def of(operator: Operator, state: Any) -> Memory:
+    """What is remembered of an operator in that state."""
+    return Memory(operator.kept, b"", operator.machine.due(state), [], operator.machine, state)
+
+
+def awake(operator: Operator, memory: Memory | None, reached: Instant) -> Memory:
+    """The memory with the state of an operator, for which time had come so far: it was not due, so it says
+    nothing.  Whoever moves the state moves what is remembered, but not what an operator of another definition
+    remembers, which others may take over."""
+    machine = operator.machine
+    if memory is None:
+        it = of(operator, machine.initial())
+    else:
+        it = memory if memory.kept == operator.kept else memory.copied()
+        settle(operator, it)
+    if machine.is_timed and reached > BEGINNING:
+        it.state, _ = machine.step(it.state, {}, reached)
+    return it
+
+
+def apart(operator: Operator, memory: Memory | None, reached: Instant) -> Any:
+    """The state of an operator for others to use: what is remembered stays as it is."""
+    return awake(operator, memory and memory.copied(), reached).state
+
+
+def settle(operator: Operator, memory: Memory) -> None:
+    """Decode a state, and let it take what it took since it was as it is remembered."""
+    if memory.machine is None or memory.kept != operator.kept:
+        memory.state = operator.machine.from_bytes(memory.stored(), _numbers(memory.kept, operator))
+    memory.machine, memory.kept = operator.machine, operator.kept
+    since, memory.since = memory.since, []
+    assert operator.repeats or not since
+    for step in since:
+        batches = {topic: from_ipc(raw) for topic, raw in step.items()}
+        memory.state, _ = operator.machine.step(memory.state, batches, BEGINNING)
+
+
+def _moving(operator: Operator, batches: Batches, told: Told) -> Step:
+    """The events that moved a state, with the columns that decide."""
+    assert told.moved is not None
+    some = {topic: batches[topic].take(pa.array(rows)) for topic, rows in told.moved.items() if len(rows)}
+    return {topic: to_ipc(_deciding(operator, topic, batch)) for topic, batch in some.items()}
+
+
+def _deciding(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = operator.looks_at[topic] | {"time", "source", "sequence"}
+    return trimmed(batch.select([name for name in batch.schema.names if name in columns]))
+
+
+def note(
+    change: Change, number: int, operator: Operator, memory: Memory, batches: Batches, told: Told
+) -> None:
+    """Note what has changed of an operator that has taken this: what moved it, or the bytes of its state."""
+    if operator.repeats:
+        memory.raw = b""
+        if step := _moving(operator, batches, told):
+            change.steps[number] = step
+        return
+    before = memory.raw
+    memory.shut()
+    if memory.raw != before:
+        change.rewritten[number] = Rewritten(patch(before, memory.raw), memory.due)
+
+
+class _Memory(msgspec.Struct, forbid_unknown_fields=True):
+    kept: Kept
+    state: bytes
+    due: Instant | None = None
+
+
+class _Shard(msgspec.Struct, forbid_unknown_fields=True):
+    operators: dict[int, _Memory] = {}
+    reached: dict[str, Instant] = {}
+
+
+@dataclass(slots=True)
+class Shard:
+    """What a shard remembers: of its operators by number, and how far time has come."""
+
+    operators: dict[int, Memory] = field(default_factory=dict)
+    reached: dict[str, Instant] = field(default_factory=dict)
+    change: Change | None = None
+    """What the last batch has changed; without it the shard is to be written whole."""
+
+    @property
+    def kept(self) -> dict[int, Kept]:
+        """Whom its operators serve."""
+        return {number: memory.kept for number, memory in self.operators.items()}
+
+    def to_bytes(self) -> bytes:
+        """What Spark keeps of it."""
+        operators = {i: _Memory(one.kept, one.stored(), one.due) for i, one in self.operators.items()}
+        return msgspec.msgpack.encode(_Shard(operators, self.reached))
+
+    @staticmethod
+    def from_bytes(raw: bytes) -> Shard:
+        """The shard that Spark has kept."""
+        try:
+            it = msgspec.msgpack.decode(raw, type=_Shard)
+        except msgspec.ValidationError:
+            raise UsageError(EARLIER) from None
+        return Shard({i: Memory(one.kept, one.state, one.due) for i, one in it.operators.items()}, it.reached)
+
+    def whole(self, operators: Mapping[int, Operator]) -> bytes:
+        """What Spark keeps of it when everything is written, after which that is all that is remembered."""
+        for number, memory in self.operators.items():
+            if memory.since:
+                settle(operators[number], memory)
+            memory.shut()
+        return self.to_bytes()
+
+    @property
+    def held(self) -> int:
+        """How many bytes it takes in this process, about."""
+        return sum(memory.held for memory in self.operators.values())
+
+    def take(self, change: Change) -> None:
+        """Note what a batch has changed."""
+        self.reached |= change.reached
+        for number, step in change.steps.items():
+            self.operators[number].since.append(step)
+        for number, one in change.rewritten.items():
+            memory = self.operators[number]
+            self.operators[number] = Memory(memory.kept, patched(memory.raw, one.patch), one.due)
+
+
+def _numbers(kept: Kept, operator: Operator) -> tuple[int | None, ...] | None:
+    """Which numbers its conditions had when a state was kept; ``None`` of those that have joined since, or
+    at all if nothing has changed.  Whoever means something else is refused."""
+    if kept.meanings == operator.meanings:
+        return None
+    numbers = {meaning: i for i, meaning in enumerate(kept.meanings)}
+    found = tuple(map(numbers.get, operator.meanings))
+    before = {name for names in kept.names for name in names}
+    changed = [
+        name
+        for names, number in zip(operator.names, found, strict=True)
+        for name in names
+        if number is None and (name in before or not operator.joins)
+    ]
+    if changed:
+        named = ", ".join(changed)
+        raise UsageError(f"the definition has changed ({named}): start it with a new checkpoint")
+    return found

@@ -1,0 +1,182 @@
+"""What Spark's state store has of a shard, and what this process still has of it from the batch before.
+
+The store has the shard whole, as it once was, a list of what each batch has changed since, and a head: whose
+that is and a token of the last that was written.  Tokens are drawn anew for whatever is written.  So a shard
+that this process has left with a token is used again if the store has that token in its head, or is brought
+up to date if the token is one that the list goes on from; after all else (a task that was tried again, a
+shard that another process has written whole, a batch that was never committed) everything is read.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import reduce
+from itertools import takewhile
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from ....errors import UsageError
+from ..plan import Work
+from .memory import Change, Shard
+from .patch import EARLIER, patched
+
+MOST_PATCHES = 64
+"""After so many batches a shard is written anew: whoever reads it reads all changes since."""
+LITTLE = 1 << 16
+"""So many bytes of changes are kept whatever the size of the shard."""
+ROOM = 256 << 20
+"""So many bytes of shards that were used last stay in a process, as they lie there."""
+IDLE = 600.0
+"""After so many seconds a process lets go a shard that nobody has asked for: its query has ended, or is
+another's now."""
+TOKEN = 12
+
+
+@dataclass(slots=True)
+class Known:
+    """A shard as the store has it, and how much that is: written whole, and changed since."""
+
+    work: str
+    """The mark of the work that it was left by."""
+    lineage: bytes
+    token: bytes
+    shard: Shard
+    whole: int = 0
+    changes: int = 0
+    number: int = 0
+    held: int = 0
+    """How many bytes it takes in this process, about."""
+    used: float = 0.0
+
+    def take(self, raw: bytes) -> Known:
+        """It goes on with what a batch has changed."""
+        change = _change(raw)
+        self.shard.take(change)
+        self.token = change.token
+        return self.more(raw)
+
+    def more(self, raw: bytes) -> Known:
+        self.changes, self.number = self.changes + len(raw), self.number + 1
+        return self
+
+    def has_room(self, raw: bytes) -> bool:
+        """Whether a change is rather noted than everything written anew."""
+        return self.number < MOST_PATCHES and self.changes + len(raw) <= max(self.whole, LITTLE)
+
+
+class Cache:
+    """The shards that this process has used last, by what tells them from all others."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, Known] = OrderedDict()
+
+    def take(self, lineage: bytes, work: Work) -> Known | None:
+        """What is known of a shard, which is forgotten until it is put back: whoever fails on the way has
+        changed it."""
+        found = self._kept.pop(lineage, None)
+        return found if found is not None and found.work == work.mark else None
+
+    def put(self, known: Known) -> None:
+        """Note a shard as it was left, and let go those that were not used for long, or for which there is
+        no room."""
+        known.held, known.used = known.shard.held, monotonic()
+        self._kept[known.lineage] = known
+        room = ROOM - self.held
+        while self._kept and (room < 0 or self._first.used < known.used - IDLE):
+            room += self._kept.popitem(last=False)[1].held
+
+    @property
+    def held(self) -> int:
+        """How many bytes its shards take, about."""
+        return sum(one.held for one in self._kept.values())
+
+    @property
+    def _first(self) -> Known:
+        """The one that was used before all others."""
+        return next(iter(self._kept.values()))
+
+    def clear(self) -> None:
+        """Forget everything, as a process that starts."""
+        self._kept.clear()
+
+
+CACHE = Cache()
+
+
+@dataclass(frozen=True)
+class Store:
+    """What Spark gives a processor for the shard at hand."""
+
+    whole: Any
+    changes: Any
+    head: Any
+
+    def known(self, work: Work) -> Known:
+        """The shard as it is in the store, whoever remembers it."""
+        head = self._head()
+        lineage, token = head[:TOKEN], head[TOKEN:]
+        found = CACHE.take(lineage, work) if head else None
+        if found is not None and found.token != token:
+            found = self._caught_up(found)
+        return self._read(work, lineage, token) if found is None else found
+
+    def _head(self) -> bytes:
+        kept = self.head.get()
+        return b"" if kept is None else bytes(kept[0])
+
+    def _listed(self) -> list[bytes]:
+        return [bytes(raw) for (raw,) in self.changes.get()]
+
+    def _caught_up(self, known: Known) -> Known | None:
+        """What this process knew, with what others have changed since; nothing if that does not follow."""
+        listed = self._listed()
+        behind = list(takewhile(lambda raw: _change(raw).token != known.token, reversed(listed)))
+        if not behind or _change(behind[-1]).follows != known.token:
+            return None
+        return reduce(Known.take, reversed(behind), known)
+
+    def _read(self, work: Work, lineage: bytes, token: bytes) -> Known:
+        found = self.whole.get()
+        whole, listed = b"" if found is None else bytes(found[0]), self._listed()
+        if not lineage:  # nobody's yet, or kept by an earlier version, as patches of bytes
+            whole = reduce(patched, listed, whole)
+            return Known(work.mark, b"", b"", Shard.from_bytes(whole) if whole else Shard())
+        kept = Known(work.mark, lineage, token, Shard.from_bytes(whole), len(whole))
+        return reduce(Known.take, listed, kept)
+
+    def keep(self, work: Work, known: Known, shard: Shard) -> None:
+        """Write what a batch has changed, or all of it where that is no more, or much has changed since."""
+        change, known.shard = shard.change, shard
+        if change is None or change.is_something:
+            token = os.urandom(TOKEN)
+            self._write(work, known, change, token)
+            known.token = token
+            self.head.update((known.lineage + token,))
+        if known.lineage:
+            CACHE.put(known)
+
+    def _write(self, work: Work, known: Known, change: Change | None, token: bytes) -> None:
+        if change is not None and known.lineage:
+            change.follows, change.token = known.token, token
+            raw = zlib.compress(msgspec.msgpack.encode(change), 1)
+            if known.has_room(raw):
+                self.changes.appendValue((raw,))
+                known.more(raw)
+                return
+        raw = known.shard.whole(work.operators)
+        self.whole.update((raw,))
+        self.changes.clear()
+        known.lineage = known.lineage or os.urandom(TOKEN)
+        known.whole, known.changes, known.number = len(raw), 0, 0
+
+
+def _change(raw: bytes) -> Change:
+    try:
+        return msgspec.msgpack.decode(zlib.decompress(raw), type=Change)
+    except (zlib.error, msgspec.DecodeError):
+        raise UsageError(EARLIER) from None

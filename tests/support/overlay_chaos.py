@@ -401,7 +401,8 @@ class Chaos:
         return said
 
     async def settled(self) -> None:
-        """Talk until everybody hears everybody: then whatever had failed is healed."""
+        """Talk until everybody hears everybody, and nobody is in doubt: then whatever had failed is healed.
+        Who watches may be back later than who listens, and what is cold ends a doubt."""
         news: dict[str, int] = {p.name: p.said for p in self.publishers}
 
         def reached() -> bool:
@@ -409,7 +410,7 @@ class Chaos:
                 any(listener.heard[name, n] for n in range(first + 1, publisher.said + 1))
                 for listener in self.listeners
                 for publisher, (name, first) in zip(self.publishers, news.items(), strict=True)
-            )
+            ) and not any(watcher.last(name) == "unknown" for watcher in self.watchers for name in news)
 
         async with asyncio.timeout(PATIENCE):
             while not reached():

@@ -117,9 +117,11 @@ def logged():
     before = log.level
     log.addHandler(to)
     log.setLevel(logging.INFO)
-    yield plans
-    log.setLevel(before)
-    log.removeHandler(to)
+    try:
+        yield plans
+    finally:
+        log.setLevel(before)
+        log.removeHandler(to)
 
 
 @settings(max_examples=EXAMPLES)

@@ -408,6 +408,19 @@ def test_that_the_detour_is_the_cause_is_said_only_where_its_switch_shows_it(beh
     assert f"behind the RN {behind:.2f} in place of 2.00" in claim.note
 
 
+@pytest.mark.parametrize(("bare", "named"), [(60.0, True), (75.0, False)])
+def test_that_timeouts_hide_the_processor_is_said_only_where_its_switch_shows_it(bare, named):
+    delay = {air_parts.PERFECT: 80.0, air_parts.PERFECT_IDLE: bare}
+
+    def value(at):
+        return as_the_thesis_says(air_parts)(at) | {"EED ms": delay.get(at["switched"], 400.0)}
+
+    (claim,) = (each for each in claims(air_parts, value) if each.id == "processor-delays")
+    assert claim.holds is False
+    assert ("hide it" in claim.note) is named
+    assert f"{bare:.2f} in place of 80.00" in claim.note
+
+
 def test_acknowledgements_go_straight_or_by_the_rendezvous_node():
     """From node 0 the way by the RN (24) to the base station (27) is a detour of none, from 28 of six."""
     for node, collected, back in ((20, False, 7), (20, True, 7), (28, False, 1), (28, True, 7)):

@@ -120,7 +120,8 @@ def _by_node(study: Study, rest: str, **point: str) -> list[float]:
 def parameters(full: bool) -> dict[str, str]:
     return {
         **place.printed(),
-        "load": f"reliable, IPI 2 s, {1000 if full else 300} s; shares do not depend on the duration",
+        "load": f"reliable, IPI 2 s, {1000 if full else 300} s; what discovery costs is spent once and "
+        "weighs less the longer a run lasts",
         "full": "less than 5 % of what the node with the largest consumption has used (equation 6.2)",
         "rest states": "; ".join(f"{name}: {rest}" for name, rest in RESTS.items()),
         **printed_air(STEP),

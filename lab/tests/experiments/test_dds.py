@@ -408,17 +408,20 @@ def test_that_the_detour_is_the_cause_is_said_only_where_its_switch_shows_it(beh
     assert f"behind the RN {behind:.2f} in place of 2.00" in claim.note
 
 
-@pytest.mark.parametrize(("bare", "named"), [(60.0, True), (75.0, False)])
-def test_that_timeouts_hide_the_processor_is_said_only_where_its_switch_shows_it(bare, named):
-    delay = {air_parts.PERFECT: 80.0, air_parts.PERFECT_IDLE: bare}
+@pytest.mark.parametrize(("idle", "named"), [(0.0, False), (0.1, True)])
+def test_that_timeouts_hide_the_processor_is_said_only_where_its_switch_shows_it(idle, named):
+    delay = {air_parts.PERFECT: 80.0, air_parts.PERFECT_IDLE: 65.0}
+    again = {air_parts.PERFECT: 0.0, air_parts.PERFECT_IDLE: idle}
 
     def value(at):
-        return as_the_thesis_says(air_parts)(at) | {"EED ms": delay.get(at["switched"], 400.0)}
+        measured = {"EED ms": delay.get(at["switched"], 400.0), "ReTx/msg": again.get(at["switched"], 2.0)}
+        return as_the_thesis_says(air_parts)(at) | measured
 
     (claim,) = (each for each in claims(air_parts, value) if each.id == "processor-delays")
     assert claim.holds is False
-    assert ("hide it" in claim.note) is named
-    assert f"{bare:.2f} in place of 80.00" in claim.note
+    assert f"65.00 in place of 80.00, with {idle:.3f} in place of 0.000" in claim.note
+    assert ("a timeout costs more" in claim.note) is named
+    assert ("15.0 ms shorter" in claim.note) is not named
 
 
 def test_acknowledgements_go_straight_or_by_the_rendezvous_node():

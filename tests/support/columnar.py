@@ -52,17 +52,22 @@ def queries(draw, topic, key):
 
 @st.composite
 def tests(draw, name, *, windowed):
-    """A comparison that a query's attributes allow."""
+    """A comparison that a query's attributes allow; it may say what counts where there is nothing."""
+    number, whole, word, truth = (
+        draw(st.sampled_from(("", "", *(f" else {default}" for default in some))))
+        for some in ((0.5, 2), (0, 3), ('"r1"', '"r2"'), ("true", "false"))
+    )
     plain = [
-        f"{name}.value {draw(st.sampled_from(('>', '>=', '<', '!=')))} {draw(_limits)}",
-        f"{name}.n > {draw(st.integers(-1, 3))}",
-        f"{name}.value * 2 - {name}.n < {draw(_limits)}",
-        f"|{name}.value - 1| <= {draw(_limits)}",
-        f"{name}.count >= {draw(st.integers(1, 3))}",
+        f"{name}.value{number} {draw(st.sampled_from(('>', '>=', '<', '!=')))} {draw(_limits)}",
+        f"{name}.n{whole} > {draw(st.integers(-1, 3))}",
+        f"{name}.value{number} * 2 - {name}.n{whole} < {draw(_limits)}",
+        f"|{name}.value{number} - 1| <= {draw(_limits)}",
+        f"{name}.count{whole} >= {draw(st.integers(1, 3))}",
     ]
     single = [
-        f'{name}.road == "r1"',
-        f"!{name}.wet",
+        f'{name}.road{word} == "r1"',
+        f"!({name}.wet{truth})",
+        f"{name}.valid{truth}",
         f"{name}.n * {name}.n - 1 > 2",
         f"{name}.value / {name}.n > 1",
         f"{name}.valid",
@@ -97,7 +102,16 @@ def definitions(draw, keys=KEYS):
     leave = leave or draw(predicates(inputs, draw(st.sampled_from((names, names[-1:])))))
     sets = draw(
         st.sampled_from(
-            ("", "", " set level = A.value", " set time = now + 1 s", " set spot = A.x, seen = A.count")
+            (
+                "",
+                "",
+                " set level = A.value",
+                f" set level = 2 * {names[-1]}.value else 1",
+                f" set seen = {names[-1]}.count else 0",
+                *([] if " over " in inputs[names[-1]] else [f' set street = {names[-1]}.road else "r0"']),
+                " set time = now + 1 s",
+                " set spot = A.x, seen = A.count",
+            )
         )
     )
     tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n", "  tick 700 ms\n")))
@@ -122,8 +136,9 @@ def levels(draw):
     if draw(st.booleans()):
         inputs["E"] = draw(queries("T", key))
     tests = ["D.status == ingress", "D.value > 0.5", "D.n <= 1", "D.value != 1", "D.count >= 1"]
-    tests += [] if function else ["D.valid", "D.valid && D.status == egress", "!D.valid"]
-    tests += ["E.value > 0", "E.value < 2"] if "E" in inputs else []
+    tests += ["D.value else 2 > 1", "D.status else egress == egress"]
+    tests += [] if function else ["D.valid", "D.valid && D.status == egress", "!D.valid", "D.valid else true"]
+    tests += ["E.value > 0", "E.value < 2", "E.value else 1 < 2"] if "E" in inputs else []
     some = st.lists(st.sampled_from(tests), min_size=1, max_size=3)
     enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(some)) for _ in range(2))
     leave = draw(st.sampled_from((leave, leave, leave, "true", "false")))

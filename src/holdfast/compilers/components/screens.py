@@ -119,8 +119,6 @@ def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -
     if odd := [key for key in component.keys if key in ONE_BY_ONE]:
         yield f"it is kept apart by {odd[0]}"
     for rule in (component.enter, component.exit):
-        if any(isinstance(leaf, Member) and leaf.otherwise is not None for leaf in _leaves(rule.when)):
-            yield "a predicate says what counts where there is nothing"
         if rule.hold and _changes_by_itself(rule, component):
             yield "a guard is over a predicate that time alone can change"
 
@@ -324,11 +322,29 @@ def _away(op: Expression, shows: Mapping[str, Shown]) -> Expression | None:
 
 def _is_shown(leaf: Expression, shows: Mapping[str, Shown]) -> bool:
     match leaf:
-        case Member(owner, name):
-            return owner in shows and shows[owner].column(owner, name) is not None
+        case Member(owner):
+            return (
+                owner in shows
+                and _column(leaf, shows) is not None
+                and (
+                    leaf.otherwise is None
+                    or not isinstance(leaf.otherwise, Number)
+                    or _is_shown(leaf.otherwise, shows)
+                )
+            )
         case Number(value):
             return abs(value) < _WHOLE
     return False
+
+
+def _column(member: Member, shows: Mapping[str, Shown], *, given: bool = False) -> Column | None:
+    """What is said of a query, as a column of predicates, or of events (``given``), if it can be one."""
+    shown = shows[member.owner]
+    found = (shown.given if given else shown.column)(member.owner, member.name)
+    match member.otherwise:
+        case Number(default) | Text(default) | Truth(default) if found is not None:
+            return found._replace(name=f"{found.name} else {default!r}", default=default)
+    return found
 
 
 def counts_whole(op: Expression, shows: Mapping[str, Shown]) -> bool:
@@ -342,8 +358,8 @@ def _is_whole(op: Expression, shows: Mapping[str, Shown]) -> bool:
     match op:
         case Number(value):
             return isinstance(value, int)
-        case Member(owner, name):
-            return shows[owner].is_whole(name)
+        case Member(owner, name, _, otherwise):
+            return shows[owner].is_whole(name) or (otherwise is not None and _is_whole(otherwise, shows))
         case Arithmetic(sign, left, right):
             return sign != "/" and _is_whole(left, shows) and _is_whole(right, shows)
         case Negative(arg) | Absolute(arg):
@@ -354,8 +370,8 @@ def _is_whole(op: Expression, shows: Mapping[str, Shown]) -> bool:
 def _named(op: Expression, shows: Mapping[str, Shown]) -> Expression:
     """The expression over names of columns."""
     match op:
-        case Member(owner, name):
-            column = shows[owner].column(owner, name)
+        case Member(owner):
+            column = _column(op, shows)
             assert column is not None
             shows[owner].columns[column.name] = column
             return Name(column.name)
@@ -402,8 +418,8 @@ def _values(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str
     match op:
         case Text(constant) | Truth(constant):
             return lambda batch: pa.repeat(constant, len(batch))
-        case Member(owner, name, _, None) if owner in shows and name not in ("valid", "status"):
-            column = shows[owner].given(owner, name)
+        case Member(owner, name) if owner in shows and name not in ("valid", "status"):
+            column = _column(op, shows, given=True)
             if column is None:
                 return None
             read.setdefault(owner, {})[column.name] = column
@@ -439,8 +455,8 @@ def _is_number(leaf: Expression, shows: Mapping[str, Shown]) -> bool:
     match leaf:
         case Number(value):
             return abs(value) < _WHOLE
-        case Member(owner, name, _, None) if owner in shows:
-            column = shows[owner].column(owner, name)
+        case Member(owner) if owner in shows:
+            column = _column(leaf, shows)
             return column is not None and column.kind == "number"
     return False
 

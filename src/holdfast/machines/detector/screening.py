@@ -18,15 +18,15 @@ from ...model.query import HERE, Ball, Closest, Index, Multiple, Pool
 from .plan import VALID, Column, Plan, Screen
 from .roaming import Around, Host
 from .rows import Ints, Mask
-from .series import Cells, Series, Shown, as_batch
+from .series import Cells, Series, Shown, as_batch, defaulted
 from .smc import Rule, Smc
 from .span import Instants, every_instant
 
 Views = Mapping[str, Sequence[Series]]
 """What each query may look at: of each status by itself."""
 
-Choice = Mapping[str, int]
-"""Of each query the status of which it is, by number."""
+Choice = Mapping[str, int | None]
+"""Of each query the status of which it is, by number; ``None`` if it shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class Screened:
         low, high = (np.append(ends, 0)[chosen] for ends in shown.cells)
         return Shown(
             Cells(np.where(there, low, -1), np.where(there, high, -1)),
-            {name: _taken(column, chosen, there) for name, column in shown.columns.items()},
+            {c.name: defaulted(c, _taken(shown.columns[c.name], chosen, there), there) for c in columns},
             shown.exact,
         )
 
@@ -136,7 +136,7 @@ class Screened:
             for name in names
         ):
             mask = screen.test(as_batch(len(mask), plain.values()))  # reads none of the others
-        there = [self._somewhere(name) for name in names if name in self.shown]
+        there = [self._somewhere(name) for name in names if name in self.shown and name not in rule.optional]
         return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
 
     def _is_vague(self, name: str) -> bool:
@@ -145,19 +145,25 @@ class Screened:
         return any(one.vague for one in shown) or (len(shown) > 1 and _shows_several(self._seen[name][0]))
 
     def _combined(self, rule: Rule, screen: Screen, names: Sequence[str]) -> Candidates:
-        """The candidates of a rule over queries that show one value of each status."""
+        """The candidates of a rule over queries that show one value of each status; those that need not show
+        anything may also show none, but one of all does."""
         mask, size = np.zeros(len(self.found.at), np.bool_), len(self.found.ends) - 1
         by = []
-        for numbers in product(*(range(len(self.shown[name])) for name in names)):
+        for numbers in product(*(self._choices(name, rule) for name in names)):
             choice = dict(zip(names, numbers, strict=True))
-            shown = [self.shown[name][number] for name, number in choice.items()]
-            found = screen.test(as_batch(len(mask), shown))
-            for one in shown:
-                found = found & one.there
+            if all(number is None for number in numbers):
+                continue
+            found = screen.test(as_batch(len(mask), [self.shown[name][n or 0] for name, n in choice.items()]))
+            for name, number in choice.items():
+                found = found & (~self._somewhere(name) if number is None else self.shown[name][number].there)
             by.append((choice, found))
             mask |= found
         exact = screen.exact and all(one.exact for name in names for one in self.shown[name])
         return Candidates(rule, mask, np.full(size, exact), by=by)
+
+    def _choices(self, name: str, rule: Rule) -> list[int | None]:
+        """The statuses of what a query may show, by number; ``None`` is nothing."""
+        return [*range(len(self.shown[name])), *([None] if name in rule.optional else [])]
 
     # --- around a host that moves ---
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -67,6 +68,16 @@ def as_batch(size: int, shown: Iterable[Shown]) -> pa.RecordBatch:
     """Columns as a batch, of so many rows even if there is none."""
     columns = {name: column for one in shown for name, column in one.columns.items()}
     return pa.RecordBatch.from_pydict({**columns, "@": np.zeros(size, np.bool_)})
+
+
+def defaulted(column: Column, values: Any, there: Mask) -> Any:
+    """The values of a column, its default where nothing is shown."""
+    if column.default is None:
+        return values
+    if isinstance(values, np.ndarray):
+        return np.where(there & (values == values), values, column.default)
+    default = pa.scalar(column.default, values.type)
+    return pc.if_else(pa.array(there), values, default).fill_null(default)
 
 
 class Events(NamedTuple):
@@ -266,6 +277,9 @@ class Series:
 
     def values(self, column: Column, cells: Cells, at: Ints) -> Any:
         """A column of what it shows of cells at instants."""
+        return defaulted(column, self._values(column, cells, at), cells.there)
+
+    def _values(self, column: Column, cells: Cells, at: Ints) -> Any:
         if column.attribute == STATUS:
             return pa.repeat(self.status, len(at))
         if column.attribute == VALID and not len(self.rows):

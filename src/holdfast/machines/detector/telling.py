@@ -13,12 +13,12 @@ import pyarrow as pa
 from ...kernels.turn import turns
 from ...model.batch import AXES, TIME, TYPES, concatenate, schema
 from ...model.event import STATUSES
-from ...model.instant import NEVER
+from ...model.instant import BEGINNING, NEVER
 from .component import Id, Instance, signature
 from .plan import Column, Plan, Saying
 from .roaming import Host
 from .rows import SIGNATURE, STATUS, Ints, Mask, to_knowledge
-from .screening import Candidates, Screened, Views
+from .screening import Candidates, Choice, Screened, Views
 from .series import Cells, Series
 from .smc import Smc
 
@@ -58,7 +58,8 @@ class _View(NamedTuple):
         found = self.series.values(column, self.cells.at(order), self.at[order])
         if not isinstance(found, np.ndarray):
             return found.take(pa.array(back))
-        return np.where(self.cells.there, found[back], np.nan)
+        values = found[back]
+        return values if column.default is not None else np.where(self.cells.there, values, np.nan)
 
     def is_exact(self, column: Column) -> bool:
         return self.series.is_small(column, int((self.cells.high - self.cells.low).max(initial=1)))
@@ -246,14 +247,18 @@ class Telling:
             best = np.argmax(satisfied, axis=0)
             if (satisfied.sum(axis=0) > 1).any():
                 best = self._first([self._rank(choice, told) for choice, _ in by], satisfied)
-        table = {name: np.array([choice[name] for choice, _ in by]) for name in by[0][0]}
+        table = {name: np.array([choice[name] or 0 for choice, _ in by]) for name in by[0][0]}
         return {name: numbers[best] for name, numbers in table.items()}
 
-    def _rank(self, choice: Mapping[str, int], told: Ints) -> list[Ints]:
+    def _rank(self, choice: Choice, told: Ints) -> list[Ints]:
         """Less for what comes first: the most recent, then the least, as :func:`smc.rank` says."""
         keys: list[Ints] = []
         newest: list[Ints] = []
         for name, number in choice.items():
+            if number is None:
+                newest.append(np.full(len(told), BEGINNING))
+                keys += [newest[-1]] * 3
+                continue
             series = [series for series in self.seen[name] if not series.hidden]
             if not series[number].span.nearest:
                 raise Unclear
@@ -295,11 +300,11 @@ def _standings(views: Sequence[Series]) -> list[Ints]:
 
 
 def _newest(views: Sequence[_View], size: int) -> Ints:
-    """When what contributed last to what is shown was made."""
-    found = np.zeros(size, np.int64)
+    """When what contributed last to what is shown was made; before all else, if nothing is."""
+    found = np.full(size, BEGINNING)
     for view in views:
-        if len(view.where):
-            found[view.where] = view.series.rows.times[view.series.newest(view.cells)]
+        some = view.only(view.cells.there)
+        found[some.where] = view.series.rows.times[view.series.newest(some.cells)]
     return found
 
 

@@ -19,6 +19,7 @@ from support.columnar import (
     is_planned,
     journeys,
     levels,
+    outspoken,
     stepped,
 )
 from support.fused import SECOND
@@ -27,7 +28,7 @@ PLANNED = definitions().filter(lambda text: both(text)[0].plans[0] is not None)
 FEW = settings(max_examples=settings().max_examples // 3)
 
 
-LEVELS, CARRIED = (kind.filter(is_planned) for kind in (levels(), carried()))
+OUTSPOKEN, LEVELS, CARRIED = (kind.filter(is_planned) for kind in (outspoken(), levels(), carried()))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,7 +42,12 @@ def same(it, state, reference):
     return instances(it, state) == instances(it, reference)
 
 
-KINDS = {"alone": (PLANNED, histories), "levels": (LEVELS, histories), "carried": (CARRIED, journeys)}
+KINDS = {
+    "alone": (PLANNED, histories),
+    "outspoken": (OUTSPOKEN, histories),
+    "levels": (LEVELS, histories),
+    "carried": (CARRIED, journeys),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -35,7 +35,19 @@ from ...machines.detector.plan import STATUS, VALID, Column, Plan, Saying, Scree
 from ...machines.detector.span import span
 from ...model.batch import AXES
 from ...model.event import Status
-from ...model.query import NOW, Aggregate, Ball, Closest, Function, Index, Members, Multiple, Pool, Query
+from ...model.query import (
+    NOW,
+    WHOLE,
+    Aggregate,
+    Ball,
+    Closest,
+    Function,
+    Index,
+    Members,
+    Multiple,
+    Pool,
+    Query,
+)
 from ...model.topic import Attribute, Kind, Topic
 from ..columns import ARITHMETIC, floats, predicate
 
@@ -143,14 +155,23 @@ def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, 
 def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
     if not isinstance(query.topic, Closest):
         yield "looks at several topics"
-    if len(statuses) > 1 and query.status == Pool():
-        yield "takes starts and ends as one"
-    elif query.status not in (Multiple("any"), Pool(), *(Closest(Index(status)) for status in statuses)):
+    whole = (Multiple("any"), Pool(), *(Closest(Index(status)) for status in statuses))
+    folds = [one for one in (query.location, query.status) if isinstance(one, Aggregate)]
+    if query.status not in whole and not (
+        isinstance(query.status, Aggregate) and query.status.group == WHOLE
+    ):
         yield "chooses by status"
     if span(query) is None:
         yield "looks at times that are neither a window up to now nor the nearest"
-    if isinstance(query.location, Aggregate):
-        yield "aggregates locations"
+    if folds and isinstance(query.time, Closest) and query.time != Closest(NOW):
+        yield "aggregates what was nearest some time ago"
+    if len(folds) > 1:
+        yield "aggregates both locations and statuses"
+    elif isinstance(query.status, Aggregate) and (
+        isinstance(query.location, Closest)
+        or (isinstance(query.location, Multiple) and query.location.how != "separate")
+    ):
+        yield "aggregates statuses of several locations"
 
 
 def _changes_by_itself(rule: Rule, component: Component) -> bool:
@@ -206,15 +227,25 @@ class Shown:
         """An attribute as a column, if it can be one."""
         if name not in self.own:
             return self._besides(owner, name)
-        kind = self._kind(name)
-        if isinstance(self.query.time, Aggregate):
-            function = self._function(name)
-            if function is None or kind in ("text", "bool"):
-                return None
-            return Column(f"{owner}.{name}", name, "number", function)
+        kind, functions = self._kind(name), self._functions(name)
         if kind in ("text", "bool"):
-            return Column(f"{owner}.{name}", name, kind)
-        return Column(f"{owner}.{name}", name, "number")
+            return None if functions else Column(f"{owner}.{name}", name, kind)
+        if None in functions.values():
+            return None
+        return Column(
+            f"{owner}.{name}", name, "number", functions.get("function"), over=functions.get("over")
+        )
+
+    def _functions(self, name: str) -> dict[str, Function | None]:
+        """What makes one of many values of an attribute: the function of a window, and the one over locations
+        or statuses; ``None`` if it leaves out the attribute."""
+        query = self.query
+        over = query.location if isinstance(query.location, Aggregate) else query.status
+        return {
+            which: _function(name, query, one.functions)
+            for which, one in (("function", query.time), ("over", over))
+            if isinstance(one, Aggregate)
+        }
 
     def _besides(self, owner: str, name: str) -> Column | None:
         """What knowledge has besides attributes, if it can be a column: what is valid now need not be so at
@@ -225,9 +256,11 @@ class Shown:
         match name:
             case "count":
                 return Column(f"{owner}.count", "", "number")
-            case "status":
+            case "status" if not isinstance(self.query.status, Aggregate) and not (
+                self.query.status == Pool() and self._functions("")
+            ):
                 return Column(f"{owner}.status", STATUS, "text")
-            case "valid" if together and isinstance(self.query.time, Closest):
+            case "valid" if together and not self._functions(""):
                 return Column(f"{owner}.valid", VALID, "bool")
         return None
 
@@ -242,29 +275,36 @@ class Shown:
     def given(self, owner: str, name: str) -> Column | None:
         """An attribute as a column of events, if it can be one."""
         found = self.column(owner, name)
-        if found is not None or not isinstance(self.query.time, Aggregate) or name not in self.own:
+        functions = self._functions(name)
+        if found is not None or not functions or name not in self.own:
             return found
         kind = self._kind(name)
         if kind in ("text", "bool"):
-            return None if self._function(name) == "count" else Column(f"{owner}.{name}", name, kind)
+            return None if "count" in functions.values() else Column(f"{owner}.{name}", name, kind)
         return Column(f"{owner}.{name}", name, "number") if name in self.query.each else None
-
-    def _function(self, name: str) -> Function | None:
-        assert isinstance(self.query.time, Aggregate)
-        functions = self.query.time.functions
-        if name in self.query.each:
-            return None
-        return functions if isinstance(functions, str) else dict(functions).get(name)
 
     def is_whole(self, name: str) -> bool:
         """Whether what it shows under a name is a whole number."""
         column = self.column("", name)
-        if column is None or column.function in ("avg", "stddev"):
+        last = None if column is None else column.over or column.function
+        if column is None or last in ("avg", "stddev"):
             return False
-        return column.attribute == "" or column.function == "count" or self._kind(name) == "int"
+        if column.attribute == "" or last == "count":
+            return True
+        return column.function not in ("avg", "stddev") and (
+            column.function == "count" or self._kind(name) == "int"
+        )
 
     def _kind(self, name: str) -> Kind:
         return self.topic.by_name[name].kind
+
+
+def _function(
+    name: str, query: Query, functions: Function | tuple[tuple[str, Function], ...]
+) -> Function | None:
+    if name in query.each:
+        return None
+    return functions if isinstance(functions, str) else dict(functions).get(name)
 
 
 def screen(op: Expression, shows: Mapping[str, Shown]) -> tuple[Screen, list[Expression]]:

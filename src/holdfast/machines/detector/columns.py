@@ -20,6 +20,7 @@ from ...kernels.turn import contradicted
 from ...model.batch import concatenate, from_events, times, trimmed
 from ...model.event import Status
 from ...model.instant import BEGINNING, NEVER, Instant
+from ...model.query import Aggregate, Pool
 from ...model.topic import Topic
 from . import component
 from .component import Id, Instance, Published
@@ -210,10 +211,12 @@ def _moved(fused: Fused, state: State, ready: Mapping[str, list[pa.RecordBatch]]
 
 
 def _views(fused: Fused, name: str, rows: Rows, codes: Ints, count: int) -> list[Series]:
-    """What a query may look at, of each status by itself."""
+    """What a query may look at, of each status by itself unless it takes them together."""
     query, collide = fused.smc.inputs[name].query, fused.smc.collide
     statuses = fused.plan.statuses[name]
     made = partial(Series, query, fused.span(name), collide, carried=isinstance(fused.smc.here, str))
+    if isinstance(query.status, (Pool, Aggregate)):
+        return [made(rows, codes, count, fused.here, statuses[0] if len(statuses) == 1 else None)]
     if len(statuses) == 1:
         return [made(rows, codes, count, fused.here, statuses[0])]
     found = []

@@ -25,6 +25,7 @@ class Column(NamedTuple):
     """A column that predicates read: an attribute of what a query shows at each instant.
 
     ``function`` is that of the query's window; ``None`` where it shows the nearest, or what all have.
+    ``over`` is that over locations, or over starts and ends, if these are as one.
     ``bound`` is how far from the host it is to be, by sign and limit; ``default`` is what counts where
     nothing is shown.
     """
@@ -35,6 +36,7 @@ class Column(NamedTuple):
     function: Function | None = None
     bound: tuple[str, float] | None = None
     default: Value = None
+    over: Function | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from ...kernels.around import closest, near, seen
 from ...kernels.window import foremost, tally
 from ...model.instant import Duration, Instant
 from ...model.query import HERE, Ball, Closest, Index, Multiple, Pool
+from .folding import Fold
 from .plan import VALID, Column, Plan, Screen
 from .roaming import Around, Host
 from .rows import Ints, Mask
@@ -98,6 +99,8 @@ class Screened:
         return found
 
     def _shown(self, series: Series, columns: tuple[Column, ...]) -> Shown | None:
+        if series.folds:
+            return Fold(series, self.found, self._moments(series)).shown(columns)
         if not series.divided:
             return self._with_distance(series, series.shown(self.found, columns), columns)
         if series.roams:

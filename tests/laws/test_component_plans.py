@@ -149,6 +149,27 @@ def test_a_distance_at_the_limit_is_compared_exactly(sign, limit, here):
     told_by_both(HOST.format(query="", rules=rules), events)
 
 
+BOTH = "topic T (n int, road text)\ntopic U (n int)\nstate F\n  {queries}\n  enter {enter}\n  exit true\n"
+
+
+@pytest.mark.parametrize(
+    ("queries", "enter"),
+    [
+        ("A = sum T over 4 s", "A.n > 0"),
+        ("A = sum T ever", "A.n > 0"),
+        ("A = T sum location", "A.n > 0"),
+        ("A = sum T over 4 s all locations", "A.n > 0"),
+        ("A = T\n  B = U", "A.n > B.n"),
+        ("A = T any location\n  B = T sum location", "A.n != 0 && B.n > 0"),
+    ],
+)
+def test_whole_numbers_that_floats_round_are_judged_one_by_one(queries, enter):
+    """A sum of two that nearly cancel out, and one that is greater by one."""
+    numbers = [("T", 0.0, 2**53 + 1), ("U", 0.0, 2**53), ("T", 1.0, -(2**53)), ("T", 1.0, 2**53 + 1)]
+    events = [at(2 + i, topic, "s1", (x,), n=n) for i, (topic, x, n) in enumerate(numbers)]
+    assert told_by_both(BOTH.format(queries=queries, enter=enter), events)
+
+
 def told_by_both(text, events):
     it, reference = both(text)
     assert it.plans[0] is not None

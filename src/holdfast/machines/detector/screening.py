@@ -19,7 +19,7 @@ from .folding import Fold
 from .plan import VALID, Column, Plan, Screen
 from .roaming import Around, Host
 from .rows import Ints, Mask
-from .series import Cells, Series, Shown, as_batch, defaulted
+from .series import Cells, Series, Shown, defaulted, passed
 from .smc import Rule, Smc
 from .span import Instants, every_instant
 
@@ -138,7 +138,7 @@ class Screened:
             not self._is_vague(name) if name in plain else _shows_several(self._seen[name][0])
             for name in names
         ):
-            mask = screen.test(as_batch(len(mask), plain.values()))  # reads none of the others
+            mask = passed(screen, len(mask), plain.values())  # reads none of the others
         there = [self._somewhere(name) for name in names if name in self.shown and name not in rule.optional]
         return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
 
@@ -156,7 +156,7 @@ class Screened:
             choice = dict(zip(names, numbers, strict=True))
             if all(number is None for number in numbers):
                 continue
-            found = screen.test(as_batch(len(mask), [self.shown[name][n or 0] for name, n in choice.items()]))
+            found = passed(screen, len(mask), [self.shown[name][n or 0] for name, n in choice.items()])
             for name, number in choice.items():
                 found = found & (~self._somewhere(name) if number is None else self.shown[name][number].there)
             by.append((choice, found))
@@ -255,7 +255,7 @@ class Screened:
         moments = self._moments(series)
         ((_, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
         shown = series.shown(moments, columns)
-        satisfied = shown.there & screen.test(as_batch(len(moments.at), [shown]))
+        satisfied = shown.there & passed(screen, len(moments.at), [shown])
         count, present = (self._sum(series, moments, part) for part in (satisfied, shown.there))
         exact = screen.exact and shown.exact
         mask = _enough(series, count, present, exact=exact)

@@ -35,6 +35,9 @@ Floats = NDArray[np.float64]
 
 _ALPHABETICAL = sorted(STATUSES)
 
+_ADDS_UP: frozenset[Function | None] = frozenset(("sum", "avg", "stddev"))
+"""What many whole numbers make larger."""
+
 _WHOLE = 2**53
 """Up to here every whole number is a float."""
 
@@ -74,6 +77,12 @@ def as_batch(size: int, shown: Iterable[Shown]) -> pa.RecordBatch:
     """Columns as a batch, of so many rows even if there is none."""
     columns = {name: column for one in shown for name, column in one.columns.items()}
     return pa.RecordBatch.from_pydict({**columns, "@": np.zeros(size, np.bool_)})
+
+
+def passed(screen: Screen, size: int, shown: Iterable[Shown]) -> Mask:
+    """Where a screen lets pass what is shown; everywhere, if floats do not tell its numbers apart."""
+    every = list(shown)
+    return screen.test(as_batch(size, every)) if all(one.exact for one in every) else np.ones(size, np.bool_)
 
 
 def defaulted(column: Column, values: Any, there: Mask) -> Any:
@@ -272,9 +281,9 @@ class Series:
         if screen not in self._truths:
             when, _, _, order = self.events
             cells = Cells(order, order + 1)
-            shown = Shown(cells, {c.name: self.values(c, cells, when) for c in columns}, exact=False)
-            exact = screen.exact and all(self.is_small(column, 1) for column in columns)
-            self._truths[screen] = screen.test(as_batch(len(when), [shown])), exact
+            small = all(self.is_small(column, 1) for column in columns)
+            shown = Shown(cells, {c.name: self.values(c, cells, when) for c in columns}, small)
+            self._truths[screen] = passed(screen, len(when), [shown]), screen.exact and small
         return self._truths[screen]
 
     @property
@@ -451,7 +460,8 @@ class Series:
             return True
         sizes = np.abs(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
         deepest = int(np.diff(self.bounds).max(initial=1))
-        return bool(np.nanmax(sizes, initial=0) * widest * deepest < _WHOLE)
+        adds_up = _ADDS_UP.intersection((column.function, column.over))
+        return bool(np.nanmax(sizes, initial=0) * (widest if adds_up else 1) * deepest < _WHOLE)
 
     # --- for one key, and for later ---
 

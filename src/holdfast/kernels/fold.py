@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .aggregate import deviations, sums
+from .aggregate import sums
 from .jit import kernel
 
 Floats = NDArray[np.float64]
@@ -55,15 +55,17 @@ def _extremes(reach, ends, starts, parts, values, owned, sign, tree, out):  # ty
 
 
 @kernel
-def _unrolled(whose, first, last, change, reach, parts, values, owned, current, out):  # type: ignore[no-untyped-def]
-    """What all parts show at each of some instants, one after the other; and the next change."""
+def _squares(whose, first, last, change, reach, parts, values, owned, middles, current, out):  # type: ignore[no-untyped-def]
+    """The squares of the differences from the mean of what all parts show at each of some instants, one after
+    the other; and the next change."""
     size = 0
     for i in range(first, last):
         while change < reach[i]:
             current[parts[change]] = values[change]
             change += 1
         for p in range(owned[whose[i]], owned[whose[i] + 1]):
-            out[size] = current[p]
+            away = current[p] - middles[i]
+            out[size] = away * away
             size += 1
     return change
 
@@ -110,22 +112,24 @@ class Parts:
         return np.where(self.counts(values) > 0, out, np.nan)
 
     def deviations(self, values: Floats) -> Floats:
-        """The standard deviation as of a sample."""
+        """The standard deviation as of a sample; of fewer than two, and where a square is beyond a float,
+        missing."""
+        middles, known = self.means(values), self.counts(values)
         whose = np.repeat(np.arange(len(self._ends) - 1), np.diff(self._ends))
         ends = np.append(0, np.cumsum(np.diff(self._owned)[whose]))
         current, out = np.full(int(self._owned[-1]), np.nan), np.empty(len(whose))
         first = change = 0
         while first < len(whose):
-            reach = int(np.searchsorted(ends, ends[first] + _TOGETHER, "right")) - 1
-            last = max(first + 1, reach)
-            some = np.empty(int(ends[last] - ends[first]))
-            change = _unrolled(
-                whose, first, last, change, self._reach, self._parts, values, self._owned, current, some
-            )
-            bounds = ends[first : last + 1] - ends[first]
-            out[first:last] = deviations(some, bounds[:-1], bounds[1:])
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + _TOGETHER, "right")) - 1)
+            some, bounds = np.empty(int(ends[last] - ends[first])), ends[first : last + 1] - ends[first]
+            follows = (first, last, change, self._reach, self._parts, values, self._owned)
+            with np.errstate(all="ignore"):
+                change = _squares(whose, *follows, middles, current, some)
+            out[first:last] = sums(some, bounds[:-1], bounds[1:])
             first = last
-        return out
+        with np.errstate(all="ignore"):
+            found: Floats = np.sqrt(out / (known - 1))
+        return np.where((known > 1) & np.isfinite(found), found, np.nan)
 
 
 FOLDS: dict[str, Any] = {

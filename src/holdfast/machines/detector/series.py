@@ -232,7 +232,7 @@ class Series:
     def hidden(self) -> bool:
         """Whether the query looks at other statuses only."""
         status = self.query.status
-        return isinstance(status, Closest) and status.index != Index(self.status)
+        return isinstance(status, Closest) and status.index != Index(self.status or "")
 
     @property
     def meet(self) -> bool:

@@ -288,9 +288,10 @@ class Telling:
                 continue
             if series[number].folds or not series[number].span.nearest:
                 raise Unclear
-            rows = view.newest
+            rows, own = view.newest, series[number].status
+            assert own is not None, "of several each has its own"
             standings = _standings(series)[number]
-            status = np.full(len(told), sorted(STATUSES).index(series[number].status or ""))
+            status = np.full(len(told), sorted(STATUSES).index(own))
             keys += [newest[-1], standings[rows] if len(standings) else rows, status]
         return [-np.max(np.stack(newest), axis=0), *keys]
 

@@ -19,6 +19,7 @@ from support.columnar import (
     is_planned,
     journeys,
     levels,
+    outspoken,
     stepped,
 )
 from support.fused import SECOND
@@ -27,7 +28,7 @@ PLANNED = definitions().filter(lambda text: both(text)[0].plans[0] is not None)
 FEW = settings(max_examples=settings().max_examples // 3)
 
 
-LEVELS, CARRIED = (kind.filter(is_planned) for kind in (levels(), carried()))
+OUTSPOKEN, LEVELS, CARRIED = (kind.filter(is_planned) for kind in (outspoken(), levels(), carried()))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -41,7 +42,12 @@ def same(it, state, reference):
     return instances(it, state) == instances(it, reference)
 
 
-KINDS = {"alone": (PLANNED, histories), "levels": (LEVELS, histories), "carried": (CARRIED, journeys)}
+KINDS = {
+    "alone": (PLANNED, histories),
+    "outspoken": (OUTSPOKEN, histories),
+    "levels": (LEVELS, histories),
+    "carried": (CARRIED, journeys),
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,6 +147,27 @@ def test_a_distance_at_the_limit_is_compared_exactly(sign, limit, here):
     events = [at(1, "V", "v1", (here,))]
     events += [at(t, "T", "s1", (x,), value=value, road="r") for t, value, x in readings]
     told_by_both(HOST.format(query="", rules=rules), events)
+
+
+BOTH = "topic T (n int, road text)\ntopic U (n int)\nstate F\n  {queries}\n  enter {enter}\n  exit true\n"
+
+
+@pytest.mark.parametrize(
+    ("queries", "enter"),
+    [
+        ("A = sum T over 4 s", "A.n > 0"),
+        ("A = sum T ever", "A.n > 0"),
+        ("A = T sum location", "A.n > 0"),
+        ("A = sum T over 4 s all locations", "A.n > 0"),
+        ("A = T\n  B = U", "A.n > B.n"),
+        ("A = T any location\n  B = T sum location", "A.n != 0 && B.n > 0"),
+    ],
+)
+def test_whole_numbers_that_floats_round_are_judged_one_by_one(queries, enter):
+    """A sum of two that nearly cancel out, and one that is greater by one."""
+    numbers = [("T", 0.0, 2**53 + 1), ("U", 0.0, 2**53), ("T", 1.0, -(2**53)), ("T", 1.0, 2**53 + 1)]
+    events = [at(2 + i, topic, "s1", (x,), n=n) for i, (topic, x, n) in enumerate(numbers)]
+    assert told_by_both(BOTH.format(queries=queries, enter=enter), events)
 
 
 def told_by_both(text, events):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ KEYS = ("location", "source", "road", "road, n", "place", "location, road", None
 FUNCTIONS = ("avg", "max", "min", "sum", "count", "stddev", "(max value, avg n)", "(stddev n, min value)")
 
 _limits = st.sampled_from((-1, 0, 0.5, 1, 2, 3))
+_folds = st.sampled_from(FUNCTIONS)
 
 
 @st.composite
@@ -36,47 +38,64 @@ def queries(draw, topic, key):
                 f"{function} {topic} over {draw(st.integers(0, 4))} s",
                 f"{function} {topic} over {draw(st.integers(0, 4))} s",
                 f"{function} {topic} over [-4 s, -{draw(st.integers(1, 3))} s]",
+                f"{function} {topic} ever",
             )
         )
     )
     places = ("", "", "", " within [0, 1]", ' among ("north", 0)')
+    together = draw(st.sampled_from(("",) * 6 + (" whatever status", f" {draw(_folds)} status")))
     if key is not None and "location" in key:
         rest = key.removeprefix("location, ")
-        return f"{words} each location{draw(st.sampled_from(places))}" + (
-            f" each {rest}" if rest != key else ""
-        )
+        where = f" each location{draw(st.sampled_from(places))}"
+        return words + where + (f" each {rest}" if rest != key else "") + together
     several = (" any location", " one location", " all locations", ' all locations of ("north", 0)')
     several += (" closest to 1", ' closest to "north"', " closest to (1, 2)", " closest to here")
-    return words + draw(st.sampled_from(places + several)) + (f" each {key}" if key else "")
+    folded = (
+        f" {draw(_folds)} location",
+        f" {draw(_folds)} location",
+        f" {draw(_folds)} location within [0, 1]",
+    )
+    where = draw(st.sampled_from(places + several + folded))
+    return words + where + (f" each {key}" if key else "") + together
+
+
+def is_merged(query):
+    """Whether a query makes one of several readings, so that it shows no texts."""
+    return re.search(r" over | ever\b|(max|min|avg|sum|count|stddev|\)) (location|status)", query) is not None
 
 
 @st.composite
-def tests(draw, name, *, windowed):
-    """A comparison that a query's attributes allow."""
+def tests(draw, name, *, merged):
+    """A comparison that a query's attributes allow; it may say what counts where there is nothing."""
+    number, whole, word, truth = (
+        draw(st.sampled_from(("", "", *(f" else {default}" for default in some))))
+        for some in ((0.5, 2), (0, 3), ('"r1"', '"r2"'), ("true", "false"))
+    )
     plain = [
-        f"{name}.value {draw(st.sampled_from(('>', '>=', '<', '!=')))} {draw(_limits)}",
-        f"{name}.n > {draw(st.integers(-1, 3))}",
-        f"{name}.value * 2 - {name}.n < {draw(_limits)}",
-        f"|{name}.value - 1| <= {draw(_limits)}",
-        f"{name}.count >= {draw(st.integers(1, 3))}",
+        f"{name}.value{number} {draw(st.sampled_from(('>', '>=', '<', '!=')))} {draw(_limits)}",
+        f"{name}.n{whole} > {draw(st.integers(-1, 3))}",
+        f"{name}.value{number} * 2 - {name}.n{whole} < {draw(_limits)}",
+        f"|{name}.value{number} - 1| <= {draw(_limits)}",
+        f"{name}.count{whole} >= {draw(st.integers(1, 3))}",
     ]
     single = [
-        f'{name}.road == "r1"',
-        f"!{name}.wet",
+        f'{name}.road{word} == "r1"',
+        f"!({name}.wet{truth})",
+        f"{name}.valid{truth}",
         f"{name}.n * {name}.n - 1 > 2",
         f"{name}.value / {name}.n > 1",
         f"{name}.valid",
         f"{name}.time <= now - 1 s",
         f'{name}.source == "s1"',
     ]
-    return draw(st.sampled_from(plain if windowed else plain + single))
+    return draw(st.sampled_from(plain if merged else plain + single))
 
 
 @st.composite
 def predicates(draw, inputs, names):
     """A predicate over some of the queries, with a guard only where time alone cannot change it."""
     some = [name for name in names for _ in range(draw(st.integers(0, 2)))] or [draw(st.sampled_from(names))]
-    parts = [f"({draw(tests(name, windowed=' over ' in inputs[name]))})" for name in some]
+    parts = [f"({draw(tests(name, merged=is_merged(inputs[name])))})" for name in some]
     text = draw(st.sampled_from((" || ", " || ", " && "))).join(parts)
     memory = draw(st.sampled_from(("",) * 6 + (" && last.time <= now - 1 s", ' && last.source == "s1"')))
     whole = f"({text}){memory}"
@@ -97,7 +116,16 @@ def definitions(draw, keys=KEYS):
     leave = leave or draw(predicates(inputs, draw(st.sampled_from((names, names[-1:])))))
     sets = draw(
         st.sampled_from(
-            ("", "", " set level = A.value", " set time = now + 1 s", " set spot = A.x, seen = A.count")
+            (
+                "",
+                "",
+                " set level = A.value",
+                f" set level = 2 * {names[-1]}.value else 1",
+                f" set seen = {names[-1]}.count else 0",
+                *([] if is_merged(inputs[names[-1]]) else [f' set street = {names[-1]}.road else "r0"']),
+                " set time = now + 1 s",
+                " set spot = A.x, seen = A.count",
+            )
         )
     )
     tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n", "  tick 700 ms\n")))
@@ -110,20 +138,42 @@ def definitions(draw, keys=KEYS):
 
 
 @st.composite
+def outspoken(draw):
+    """A component whose events are told by columns: nothing waits, nothing is computed of what they lack."""
+    key = draw(st.sampled_from((*KEYS, None)))
+    names = draw(st.sampled_from(("A", "A", "AB")))
+    lines = "".join(f"  {name} = {draw(queries(draw(st.sampled_from('TTU')), key))}\n" for name in names)
+    default = st.sampled_from(("", "", " else 0.5", " else 2"))
+    some = [f"{n}.value{draw(default)} {sign} {draw(_limits)}" for n in names for sign in ("<", ">", "!=")]
+    some += [f"{n}.count{draw(st.sampled_from(('', ' else 0')))} >= 1" for n in names]
+    predicates = st.lists(st.sampled_from(some), min_size=1, max_size=2)
+    enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
+    leave = draw(st.sampled_from((leave, leave, "true", "false")))
+    sets = (f" set level = 2 * {names[-1]}.value{draw(default)}", f" set seen = {names[-1]}.count else 0")
+    sets = draw(st.sampled_from(("", *sets)))
+    collide = draw(st.sampled_from(("", "", "collide max\n", "collide count\n")))
+    here = "  here (1, 2)\n" if "here" in lines else ""
+    return f"{TOPICS}{collide}state First\n{lines}  enter {enter}{sets}\n  exit {leave}\n{here}"
+
+
+@st.composite
 def levels(draw):
     """A component above another; it may look at readings, too."""
-    below = draw(definitions())
+    below = draw(definitions() | outspoken())
     key = draw(st.sampled_from(("location", "location", "source", "place", "road", None)))
-    apart = f" each {key}" if key else draw(st.sampled_from(("", "", " any location", " closest to 1")))
-    time = draw(st.sampled_from(("", "", "", " at -1 s", " over 2 s", " over [-4 s, -1 s]")))
-    function = draw(st.sampled_from(("count ", "avg ", "max "))) if " over " in time else ""
+    places = ("", "", " any location", " closest to 1", " sum location", f" {draw(_folds)} location")
+    apart = f" each {key}" if key else draw(st.sampled_from(places))
+    time = draw(st.sampled_from(("", "", "", "", " at -1 s", " over 2 s", " over [-4 s, -1 s]", " ever")))
+    function = draw(st.sampled_from(("count ", "avg ", "max "))) if time[1:2] in "oe" and time else ""
     status = draw(st.sampled_from(("", "", "", "ingress ", "egress ")))
-    inputs = {"D": f"{function}{status}First{time}{apart}"}
+    together = "" if status else draw(st.sampled_from(("", " whatever status", f" {draw(_folds)} status")))
+    inputs = {"D": f"{function}{status}First{time}{apart}{together}"}
     if draw(st.booleans()):
         inputs["E"] = draw(queries("T", key))
     tests = ["D.status == ingress", "D.value > 0.5", "D.n <= 1", "D.value != 1", "D.count >= 1"]
-    tests += [] if function else ["D.valid", "D.valid && D.status == egress", "!D.valid"]
-    tests += ["E.value > 0", "E.value < 2"] if "E" in inputs else []
+    tests += ["D.value else 2 > 1", "D.status else egress == egress"]
+    tests += [] if function else ["D.valid", "D.valid && D.status == egress", "!D.valid", "D.valid else true"]
+    tests += ["E.value > 0", "E.value < 2", "E.value else 1 < 2"] if "E" in inputs else []
     some = st.lists(st.sampled_from(tests), min_size=1, max_size=3)
     enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(some)) for _ in range(2))
     leave = draw(st.sampled_from((leave, leave, leave, "true", "false")))

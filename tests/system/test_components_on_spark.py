@@ -80,6 +80,25 @@ def folder(traffic: pa.Table, tmp_path: Path) -> Path:
     return inbox
 
 
+MERGED = """
+topic Traffic (avg_speed float, vehicle_count float, district text)
+
+state Crowded
+  A = Traffic avg location each district
+  B = max Traffic ever each district
+  C = Traffic min location each district
+  enter A.vehicle_count > 5 && B.avg_speed > 60 && C.avg_speed else 0 < 40
+  exit A.vehicle_count < 4
+
+state Lately
+  A = Crowded each district whatever status
+  B = Crowded each district max status
+  enter A.status == ingress && B.vehicle_count else 0 > 5
+  exit A.status == egress
+"""
+"""Functions over places, all time, defaults, starts and ends together: one stage, by district."""
+
+
 def visible(notifications):
     return [(n.id, n.subscription, n.scope, n.status, n.since, n.event) for n in notifications]
 
@@ -94,6 +113,12 @@ def test_history_says_what_this_process_says(folder):
     assert visible(history) == visible(expected)
     assert history.kept == history.tally.rows
     assert history.holding() == in_process.holding()
+
+
+def test_history_says_of_places_and_of_all_time_what_this_process_says(folder):
+    expected = list(hf.replay(MERGED, folder))
+    assert {n.subscription for n in expected} == {"Crowded", "Lately"}
+    assert visible(hf.spark.replay_files(MERGED, folder, spark=session())) == visible(expected)
 
 
 @pytest.mark.soak

@@ -52,6 +52,16 @@ state Each A = CarSpeed each location enter A.value > -100 mph set level = 2 * A
 _ABOVE = f"""{_LATEST}
 state Slow A = avg Each over 60 s each location enter A.level < 14 exit A.level > 30
 """
+_LIMITS = """
+state Slow
+  A = CarSpeed each location
+  B = InductiveLoop each location
+  enter A.value < 7 mph && B.value else 3 > 2.5
+  exit  A.value else 20 mph > 15 mph
+"""
+_EPISODES = """
+state Episode A = Jam each location enter A.level > 8 set open = 1 exit A.level < 2 set open = 0
+"""
 _MOVING = "topic Jam (level float)\ntopic User ()\n"
 
 
@@ -101,6 +111,30 @@ KINDS = {
     ),
     "told at every reading, of a window": Kind(_ROADS + _EVERY, _of_roads),
     "a window over what is told at every reading": Kind(_ROADS + _ABOVE, _of_roads),
+    "what counts where there is nothing (else)": Kind(_ROADS + _LIMITS, _of_roads),
+    "the mean of all time (ever)": Kind(
+        _ROADS
+        + "state Slow A = avg CarSpeed ever each location enter A.value < 20 mph exit A.value > 22 mph",
+        _of_roads,
+    ),
+    f"the largest of {PLACES} places (max location)": Kind(
+        _MOVING + "state High A = Jam max location enter A.level > 9.9999 exit A.level < 9.999", journeys
+    ),
+    f"the deviation of {PLACES} places (stddev location), told at every event": Kind(
+        _MOVING + "state Apart A = Jam stddev location enter A.level > 0 exit true", journeys
+    ),
+    f"the sum over {PLACES} places of what each told last (whatever status)": Kind(
+        _MOVING
+        + _EPISODES
+        + "state Many A = Episode sum location whatever status enter A.open >= 40 exit A.open < 40",
+        journeys,
+    ),
+    "the larger of the latest start and end (max status)": Kind(
+        _MOVING
+        + _EPISODES
+        + "state Both A = Episode each location max status enter A.open > 0 set most = A.level exit true",
+        journeys,
+    ),
     "closest to a point": Kind(
         _MOVING + "state Near A = Jam closest to (500, 500) enter A.level > 8 exit A.level < 2", journeys
     ),

@@ -35,7 +35,19 @@ from ...machines.detector.plan import STATUS, VALID, Column, Plan, Saying, Scree
 from ...machines.detector.span import span
 from ...model.batch import AXES
 from ...model.event import Status
-from ...model.query import NOW, Aggregate, Ball, Closest, Function, Index, Members, Multiple, Pool, Query
+from ...model.query import (
+    NOW,
+    WHOLE,
+    Aggregate,
+    Ball,
+    Closest,
+    Function,
+    Index,
+    Members,
+    Multiple,
+    Pool,
+    Query,
+)
 from ...model.topic import Attribute, Kind, Topic
 from ..columns import ARITHMETIC, floats, predicate
 
@@ -119,8 +131,6 @@ def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -
     if odd := [key for key in component.keys if key in ONE_BY_ONE]:
         yield f"it is kept apart by {odd[0]}"
     for rule in (component.enter, component.exit):
-        if any(isinstance(leaf, Member) and leaf.otherwise is not None for leaf in _leaves(rule.when)):
-            yield "a predicate says what counts where there is nothing"
         if rule.hold and _changes_by_itself(rule, component):
             yield "a guard is over a predicate that time alone can change"
 
@@ -145,14 +155,23 @@ def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, 
 def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
     if not isinstance(query.topic, Closest):
         yield "looks at several topics"
-    if len(statuses) > 1 and query.status == Pool():
-        yield "takes starts and ends as one"
-    elif query.status not in (Multiple("any"), Pool(), *(Closest(Index(status)) for status in statuses)):
+    whole = (Multiple("any"), Pool(), *(Closest(Index(status)) for status in statuses))
+    folds = [one for one in (query.location, query.status) if isinstance(one, Aggregate)]
+    if query.status not in whole and not (
+        isinstance(query.status, Aggregate) and query.status.group == WHOLE
+    ):
         yield "chooses by status"
     if span(query) is None:
         yield "looks at times that are neither a window up to now nor the nearest"
-    if isinstance(query.location, Aggregate):
-        yield "aggregates locations"
+    if folds and isinstance(query.time, Closest) and query.time != Closest(NOW):
+        yield "aggregates what was nearest some time ago"
+    if len(folds) > 1:
+        yield "aggregates both locations and statuses"
+    elif isinstance(query.status, Aggregate) and (
+        isinstance(query.location, Closest)
+        or (isinstance(query.location, Multiple) and query.location.how != "separate")
+    ):
+        yield "aggregates statuses of several locations"
 
 
 def _changes_by_itself(rule: Rule, component: Component) -> bool:
@@ -208,15 +227,25 @@ class Shown:
         """An attribute as a column, if it can be one."""
         if name not in self.own:
             return self._besides(owner, name)
-        kind = self._kind(name)
-        if isinstance(self.query.time, Aggregate):
-            function = self._function(name)
-            if function is None or kind in ("text", "bool"):
-                return None
-            return Column(f"{owner}.{name}", name, "number", function)
+        kind, functions = self._kind(name), self._functions(name)
         if kind in ("text", "bool"):
-            return Column(f"{owner}.{name}", name, kind)
-        return Column(f"{owner}.{name}", name, "number")
+            return None if functions else Column(f"{owner}.{name}", name, kind)
+        if None in functions.values():
+            return None
+        return Column(
+            f"{owner}.{name}", name, "number", functions.get("function"), over=functions.get("over")
+        )
+
+    def _functions(self, name: str) -> dict[str, Function | None]:
+        """What makes one of many values of an attribute: the function of a window, and the one over locations
+        or statuses; ``None`` if it leaves out the attribute."""
+        query = self.query
+        over = query.location if isinstance(query.location, Aggregate) else query.status
+        return {
+            which: _function(name, query, one.functions)
+            for which, one in (("function", query.time), ("over", over))
+            if isinstance(one, Aggregate)
+        }
 
     def _besides(self, owner: str, name: str) -> Column | None:
         """What knowledge has besides attributes, if it can be a column: what is valid now need not be so at
@@ -227,9 +256,11 @@ class Shown:
         match name:
             case "count":
                 return Column(f"{owner}.count", "", "number")
-            case "status":
+            case "status" if not isinstance(self.query.status, Aggregate) and not (
+                self.query.status == Pool() and self._functions("")
+            ):
                 return Column(f"{owner}.status", STATUS, "text")
-            case "valid" if together and isinstance(self.query.time, Closest):
+            case "valid" if together and not self._functions(""):
                 return Column(f"{owner}.valid", VALID, "bool")
         return None
 
@@ -244,29 +275,36 @@ class Shown:
     def given(self, owner: str, name: str) -> Column | None:
         """An attribute as a column of events, if it can be one."""
         found = self.column(owner, name)
-        if found is not None or not isinstance(self.query.time, Aggregate) or name not in self.own:
+        functions = self._functions(name)
+        if found is not None or not functions or name not in self.own:
             return found
         kind = self._kind(name)
         if kind in ("text", "bool"):
-            return None if self._function(name) == "count" else Column(f"{owner}.{name}", name, kind)
+            return None if "count" in functions.values() else Column(f"{owner}.{name}", name, kind)
         return Column(f"{owner}.{name}", name, "number") if name in self.query.each else None
-
-    def _function(self, name: str) -> Function | None:
-        assert isinstance(self.query.time, Aggregate)
-        functions = self.query.time.functions
-        if name in self.query.each:
-            return None
-        return functions if isinstance(functions, str) else dict(functions).get(name)
 
     def is_whole(self, name: str) -> bool:
         """Whether what it shows under a name is a whole number."""
         column = self.column("", name)
-        if column is None or column.function in ("avg", "stddev"):
+        last = None if column is None else column.over or column.function
+        if column is None or last in ("avg", "stddev"):
             return False
-        return column.attribute == "" or column.function == "count" or self._kind(name) == "int"
+        if column.attribute == "" or last == "count":
+            return True
+        return column.function not in ("avg", "stddev") and (
+            column.function == "count" or self._kind(name) == "int"
+        )
 
     def _kind(self, name: str) -> Kind:
         return self.topic.by_name[name].kind
+
+
+def _function(
+    name: str, query: Query, functions: Function | tuple[tuple[str, Function], ...]
+) -> Function | None:
+    if name in query.each:
+        return None
+    return functions if isinstance(functions, str) else dict(functions).get(name)
 
 
 def screen(op: Expression, shows: Mapping[str, Shown]) -> tuple[Screen, list[Expression]]:
@@ -324,11 +362,29 @@ def _away(op: Expression, shows: Mapping[str, Shown]) -> Expression | None:
 
 def _is_shown(leaf: Expression, shows: Mapping[str, Shown]) -> bool:
     match leaf:
-        case Member(owner, name):
-            return owner in shows and shows[owner].column(owner, name) is not None
+        case Member(owner):
+            return (
+                owner in shows
+                and _column(leaf, shows) is not None
+                and (
+                    leaf.otherwise is None
+                    or not isinstance(leaf.otherwise, Number)
+                    or _is_shown(leaf.otherwise, shows)
+                )
+            )
         case Number(value):
             return abs(value) < _WHOLE
     return False
+
+
+def _column(member: Member, shows: Mapping[str, Shown], *, given: bool = False) -> Column | None:
+    """What is said of a query, as a column of predicates, or of events (``given``), if it can be one."""
+    shown = shows[member.owner]
+    found = (shown.given if given else shown.column)(member.owner, member.name)
+    match member.otherwise:
+        case Number(default) | Text(default) | Truth(default) if found is not None:
+            return found._replace(name=f"{found.name} else {default!r}", default=default)
+    return found
 
 
 def counts_whole(op: Expression, shows: Mapping[str, Shown]) -> bool:
@@ -342,8 +398,8 @@ def _is_whole(op: Expression, shows: Mapping[str, Shown]) -> bool:
     match op:
         case Number(value):
             return isinstance(value, int)
-        case Member(owner, name):
-            return shows[owner].is_whole(name)
+        case Member(owner, name, _, otherwise):
+            return shows[owner].is_whole(name) or (otherwise is not None and _is_whole(otherwise, shows))
         case Arithmetic(sign, left, right):
             return sign != "/" and _is_whole(left, shows) and _is_whole(right, shows)
         case Negative(arg) | Absolute(arg):
@@ -354,8 +410,8 @@ def _is_whole(op: Expression, shows: Mapping[str, Shown]) -> bool:
 def _named(op: Expression, shows: Mapping[str, Shown]) -> Expression:
     """The expression over names of columns."""
     match op:
-        case Member(owner, name):
-            column = shows[owner].column(owner, name)
+        case Member(owner):
+            column = _column(op, shows)
             assert column is not None
             shows[owner].columns[column.name] = column
             return Name(column.name)
@@ -402,8 +458,8 @@ def _values(op: Expression, shows: Mapping[str, Shown], read: dict[str, dict[str
     match op:
         case Text(constant) | Truth(constant):
             return lambda batch: pa.repeat(constant, len(batch))
-        case Member(owner, name, _, None) if owner in shows and name not in ("valid", "status"):
-            column = shows[owner].given(owner, name)
+        case Member(owner, name) if owner in shows and name not in ("valid", "status"):
+            column = _column(op, shows, given=True)
             if column is None:
                 return None
             read.setdefault(owner, {})[column.name] = column
@@ -439,8 +495,8 @@ def _is_number(leaf: Expression, shows: Mapping[str, Shown]) -> bool:
     match leaf:
         case Number(value):
             return abs(value) < _WHOLE
-        case Member(owner, name, _, None) if owner in shows:
-            column = shows[owner].column(owner, name)
+        case Member(owner) if owner in shows:
+            column = _column(leaf, shows)
             return column is not None and column.kind == "number"
     return False
 

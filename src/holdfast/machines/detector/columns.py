@@ -8,7 +8,8 @@ defines the meaning; so what is told is told by it, and a mask that is not exact
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from ...kernels.turn import contradicted
 from ...model.batch import concatenate, from_events, times, trimmed
 from ...model.event import Status
 from ...model.instant import BEGINNING, NEVER, Instant
+from ...model.query import Aggregate, Pool
 from ...model.topic import Topic
 from . import component
 from .component import Id, Instance, Published
@@ -31,7 +33,7 @@ from .rows import SIGNATURE, STATUS, UNTIL, Ints, Rows, bare, coded, of_knowledg
 from .screening import Screened, Views
 from .series import Series
 from .smc import Smc
-from .span import Span, span
+from .span import EVER, Span, span
 from .telling import Said, Telling
 from .turning import Turning, Visible
 
@@ -50,7 +52,8 @@ class State(msgspec.Struct, tag="columns"):
     hosts: Hosts = {}
 
 
-class Fused(NamedTuple):
+@dataclass(frozen=True)
+class Fused:
     """A component and its plan."""
 
     smc: Smc
@@ -68,6 +71,11 @@ class Fused(NamedTuple):
 
     def topic(self, name: str) -> Topic:
         return self.topics[self.smc.inputs[name].query.topics[0]]
+
+    @cached_property
+    def endless(self) -> tuple[str, ...]:
+        """The queries that look at all there ever was."""
+        return tuple(name for name in self.smc.inputs if self.span(name).low == EVER)
 
     @property
     def here(self) -> Where:
@@ -130,6 +138,13 @@ def _ripe(smc: Smc, state: State) -> Iterator[tuple[Instant, Id]]:
         rule = smc.enter if one.since is None else smc.exit
         if one.pending is not None and rule is not None:
             yield one.pending + rule.hold, id
+
+
+def kept_for_ever(fused: Fused, state: State | component.State) -> int:
+    """How much is known of which nothing is ever forgotten, so that every evaluation goes through it."""
+    if isinstance(state, State):
+        return sum(len(state.content[name]) for name in fused.endless if name in state.content)
+    return sum(len(some) for name in fused.endless for some in state.info.points.get(name, {}).values())
 
 
 def is_fresh(state: State) -> bool:
@@ -210,10 +225,12 @@ def _moved(fused: Fused, state: State, ready: Mapping[str, list[pa.RecordBatch]]
 
 
 def _views(fused: Fused, name: str, rows: Rows, codes: Ints, count: int) -> list[Series]:
-    """What a query may look at, of each status by itself."""
+    """What a query may look at, of each status by itself unless it takes them together."""
     query, collide = fused.smc.inputs[name].query, fused.smc.collide
     statuses = fused.plan.statuses[name]
     made = partial(Series, query, fused.span(name), collide, carried=isinstance(fused.smc.here, str))
+    if isinstance(query.status, (Pool, Aggregate)):
+        return [made(rows, codes, count, fused.here, statuses[0] if len(statuses) == 1 else None)]
     if len(statuses) == 1:
         return [made(rows, codes, count, fused.here, statuses[0])]
     found = []

@@ -34,6 +34,11 @@ from .telling import Said
 
 FEW = 64
 """Fewer readings than these are taken one by one, unless the component is at work in columns."""
+LONG = (8, 512)
+"""Where what is kept for ever is more than so many times a batch, columns are not begun, and are left: they
+go through all of it for each batch; one by one it is kept up."""
+ENOUGH = 1 << 14
+"""So much is gone through for any batch."""
 MOST = 64
 """So many conditions have a place in the word that tells whose a row is."""
 
@@ -180,8 +185,8 @@ class Detector:
         if not spoken:
             return
         fused, own = self.fused[i], state.components[i]
-        if fused is not None and isinstance(own, component.State) and sum(map(len, spoken)) >= FEW:
-            own = state.components[i] = columns.of_points(fused, own)
+        if isinstance(own, component.State) and self._in_columns(state, i, sum(map(len, spoken))):
+            own = state.components[i]
         if isinstance(own, columns.State):
             assert fused is not None
             for some in spoken:
@@ -209,7 +214,8 @@ class Detector:
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         """Take a batch of each topic, after which event time has come as far as ``until``."""
         late: list[Transition] = []
-        in_columns = [self._in_columns(state, i, batches) for i in range(len(self.smcs))]
+        sizes = (sum(len(batches[t]) for t in smc.topics if t in batches) for smc in self.smcs)
+        in_columns = [self._in_columns(state, i, size) for i, size in enumerate(sizes)]
         for topic, batch in batches.items():
             missed: list[tuple[int, int]] = []
             for i, smc in enumerate(self.smcs):
@@ -222,12 +228,14 @@ class Detector:
         state, told = self._advanced(state, until)
         return state, told._replace(single=[*late, *told.single])
 
-    def _in_columns(self, state: State, i: int, batches: Batches) -> bool:
-        """Whether a component takes batches as columns; if so, its state is made ready for it."""
+    def _in_columns(self, state: State, i: int, size: int) -> bool:
+        """Whether a component takes so many readings as columns; if so, its state is made ready for it."""
         own, fused = state.components[i], self.fused[i]
-        if fused is None or isinstance(own, columns.State):
-            return fused is not None
-        if sum(len(batches[topic]) for topic in self.smcs[i].topics if topic in batches) < FEW:
+        if fused is None:
+            return False
+        if isinstance(own, columns.State):
+            return size == 0 or columns.kept_for_ever(fused, own) <= max(ENOUGH, LONG[1] * size)
+        if size < FEW or columns.kept_for_ever(fused, own) > max(ENOUGH, LONG[0] * size):
             return False
         state.components[i] = columns.of_points(fused, own)
         return True

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ...model.event import Status
+from ...model.event import Status, Value
 from ...model.query import Function
 from ...model.topic import Topic
 
@@ -25,7 +25,9 @@ class Column(NamedTuple):
     """A column that predicates read: an attribute of what a query shows at each instant.
 
     ``function`` is that of the query's window; ``None`` where it shows the nearest, or what all have.
-    ``bound`` is how far from the host it is to be, by sign and limit.
+    ``over`` is that over locations, or over starts and ends, if these are as one.
+    ``bound`` is how far from the host it is to be, by sign and limit; ``default`` is what counts where
+    nothing is shown.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Column(NamedTuple):
     kind: Literal["number", "text", "bool"]
     function: Function | None = None
     bound: tuple[str, float] | None = None
+    default: Value = None
+    over: Function | None = None
 
 
 @dataclass(frozen=True)

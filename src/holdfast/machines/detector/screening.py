@@ -15,18 +15,19 @@ from ...kernels.around import closest, near, seen
 from ...kernels.window import foremost, tally
 from ...model.instant import Duration, Instant
 from ...model.query import HERE, Ball, Closest, Index, Multiple, Pool
+from .folding import Fold
 from .plan import VALID, Column, Plan, Screen
 from .roaming import Around, Host
 from .rows import Ints, Mask
-from .series import Cells, Series, Shown, as_batch
+from .series import Cells, Series, Shown, defaulted, passed
 from .smc import Rule, Smc
 from .span import Instants, every_instant
 
 Views = Mapping[str, Sequence[Series]]
 """What each query may look at: of each status by itself."""
 
-Choice = Mapping[str, int]
-"""Of each query the status of which it is, by number."""
+Choice = Mapping[str, int | None]
+"""Of each query the status of which it is, by number; ``None`` if it shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,8 @@ class Screened:
         return found
 
     def _shown(self, series: Series, columns: tuple[Column, ...]) -> Shown | None:
+        if series.folds:
+            return Fold(series, self.found, self._moments(series)).shown(columns)
         if not series.divided:
             return self._with_distance(series, series.shown(self.found, columns), columns)
         if series.roams:
@@ -117,7 +120,7 @@ class Screened:
         low, high = (np.append(ends, 0)[chosen] for ends in shown.cells)
         return Shown(
             Cells(np.where(there, low, -1), np.where(there, high, -1)),
-            {name: _taken(column, chosen, there) for name, column in shown.columns.items()},
+            {c.name: defaulted(c, _taken(shown.columns[c.name], chosen, there), there) for c in columns},
             shown.exact,
         )
 
@@ -135,8 +138,8 @@ class Screened:
             not self._is_vague(name) if name in plain else _shows_several(self._seen[name][0])
             for name in names
         ):
-            mask = screen.test(as_batch(len(mask), plain.values()))  # reads none of the others
-        there = [self._somewhere(name) for name in names if name in self.shown]
+            mask = passed(screen, len(mask), plain.values())  # reads none of the others
+        there = [self._somewhere(name) for name in names if name in self.shown and name not in rule.optional]
         return Candidates(rule, np.logical_and.reduce([mask, *there]), np.zeros(keys, np.bool_))
 
     def _is_vague(self, name: str) -> bool:
@@ -145,19 +148,25 @@ class Screened:
         return any(one.vague for one in shown) or (len(shown) > 1 and _shows_several(self._seen[name][0]))
 
     def _combined(self, rule: Rule, screen: Screen, names: Sequence[str]) -> Candidates:
-        """The candidates of a rule over queries that show one value of each status."""
+        """The candidates of a rule over queries that show one value of each status; those that need not show
+        anything may also show none, but one of all does."""
         mask, size = np.zeros(len(self.found.at), np.bool_), len(self.found.ends) - 1
         by = []
-        for numbers in product(*(range(len(self.shown[name])) for name in names)):
+        for numbers in product(*(self._choices(name, rule) for name in names)):
             choice = dict(zip(names, numbers, strict=True))
-            shown = [self.shown[name][number] for name, number in choice.items()]
-            found = screen.test(as_batch(len(mask), shown))
-            for one in shown:
-                found = found & one.there
+            if all(number is None for number in numbers):
+                continue
+            found = passed(screen, len(mask), [self.shown[name][n or 0] for name, n in choice.items()])
+            for name, number in choice.items():
+                found = found & (~self._somewhere(name) if number is None else self.shown[name][number].there)
             by.append((choice, found))
             mask |= found
         exact = screen.exact and all(one.exact for name in names for one in self.shown[name])
         return Candidates(rule, mask, np.full(size, exact), by=by)
+
+    def _choices(self, name: str, rule: Rule) -> list[int | None]:
+        """The statuses of what a query may show, by number; ``None`` is nothing."""
+        return [*range(len(self.shown[name])), *([None] if name in rule.optional else [])]
 
     # --- around a host that moves ---
 
@@ -246,7 +255,7 @@ class Screened:
         moments = self._moments(series)
         ((_, columns),) = ((name, self._plan.columns[name]) for name in rule.mentions or self._smc.inputs)
         shown = series.shown(moments, columns)
-        satisfied = shown.there & screen.test(as_batch(len(moments.at), [shown]))
+        satisfied = shown.there & passed(screen, len(moments.at), [shown])
         count, present = (self._sum(series, moments, part) for part in (satisfied, shown.there))
         exact = screen.exact and shown.exact
         mask = _enough(series, count, present, exact=exact)

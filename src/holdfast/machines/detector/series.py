@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -15,7 +16,7 @@ from ...kernels.aggregate import AGGREGATES
 from ...kernels.around import MARGIN
 from ...kernels.window import by_key, nearest, positions
 from ...model.batch import TYPES, plain
-from ...model.event import Status
+from ...model.event import STATUSES, Status
 from ...model.instant import NEVER, Duration, Instant
 from ...model.query import Aggregate, Ball, Closest, Function, Index, Multiple, Pool, Query
 from ...model.space import Point
@@ -27,7 +28,15 @@ from .roaming import Places, where
 from .rows import SIGNATURE, Coded, Ints, Mask, Rows, coded, to_knowledge
 from .span import Instants, Span
 
+if TYPE_CHECKING:
+    from .folding import Fold
+
 Floats = NDArray[np.float64]
+
+_ALPHABETICAL = sorted(STATUSES)
+
+_ADDS_UP: frozenset[Function | None] = frozenset(("sum", "avg", "stddev"))
+"""What many whole numbers make larger."""
 
 _WHOLE = 2**53
 """Up to here every whole number is a float."""
@@ -51,12 +60,13 @@ class Cells(NamedTuple):
 
 class Shown(NamedTuple):
     """What a query shows at instants: of which cells, and columns; ``exact`` as floats.  If it is ``vague``,
-    columns do not tell what there is."""
+    columns do not tell what there is.  If the parts of a key are as one, a ``fold`` says what of."""
 
     cells: Cells
     columns: dict[str, Any]
     exact: bool
     vague: bool = False
+    fold: Fold | None = None
 
     @property
     def there(self) -> Mask:
@@ -67,6 +77,22 @@ def as_batch(size: int, shown: Iterable[Shown]) -> pa.RecordBatch:
     """Columns as a batch, of so many rows even if there is none."""
     columns = {name: column for one in shown for name, column in one.columns.items()}
     return pa.RecordBatch.from_pydict({**columns, "@": np.zeros(size, np.bool_)})
+
+
+def passed(screen: Screen, size: int, shown: Iterable[Shown]) -> Mask:
+    """Where a screen lets pass what is shown; everywhere, if floats do not tell its numbers apart."""
+    every = list(shown)
+    return screen.test(as_batch(size, every)) if all(one.exact for one in every) else np.ones(size, np.bool_)
+
+
+def defaulted(column: Column, values: Any, there: Mask) -> Any:
+    """The values of a column, its default where nothing is shown."""
+    if column.default is None:
+        return values
+    if isinstance(values, np.ndarray):
+        return np.where(there & (values == values), values, column.default)
+    default = pa.scalar(column.default, values.type)
+    return pc.if_else(pa.array(there), values, default).fill_null(default)
 
 
 class Events(NamedTuple):
@@ -84,8 +110,9 @@ class Series:
     A part is a key or, where the query keeps locations apart, a key and a standing; ``owners`` are
     the keys of parts, ``spots`` the standings, and it is ``divided`` if parts are not simply the keys.
     Cell ``c`` holds the rows ``order[bounds[c]:bounds[c + 1]]``; the cells of part ``p`` are those from
-    ``starts[p]`` to before ``starts[p + 1]``.  All have the same ``status``.  It ``roams`` if what the query
-    looks at depends on where a host is that moves.
+    ``starts[p]`` to before ``starts[p + 1]``.  All have the same ``status``; without one, starts and ends are
+    together.  It ``roams`` if what the query looks at depends on where a host is that moves, and ``folds`` if
+    it makes one of the parts of a key: of locations, or of starts and ends.
     """
 
     def __init__(
@@ -97,13 +124,15 @@ class Series:
         keys: Ints,
         count: int,
         here: Where = None,
-        status: Status = "atomic",
+        status: Status | None = "atomic",
         *,
         carried: bool = False,
     ) -> None:
         self.query, self.span, self.collide, self.rows, self.count = query, span, collide, rows, count
         self._here, self.status = here, status
         self.roams = carried and query.is_relative
+        self.folds = isinstance(query.location, Aggregate) or isinstance(query.status, Aggregate)
+        self._said = coded(rows.batch, STATUS) if status is None else None
         parts, self.owners, self.spots = self._parts(keys)
         order = _by_time(rows.times)
         starts = np.zeros(len(self.owners) + 1, np.int64)
@@ -111,7 +140,7 @@ class Series:
         by_key(parts if order is None else parts[order], starts, grouped)
         self.order = grouped if order is None else order[grouped]
         times, spots = self._with_ties_sorted(parts)
-        first = _firsts(starts, times, spots)
+        first = firsts(starts, times, spots, self._statuses[self.order])
         self.bounds = np.append(np.flatnonzero(first), len(rows))
         self.times = times[self.bounds[:-1]]
         self.starts = np.searchsorted(self.bounds[:-1], starts)
@@ -122,12 +151,16 @@ class Series:
         """The part of each row, and the keys and standings of the parts; no standings if parts are simply
         the keys."""
         every = np.arange(self.count)
+        if isinstance(self.query.status, Aggregate):
+            size = len(STATUSES)
+            pairs, parts = np.unique(keys * size + self._statuses, return_inverse=True)
+            return parts, pairs // size, None
         if isinstance(self.query.location, Pool) and not self.roams:
             return keys, every, None
         spots = self.rows.standings
         spot = np.zeros(self.count, np.int64)
         spot[keys] = spots.codes
-        whole = not self.roams and not isinstance(self.query.location, Closest)
+        whole = not self.roams and not self.folds and not isinstance(self.query.location, Closest)
         if whole and (spot[keys] == spots.codes).all():
             return keys, every, None
         size = max(1, len(spots.values))
@@ -136,7 +169,15 @@ class Series:
 
     @property
     def divided(self) -> bool:
-        return self.spots is not None
+        return self.spots is not None or self.folds
+
+    @cached_property
+    def _statuses(self) -> Ints:
+        """Where the status of each row is in alphabetical order, if they differ."""
+        if self._said is None:
+            return np.zeros(len(self.rows), np.int64)
+        ranks = [_ALPHABETICAL.index(status) for status in self._said.values]
+        return np.array([*ranks, 0])[self._said.codes]
 
     @cached_property
     def nearest(self) -> Ints | None:
@@ -159,25 +200,39 @@ class Series:
     def _with_ties_sorted(self, parts: Ints) -> tuple[Ints, Ints]:
         """Times and standings, those of one part and moment in the order of where they stand."""
         rows, spots = self.rows, self.rows.standings
-        times, where = rows.times[self.order], spots.codes[self.order]
-        tied = np.flatnonzero((times[1:] == times[:-1]) & (where[1:] != where[:-1]))
+        times, where, status = rows.times[self.order], spots.codes[self.order], self._statuses[self.order]
+        differ = (where[1:] != where[:-1]) | (status[1:] != status[:-1])
+        tied = np.flatnonzero((times[1:] == times[:-1]) & differ)
         tied = tied[parts[self.order[tied]] == parts[self.order[tied + 1]]]
         if len(tied):
-            rank = np.empty(len(spots.values), np.int64)
-            rank[sorted(range(len(rank)), key=spots.values.__getitem__)] = np.arange(len(rank))
             alike = np.append(False, times[1:] == times[:-1])
             places = np.flatnonzero(alike | np.append(alike[1:], False))
             some = self.order[places]
-            sorted_rows = some[np.lexsort((rank[spots.codes[some]], rows.times[some], parts[some]))]
+            sorted_rows = some[np.lexsort((*self._order_of(some), rows.times[some], parts[some]))]
             self.order[places] = sorted_rows
             where = spots.codes[self.order]
         return times, where
+
+    def _order_of(self, rows: Ints) -> tuple[Ints, Ints]:
+        """What decides between rows of one moment, the last first: status, and where they stand."""
+        return self._statuses[rows], self._standing[self.rows.standings.codes[rows]]
+
+    def ties(self, cells: Ints) -> tuple[Ints, Ints]:
+        """The same of cells."""
+        return self._order_of(self.order[self.bounds[cells]])
+
+    @cached_property
+    def _standing(self) -> Ints:
+        """Where each standing is among all."""
+        values = self.rows.standings.values
+        found: Ints = np.argsort(sorted(range(len(values)), key=values.__getitem__))
+        return found.astype(np.int64)
 
     @property
     def hidden(self) -> bool:
         """Whether the query looks at other statuses only."""
         status = self.query.status
-        return isinstance(status, Closest) and status.index != Index(self.status)
+        return isinstance(status, Closest) and status.index != Index(self.status or "")
 
     @property
     def meet(self) -> bool:
@@ -192,17 +247,18 @@ class Series:
     @cached_property
     def runs(self) -> Ints:
         """The first cell of each cell's part and moment."""
-        first = _firsts(self.starts, self.times)
+        first = firsts(self.starts, self.times)
         runs: Ints = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
         return runs
 
     @cached_property
     def events(self) -> Events:
-        """The cells, key after key, in order of time."""
+        """The cells, key after key, in order of time; where there are parts, one of each part and moment."""
         parts = np.repeat(np.arange(len(self.owners)), np.diff(self.starts))
         if not self.divided:
             return Events(self.times, self.starts, parts, np.arange(len(parts)))
         moments = np.argsort(self.times, kind="stable")
+        moments = moments[self.runs[moments] == moments]
         starts, grouped = np.zeros(self.count + 1, np.int64), np.empty(len(moments), np.int64)
         by_key(self.owners[parts[moments]], starts, grouped)
         cells = moments[grouped]
@@ -212,8 +268,7 @@ class Series:
     def rank(self) -> Ints:
         """Where the standing of each part is among those of all."""
         assert self.spots is not None
-        values = self.rows.standings.values
-        found: Ints = np.argsort(sorted(range(len(values)), key=values.__getitem__))[self.spots]
+        found: Ints = self._standing[self.spots]
         return found
 
     @cached_property
@@ -226,9 +281,9 @@ class Series:
         if screen not in self._truths:
             when, _, _, order = self.events
             cells = Cells(order, order + 1)
-            shown = Shown(cells, {c.name: self.values(c, cells, when) for c in columns}, exact=False)
-            exact = screen.exact and all(self.is_small(column, 1) for column in columns)
-            self._truths[screen] = screen.test(as_batch(len(when), [shown])), exact
+            small = all(self.is_small(column, 1) for column in columns)
+            shown = Shown(cells, {c.name: self.values(c, cells, when) for c in columns}, small)
+            self._truths[screen] = passed(screen, len(when), [shown]), screen.exact and small
         return self._truths[screen]
 
     @property
@@ -266,8 +321,14 @@ class Series:
 
     def values(self, column: Column, cells: Cells, at: Ints) -> Any:
         """A column of what it shows of cells at instants."""
-        if column.attribute == STATUS:
+        return defaulted(column, self._values(column, cells, at), cells.there)
+
+    def _values(self, column: Column, cells: Cells, at: Ints) -> Any:
+        if column.attribute == STATUS and self.status is not None:
             return pa.repeat(self.status, len(at))
+        if column.attribute == STATUS:
+            rows = np.append(self._statuses[self.order[self.bounds[:-1]]], 0)[cells.low]
+            return pa.array(_ALPHABETICAL).take(pa.array(rows, mask=~cells.there))
         if column.attribute == VALID and not len(self.rows):
             return pa.nulls(len(at), pa.bool_())
         if column.attribute == VALID:
@@ -399,7 +460,8 @@ class Series:
             return True
         sizes = np.abs(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
         deepest = int(np.diff(self.bounds).max(initial=1))
-        return bool(np.nanmax(sizes, initial=0) * widest * deepest < _WHOLE)
+        adds_up = _ADDS_UP.intersection((column.function, column.over))
+        return bool(np.nanmax(sizes, initial=0) * (widest if adds_up else 1) * deepest < _WHOLE)
 
     # --- for one key, and for later ---
 
@@ -556,7 +618,7 @@ def _by_time(times: Ints) -> Ints | None:
     return np.argsort(times, kind="stable") if (times[1:] < times[:-1]).any() else None
 
 
-def _firsts(starts: Ints, *columns: Ints) -> Mask:
+def firsts(starts: Ints, *columns: Ints) -> Mask:
     """Where a part begins, or a value of a column differs from the one before."""
     first = np.zeros(len(columns[0]), np.bool_)
     for column in columns:

@@ -9,8 +9,11 @@ import numpy as np
 
 from ...kernels.window import instants
 from ...model.instant import Duration, Instant
-from ...model.query import Aggregate, Closest, Index, Query, Range
+from ...model.query import Aggregate, Closest, Index, Query, Range, Whole
 from .rows import Ints
+
+EVER: Duration = -(2**62)
+"""From so long ago on a window reaches back to whatever there was."""
 
 
 class Span(NamedTuple):
@@ -23,7 +26,7 @@ class Span(NamedTuple):
     @property
     def shifts(self) -> tuple[Duration, ...]:
         """How long after its moment a reading is there, comes into the window, and has left it."""
-        if self.nearest:
+        if self.nearest or self.low == EVER:
             return (0,)
         return (0, 1 - self.low) if self.high == 0 else (0, -self.high, 1 - self.low)
 
@@ -35,6 +38,8 @@ def span(query: Query) -> Span | None:
             return Span(at, at, True)
         case Aggregate(_, Range(Index(int(low), True), Index(int(high), True))) if high <= 0:
             return Span(low, high, False)
+        case Aggregate(_, Whole()):
+            return Span(EVER, 0, False)
     return None
 
 

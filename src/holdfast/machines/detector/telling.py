@@ -13,12 +13,13 @@ import pyarrow as pa
 from ...kernels.turn import turns
 from ...model.batch import AXES, TIME, TYPES, concatenate, schema
 from ...model.event import STATUSES
-from ...model.instant import NEVER
+from ...model.instant import BEGINNING, NEVER
 from .component import Id, Instance, signature
+from .folding import Fold
 from .plan import Column, Plan, Saying
 from .roaming import Host
 from .rows import SIGNATURE, STATUS, Ints, Mask, to_knowledge
-from .screening import Candidates, Screened, Views
+from .screening import Candidates, Choice, Screened, Views
 from .series import Cells, Series
 from .smc import Smc
 
@@ -44,27 +45,47 @@ class _Told(NamedTuple):
 
 
 class _View(NamedTuple):
-    """What a query shows of one status at some of the instants at which a rule tells something."""
+    """What a query shows of one status at some of the instants at which a rule tells something; these by
+    number, where its parts are as one."""
 
     series: Series
     where: Ints
     cells: Cells
     at: Ints
+    instants: Ints
+    fold: Fold | None = None
 
     def column(self, column: Column) -> Any:
         """The values of a column; windows are asked for in order, since they slide."""
+        if self.fold is not None:
+            return _taken(self.fold.values(column), self.instants)
         order = np.argsort(self.cells.high, kind="stable")
         back = np.argsort(order)
         found = self.series.values(column, self.cells.at(order), self.at[order])
         if not isinstance(found, np.ndarray):
             return found.take(pa.array(back))
-        return np.where(self.cells.there, found[back], np.nan)
+        values = found[back]
+        return values if column.default is not None else np.where(self.cells.there, values, np.nan)
 
     def is_exact(self, column: Column) -> bool:
+        if self.fold is not None:
+            return self.fold.is_exact(column)
         return self.series.is_small(column, int((self.cells.high - self.cells.low).max(initial=1)))
 
     def only(self, some: Mask) -> _View:
-        return _View(self.series, self.where[some], self.cells.at(some), self.at[some])
+        return self._replace(
+            where=self.where[some], cells=self.cells.at(some), at=self.at[some], instants=self.instants[some]
+        )
+
+    @property
+    def newest(self) -> Ints:
+        """The rows that contributed last; anything where there is none."""
+        if self.fold is None:
+            return self.series.newest(self.cells)
+        rows, is_clear = self.fold.newest(self.instants)
+        if not is_clear:
+            raise Unclear
+        return rows
 
 
 _UNTOLD = Instance()
@@ -190,12 +211,14 @@ class Telling:
 
     def _views(self, name: str, told: Ints, numbers: Ints, chosen: Cells | None = None) -> list[_View]:
         shown = [series for series in self.seen[name] if not series.hidden]
-        cells = [one.cells for one in self.screened.shown[name]] if chosen is None else [chosen]
+        every = [(one.cells, one.fold) for one in self.screened.shown[name]] if chosen is None else []
         found = []
-        for number, (series, own) in enumerate(zip(shown, cells, strict=True)):
+        for number, (series, (own, fold)) in enumerate(
+            zip(shown, every if chosen is None else [(chosen, None)], strict=True)
+        ):
             where = np.flatnonzero(numbers == number)
             some = told[where]
-            found.append(_View(series, where, own.at(some), self.screened.found.at[some]))
+            found.append(_View(series, where, own.at(some), self.screened.found.at[some], some, fold))
         return found
 
     def _beside(self, name: str, told: Ints) -> list[_View]:
@@ -206,7 +229,7 @@ class Telling:
 
     def _batch(self, view: _View, given: Sequence[Column], computed: Mapping[str, Any]) -> pa.RecordBatch:
         """The events to which a query contributed last."""
-        rows = pa.array(view.series.newest(view.cells))
+        rows = pa.array(view.newest)
         known = view.series.rows.batch
         columns = {"time": pa.array(view.at).cast(TIME), "source": known.column("source").take(rows)}
         columns["sequence"] = pa.array(np.zeros(len(rows), np.int64))
@@ -246,23 +269,30 @@ class Telling:
             best = np.argmax(satisfied, axis=0)
             if (satisfied.sum(axis=0) > 1).any():
                 best = self._first([self._rank(choice, told) for choice, _ in by], satisfied)
-        table = {name: np.array([choice[name] for choice, _ in by]) for name in by[0][0]}
+        table = {name: np.array([choice[name] or 0 for choice, _ in by]) for name in by[0][0]}
         return {name: numbers[best] for name, numbers in table.items()}
 
-    def _rank(self, choice: Mapping[str, int], told: Ints) -> list[Ints]:
+    def _rank(self, choice: Choice, told: Ints) -> list[Ints]:
         """Less for what comes first: the most recent, then the least, as :func:`smc.rank` says."""
         keys: list[Ints] = []
         newest: list[Ints] = []
         for name, number in choice.items():
+            if number is None:
+                newest.append(np.full(len(told), BEGINNING))
+                keys += [newest[-1]] * 3 if len(self.screened.shown[name]) > 1 else []
+                continue
             series = [series for series in self.seen[name] if not series.hidden]
-            if not series[number].span.nearest:
+            view = self._views(name, told, np.full(len(told), number))[number]
+            newest.append(_newest([view], len(told)))
+            if len(series) == 1:  # every choice has the same
+                continue
+            if series[number].folds or not series[number].span.nearest:
                 raise Unclear
-            cells = self.screened.shown[name][number].cells.at(told)
-            rows = series[number].newest(cells)
-            newest.append(np.where(cells.there, series[number].rows.times[rows], 0) if len(rows) else rows)
+            rows, own = view.newest, series[number].status
+            assert own is not None, "of several each has its own"
             standings = _standings(series)[number]
-            status = np.full(len(told), STATUSES.index(series[number].status))
-            keys += [newest[-1], standings[rows] if len(standings) else rows, _ALPHABETICAL[status]]
+            status = np.full(len(told), sorted(STATUSES).index(own))
+            keys += [newest[-1], standings[rows] if len(standings) else rows, status]
         return [-np.max(np.stack(newest), axis=0), *keys]
 
     def _first(self, ranks: Sequence[list[Ints]], satisfied: Mask) -> Ints:
@@ -281,9 +311,6 @@ class Telling:
         return best
 
 
-_ALPHABETICAL = np.argsort(np.argsort(STATUSES))
-
-
 def _standings(views: Sequence[Series]) -> list[Ints]:
     """For each row of each series where it stands among all."""
     every = sorted({spot for series in views for spot in series.rows.standings.values})
@@ -294,12 +321,17 @@ def _standings(views: Sequence[Series]) -> list[Ints]:
     ]
 
 
+def _taken(values: Any, some: Ints) -> Any:
+    """Some of the values."""
+    return values[some] if isinstance(values, np.ndarray) else values.take(pa.array(some))
+
+
 def _newest(views: Sequence[_View], size: int) -> Ints:
-    """When what contributed last to what is shown was made."""
-    found = np.zeros(size, np.int64)
+    """When what contributed last to what is shown was made; before all else, if nothing is."""
+    found = np.full(size, BEGINNING)
     for view in views:
-        if len(view.where):
-            found[view.where] = view.series.rows.times[view.series.newest(view.cells)]
+        some = view.only(view.cells.there)
+        found[some.where] = view.series.rows.times[some.newest]
     return found
 
 

@@ -11,6 +11,7 @@ from holdfast.lang.parse import parse
 from holdfast.lang.show import show
 
 TOPICS = "topic T (value float, n int, road text, wet bool) topic U (value float) topic Car ()\n"
+B = "state B on T enter value > 1 exit value < 0 "
 
 
 def made(state):
@@ -26,8 +27,12 @@ def made(state):
             "A looks at more than the latest around each source of Car",
         ),
         (
-            "state B on T enter value > 1 exit false state S A = B whatever status enter A.valid exit true",
-            "A takes starts and ends as one",
+            B + "state S A = B max location max status enter A.n > 1 exit true",
+            "A aggregates both locations and statuses",
+        ),
+        (
+            B + "state S A = any B max status enter A.n > 1 exit true",
+            "A aggregates statuses of several locations",
         ),
         (
             "state B on T enter value > 1 exit true state S A = ingress B enter A.valid exit true",
@@ -36,10 +41,17 @@ def made(state):
         ("state S A = any of (T, U) enter A.value > 1 exit true", "A looks at several topics"),
         ("state S A = ingress T enter A.value > 1 exit true", "A chooses by status"),
         (
-            "state S A = avg T ever enter A.value > 1 exit true",
+            "state S A = T any time over 5 s enter A.value > 1 exit true",
             "A looks at times that are neither a window up to now nor the nearest",
         ),
-        ("state S A = T max location enter A.value > 1 exit true", "A aggregates locations"),
+        (
+            "state S A = T at -1 s max location enter A.value > 1 exit true",
+            "A aggregates what was nearest some time ago",
+        ),
+        (
+            "state S A = T max location within 9 m of here enter A.value > 1 exit true here Car",
+            "A looks at a range around each source of Car",
+        ),
         (
             "state S A = T each location B = U enter A.value > B.value exit true",
             "an event of a query that keeps nothing apart concerns every key",
@@ -57,6 +69,24 @@ def made(state):
 )
 def test_a_component_that_has_no_plan_says_why(state, reason):
     assert made(state) == reason
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "state S A = T each source enter A.value else 3 > 1 exit A.wet else true",
+        "state S A = T each source B = U each source enter A.value > B.value else 3 exit A.value < 0",
+        "state S A = avg T ever enter A.value > 1 exit A.value < 0",
+        "state S A = T max location enter A.value > 1 exit A.value < 0",
+        "state S A = avg T over 5 s min location each road enter A.value > 1 exit A.value < 0",
+        B + "state S A = B whatever status enter A.valid && A.status == ingress exit A.status == egress",
+        B + "state S A = B sum location whatever status enter A.n > 1 exit A.n < 1",
+        B + "state S A = B each road max status enter A.value > 1 exit A.value < 0",
+    ],
+)
+def test_columns_tell_of_defaults_of_all_time_and_of_what_is_made_one(state):
+    found = made(state)
+    assert (found.left, found.single) == ((), None)
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,25 @@ def test_it_keeps_what_is_in_its_windows_however_long_the_history():
     assert sizes[0] == [3 * 2 * 6, 3 * 2 * 12]
 
 
+def test_where_all_is_kept_for_ever_a_batch_that_is_small_beside_it_is_taken_one_by_one(monkeypatch):
+    """And what is told stays the same, also when a larger one comes again."""
+    monkeypatch.setattr(detector, "ENOUGH", 0)
+    monkeypatch.setattr(detector, "LONG", (2, 4))
+    monkeypatch.setattr(detector, "FEW", 8)
+    it, reference = both(
+        "topic Speed (value float)\nstate S\n  A = avg Speed ever each location\n"
+        "  enter A.value > 20 exit A.value < 15\n"
+    )
+    speeds = [event for event in minutes(30) if event.topic == "Speed"]
+    mine, theirs, kinds = it.initial(), reference.initial(), []
+    for first, last in ((0, 100), (100, 140), (140, 150), (150, 160), (160, 420), (420, 720)):
+        mine, said = stepped(it, mine, speeds[first:last], speeds[last - 1].time)
+        theirs, expected = stepped(reference, theirs, speeds[first:last], speeds[last - 1].time)
+        assert said == expected
+        kinds.append(isinstance(mine.components[0], columns.State))
+    assert kinds == [True, True, False, False, True, True]
+
+
 def test_what_is_too_late_is_told_for_each_component_in_the_order_in_which_it_came():
     text = """
         topic T (value float)
@@ -122,7 +141,7 @@ def test_places_and_points_that_are_written_alike_are_two():
     assert [row[2] for row in mine][:3] == ["ingress", "egress", "ingress"]
 
 
-TIMES = ("T", "T at -2 s", "avg T over 3 s", "sum T over [-4 s, -1 s]", "stddev T over 5 s")
+TIMES = ("T", "T at -2 s", "avg T over 3 s", "sum T over [-4 s, -1 s]", "stddev T over 5 s", "max T ever")
 LOCATIONS = (
     "",
     "within [0, 1]",

@@ -1,0 +1,143 @@
+"""What the parts of a key show, as one: each part changes now and then, and all of them count.
+
+Changes are numbered key after key, in order of time: those of key ``k`` from ``starts[k]`` on, each of one of
+the ``parts`` from ``owned[k]`` to before ``owned[k + 1]``.  The instants of key ``k`` are those from
+``ends[k]`` to before ``ends[k + 1]``; before ``reach[i]`` are the changes that instant ``i`` has seen.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .aggregate import sums
+from .jit import kernel
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_TOGETHER = 1 << 20
+"""So many values are looked at side by side at a time."""
+
+
+@kernel
+def earlier(parts, newest, before):  # type: ignore[no-untyped-def]
+    """For each change the one before it of the same part, or -1; ``newest`` must be -1 everywhere."""
+    for e in range(len(parts)):
+        before[e] = newest[parts[e]]
+        newest[parts[e]] = e
+
+
+@kernel
+def _extremes(reach, ends, starts, parts, values, owned, sign, tree, out):  # type: ignore[no-untyped-def]
+    """The largest that parts show at each instant, of the values times ``sign``: a tree of those that win."""
+    for k in range(len(ends) - 1):
+        size = owned[k + 1] - owned[k]
+        tree[: 2 * size] = -math.inf
+        e = starts[k]
+        for i in range(ends[k], ends[k + 1]):
+            while e < reach[i]:
+                value = values[e] * sign
+                at = size + parts[e] - owned[k]
+                tree[at] = value if value == value else -math.inf
+                at >>= 1
+                while at > 0:
+                    best = max(tree[2 * at], tree[2 * at + 1])
+                    if tree[at] == best:
+                        break
+                    tree[at] = best
+                    at >>= 1
+                e += 1
+            out[i] = tree[1] * sign if size > 0 else math.nan
+
+
+@kernel
+def _squares(whose, first, last, change, reach, parts, values, owned, middles, current, out):  # type: ignore[no-untyped-def]
+    """The squares of the differences from the mean of what all parts show at each of some instants, one after
+    the other; and the next change."""
+    size = 0
+    for i in range(first, last):
+        while change < reach[i]:
+            current[parts[change]] = values[change]
+            change += 1
+        for p in range(owned[whose[i]], owned[whose[i] + 1]):
+            away = current[p] - middles[i]
+            out[size] = away * away
+            size += 1
+    return change
+
+
+class Parts:
+    """The parts of keys at instants."""
+
+    def __init__(self, reach: Ints, ends: Ints, starts: Ints, parts: Ints, owned: Ints) -> None:
+        self._reach, self._ends, self._starts, self._parts, self._owned = reach, ends, starts, parts, owned
+        self._first = np.repeat(starts[:-1], np.diff(ends))
+        self._before = np.empty(len(parts), np.int64)
+        earlier(parts, np.full(int(owned[-1]), -1), self._before)
+
+    def total(self, numbers: Ints) -> Ints:
+        """The sum of whole numbers that parts show."""
+        change = numbers - np.append(numbers, 0)[self._before]
+        running = np.append(0, np.cumsum(change))
+        found: Ints = running[self._reach] - running[self._first]
+        return found
+
+    def counts(self, values: Floats) -> Ints:
+        """How many of the values that parts show are there."""
+        return self.total((values == values).astype(np.int64))
+
+    def sums(self, values: Floats) -> Floats:
+        """The exact sum, rounded once: what a part showed before is taken away again."""
+        finite = np.where(np.isfinite(values), values, 0.0)
+        changes = np.stack((finite, -np.append(finite, 0.0)[self._before]), axis=1).ravel()
+        found = sums(changes, 2 * self._first, 2 * self._reach)
+        up, down = (self.total((values == infinite).astype(np.int64)) > 0 for infinite in (np.inf, -np.inf))
+        found = np.where(up, np.where(down, np.nan, np.inf), np.where(down, -np.inf, found))
+        return np.where(self.counts(values) > 0, found, np.nan)
+
+    def means(self, values: Floats) -> Floats:
+        with np.errstate(all="ignore"):
+            found: Floats = self.sums(values) / self.counts(values)
+        return found
+
+    def largest(self, values: Floats, sign: float = 1.0) -> Floats:
+        """The largest; with ``sign`` -1, the least."""
+        tree = np.empty(2 * int(np.diff(self._owned).max(initial=1)))
+        out = np.empty(len(self._reach))
+        _extremes(self._reach, self._ends, self._starts, self._parts, values, self._owned, sign, tree, out)
+        return np.where(self.counts(values) > 0, out, np.nan)
+
+    def deviations(self, values: Floats) -> Floats:
+        """The standard deviation as of a sample; of fewer than two, and where a square is beyond a float,
+        missing."""
+        middles, known = self.means(values), self.counts(values)
+        whose = np.repeat(np.arange(len(self._ends) - 1), np.diff(self._ends))
+        ends = np.append(0, np.cumsum(np.diff(self._owned)[whose]))
+        current, out = np.full(int(self._owned[-1]), np.nan), np.empty(len(whose))
+        first = change = 0
+        while first < len(whose):
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + _TOGETHER, "right")) - 1)
+            some, bounds = np.empty(int(ends[last] - ends[first])), ends[first : last + 1] - ends[first]
+            follows = (first, last, change, self._reach, self._parts, values, self._owned)
+            with np.errstate(all="ignore"):
+                change = _squares(whose, *follows, middles, current, some)
+            out[first:last] = sums(some, bounds[:-1], bounds[1:])
+            first = last
+        with np.errstate(all="ignore"):
+            found: Floats = np.sqrt(out / (known - 1))
+        return np.where((known > 1) & np.isfinite(found), found, np.nan)
+
+
+FOLDS: dict[str, Any] = {
+    "sum": Parts.sums,
+    "avg": Parts.means,
+    "max": Parts.largest,
+    "min": lambda parts, values: parts.largest(values, -1.0),
+    "stddev": Parts.deviations,
+    "count": lambda parts, values: parts.counts(values).astype(np.float64),
+}
+"""A function over parts by its name."""

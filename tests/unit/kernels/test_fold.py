@@ -1,0 +1,45 @@
+"""What the parts of keys show as one, beside a slow obvious twin."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.kernels import fold
+from holdfast.kernels.aggregate import AGGREGATES
+
+VALUES = (0.1, 0.3, -2.0, 1.0, 1e16, 1e308, -1e308, math.inf, -math.inf, math.nan, math.nan)
+changes = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(VALUES)), max_size=12)
+keys = st.lists(st.tuples(changes, st.lists(st.integers(0, 12), max_size=8)), min_size=1, max_size=3)
+PARTS = 4
+
+
+def one_by_one(some, function):
+    """The function, at each instant, of what every part showed last."""
+    for of_key, instants in some:
+        for seen in sorted(instants):
+            shown = dict(of_key[:seen])
+            values = np.array(list(shown.values()), np.float64)
+            (found,) = AGGREGATES[function](values, np.array([0]), np.array([len(values)]))
+            yield float(found)
+
+
+@pytest.mark.parametrize("function", fold.FOLDS)
+@pytest.mark.parametrize("together", [3, 1 << 20])
+@given(keys)
+def test_functions_over_parts_are_those_of_what_each_showed_last(function, together, some):
+    starts = np.append(0, np.cumsum([len(of_key) for of_key, _ in some]))
+    ends = np.append(0, np.cumsum([len(instants) for _, instants in some]))
+    reach = [starts[k] + min(seen, len(of_key)) for k, (of_key, at) in enumerate(some) for seen in sorted(at)]
+    parts = [k * PARTS + part for k, (of_key, _) in enumerate(some) for part, _ in of_key]
+    values = np.array([value for of_key, _ in some for _, value in of_key], np.float64)
+    owned = np.arange(len(some) + 1) * PARTS
+    folded = fold.Parts(np.array(reach, np.int64), ends, starts, np.array(parts, np.int64), owned)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold, "_TOGETHER", together)
+        found = fold.FOLDS[function](folded, values)
+    np.testing.assert_array_equal(found, list(one_by_one(some, function)))

@@ -55,6 +55,15 @@ def keeps_scopes(was: Any, now: Any) -> bool:
     return False
 
 
+def why_not_in_shards(was: Any, now: Any, *, moves: bool) -> str | None:
+    """Why a condition cannot take the place of another in the shards of a live query, which know what holds
+    of their own scopes; ``moves`` says whether it runs elsewhere now."""
+    if isinstance(now, Component) and not keeps_scopes(was, now):
+        return "its scopes are others"
+    ties = isinstance(now, Related) and keeps_scopes(was, now) and was.relation.ties != now.relation.ties
+    return "what it looks at meets in other shards than what is known" if ties or moves else None
+
+
 def _carrier(one: Component) -> str | None:
     """The topic whose sources carry a replica each."""
     return str(one.here) if isinstance(one.here, str) else None
@@ -94,7 +103,9 @@ def revised(compiled: Callable[[list[Any]], list[Operator]], was: Any, now: Any,
     if isinstance(machine, Inheriting):
         state = machine.begun(state, 0, inherited(now.name, was, now, past.operator, past.state), past.at)
     open = {scope: since for _, scope, since in machine.unknown(state)}
-    held = {scope for _, scope, _ in past.operator.machine.holding(past.state)}
+    ran = past.operator.machine
+    held = {scope for _, scope, _ in ran.holding(past.state)}
+    held -= {scope for _, scope, _ in ran.unknown(past.state) if scope in open}
     said = [
         Transition(
             Event(now.topic.name, past.at, scope or ""),

@@ -378,6 +378,24 @@ def hindrance(name: str, was: Checked, now: Checked) -> str | None:
     return "it becomes a condition of another kind"
 
 
+def hindrance_in_shards(name: str, was: Checked, now: Checked) -> str | None:
+    """The same where scopes are in shards."""
+    edit, before, after = _edit(name, was, now)
+    if (why := hindrance(name, was, now)) is not None or edit is None or edit.inherited is None:
+        return why
+    old, new = (
+        next((one.stage, one.key) for one in operators(checked, sharded=True) if one.serves((name,)))
+        for checked in (was, now)
+    )
+    return anew.why_not_in_shards(before, after, moves=goes_on_in_place(name, now) and old != new)
+
+
+def goes_on_in_place(name: str, checked: Checked) -> bool:
+    """Whether a condition runs in a machine with those on which it builds."""
+    families = (family for family in FAMILIES if family.builds_on_others)
+    return any(one.name == name for family in families for one in family.of(checked))
+
+
 def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
     """Let a condition go on under another definition of its name."""
     edit, before, after = _edit(name, was, now)

@@ -284,8 +284,8 @@ class Inheriting:
         if not raw.startswith(_MARK):
             return self.inner.from_bytes(raw, was)
         kept = msgspec.msgpack.decode(raw[len(_MARK) :], type=_Kept)
-        numbers = range(len(self.looks_back)) if was is None else was
-        of = {number: i for i, number in enumerate(numbers) if number is not None}
+        numbers = {number for number, *_ in (*kept.open, *kept.since)}
+        of = {n: n for n in numbers} if was is None else {n: was.index(n) for n in numbers if n in was}
         state = Inherited(
             self.inner.from_bytes(kept.now, was),
             self.inner.from_bytes(kept.beside, was),

@@ -25,7 +25,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from ....compilers.families import going_on, hindrance, in_words
+from ....compilers.families import goes_on_in_place, going_on, hindrance_in_shards, in_words
 from ....compilers.operator import ended, until
 from ....compilers.resume import resumed
 from ....errors import UsageError
@@ -240,15 +240,19 @@ def _seated(old: Plan, checked: Checked, reached: Mapping[str, Instant], files: 
 def _with_revisions(
     old: Plan, checked: Checked, names: Sequence[str], reached: Mapping[str, Instant], files: int
 ) -> Plan:
-    """The plan with seats for conditions that mean something else now, in the place of those they had."""
+    """The plan with seats for conditions that mean something else now, in the place of those they had; those
+    that run with others stay where they are."""
     staying = [msgspec.structs.replace(seat, kept=ended(seat.kept, names)) for seat in old.seats]
     added, before = [], Edition(old.definition, old.seats).checked
-    for number, name in enumerate(names, old.next_number):
+    at = {name: seat.number for seat in old.seats for some in seat.kept.names for name in some}
+    in_place = [name for name in names if goes_on_in_place(name, checked)]
+    moved = [name for name in names if name not in in_place]
+    for number, name in enumerate(moved, old.next_number):
         operator = going_on(name, before, checked)
-        (was,) = (seat.number for seat in old.seats if any(name in some for some in seat.kept.names))
-        at = until(reached, operator.clock, BEGINNING)
-        added.append(Seat(number, operator.kept, at, was, files))
-    seats = (*(seat for seat in staying if any(seat.kept.names)), *added)
+        come = until(reached, operator.clock, BEGINNING)
+        added.append(Seat(number, operator.kept, come, at[name], files))
+    used = {at[name] for name in in_place}
+    seats = (*(seat for seat in staying if any(seat.kept.names) or seat.number in used), *added)
     return msgspec.structs.replace(old, seats=seats, next_number=old.next_number + len(added))
 
 
@@ -275,7 +279,7 @@ def _revised(old: Plan, checked: Checked, new: dict[str, dict[str, str]]) -> lis
         said = f"its {what} was '{before.get(what, '')}' and is '{words.get(what, '')}'"
         why = "this checkpoint was made by an earlier version"
         if old.definition:
-            why = hindrance(name, Edition(old.definition, old.seats).checked, checked) or ""
+            why = hindrance_in_shards(name, Edition(old.definition, old.seats).checked, checked) or ""
         if why:
             raise UsageError(f"'{name}' has changed: {said}. It cannot keep what is known: {why}. {_REMEDY}")
     return changed

@@ -27,7 +27,7 @@ import msgspec
 
 from ....compilers.families import goes_on_in_place, going_on, hindrance_in_shards, in_words
 from ....compilers.operator import ended, until
-from ....compilers.resume import resumed
+from ....compilers.resume import differing, resumed
 from ....errors import UsageError
 from ....files.whole import WholeFile
 from ....lang.condition import Checked
@@ -272,11 +272,15 @@ def _stages(old: Plan, seats: Sequence[Seat]) -> int:
 
 def _revised(old: Plan, checked: Checked, new: dict[str, dict[str, str]]) -> list[str]:
     """What has changed under its old name; what cannot take over what is known is refused."""
-    changed = [name for name in new if name in old.meanings and old.meanings[name] != new[name]]
+    others = differing([seat.kept for seat in old.seats], checked)  # words do not say all
+    known = [name for name in new if name in old.meanings]
+    changed = [name for name in known if old.meanings[name] != new[name] or name in others]
     for name in changed:
         words, before = new[name], old.meanings[name]
-        what = next(one for one in words | before if words.get(one, "") != before.get(one, ""))
-        said = f"its {what} was '{before.get(what, '')}' and is '{words.get(what, '')}'"
+        what = next((one for one in words | before if words.get(one, "") != before.get(one, "")), None)
+        said = "it means something else"
+        if what is not None:
+            said = f"its {what} was '{before.get(what, '')}' and is '{words.get(what, '')}'"
         why = "this checkpoint was made by an earlier version"
         if old.definition:
             why = hindrance_in_shards(name, Edition(old.definition, old.seats).checked, checked) or ""

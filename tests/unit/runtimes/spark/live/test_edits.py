@@ -581,3 +581,24 @@ def test_correlations_and_folds_begin_anew():
         assert query.holding == len(engine.holding())
     assert sorted(told, key=str) == said(out)
     assert {"revised", "atomic"} <= {row[3] for row in told}
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_count_that_tells_of_those_who_join_from_now_on_goes_on(forgets):
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25, more=MANY), *(reading(1, source, 26) for source in "ab"))
+        if forgets:
+            query.forgets()
+        joining = defined(25, more=MANY.replace("\n", " joined\n"))
+        told = query.takes(joining, reading(3, "d", 20)) + query.takes(joining, reading(4, "c", 26))
+        told += query.takes(joining, reading(5, "d", 20))
+        assert [row[:4] for row in told if row[1] == "Many"] == [(4, "Many", None, "joined")]
+
+
+def test_an_attribute_more_lets_a_component_begin_anew():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
+        more = component(25, 22).replace("v float", "v float, u float")
+        assert query.takes(more, reading(3, "b", 10)) == [(2, "Warm", "a", "unknown", 1 * SECOND)]

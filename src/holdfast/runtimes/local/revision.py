@@ -188,10 +188,10 @@ def decided(
         return {}
     both = tuple(one for pair in pairs.values() for one in pair)
     fresh = alike(replace(only(after, ()), guarded=both))
-    _heard(fresh, history, before, reached)
+    told = _heard(fresh, history, before, reached)
     ran = {name: one for one in fresh._works.running for name in one.operator.subscriptions}
     return {
-        name: heard_as(*((ran[one.name].operator, ran[one.name].state, one.name) for one in pair))
+        name: heard_as(*((ran[one.name].operator, ran[one.name].state, one.name) for one in pair), told)
         for name, pair in pairs.items()
     }
 

@@ -602,3 +602,22 @@ def test_an_attribute_more_lets_a_component_begin_anew():
         query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
         more = component(25, 22).replace("v float", "v float, u float")
         assert query.takes(more, reading(3, "b", 10)) == [(2, "Warm", "a", "unknown", 1 * SECOND)]
+
+
+@pytest.mark.parametrize("more", ["", " unknown after 1 h"])
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more, forgets):
+    text = ROOMS.replace("v > 25 for 1 readings", "v > {}").replace(" unknown after 1 h", more)
+    with live.site() as here:
+        query = Query(here)
+        query.takes(text.format(30, 2), in_room(1, "d", 20))
+        if forgets:
+            query.forgets()
+        query.takes(text.format(30, 2), in_room(4, "a", 26), in_room(5, "d", 20))
+        found = query.takes(text.format(25, 1), in_room(6, "d", 20))
+        found += query.takes(text.format(25, 1), in_room(8, "d", 20))
+        found += query.takes(text.format(25, 1), in_room(9, "a", 20), in_room(10, "d", 20))
+        assert [row[:4] for row in found if row[1] == "Many"] == [
+            (4, "Many", "r", "ingress" if forgets else "revised"),
+            (9, "Many", "r", "egress"),
+        ]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import sqlite3
 import time
+from contextlib import closing
 
 import msgspec
 import pytest
@@ -621,3 +623,22 @@ def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more, forge
             (4, "Many", "r", "ingress" if forgets else "revised"),
             (9, "Many", "r", "egress"),
         ]
+
+
+@pytest.mark.parametrize(("room", "goes_on"), [("r", True), ("r,1", False)])
+def test_an_old_checkpoint_is_refused_where_a_count_knows_a_scope_by_a_name_that_two_may_have(room, goes_on):
+    text = ROOMS.replace("per source", "per room, source").format(2)
+    with live.site() as here:
+        query = Query(here)
+        query.takes(text, in_room(1, "a", 30, room), in_room(2, "d", 20))
+        with closing(sqlite3.connect(here.checkpoint / "ledger.sqlite")) as ledger, ledger:
+            ledger.execute("UPDATE holding SET scope = ?", (msgspec.json.encode(f"{room},a").decode(),))
+        plan = here.checkpoint / "query.json"
+        plan.write_text(plan.read_text().replace('"form": 3', '"form": 2'))
+        if goes_on:
+            assert query.takes(text, in_room(3, "d", 20)) == []
+        else:
+            with pytest.raises(
+                UsageError, match=r"'Many' knows in it a scope of 'Warm' as r,1,a, by which two"
+            ):
+                query.takes(text, in_room(3, "d", 20))

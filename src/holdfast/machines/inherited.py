@@ -9,7 +9,7 @@ of readings that it has heard: an end that they do not bear out is not told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -122,9 +122,11 @@ class Inheriting:
             for scope, bit in found.items()
         }
 
-    def begun(self, state: Any, condition: int, bits: Iterable[Bit], at: Instant) -> Any:
+    def begun(self, state: Any, condition: int, bits: Collection[Bit], at: Instant) -> Any:
         """A state in which a condition that knows nothing yet begins at an instant, with open scopes that
         held so far; those that it cannot have are none."""
+        if not bits:
+            return state
         whole = state if isinstance(state, Inherited) else Inherited(state, self._copied(state), {}, {}, at)
         tried = self.inner.with_bits(self._copied(whole.now), condition, bits)
         held = self.inner.bits(tried, condition)

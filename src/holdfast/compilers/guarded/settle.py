@@ -111,7 +111,8 @@ def heard(
     at = {name: (one, state) for one, state in running for name in one.subscriptions}
     found = {}
     for name, pair in meant.items():
-        found[name] = settled(*((*at[one.name], one.name) for one in pair), told)
+        on, off = ((*at[one.name], one.name) for one in pair)
+        found[name] = settled(on, off, told)
     return found
 
 

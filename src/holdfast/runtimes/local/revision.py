@@ -190,10 +190,11 @@ def decided(
     fresh = alike(replace(only(after, ()), guarded=both))
     told = _heard(fresh, history, before, reached)
     ran = {name: one for one in fresh._works.running for name in one.operator.subscriptions}
-    return {
-        name: heard_as(*((ran[one.name].operator, ran[one.name].state, one.name) for one in pair), told)
-        for name, pair in pairs.items()
-    }
+    found: dict[str, Mapping[str, Settled]] = {}
+    for name, pair in pairs.items():
+        on, off = ((ran[one.name].operator, ran[one.name].state, one.name) for one in pair)
+        found[name] = heard_as(on, off, told)
+    return found
 
 
 def _heard(

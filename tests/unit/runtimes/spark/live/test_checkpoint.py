@@ -199,7 +199,7 @@ def test_components_are_known_by_stage_and_key_and_may_come_and_go():
 @pytest.mark.parametrize(
     ("other", "words"),
     [
-        (MEAN.replace("each source", "each place"), "its key was .source. and is .place.* its scopes are others"),
+        (MEAN.replace("each source", "each place"), "its key was .source.* its scopes are others"),
         (MEAN.replace("exit A.value < 22", "exit true"), "its end was .*: its scopes are others"),
         (WARM.replace("Warm", "Mean"), "it becomes a condition of another kind"),
     ],

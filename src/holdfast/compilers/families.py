@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ..lang.condition import (
@@ -22,10 +23,11 @@ from ..lang.condition import (
     Related,
     Tallied,
 )
+from ..machines.inherited import Bit
 from ..model.event import Event
 from ..model.qos import TIMELY
 from ..model.topic import Topic
-from . import sql
+from . import anew, sql
 from .components import explain as explain_components
 from .components import machine as components
 from .components import stages
@@ -36,6 +38,7 @@ from .counts import revise as revise_counts
 from .filters import explain as explain_filters
 from .filters import machine as filters
 from .folds import machine as folds
+from .folds import revise as revise_folds
 from .guarded import explain as explain_guarded
 from .guarded import machine as guarded
 from .guarded import revise
@@ -264,6 +267,9 @@ class Edit(NamedTuple):
     reborn: Callable[[Any, Any, Any], Reborn] | None = None
     """Given the state that one had, how another takes its place that is told who holds; then nothing else is
     to be revised."""
+    inherited: Callable[[str, Any, Any, Operator, Any], list[Bit]] | None = None
+    """What one leaves to another that begins anew in its place, given its name, the two, and the operator of
+    the first with its state; then nothing else is to be revised."""
 
 
 def _never(_was: Any, now: Any, _past: Past) -> Revised:
@@ -278,6 +284,23 @@ class Reborn(Protocol):
 
     def doubted(self, state: Any) -> Any:
         """Its state after that: what does not follow is open."""
+
+
+def _anew(kind: type, compiled: Compile) -> Edit:
+    """How conditions of a kind begin anew, with what one leaves to another open."""
+
+    def alone(conditions: list[Any]) -> list[Operator]:
+        return compiled(conditions, conditions[0].listens)
+
+    return Edit(
+        (kind,),
+        anew.why_not,
+        partial(anew.revised, alone),
+        anew.outlook,
+        anew.outlives,
+        lambda one: alone([one]),
+        inherited=anew.inherited,
+    )
 
 
 EDITS = (
@@ -318,6 +341,18 @@ EDITS = (
         reborn=revise_intervals.Reborn,
     ),
     Edit(
+        (Folded,),
+        anew.why_not,
+        _never,
+        revise_folds.outlook,
+        revise_folds.outlives,
+        lambda one: folds.operators([one]),
+        reborn=revise_folds.Reborn,
+    ),
+    _anew(Component, stages.operators),
+    _anew(Correlated, correlations.operators),
+    _anew(Related, relations.operators),
+    Edit(
         (Muted,),
         revise_mutes.why_not,
         revise_mutes.revised,
@@ -340,18 +375,25 @@ def hindrance(name: str, was: Checked, now: Checked) -> str | None:
     edit, before, after = _edit(name, was, now)
     if edit is not None:
         return edit.why_not(before, after)
-    alike = type(before) is type(after)
-    return _HINDERED.get(type(after), _ANOTHER_KIND) if alike else _ANOTHER_KIND
+    return "it becomes a condition of another kind"
 
 
-_ANOTHER_KIND = "it becomes a condition of another kind"
-_READINGS = "what it knows are readings, of which another definition would have kept others"
-_HINDERED = {
-    Component: _READINGS,
-    Correlated: _READINGS,
-    Related: _READINGS,
-    Folded: "where those began that hold is not known",
-}
+def hindrance_in_shards(name: str, was: Checked, now: Checked) -> str | None:
+    """The same where scopes are in shards."""
+    edit, before, after = _edit(name, was, now)
+    if (why := hindrance(name, was, now)) is not None or edit is None or edit.inherited is None:
+        return why
+    old, new = (
+        next((one.stage, one.key) for one in operators(checked, sharded=True) if one.serves((name,)))
+        for checked in (was, now)
+    )
+    return anew.why_not_in_shards(before, after, moves=goes_on_in_place(name, now) and old != new)
+
+
+def goes_on_in_place(name: str, checked: Checked) -> bool:
+    """Whether a condition runs in a machine with those on which it builds."""
+    families = (family for family in FAMILIES if family.builds_on_others)
+    return any(one.name == name for family in families for one in family.of(checked))
 
 
 def revised(name: str, was: Checked, now: Checked, past: Past) -> Revised:
@@ -368,6 +410,14 @@ def reborn(name: str, was: Checked, now: Checked, state: Any) -> Reborn | None:
     if edit is None or edit.reborn is None or edit.why_not(before, after) is not None:
         return None
     return edit.reborn(before, after, state)
+
+
+def inherited(name: str, was: Checked, now: Checked, operator: Operator, state: Any) -> list[Bit] | None:
+    """What a condition leaves to one of its name that begins anew, if that does."""
+    edit, before, after = _edit(name, was, now)
+    if edit is None or edit.inherited is None:
+        return None
+    return edit.inherited(name, before, after, operator, state)
 
 
 def states(name: str, was: Checked, now: Checked) -> tuple[Guarded, ...]:

@@ -6,7 +6,7 @@ the same name but another meaning is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ class Resumed(NamedTuple):
 def resumed(kept: Sequence[Kept], checked: Checked, *, sharded: bool = False) -> list[Resumed]:
     """The operators of a definition, given those whose states were kept."""
     checked = _as_kept(kept, checked)
-    _require_same_meaning(kept, meanings(checked))
+    _require_same_meaning(kept, checked)
     found: list[Resumed] = []
     for family in FAMILIES:
         mine = [(i, one) for i, one in enumerate(kept) if one.family == family.name]
@@ -103,12 +103,21 @@ def _apart(
     yield from map(Resumed, family.compiled(tuple(missing.values()), checked.topics, sharded=sharded))
 
 
-def _require_same_meaning(kept: Iterable[Kept], now: dict[str, str]) -> None:
-    for one in kept:
-        for names, meaning in zip(one.names, one.meanings, strict=True):
-            for name in names:
-                if now.get(name, meaning) != meaning:
-                    raise UsageError(
-                        f"'{name}' means something else than when its state was kept. "
-                        "Give the new condition a name of its own, or start without the old state."
-                    )
+def differing(kept: Sequence[Kept], checked: Checked) -> list[str]:
+    """The conditions that mean something else than when their states were kept."""
+    now = meanings(_as_kept(kept, checked))
+    return [
+        name
+        for one in kept
+        for names, meaning in zip(one.names, one.meanings, strict=True)
+        for name in names
+        if now.get(name, meaning) != meaning
+    ]
+
+
+def _require_same_meaning(kept: Sequence[Kept], checked: Checked) -> None:
+    for name in differing(kept, checked):
+        raise UsageError(
+            f"'{name}' means something else than when its state was kept. "
+            "Give the new condition a name of its own, or start without the old state."
+        )

@@ -155,16 +155,6 @@ def test_a_correlation_that_changes_knows_what_has_ended(edited_at, within, told
         (_AND.format(""), _AFTER.format(50, ""), "what has ended"),
         (_AFTER.format(50, ""), _AFTER.format(50, " per source"), "what has ended"),
         (_AFTER.format(50, ""), _AFTER.format(50, "").replace("W before C", "C before W"), "what has ended"),
-        (
-            "state B\n  A = avg T over 3 s each source\n  enter A.value > 25\n  exit A.value < 22\n",
-            "state B\n  A = avg T over 3 s each source\n  enter A.value > 26\n  exit A.value < 22\n",
-            "what it knows are readings",
-        ),
-        (
-            "fold B = W cells 5 m within 40 m beyond 2\n",
-            "fold B = W cells 5 m within 40 m beyond 1\n",
-            "where those began that hold",
-        ),
     ],
 )
 def test_what_would_be_claimed_without_knowing_is_refused_with_the_reason(old, new, why):

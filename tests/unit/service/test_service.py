@@ -269,8 +269,8 @@ state Mean on avg Temperature over 10 s enter value > {} exit value < 22
 
 
 def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
-    """Levels and components are as if the new definition had always run; where the log was cut components are
-    refused, as nobody can say what they would be, and levels are unknown where that does not follow."""
+    """Levels and components are as if the new definition had always run; where the log was cut components
+    begin anew, and levels are unknown where that does not follow."""
     before, after = LADDER.format(25, 25), LADDER.format(28, 26.5)
 
     async def story():
@@ -289,10 +289,39 @@ def test_whatever_its_kind_an_edit_is_settled_by_a_log_that_is_whole(tmp_path):
             assert told[-1][1:] == ("s1", "revised")
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)
             _cut(service.folder)
-            with pytest.raises(UsageError, match="'Mean' would mean something else"):
-                await service.define(before)
+            assert (await service.forecast(Definition(before)))["Mean"] == {"unknown": 1}
+            change = await service.define(before)
+            assert (change.changed, change.afresh) == (["Mean", "Heat"], [])
+            means = [one for one in service.store.notifications() if one.subscription == "Mean"]
+            assert [one.status for one in means] == ["ingress", "unknown"]
         async with served(tmp_path / "b", after) as service:
             assert told == [(one.id, one.scope, one.status) for one in service.store.notifications()]
+
+    asyncio.run(story())
+
+
+def test_a_component_begins_anew_where_the_log_was_cut_also_after_a_crash(tmp_path):
+    before, after = LADDER.format(25, 25), LADDER.format(25, 29)
+    for name in "ab":
+        _cut(tmp_path / name)
+
+    async def story():
+        async with served(tmp_path / "a", before) as service:
+            await service.submit(Submission([reading(1, 26.0), reading(2, 27.0), reading(3, 27.0)]))
+            await service.settled()
+            await service.define(after)
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
+        async with served(tmp_path / "b", after) as service:
+            held = [(h.subscription, h.since, h.known) for h in await service.holding()]
+            assert held == [("Heat", 1, True), ("Mean", 1, False)]
+            come = service.core.engine._works.reached["Temperature"]  # as the clock says
+            for second in (5, 9, 11, 30):
+                await service.submit(Submission([reading(come + second * 1_000_000, 10.0)]))
+            await service.settled()
+            means = [one for one in service.store.notifications() if one.subscription == "Mean"]
+            assert [one.status for one in means] == ["ingress", "unknown", "egress"]
+            assert means[-1].since == 1
+            assert means[-1].time > come + 10_000_000, "when ten seconds have been heard"
 
     asyncio.run(story())
 

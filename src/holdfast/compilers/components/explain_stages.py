@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...lang.condition import Checked
-from ...machines.detector.detector import Detector
 from ...model.instant import show_duration
 from ..operator import Operator
 from .stages import sharded
@@ -51,8 +50,7 @@ def _shuffled(operator: Operator) -> str:
 
 
 def _live(operator: Operator) -> str:
-    assert isinstance(operator.machine, Detector)
-    waits = max(operator.machine.waits)
+    waits = operator.behind
     behind = f"; the slowest stays {show_duration(waits)} behind" if waits else ""
     own = "a state operator of its own after that of the stage before; " if operator.stage else ""
     return f"{own}time goes on in every shard in every batch, whether it has events or not{behind}"

@@ -22,12 +22,14 @@ from ...lang.rewrite import parts
 from ...machines.detector.component import Id, signature
 from ...machines.detector.detector import Detector
 from ...machines.detector.knowledge import Knowledge, of_event
+from ...machines.inherited import Inheriting
 from ...model.batch import to_events
 from ...model.event import Event
 from ...model.instant import Duration
 from ...model.qos import Delivery
 from ...model.query import Closest, Index, Query
 from ...model.topic import Topic
+from ..anew import looks_back
 from ..operator import FIXED, KEY, RETOLD, STATUS, Keys, Operator, is_retold, told_as
 from .machine import detector, key, meaning, scope
 from .sites import PLACE, Site, sites, waiting
@@ -56,7 +58,7 @@ def _operator(
     columns = {topic.name: _columns(topic, run, whole=whole) for topic in machine.topics.values()}
     return Operator(
         family=FAMILY,
-        machine=machine,
+        machine=Inheriting(machine, tuple(map(looks_back, run)), machine.waits),
         names=tuple((one.name,) if one.name in served else () for one in run),
         meanings=tuple(map(meaning, run)),
         listens=tuple(tuple(t.name for t in one.listens if t in topics) for one in run),

@@ -37,7 +37,7 @@ class Settled(NamedTuple):
     last: Event | None = None
     begun: Event | None = None
     told: Event | None = None
-    """The event by which it came to that, where the whole history was heard."""
+    """The event by which it came to that."""
 
     @property
     def on(self) -> bool:
@@ -111,17 +111,16 @@ def heard(
     at = {name: (one, state) for one, state in running for name in one.subscriptions}
     found = {}
     for name, pair in meant.items():
-        scopes = settled(*((*at[one.name], one.name) for one in pair))
-        found[name] = {
-            key: one._replace(told=told.get((name, at[pair[0].name][0].machine.shown(key))))
-            for key, one in scopes.items()
-        }
+        on, off = ((*at[one.name], one.name) for one in pair)
+        found[name] = settled(on, off, told)
     return found
 
 
-def settled(on: Ran, off: Ran) -> dict[str, Settled]:
-    """What both have come to, by keys: where they agree, what was before does not matter."""
+def settled(on: Ran, off: Ran, told: Mapping[tuple[str, str | None], Event]) -> dict[str, Settled]:
+    """What both have come to, by keys: where they agree, what was before does not matter.  ``told`` has the
+    last event that each told of a scope: of one that holds who began off, else who began on."""
     (held, f), (began, g) = _place(*on), _place(*off)
+    machine: Any = off[0].machine
     found = {}
     for code in np.flatnonzero(began.there["flags"][:, g] & SEEN).tolist():
         key = began.keys.key(code)
@@ -135,7 +134,8 @@ def settled(on: Ran, off: Ran) -> dict[str, Settled]:
         last = None if began.last.is_empty else began.last.event(code, at)
         waiting = mine["cand"] != NONE and not began.begun.is_empty
         begun = began.begun.event(cell, int(mine["cand"])) if waiting else None
-        found[key] = Settled(at, mine.item(), waits, last, begun)
+        by = off[2] if mine["flags"] & ON else on[2]
+        found[key] = Settled(at, mine.item(), waits, last, begun, told.get((by, machine.shown(key))))
     return found
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ...kernels.relate import together
 from ...lang.condition import Related
+from ...machines.inherited import Inheriting
 from ...machines.keys import Keys as Names
 from ...machines.relation.machine import Relations
 from ...machines.relation.rows import Codes, Slot, members_of
@@ -45,7 +46,7 @@ def _operator(equal: Sequence[Related]) -> Operator:
     }
     return Operator(
         family=FAMILY,
-        machine=run,
+        machine=Inheriting(run, (0,), (run.wait,)),
         names=names,
         meanings=(meaning(one),),
         listens=(tuple(topic.name for topic in one.listens),),

@@ -7,7 +7,7 @@ and rows come: only how far time has come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -21,6 +21,7 @@ from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
 from ...model.topic import Topic
 from .. import machine
+from ..inherited import Bit
 from ..machine import Batches, Mask, Survey, Told, in_time, mattering, transitions, with_columns
 from . import columns, component
 from .columns import Fused, Spoken
@@ -325,6 +326,21 @@ class Detector:
         for known in [*map(of_event, latest), *(last for last in others if last is not None)]:
             if known.topic in smc.topics:
                 component.take(smc, own, known)
+        return state
+
+    def bits(self, state: State, condition: int) -> dict[str | None, Bit]:
+        """What holds of a component: whose it is, and its last event."""
+        held = state.components[condition].instances.items()
+        return {
+            self.shown(id): Bit(one.since, msgspec.msgpack.encode((id, one.last)))
+            for id, one in held
+            if one.since is not None
+        }
+
+    def with_bits(self, state: State, condition: int, bits: Iterable[Bit]) -> State:
+        for bit in bits:
+            id, last = msgspec.msgpack.decode(bit.seed, type=tuple[Id, Knowledge | None])
+            state.components[condition].instances[id] = component.Instance(bit.since, last)
         return state
 
     def is_fresh(self, state: State, condition: int) -> bool:

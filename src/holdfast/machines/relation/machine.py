@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, repeat
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -23,7 +24,9 @@ from ...model.event import Event, Transition
 from ...model.instant import BEGINNING, NEVER, Duration, Instant
 from ...model.qos import Late
 from ...model.relation import Member, Pairs, Relation
+from ...model.scope import unlisted
 from ...model.topic import Topic
+from ..inherited import Bit
 from ..keys import Keys
 from ..machine import Batches, Mask, Survey, Told, mattering
 from .roaming import Grid, with_new, without_rest
@@ -32,6 +35,10 @@ from .state import State, kept, resumed
 from .telling import Said, Telling
 from .telling import joined as joined_said
 from .ties import Bits, Ints, Layout, Members
+
+_Seed = tuple[str | None, str, int, float]
+"""The scope of a tie, and the source, number and value of what started it."""
+_encoded, _decoded = msgspec.msgpack.encode, msgspec.msgpack.decode
 
 KINDS = {"distance": DISTANCE, "spread": SPREAD, "radius": RADIUS, "total": TOTAL, "best": BEST}
 MANY = 1 << 20
@@ -386,6 +393,53 @@ class Relations:
     def last(self, state: State, condition: int) -> list[Transition]:
         """The start of each tie that holds."""
         return self._one_by_one(state, [self._standing(state)])
+
+    def bits(self, state: State, condition: int) -> dict[str | None, Bit]:
+        """The ties that hold: by their scopes, with the readings that started them."""
+        said = self._standing(state)
+        _, scopes = self._telling.named(said.whom, state.sources)
+        columns = zip(scopes, said.by.tolist(), said.numbers.tolist(), said.values.tolist(), strict=True)
+        seeds = [_encoded((scope, state.sources[by], number, value)) for scope, by, number, value in columns]
+        return {
+            scope: Bit(at, seed) for scope, at, seed in zip(scopes, said.times.tolist(), seeds, strict=True)
+        }
+
+    def with_bits(self, state: State, condition: int, bits: Iterable[Bit]) -> State:
+        given = [(bit.since, *_decoded(bit.seed, type=_Seed)) for bit in bits]
+        places = self._places(state, [scope for _, scope, *_ in given])
+        for (since, _, by, number, value), place in zip(given, places, strict=True):
+            if place is None:
+                continue
+            tie, bit = place
+            known = (state.names.get((slot, by)) for slot in range(len(self.slots)))
+            first = state.pairs[tie, 0] if state.grid is not None else self.layout.entries[0]
+            member = next((one for one in known if one is not None), int(first))
+            state.bits.bits[tie], state.bits.since[tie], state.bits.since_by[tie] = bit, since, member
+            state.bits.since_number[tie], state.bits.since_value[tie] = number, value
+        return state
+
+    def _places(self, state: State, scopes: Sequence[str | None]) -> list[tuple[int, int] | None]:
+        """The tie and the bit of each scope, if there are such; where all sources are watched, there are."""
+        relation = self.relation
+        if relation.kind == "best":
+            alternatives = {name: (0, number) for number, name in enumerate(relation.names)}
+            return [alternatives.get(scope or "") for scope in scopes]
+        if state.grid is None:
+            whom = np.stack([np.arange(self.layout.size), np.zeros(self.layout.size, np.int64)], axis=1)
+            _, known = self._telling.named(whom, state.sources)
+            at = {scope: (tie, 1) for tie, scope in enumerate(known)}
+            return [at.get(scope) for scope in scopes]
+        slots, named = (0, len(self.slots) - 1), [unlisted(scope or "", 2) for scope in scopes]
+        pairs = [
+            None if pair is None else tuple(self._named(state, *one) for one in zip(slots, pair, strict=True))
+            for pair in named
+        ]
+        some = np.array([pair for pair in pairs if pair is not None], np.int64).reshape(-1, 2)
+        state.pairs, state.bits = with_new(state.pairs, state.bits, some)
+        if len(state.members.latest) < len(state.names):
+            state.members = state.members.grown(len(state.names))
+        ties = {tuple(pair): tie for tie, pair in enumerate(state.pairs.tolist())}
+        return [None if pair is None else (ties[pair], 1) for pair in pairs]
 
     def inform(self, state: State, condition: int, latest: Sequence[Event]) -> State:
         return state

@@ -3,14 +3,24 @@ else now."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
 from ...compilers.edit import Scoped, Standing, anew, changed, only, revisions, standings, with_ground
-from ...compilers.families import Reborn, Revised, conditions, meanings, reborn, revised, states, without
+from ...compilers.families import (
+    Reborn,
+    Revised,
+    conditions,
+    inherited,
+    meanings,
+    reborn,
+    revised,
+    states,
+    without,
+)
 from ...compilers.guarded.settle import Settled, from_both
 from ...compilers.guarded.settle import settled as heard_as
 from ...compilers.operator import Past
@@ -18,6 +28,7 @@ from ...compilers.resume import resumed
 from ...errors import UsageError
 from ...lang.condition import Checked
 from ...machines import corrected
+from ...machines.inherited import Bit
 from ...machines.machine import Told
 from ...model.event import Event, Notification
 from ...model.instant import BEGINNING, Instant
@@ -86,8 +97,9 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
         settled = decided(known.alike, before, after, known.history, works.reached)
     changes = [name for name in changed(before, after) if name not in again.names]
     was, means = meanings(before), meanings(after)
-    anew = _reborn(works, changes, before, after)
-    found = {name: _revised(name, works, before, after, settled) for name in changes if name not in anew}
+    anew, left = _reborn(works, changes, before, after), _left_over(works, changes, before, after)
+    afresh = {*anew, *left}
+    found = {name: _revised(name, works, before, after, settled) for name in changes if name not in afresh}
     going_on = [
         (Running(one.operator, one.state), one.said)
         for name, one in found.items()
@@ -96,10 +108,11 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
     more = [*again.running, *(one for one, _ in going_on)]
     served = {name for one in more for names in one.operator.names for name in names}
-    works.go_on(without(after, served), gone=anew, more=more, edition=Edition(after, anew, going_on))
+    works.go_on(without(after, served), gone=afresh, more=more, edition=Edition(after, anew, left, going_on))
     ran = {*conditions(before), *again.names} - anew.keys()
     counts = [one for one in works.running if one.operator.recounts]
     begun = [one for one in counts if not ran & {*one.operator.subscriptions}]
+    begun += [one for one in works.running if one.operator.serves(left)]
     again = again._replace(running=[*again.running, *begun])
     heard: Heard = {}
     told = list(again.said(standing, works.reached, after, heard))
@@ -121,6 +134,19 @@ def _reborn(works: Works, names: Iterable[str], before: Checked, after: Checked)
         ran = _running(works, name)
         if (one := reborn(name, before, after, ran.state)) is not None:
             found[name] = one
+    return found
+
+
+def _left_over(
+    works: Works, names: Iterable[str], before: Checked, after: Checked
+) -> dict[str, Sequence[Bit]]:
+    """Those that begin anew in the place of one of their name, with what that leaves to them."""
+    found: dict[str, Sequence[Bit]] = {}
+    for name in names:
+        ran = _running(works, name)
+        bits = inherited(name, before, after, ran.operator, ran.state)
+        if bits is not None:
+            found[name] = bits
     return found
 
 
@@ -162,12 +188,13 @@ def decided(
         return {}
     both = tuple(one for pair in pairs.values() for one in pair)
     fresh = alike(replace(only(after, ()), guarded=both))
-    _heard(fresh, history, before, reached)
+    told = _heard(fresh, history, before, reached)
     ran = {name: one for one in fresh._works.running for name in one.operator.subscriptions}
-    return {
-        name: heard_as(*((ran[one.name].operator, ran[one.name].state, one.name) for one in pair))
-        for name, pair in pairs.items()
-    }
+    found: dict[str, Mapping[str, Settled]] = {}
+    for name, pair in pairs.items():
+        on, off = ((ran[one.name].operator, ran[one.name].state, one.name) for one in pair)
+        found[name] = heard_as(on, off, told)
+    return found
 
 
 def _heard(

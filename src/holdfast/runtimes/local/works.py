@@ -14,6 +14,7 @@ from ...compilers.operator import Kept, ended, until
 from ...compilers.resume import Resumed, resumed
 from ...lang.condition import Checked
 from ...machines import corrected
+from ...machines.inherited import Bit, Inheriting
 from ...machines.machine import Told
 from ...model.batch import to_events
 from ...model.event import Event, Notification, Transition
@@ -28,10 +29,11 @@ StateOf = Callable[[Resumed], Any]
 
 class Edition(NamedTuple):
     """A definition that takes the place of another: the ``whole``, if only a part of it is to be run, who is
-    ``reborn``, and what those say of it that go on."""
+    ``reborn``, who begins anew with what was ``left`` to it, and what those say of it that go on."""
 
     whole: Checked | None = None
     reborn: Mapping[str, Reborn] = MappingProxyType({})
+    left: Mapping[str, Sequence[Bit]] = MappingProxyType({})
     said: Sequence[tuple[Running, list[Transition]]] = ()
 
 
@@ -80,7 +82,7 @@ class Works:
         What counts say that begin."""
         self.topics = {topic.name: topic for topic in checked.topics}
         going_on = resumed(kept, checked)
-        started = [*(self._started(one, state_of(one)) for one in going_on), *more]
+        started = [*(self._started(one, state_of(one), edition.left) for one in going_on), *more]
         begun = {id(one.operator.machine) for one in going_on if one.before is None}
         at = {id(one.operator.machine): one for one in started}
         self.running = []
@@ -136,8 +138,9 @@ class Works:
                     running.operator = operator.serving(served)
                     return
 
-    def _started(self, one: Resumed, state: Any) -> Running:
-        """An operator with the state that it had; what starts now starts where time has come to."""
+    def _started(self, one: Resumed, state: Any, left: Mapping[str, Sequence[Bit]]) -> Running:
+        """An operator with the state that it had; what starts now starts where time has come to, with what
+        was left to it."""
         operator, machine = one.operator, one.operator.machine
         new = [i for i in range(len(operator.names)) if one.before is None or one.was[i] is None]
         if one.before is None:
@@ -147,6 +150,11 @@ class Works:
         if operator.joins:
             for i in new:
                 state = machine.inform(state, i, self.latest_events)
+        if isinstance(machine, Inheriting):
+            now = until(self.reached, operator.clock, BEGINNING)
+            for i in new:
+                bits = [bit for name in operator.names[i] for bit in left.get(name, ())]
+                state = machine.begun(state, i, bits, now)
         return Running(operator, state)
 
     def _recount(self, one: Running, checked: Checked, edition: Edition) -> list[Notification]:

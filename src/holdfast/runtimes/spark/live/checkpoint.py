@@ -17,7 +17,7 @@ import os
 import pickle
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,13 +25,22 @@ from types import MappingProxyType
 
 import msgspec
 
-from ....compilers.families import going_on, hindrance, in_words
+from ....compilers.families import (
+    builds_on,
+    conditions,
+    goes_on_in_place,
+    going_on,
+    hindrance_in_shards,
+    in_words,
+)
 from ....compilers.operator import ended, until
-from ....compilers.resume import resumed
+from ....compilers.resume import differing, resumed
 from ....errors import UsageError
 from ....files.whole import WholeFile
 from ....lang.condition import Checked
+from ....lang.hearing import keys_of
 from ....model.instant import BEGINNING, Instant
+from ....model.scope import unlisted
 from ..plan import Edition, Seat, Work
 
 LOST = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
@@ -41,6 +50,9 @@ _FORM = 3
 _GOES_ON = 2
 """The earliest form that is gone on with: it has no head of states, which an earlier version would not move
 when it changes them."""
+
+_QUOTES = 3
+"""The earliest form in which no two scopes of several values share a name."""
 
 SHARDS = 16
 """Enough for some tens of cores; each costs a little in every batch."""
@@ -64,6 +76,11 @@ class Plan(msgspec.Struct, frozen=True):
     """The definition that it runs, pickled: what is known was decided by it."""
     editions: tuple[Edition, ...] = ()
     """Earlier ones, of which states are taken over."""
+
+    @property
+    def quotes(self) -> bool:
+        """Whether no two scopes of several values share a name."""
+        return self.form >= _QUOTES
 
     def work(self, checked: Checked) -> Work:
         """What is to be computed."""
@@ -240,15 +257,19 @@ def _seated(old: Plan, checked: Checked, reached: Mapping[str, Instant], files: 
 def _with_revisions(
     old: Plan, checked: Checked, names: Sequence[str], reached: Mapping[str, Instant], files: int
 ) -> Plan:
-    """The plan with seats for conditions that mean something else now, in the place of those they had."""
+    """The plan with seats for conditions that mean something else now, in the place of those they had; those
+    that run with others stay where they are."""
     staying = [msgspec.structs.replace(seat, kept=ended(seat.kept, names)) for seat in old.seats]
     added, before = [], Edition(old.definition, old.seats).checked
-    for number, name in enumerate(names, old.next_number):
+    at = {name: seat.number for seat in old.seats for some in seat.kept.names for name in some}
+    in_place = [name for name in names if goes_on_in_place(name, checked)]
+    moved = [name for name in names if name not in in_place]
+    for number, name in enumerate(moved, old.next_number):
         operator = going_on(name, before, checked)
-        (was,) = (seat.number for seat in old.seats if any(name in some for some in seat.kept.names))
-        at = until(reached, operator.clock, BEGINNING)
-        added.append(Seat(number, operator.kept, at, was, files))
-    seats = (*(seat for seat in staying if any(seat.kept.names)), *added)
+        come = until(reached, operator.clock, BEGINNING)
+        added.append(Seat(number, operator.kept, come, at[name], files))
+    used = {at[name] for name in in_place}
+    seats = (*(seat for seat in staying if any(seat.kept.names) or seat.number in used), *added)
     return msgspec.structs.replace(old, seats=seats, next_number=old.next_number + len(added))
 
 
@@ -268,14 +289,18 @@ def _stages(old: Plan, seats: Sequence[Seat]) -> int:
 
 def _revised(old: Plan, checked: Checked, new: dict[str, dict[str, str]]) -> list[str]:
     """What has changed under its old name; what cannot take over what is known is refused."""
-    changed = [name for name in new if name in old.meanings and old.meanings[name] != new[name]]
+    others = differing([seat.kept for seat in old.seats], checked)  # words do not say all
+    known = [name for name in new if name in old.meanings]
+    changed = [name for name in known if old.meanings[name] != new[name] or name in others]
     for name in changed:
         words, before = new[name], old.meanings[name]
-        what = next(one for one in words | before if words.get(one, "") != before.get(one, ""))
-        said = f"its {what} was '{before.get(what, '')}' and is '{words.get(what, '')}'"
+        what = next((one for one in words | before if words.get(one, "") != before.get(one, "")), None)
+        said = "it means something else"
+        if what is not None:
+            said = f"its {what} was '{before.get(what, '')}' and is '{words.get(what, '')}'"
         why = "this checkpoint was made by an earlier version"
         if old.definition:
-            why = hindrance(name, Edition(old.definition, old.seats).checked, checked) or ""
+            why = hindrance_in_shards(name, Edition(old.definition, old.seats).checked, checked) or ""
         if why:
             raise UsageError(f"'{name}' has changed: {said}. It cannot keep what is known: {why}. {_REMEDY}")
     return changed
@@ -285,6 +310,20 @@ _REMEDY = (
     "What holds now was decided by the old definition: give the new condition a name of its own "
     "(the old one may be removed), or start a new checkpoint."
 )
+
+
+def require_told_apart(checked: Checked, held: Iterable[tuple[str, str | None]]) -> None:
+    """Refuse the checkpoint of an earlier version in which one that hears others knows a scope of theirs by a
+    name that two may have had; ``held`` are those that hold, by subscription."""
+    known = {name: len(keys_of(one)) for name, one in conditions(checked).items()}
+    for name, scope in held:
+        above = builds_on(checked, name) if name in known else ()
+        if above and scope is not None and known[name] > 1 and unlisted(scope, known[name]) is None:
+            raise UsageError(
+                f"this checkpoint was made by an earlier version of Holdfast, and '{above[0]}' knows in it a "
+                f"scope of '{name}' as {scope}, by which two may be meant: end that query with the version "
+                "that made it (--finish), then start a new checkpoint"
+            )
 
 
 def _require_same_reading(old: dict[str, str], new: dict[str, str]) -> None:

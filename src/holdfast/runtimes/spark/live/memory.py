@@ -18,9 +18,11 @@ import pyarrow as pa
 
 from ....compilers.operator import Kept, Operator
 from ....errors import UsageError
+from ....machines.inherited import Inheriting
 from ....machines.keys import Keys
 from ....machines.machine import Batches, Machine, Told
 from ....model.batch import from_ipc, to_ipc, trimmed
+from ....model.event import Event, Transition
 from ....model.instant import BEGINNING, Instant
 from .patch import EARLIER, patch, patched
 
@@ -218,6 +220,48 @@ class Shard:
         for number, one in change.rewritten.items():
             memory = self.operators[number]
             self.operators[number] = Memory(memory.kept, patched(memory.raw, one.patch), one.due)
+
+
+def heirs(kept: Kept, operator: Operator) -> dict[int, int]:
+    """The conditions that have begun anew beside others since a state was kept, and which numbers those had
+    then whose places they take."""
+    before = {
+        name: (number, meaning)
+        for number, (names, meaning) in enumerate(zip(kept.names, kept.meanings, strict=True))
+        for name in names
+    }
+    pairs = zip(operator.names, operator.meanings, strict=True) if operator.joins else ()
+    return {
+        i: before[name][0]
+        for i, (names, meaning) in enumerate(pairs)
+        for name in names
+        if name in before and before[name][1] != meaning
+    }
+
+
+def begun_anew(operator: Operator, memory: Memory, at: Instant) -> tuple[Any, list[Transition]] | None:
+    """The state of an operator of which some conditions have begun anew since it was kept, and what is to be
+    said of scopes that held; ``None`` if there are none."""
+    if memory.kept.meanings == operator.meanings or not (some := heirs(memory.kept, operator)):
+        return None
+    machine, raw = operator.machine, memory.stored()
+    assert isinstance(machine, Inheriting)
+    before = machine.from_bytes(raw)
+    numbers = {meaning: i for i, meaning in enumerate(memory.kept.meanings)}
+    state = machine.from_bytes(raw, tuple(map(numbers.get, operator.meanings)))
+    state, _ = machine.step(state, {}, at)
+    said: list[Transition] = []
+    for condition, number in some.items():
+        lost = {scope for i, scope, _ in machine.unknown(before) if i == number}
+        bits = machine.bits(before, number)
+        state = machine.begun(state, condition, bits.values(), at)
+        topic = next(iter(operator.names[condition]))
+        said += (
+            Transition(Event(topic, at, operator.shows(scope) or ""), "unknown", scope, bit.since, condition)
+            for scope, bit in bits.items()
+            if scope not in lost
+        )
+    return state, said
 
 
 def _numbers(kept: Kept, operator: Operator) -> tuple[int | None, ...] | None:

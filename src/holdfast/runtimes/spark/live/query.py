@@ -41,10 +41,10 @@ from ..pack import REPORT, TOLD
 from ..plan import Work
 from ..reading import Report, reported
 from ..session import said_to, session
-from .checkpoint import Checkpoint, Plan, planned
+from .checkpoint import Checkpoint, Plan, planned, require_told_apart
 from .damage import require_whole
 from .feed import FORMAT, Feed, FeedSource
-from .ledger import Change, Counts, Known, Ledger, Record, added
+from .ledger import Change, Counts, Known, Ledger, Record, added, standing
 from .log import FileLog, Folder
 from .log import folders as folders_in
 from .sink import (
@@ -259,6 +259,9 @@ def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Pl
         raise UsageError(f"{checkpoint.folder}: --finish has ended this stream; start a new checkpoint")
     files = record.files + record.quarantined
     old = checkpoint.load()
+    if old is not None and not old.quotes:
+        held = standing(checkpoint.ledger).holding
+        require_told_apart(live.checked, ((name, scope) for name, scope, _ in held))
     plan = planned(old, live.checked, _read_as(live), live.shards, record.reached, files, stages=live.stages)
     batches = _Batches(live, plan, ledger, checkpoint, progress)
     checkpoint.save(plan)

@@ -19,7 +19,7 @@ from ....model.instant import BEGINNING, NEVER, Instant
 from ...table import identified, schema_of, table_of
 from ..pack import HEARD_BEFORE, PAST, PROGRESS, Piece, unpacked
 from ..plan import Revision, Work
-from .memory import Change, Memory, Shard, apart, awake, note, of
+from .memory import Change, Memory, Shard, apart, awake, begun_anew, note, of
 from .past import Past
 
 
@@ -164,8 +164,9 @@ def _taken(
         state, told = operator.machine.step(operator.machine.initial(), heard, come)
         events = {(n.subscription, n.scope): n.event for n in operator.notifications(told)}
         return _redone(work, number, shard, come, (state, events))
-    if number in shard.operators:
-        return None
+    if (memory := shard.operators.get(number)) is not None:
+        begun = begun_anew(operator, memory, at)
+        return None if begun is None else Revised(operator, *begun)
     if operator.recounts:
         is_told = past is not None and number in past.begun and number in work.revisions
         return _told_who_holds(work, number, shard, at, before) if is_told else None

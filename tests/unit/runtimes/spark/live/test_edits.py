@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import sqlite3
 import time
+from contextlib import closing
 
 import msgspec
 import pytest
@@ -452,3 +454,191 @@ def test_a_correlation_that_changes_knows_what_has_ended():
             (5, "Chilled", "a,d", "atomic"),
             (5, "Chilled", "b,d", "atomic"),  # its moment was not over
         ]
+
+
+def component(high, low, more="", each="source"):
+    rules = f"enter A.v > {high}\n  exit A.v < {low}\n"
+    return f"{TOPIC}state Warm\n  A = avg T over 2 s each {each}\n  {rules}{more}"
+
+
+BESIDE = "state Mild\n  A = avg T over 2 s each source\n  enter A.v > 15\n  exit A.v < 12\n"
+
+
+@pytest.mark.parametrize("more", ["", BESIDE, MANY], ids=["alone", "beside another", "counted"])
+def test_components_begin_anew_and_what_held_is_unknown_until_they_decide(more):
+    story = [
+        (component(25, 22, more), [(1, "a", 30), (1, "b", 30), (1, "c", 30), (2, "a", 30)]),
+        (component(32, 24, more), [(3, "a", 40), (3, "b", 20), (4, "a", 40), (5, "b", 20), (6, "b", 20)]),
+        (component(33, 23, more), [(7, "c", 30), (8, "c", 28), (10, "a", 9), (13, "a", 9), (14, "c", 9)]),
+        (component(33, 23, more), [(15, "c", 9), (16, "c", 9), (18, "c", 9)]),
+    ]
+    engine, out = None, []
+    with live.site() as here:
+        query, told = Query(here), []
+        for text, rows in story:
+            events = [reading(*row) for row in rows]
+            if engine is not None:
+                engine._works.latest = {}  # nobody keeps the latest readings here
+                out += engine.revise(text)
+            engine = engine or Engine(text)
+            for event in events:
+                out += engine.push(event)
+            told += query.takes(text, *events)
+        assert query.holding == len(engine.holding())
+    assert sorted(told, key=str) == said(out)
+    assert {"unknown", "known", "egress"} <= {row[3] for row in told}
+
+
+@pytest.mark.parametrize("crash", live.CRASHES)
+def test_a_query_that_dies_in_the_batch_in_which_a_component_begins_anew_tells_it_once(crash):
+    with live.site() as here:
+        query = Query(here)
+        query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
+        with pytest.raises(live.Crash):
+            query.takes(component(32, 24), reading(3, "b", 10), crash=crash)
+        told = {n.id: n for n in query.heard}
+        query.takes(component(32, 24))
+        found = said((told | {n.id: n for n in query.heard}).values())
+        assert found == [(2, "Warm", "a", "unknown", 1 * SECOND)]
+        assert query.holding == 1
+
+
+def test_a_component_whose_scopes_are_others_is_refused_and_all_is_as_it_was():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
+        with pytest.raises(UsageError, match="It cannot keep what is known: its scopes are others"):
+            query.takes(component(25, 22, each="place"))
+        assert query.takes(component(25, 22), reading(6, "a", 9), reading(8, "a", 9)) == [
+            (6, "Warm", "a", "egress", 1 * SECOND)
+        ]
+
+
+USERS = "topic T (v float)\n"
+
+
+def spot(at, source, x):
+    return Event("T", at * SECOND, source, {"v": 1.0}, at, (float(x), 0.0))
+
+
+def near(metres, far, pairs=""):
+    band = f"when distance(a, b) <= {metres} m until distance(a, b) >= {far} m"
+    return f"{USERS}relate Meet (a T, b T) {pairs} {band}\n"
+
+
+@pytest.mark.parametrize("pairs", ["", 'pairs ("a", "b"), ("b", "c"), ("d", "e")'])
+def test_relationships_begin_anew_and_what_held_is_unknown_until_both_have_spoken(pairs):
+    story = [
+        (near(5, 9, pairs), [(1, "a", 0), (2, "b", 3), (2, "c", 7), (2, "d", 50), (3, "e", 53), (4, "x", 0)]),
+        (near(2, 6, pairs), [(5, "a", 0), (6, "b", 1), (7, "c", 9), (8, "d", 50), (9, "x", 0)]),
+        (near(2, 7, pairs), [(10, "e", 55), (11, "d", 60), (12, "e", 90), (13, "a", 9), (14, "x", 0)]),
+    ]
+    engine, out = None, []
+    with live.site() as here:
+        query, told = Query(here), []
+        for text, rows in story:
+            events = [spot(*row) for row in rows]
+            out += [] if engine is None else engine.revise(text)
+            engine = engine or Engine(text)
+            for event in events:
+                out += engine.push(event)
+            told += query.takes(text, *events)
+        assert query.holding == len(engine.holding())
+    assert sorted(told, key=str) == said(out)
+    assert {"unknown", "known", "egress"} <= {row[3] for row in told}
+
+
+def test_a_relationship_of_others_is_refused_where_they_meet_in_other_shards():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(near(5, 9, 'pairs ("a", "b")'), spot(1, "a", 0), spot(2, "b", 3), spot(3, "x", 1))
+        with pytest.raises(UsageError, match="meets in other shards than what is known"):
+            query.takes(near(5, 9, 'pairs ("a", "b"), ("b", "c")'))
+
+
+def test_correlations_and_folds_begin_anew():
+    text = (
+        "topic T (v float, u float)\ncorrelate Both within {0} s  v > 8  u > 20\n"
+        "state Warm on T [v > 5; v < 1] per source\nfold Storm = Warm cells 5 m within 40 m beyond {1}\n"
+    )
+
+    def at(second, source, v, x):
+        return Event("T", second * SECOND, source, {"v": float(v), "u": float(x)}, second, (float(x), 1.0))
+
+    story = [
+        (text.format(5, 2), [at(1, "a", 9, 0), at(2, "b", 9, 6)]),
+        (text.format(9, 1), [at(3, "c", 1, 30), at(4, "d", 9, 30)]),
+        (text.format(9, 3), [at(5, "a", 0, 0), at(6, "b", 0, 6)]),
+    ]
+    engine, out = None, []
+    with live.site() as here:
+        query, told = Query(here), []
+        for text, events in story:
+            out += [] if engine is None else engine.revise(text)
+            engine = engine or Engine(text)
+            for event in events:
+                out += engine.push(event)
+            told += query.takes(text, *events)
+            query.forgets()
+        assert query.holding == len(engine.holding())
+    assert sorted(told, key=str) == said(out)
+    assert {"revised", "atomic"} <= {row[3] for row in told}
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_count_that_tells_of_those_who_join_from_now_on_goes_on(forgets):
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(25, more=MANY), *(reading(1, source, 26) for source in "ab"))
+        if forgets:
+            query.forgets()
+        joining = defined(25, more=MANY.replace("\n", " joined\n"))
+        told = query.takes(joining, reading(3, "d", 20)) + query.takes(joining, reading(4, "c", 26))
+        told += query.takes(joining, reading(5, "d", 20))
+        assert [row[:4] for row in told if row[1] == "Many"] == [(4, "Many", None, "joined")]
+
+
+def test_an_attribute_more_lets_a_component_begin_anew():
+    with live.site() as here:
+        query = Query(here)
+        query.takes(component(25, 22), reading(1, "a", 30), reading(2, "b", 10))
+        more = component(25, 22).replace("v float", "v float, u float")
+        assert query.takes(more, reading(3, "b", 10)) == [(2, "Warm", "a", "unknown", 1 * SECOND)]
+
+
+@pytest.mark.parametrize("more", ["", " unknown after 1 h"])
+@pytest.mark.parametrize("forgets", [False, True])
+def test_a_member_that_holds_by_the_same_edit_is_counted_in_its_room(more, forgets):
+    text = ROOMS.replace("v > 25 for 1 readings", "v > {}").replace(" unknown after 1 h", more)
+    with live.site() as here:
+        query = Query(here)
+        query.takes(text.format(30, 2), in_room(1, "d", 20))
+        if forgets:
+            query.forgets()
+        query.takes(text.format(30, 2), in_room(4, "a", 26), in_room(5, "d", 20))
+        found = query.takes(text.format(25, 1), in_room(6, "d", 20))
+        found += query.takes(text.format(25, 1), in_room(8, "d", 20))
+        found += query.takes(text.format(25, 1), in_room(9, "a", 20), in_room(10, "d", 20))
+        assert [row[:4] for row in found if row[1] == "Many"] == [
+            (4, "Many", "r", "ingress" if forgets else "revised"),
+            (9, "Many", "r", "egress"),
+        ]
+
+
+@pytest.mark.parametrize(("room", "goes_on"), [("r", True), ("r,1", False)])
+def test_an_old_checkpoint_is_refused_where_a_count_knows_a_scope_by_a_name_that_two_may_have(room, goes_on):
+    text = ROOMS.replace("per source", "per room, source").format(2)
+    with live.site() as here:
+        query = Query(here)
+        query.takes(text, in_room(1, "a", 30, room), in_room(2, "d", 20))
+        with closing(sqlite3.connect(here.checkpoint / "ledger.sqlite")) as ledger, ledger:
+            ledger.execute("UPDATE holding SET scope = ?", (msgspec.json.encode(f"{room},a").decode(),))
+        plan = here.checkpoint / "query.json"
+        plan.write_text(plan.read_text().replace('"form": 3', '"form": 2'))
+        if goes_on:
+            assert query.takes(text, in_room(3, "d", 20)) == []
+        else:
+            with pytest.raises(
+                UsageError, match=r"'Many' knows in it a scope of 'Warm' as r,1,a, by which two"
+            ):
+                query.takes(text, in_room(3, "d", 20))

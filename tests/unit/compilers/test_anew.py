@@ -1,0 +1,148 @@
+"""Conditions that begin anew where their definition changes: components, correlations of readings,
+relationships and folds."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Engine, Event, check, parse
+from holdfast.compilers.families import outlook
+
+SECOND = 1_000_000
+TODAY = 1_700_000_000 * SECOND
+HEAD = "topic T (v float)\ntopic U (v float)\n"
+BUSY = "state Busy\n  A = avg T over 3 s each {}\n  enter A.v > {}\n  exit  {}\n"
+
+
+def push(engine, at, source="a", v=5.0, topic="T", location=None):
+    told = engine.push(Event(topic, TODAY + at * SECOND, source, {"v": v}, location=location))
+    return [(n.subscription, n.scope, n.status) for n in told]
+
+
+def said(told):
+    return [(n.subscription, n.scope, n.status, n.since is not None) for n in told]
+
+
+def standing(engine):
+    return [(one.subscription, one.scope, one.known) for one in engine.holding()]
+
+
+def busy(high, low, each="source"):
+    return HEAD + BUSY.format(each, high, low)
+
+
+def begun(text=None):
+    """An engine in which Busy holds of a and b."""
+    engine = Engine(text or busy(4, "A.v < 2"))
+    for at in (0, 1):
+        for source in "ab":
+            push(engine, at, source)
+    return engine
+
+
+def test_what_held_is_unknown_until_the_new_definition_starts_or_ends_it():
+    engine = begun()
+    told = engine.revise(busy(6, "A.v < 3"))
+    assert said(told) == [("Busy", "a", "unknown", True), ("Busy", "b", "unknown", True)]
+    assert standing(engine) == [("Busy", "a", False), ("Busy", "b", False)]
+    rows = [(at, source, v) for at in range(2, 9) for source, v in (("a", 9.0), ("b", 0.0))]
+    told = [
+        n for at, *one in rows for n in engine.push(Event("T", TODAY + at * SECOND, one[0], {"v": one[1]}))
+    ]
+    assert [(n.scope, n.status) for n in told] == [("a", "known"), ("b", "egress")]
+    first, second = (n.event.time - TODAY for n in told)
+    assert first == 2 * SECOND, "with what is heard first"
+    assert 1 * SECOND + 3 * SECOND < second < 6 * SECOND, "when three seconds have been heard"
+    assert standing(engine) == [("Busy", "a", True)]
+
+
+def test_what_lies_between_start_and_end_stays_unknown():
+    engine = begun()
+    engine.revise(busy(6, "A.v < 3"))
+    assert [push(engine, at, "a", 5.0) for at in range(2, 20)] == [[]] * 18
+    assert ("Busy", "a") in engine.unknown()
+
+
+@pytest.mark.parametrize(
+    "new", [busy(4, "A.v < 2", "place"), busy(4, "true")], ids=["other scopes", "nothing lasts"]
+)
+def test_what_the_new_definition_cannot_have_ends_by_the_edit(new):
+    engine = begun()
+    told = engine.revise(new)
+    assert said(told) == [("Busy", "a", "revised", False), ("Busy", "b", "revised", False)]
+    assert standing(engine) == []
+
+
+def test_a_second_edit_before_anything_is_decided_leaves_it_open():
+    engine = begun()
+    since = [one.since for one in engine.holding()]
+    engine.revise(busy(6, "A.v < 3"))
+    assert said(engine.revise(busy(7, "A.v < 3"))) == []
+    assert standing(engine) == [("Busy", "a", False), ("Busy", "b", False)]
+    heard = [n for at in range(2, 9) for n in engine.push(Event("T", TODAY + at * SECOND, "b", {"v": 0.0}))]
+    assert [(n.status, n.scope, n.since) for n in heard] == [("egress", "b", since[1])]
+
+
+def test_components_beside_it_go_on_and_those_above_it_hear_it():
+    above = "state Above\n  A = Busy each source\n  enter A.status == ingress\n  exit A.status == egress\n"
+    other = BUSY.replace("Busy", "Other").format("source", 4, "A.v < 2")
+    engine = begun(busy(4, "A.v < 2") + other + above)
+    told = engine.revise(busy(6, "A.v < 3") + other + above)
+    assert {n.subscription for n in told} == {"Busy"}
+    assert [one for one in standing(engine) if one[0] == "Other"] == [("Other", s, True) for s in "ab"]
+    heard = [one for at in range(2, 9) for one in push(engine, at, "b", 0.0)]
+    assert {("Busy", "b", "egress"), ("Above", "b", "egress")} <= {*heard}
+
+
+def test_a_count_over_it_hears_that_nobody_knows():
+    many = "state Many = at least 2 of Busy unknown spreads\n"
+    engine = begun(busy(4, "A.v < 2") + many)
+    engine.revise(busy(6, "A.v < 3") + many)
+    again = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, again):
+        heard = [n for at in range(2, 9) for source in "ab" for n in push(one, at, source, 9.0)]
+        assert [n for n in heard if n[0] == "Many"] == [("Many", None, "unknown"), ("Many", None, "known")]
+
+
+def test_a_correlation_begins_with_the_next_reading():
+    text = HEAD + "correlate Both within {} s  T.v > 1  U.v > 1\n"
+    engine = Engine(text.format(5))
+    push(engine, 0, "a")
+    assert engine.revise(text.format(9)) == []
+    assert push(engine, 1, "b", topic="U") + push(engine, 2, "c") != []
+    told = [n for at in (3, 4) for n in push(engine, at, "d", topic="U")]
+    assert {n[0] for n in told} == {"Both"}
+
+
+WARM = "state Warm on T [v > 2; v < 1] per source\nfold Storm = Warm cells 5 m within 40 m beyond {}\n"
+
+
+@pytest.mark.parametrize(("was", "now"), [(2, 1), (1, 2)])
+def test_a_fold_goes_on_with_those_that_hold_where_they_began(was, now):
+    engine, ideal = Engine(HEAD + WARM.format(was)), Engine(HEAD + WARM.format(now))
+    for one in (engine, ideal):
+        for i, source in enumerate("ab"):
+            push(one, i, source, location=(6.0 * i, 1.0))
+    told = engine.revise(HEAD + WARM.format(now))
+    assert standing(engine) == standing(ideal)
+    assert {n.status for n in told} == {"revised"}
+    assert len({n.scope for n in told}) == len(told) == 3
+    assert push(engine, 9, "a", 0.0) == push(ideal, 9, "a", 0.0)
+    assert standing(engine) == standing(ideal)
+
+
+def test_it_is_said_before_what_will_happen():
+    pairs = [
+        (busy(4, "A.v < 2"), busy(6, "A.v < 3")),
+        (busy(4, "A.v < 2"), busy(4, "A.v < 2", "place")),
+        (
+            HEAD + "correlate Both within 5 s  T.v > 1  U.v > 1\n",
+            HEAD + "correlate Both within 9 s  T.v > 1  U.v > 1\n",
+        ),
+        (HEAD + WARM.format(1), HEAD + WARM.format(2)),
+    ]
+    words = [dict(outlook(*(check(parse(text)) for text in pair))) for pair in pairs]
+    assert words[0]["Busy"].endswith("starts or ends it, 3 s after the edit at the soonest")
+    assert words[1]["Busy"].endswith("in other scopes: what holds ends")
+    assert words[2]["Both"].endswith("what came before takes part in nothing")
+    assert words[3]["Storm"] == "it is told who holds, and what holds is told by its cells or by itself"

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ..model.batch import TYPES, concatenate, from_events, from_ipc, in_order, times, to_events, to_ipc
+from ..model.batch import concatenate, from_events, from_ipc, in_order, known_of, times, to_events, to_ipc
 from ..model.event import Event, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.qos import Late
@@ -184,12 +184,6 @@ class Ordered:
         inner, until, arrived, held = kept
         batches = [] if held is None else [known_of(self.topic, from_ipc(held))]
         return State(self.inner.from_bytes(inner, was), until, arrived, [], batches)
-
-
-def known_of(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch without attributes that have another kind now."""
-    kinds = {a.name: TYPES[a.kind] for a in topic.attributes}
-    return batch.select([f.name for f in batch.schema if kinds.get(f.name, f.type) == f.type])
 
 
 def _earliest(batches: list[pa.RecordBatch]) -> Instant:

@@ -464,7 +464,7 @@ class Guard:
         state = self.initial()
         numbers = range(len(self.rules)) if was is None else was
         if any(number is not None for number in numbers):
-            codes = states.from_bytes(raw, state, numbers, self._arrays[1].reshape(-1, 2))
+            codes = states.from_bytes(self.topic, raw, state, numbers, self._arrays[1].reshape(-1, 2))
             self.look(state, codes)
         return state
 

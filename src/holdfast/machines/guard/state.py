@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ...kernels.guard import BEGUN, EXPECTED, LAST, NEVER, NOBODY, NONE, SEEN
-from ...model.batch import from_ipc, to_ipc
+from ...model.batch import from_ipc, known_of, to_ipc
 from ...model.instant import BEGINNING, Duration, Instant
 from ...model.topic import Topic
 from ..keys import Keys, grown
@@ -237,7 +237,9 @@ def to_bytes(state: State) -> bytes:
     return msgspec.msgpack.encode(_Kept(to_ipc(pa.RecordBatch.from_pydict(columns)), last, begun, *rest))
 
 
-def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArray[np.int64]) -> NDArray[Any]:
+def from_bytes(
+    topic: Topic, raw: bytes, state: State, was: Sequence[int | None], waits: NDArray[np.int64]
+) -> NDArray[Any]:
     """Put into a new state what was kept; the codes of what was there.  When they are due is not kept.
     State f had the number ``was[f]``; ``None`` if it begins now.  ``waits`` are those of states, in pairs,
     which their cells have if readings told no state's when it was kept."""
@@ -246,7 +248,7 @@ def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArr
     codes = state.keys.codes(table.column(_KEY))
     state.widen()
     some = state.there[codes]
-    readings = None if kept.last is None else from_ipc(kept.last)
+    readings = None if kept.last is None else known_of(topic, from_ipc(kept.last))
     has_last = np.zeros(len(codes), np.bool_)
     if readings is not None:
         has_last = readings.column("source").is_valid().to_numpy(zero_copy_only=False)
@@ -268,7 +270,8 @@ def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArr
     if readings is not None:
         state.last.put(codes, readings)
     if kept.begun is not None and len(codes):
-        begun, width = from_ipc(kept.begun), sum(name.startswith(_BEGUN) for name in table.schema.names)
+        begun = known_of(topic, from_ipc(kept.begun))
+        width = sum(name.startswith(_BEGUN) for name in table.schema.names)
         for f, number in enumerate(was):
             if number is not None:
                 rows = np.arange(len(codes)) * width + number

@@ -428,6 +428,39 @@ def test_an_attribute_that_nobody_looks_at_may_become_of_another_kind(processes,
     assert told == [("b", "ingress"), ("a", "ingress"), ("a", "egress")]
 
 
+GUARDED = {
+    "for": "state S on T [v > 25 for 4 us; v < 22] per source",
+    "silent": "state S on T [v > 25; silent 3 us] per source",
+    "unknown": "state S on T [v > 25; v < 22] per source unknown after 3 us",
+    "ordered": "state S on T [v > 25 for 4 us; v < 22] per source ordered 1 us",
+}
+
+
+@pytest.mark.parametrize("kind", GUARDED)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(1.0, "x"), ("x", 1.0), (1, True), (True, 2)],
+    ids=lambda value: type(value).__name__,
+)
+def test_so_it_may_where_what_is_told_by_time_is_told_of_a_reading(
+    processes, monkeypatch, kind, before, after
+):
+    """What the reading had there is not told: nobody knows it in the kind of now."""
+    kinds = {float: "float", str: "text", int: "int", bool: "bool"}
+    text = f"topic T (v float, n {kinds[type(before)]})\n{GUARDED[kind]}\n"
+    store, alone = Store(text), Store(f"topic T (v float)\n{GUARDED[kind]}\n")
+    for at, source in enumerate("ab"):
+        assert store.take({source: 26.0}, at, n=before) == alone.take({source: 26.0}, at)
+    monkeypatch.setattr(stores, "CACHE", processes[1])
+    store.use(text.replace(f"n {kinds[type(before)]}", f"n {kinds[type(after)]}"))
+    said = []
+    for at in range(2, 12):
+        values = {"a": 27.0} if at < 5 else {"c": 1.0}
+        said += (told := store.take(values, at, n=after))
+        assert told == alone.take(values, at)
+    assert said
+
+
 @pytest.mark.parametrize(
     ("told", "repeats"),
     [

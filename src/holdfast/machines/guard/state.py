@@ -15,7 +15,7 @@ from ...kernels.guard import BEGUN, EXPECTED, LAST, NEVER, NOBODY, NONE, SEEN
 from ...model.batch import from_ipc, known_of, to_ipc
 from ...model.instant import BEGINNING, Duration, Instant
 from ...model.topic import Topic
-from ..keys import Keys, grown
+from ..keys import Keys, Touched, grown
 from .readings import Readings
 
 RECORD = np.dtype(
@@ -91,6 +91,8 @@ class State:
     """Whether it has had a reading."""
     hot: dict[int, Hot] = field(default_factory=dict)
     """What single events have touched, and the records do not yet say."""
+    touched: Touched | None = None
+    """The scopes of which something has changed, in a state that notes that."""
 
     @property
     def width(self) -> int:
@@ -176,6 +178,9 @@ def compacted(state: State, topic: Topic) -> State:
     _give(state, less, alive, codes)
     less.next, less.until, less.latest = state.next, state.until, state.latest
     less.start, less.taken = state.start, state.taken
+    if state.touched is not None:
+        less.touched = state.touched
+        less.touched.lose()
     return less
 
 
@@ -220,9 +225,8 @@ class _Kept(msgspec.Struct):
     taken: bool
 
 
-def to_bytes(state: State) -> bytes:
-    """Only scopes that can be told from new ones are kept."""
-    codes = np.flatnonzero(state.alive)
+def to_bytes(state: State, codes: NDArray[Any]) -> bytes:
+    """What is to be kept of some scopes, and of time."""
     some, cells = state.there[codes], state.cells(codes)
     columns = {_KEY: state.keys.take(codes)}
     for f in range(state.width):
@@ -240,7 +244,7 @@ def to_bytes(state: State) -> bytes:
 def from_bytes(
     topic: Topic, raw: bytes, state: State, was: Sequence[int | None], waits: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Put into a new state what was kept; the codes of what was there.  When they are due is not kept.
+    """Put into a state what was kept; the codes of what was there.  When they are due is not kept.
     State f had the number ``was[f]``; ``None`` if it begins now.  ``waits`` are those of states, in pairs,
     which their cells have if readings told no state's when it was kept."""
     kept = msgspec.msgpack.decode(raw, type=_Kept)

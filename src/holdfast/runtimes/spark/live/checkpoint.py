@@ -37,7 +37,7 @@ from ..plan import Edition, Seat, Work
 LOST = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
 """What to do where something of a checkpoint is damaged or missing."""
 
-_FORM = 3
+_FORM = 4
 _GOES_ON = 2
 """The earliest form that is gone on with: it has no head of states, which an earlier version would not move
 when it changes them."""

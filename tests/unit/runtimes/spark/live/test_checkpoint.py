@@ -306,7 +306,7 @@ def test_a_checkpoint_of_the_form_before_goes_on_and_has_then_this_one(here):
     old = here.load()
     assert old == before
     after = planned(old, WARM)
-    assert after == msgspec.structs.replace(before, form=3)
+    assert after == msgspec.structs.replace(before, form=4)
 
 
 def test_a_checkpoint_that_has_lost_its_query_is_refused(here):

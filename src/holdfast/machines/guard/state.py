@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...kernels.guard import BEGUN, EXPECTED, LAST, NEVER, NOBODY, NONE, SEEN
@@ -236,9 +237,20 @@ def to_bytes(state: State, codes: NDArray[Any]) -> bytes:
             own = state.waits.reshape(-1, 2 * state.width)[codes]
             columns |= {_of(name, f): pa.array(own[:, 2 * f + i]) for i, name in enumerate(_WAITS)}
     last = None if state.last.is_empty else to_ipc(state.last.take(codes))
-    begun = None if state.begun.is_empty else to_ipc(state.begun.take(cells))
+    waits = ((some["cand"] != NONE) & (some["cand_row"] == BEGUN)).ravel()
+    begun = to_ipc(_only(state.begun.take(cells), waits)) if waits.any() else None
     rest = state.until, state.latest, state.start, state.taken
     return msgspec.msgpack.encode(_Kept(to_ipc(pa.RecordBatch.from_pydict(columns)), last, begun, *rest))
+
+
+def _only(readings: pa.RecordBatch, wanted: NDArray[np.bool_]) -> pa.RecordBatch:
+    """Some of the readings; the others, of which nobody will be told, are missing."""
+    mask = pa.array(wanted)
+    columns = {
+        name: column if name == "time" else pc.if_else(mask, column, None)
+        for name, column in zip(readings.schema.names, readings.columns, strict=True)
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def from_bytes(

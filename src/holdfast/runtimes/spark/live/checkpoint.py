@@ -38,9 +38,9 @@ LOST = "put back a copy of the whole checkpoint, together with the sink, or star
 """What to do where something of a checkpoint is damaged or missing."""
 
 _FORM = 4
-_GOES_ON = 2
-"""The earliest form that is gone on with: it has no head of states, which an earlier version would not move
-when it changes them."""
+_GOES_ON = (2, _FORM)
+"""The forms that are gone on with.  The second has no head of states, which an earlier version would not move
+when it changes them; the third, of a few days, kept the events that had moved a state."""
 
 SHARDS = 16
 """Enough for some tens of cores; each costs a little in every batch."""
@@ -111,7 +111,7 @@ class Checkpoint:
             plan = msgspec.json.decode(self.query_file.read_bytes(), type=Plan)
         except msgspec.DecodeError as error:
             raise UsageError(f"{self.query_file}: not what it should be ({error}); {LOST}") from None
-        if plan.form < _GOES_ON:
+        if plan.form < _FORM and plan.form not in _GOES_ON:
             raise UsageError(
                 f"{self.folder}: made by an earlier version of Holdfast: end that query with the version "
                 "that made it (--finish), then start a new checkpoint"

@@ -23,7 +23,7 @@ from holdfast import machines
 from holdfast.compilers import families, slices
 from holdfast.compilers.operator import Operator
 from holdfast.lang.condition import Checked
-from holdfast.machines.machine import Machine, Told, transitions
+from holdfast.machines.machine import Machine, Noting, Told, transitions
 from holdfast.model.batch import from_events, reached, stood_for, to_events
 from holdfast.model.event import Event, Notification, Transition
 from holdfast.model.instant import BEGINNING, NEVER, SECOND, Duration, Instant
@@ -308,21 +308,6 @@ def test_law_2_what_cannot_matter_can_be_dropped_anywhere(trial):
 
 
 @law
-def test_law_2_what_has_moved_a_state_alone_moves_it_so(trial):
-    it = trial.it
-    plain, thin = it.initial(), it.initial()
-    for part, until in [*trial.cut(trial.events), ([], NEVER)]:
-        whole = trial.batches(part)
-        _, goes_on = trial.said(it.step(it.from_bytes(it.to_bytes(thin)), whole, until))
-        plain, told = it.step(plain, whole, until)
-        assert trial.seen(goes_on) == trial.seen(transitions(it.topics, told))
-        less = whole
-        if told.moved is not None:
-            less = {topic: whole[topic].take(pa.array(rows)) for topic, rows in told.moved.items()}
-        thin, _ = it.step(thin, less, until)
-
-
-@law
 def test_law_2_what_is_reduced_cannot_be_reduced_more(trial):
     """And a part that is not closed is reduced as others are, unless the machine says that it compacts."""
     it, whole = trial.it, trial.batches(trial.events)
@@ -459,6 +444,39 @@ def test_a_kept_state_goes_on_for_conditions_that_stay_and_new_ones_begin(trial)
 def hears_none_of(conditions: Sequence[Any], names: Sequence[str], others: set[str]) -> bool:
     """Whether conditions of some names hear nothing of others."""
     return all(heard_by(one).isdisjoint(others) for one in conditions if one.name in names)
+
+
+@law
+def test_what_has_changed_since_a_state_was_kept_brings_it_up_to_date(trial):
+    """However often that is asked for, and whoever takes it goes on as if it had been there."""
+    it = trial.it
+    if not isinstance(it, Noting):
+        pytest.skip("it does not note what changes")
+    state, script = it.noting(it.initial()), trial.at_odds()
+    at = trial.draw(st.integers(0, len(script)))
+    other = it.from_bytes(it.to_bytes(state))
+    for part, until in script[:at]:
+        state, _ = (trial.fold if trial.draw(st.booleans()) else trial.step)(state, part, until)
+        if trial.draw(st.booleans()):
+            other = up_to_date(it, other, state)
+    other = up_to_date(it, other, state)
+    assert trial.known(other) == trial.known(state)
+    assert it.due(other) == it.due(state)
+    rest = [*script[at:], ([], NEVER)]
+    (_, said), (_, expected) = trial.run(rest, other), trial.run(rest, state)
+    assert trial.seen(said) == trial.seen(expected)
+
+
+def up_to_date(it: Any, other: Any, state: Any) -> Any:
+    """A state with what has changed in the one that notes that."""
+    changed = it.noted(state)
+    return (
+        it.renewed(other, changed)
+        if changed
+        else other
+        if changed == b""
+        else it.from_bytes(it.to_bytes(state))
+    )
 
 
 @law

@@ -18,7 +18,9 @@ NAMES = ("subscription", "scope", "status", "time", "source", "value")
 def arriving(folder: Path, **options: Any):
     """The files of a folder as a stream, one in each micro-batch, as anybody would read them."""
     schema = "time timestamp, source string, value double"
-    return session().readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder), **options)
+    spark = session().newSession()
+    spark.conf.set("spark.sql.shuffle.partitions", 2)  # each has a state store and a process in every batch
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder), **options)
 
 
 def collected(frame, checkpoint: Path) -> list[tuple]:
@@ -74,9 +76,9 @@ def test_it_goes_on_where_it_was_and_orders_what_is_out_of_order(tmp_path: Path)
     (tmp_path / "in" / names[1]).rename(tmp_path / "in" / names[0])
     (tmp_path / "in" / "swapped").rename(tmp_path / "in" / names[1])
     app = f"{ordered} ordered 6 s"
-    first = collected(hf.spark.stream(app, arriving(tmp_path / "in")), tmp_path / "checkpoint")
+    first = collected(hf.spark.stream(app, arriving(tmp_path / "in"), shards=4), tmp_path / "checkpoint")
     last.rename(tmp_path / "in" / last.name)
-    more = collected(hf.spark.stream(app, arriving(tmp_path / "in")), tmp_path / "checkpoint")
+    more = collected(hf.spark.stream(app, arriving(tmp_path / "in"), shards=4), tmp_path / "checkpoint")
     end = max(pq.read_table(tmp_path / "in" / last.name).column("time").cast("int64").to_pylist())
     assert first
     assert more

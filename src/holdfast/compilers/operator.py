@@ -101,9 +101,6 @@ class Operator:
     joins: bool = False
     """Whether a condition that starts later joins it: it is told the latest reading of every source, and may
     take the place of one of its name."""
-    repeats: bool = False
-    """Whether the events that moved a state move it so again, in any operator of these meanings: the machine
-    tells which they were, minds no time, and nothing else, such as a table, decides."""
     hidden: frozenset[str] = frozenset()
     """Those of its conditions that others tell people of."""
     called: Mapping[str, str] = field(default_factory=dict)

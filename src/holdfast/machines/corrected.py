@@ -19,13 +19,13 @@ from typing import Any, NamedTuple, Protocol, cast
 import msgspec
 import pyarrow as pa
 
-from ..model.batch import from_events, from_ipc, times, to_events, to_ipc
+from ..model.batch import from_events, from_ipc, known_of, times, to_events, to_ipc
 from ..model.event import TAKES_BACK, Event, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Topic
 from . import ordered
 from .machine import Batches, Machine, Mask, Survey, Told, in_time, mattering
-from .ordered import Ordered, known_of
+from .ordered import Ordered
 
 Keys = tuple[Sequence[str], ...]
 """Keys of scopes, level by level."""

@@ -43,12 +43,20 @@ class Group(msgspec.Struct):
         return not self.on and not self.unknown and self.began is None and self.known
 
 
-class State(msgspec.Struct):
-    """The scopes in which there is somebody, and where each of them is; and what waits."""
+class State(msgspec.Struct, omit_defaults=True):
+    """The scopes in which there is somebody, and where each of them is; and what waits.  A state that notes
+    what changes has in ``touched`` the scopes of which something has."""
 
     groups: dict[str, Group]
     where: dict[str, str]
     waiting: Waiting
+    touched: set[str] | None = None
+
+    def touch(self, key: str) -> Group:
+        """The scope, of which something may change."""
+        if self.touched is not None:
+            self.touched.add(key)
+        return self.groups.get(key) or Group()
 
 
 class Said(NamedTuple):
@@ -165,7 +173,7 @@ class Count(Hearing):
             found = key() if self.members is None else self.members[member]
         if found is None:
             return
-        group = state.groups.get(found) or Group()
+        group = state.touch(found)
         joins = status == "ingress" and member not in group.on
         match status:
             case "ingress":
@@ -265,13 +273,40 @@ class Count(Hearing):
         return not state.groups and not state.waiting.held
 
     def to_bytes(self, state: State) -> bytes:
-        return msgspec.msgpack.encode(state)
+        return msgspec.msgpack.encode(msgspec.structs.replace(state, touched=None))
+
+    def noting(self, state: State) -> State:
+        state.touched = set()
+        return state
+
+    def noted(self, state: State) -> bytes | None:
+        if state.touched is None:
+            return None
+        touched, state.touched = state.touched, set()
+        groups = [(key, state.groups.get(key)) for key in touched]
+        return msgspec.msgpack.encode((groups, state.waiting)) if groups or self.is_timed else b""
+
+    def renewed(self, state: State, raw: bytes, was: Sequence[int | None] | None = None) -> State:
+        if was is not None and was[0] is None:
+            return state
+        groups, state.waiting = msgspec.msgpack.decode(raw, type=_Noted)
+        for key, group in groups:
+            gone, come = state.groups.pop(key, None) or Group(), group or Group()
+            for member in (*gone.on, *gone.unknown):
+                state.where.pop(member, None)
+            state.where |= dict.fromkeys((*come.on, *come.unknown), key)
+            if group is not None:
+                state.groups[key] = group
+        return state
 
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         if was is not None and was[0] is None:
             return self.initial()
         return msgspec.msgpack.decode(raw, type=State)
 
+
+_Noted = tuple[list[tuple[str, Group | None]], Waiting]
+"""Scopes as they are now, and what waits."""
 
 _HEARD = frozenset(("ingress", "egress", "unknown", "known"))
 

@@ -23,7 +23,7 @@ from ..model.batch import TIME, from_ipc, reached, stood_for, times, to_ipc, wit
 from ..model.event import STATUSES, Event, Transition
 from ..model.instant import BEGINNING, NEVER, Instant
 from ..model.topic import Topic
-from .keys import Keys, grown
+from .keys import Keys, Touched, grown
 from .machine import CONDITIONS, SCOPE, SINCE, STATUS, Batches, Mask, Survey, Told, with_columns
 
 Words = NDArray[Any]  # one unsigned integer for each scope or row; bit f belongs to filter f
@@ -61,10 +61,12 @@ class Level(NamedTuple):
 
 
 class State(NamedTuple):
-    """Levels, innermost first; ``since[f, c]`` is when filter f began to hold in outermost scope c."""
+    """Levels, innermost first; ``since[f, c]`` is when filter f began to hold in outermost scope c.  A state
+    that notes what changes has in ``touched`` the scopes of each level."""
 
     levels: tuple[Level, ...]
     since: NDArray[np.int64]
+    touched: tuple[Touched, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,8 @@ class Filters:
                     out.append(Transition(event, "egress", self._scope(chain), began, f))
         for (words, code), word in zip(met, bits, strict=True):
             words[code] = word
+        for touched, code in zip(state.touched, codes, strict=False):
+            touched.add(np.array([code]))
         return state, out
 
     def _codes_of(self, state: State, chain: Chain) -> tuple[State, list[int]]:
@@ -152,7 +156,7 @@ class Filters:
     def _widened(self, state: State) -> State:
         """The state with a word for every key."""
         levels = tuple(Level(keys, grown(words, len(keys))) for keys, words in state.levels)
-        return State(levels, grown(state.since, len(levels[-1].words), BEGINNING))
+        return State(levels, grown(state.since, len(levels[-1].words), BEGINNING), state.touched)
 
     def _without_idle(self, state: State) -> State:
         """The state, where there is no room for another scope, without those in which nothing holds, if
@@ -164,7 +168,9 @@ class Filters:
         if held is not None:
             since = np.full_like(since, BEGINNING)
             since[:, : len(held)] = state.since[:, held]
-        return State(tuple(level for level, _ in levels), since)
+        for touched in state.touched:
+            touched.lose()
+        return State(tuple(level for level, _ in levels), since, state.touched)
 
     def _scope(self, chain: Chain) -> str | None:
         key = chain[-1]
@@ -178,12 +184,11 @@ class Filters:
 
     def step(self, state: State, batches: Batches, until: Instant) -> tuple[State, Told]:
         if (batch := batches.get(self.topic.name)) is None:
-            return state, Told({}, moved={})
-        state, passed, moved = self._stepped(state, batch)
-        return state, Told({self.topic.name: passed}, moved={self.topic.name: moved})
+            return state, Told({})
+        state, passed = self._stepped(state, batch)
+        return state, Told({self.topic.name: passed})
 
-    def _stepped(self, state: State, batch: pa.RecordBatch) -> tuple[State, pa.RecordBatch, Rows]:
-        """The state, what passes it, and which rows have moved an innermost bit: the others moved none."""
+    def _stepped(self, state: State, batch: pa.RecordBatch) -> tuple[State, pa.RecordBatch]:
         found = self.scoping(batch)
         state, tables = self._known(state, found)
         (codes, _), words = found[0], state.levels[0].words
@@ -201,7 +206,11 @@ class Filters:
             moved.append(rows[-1][(hit[some] & self.moving) != 0])
             enters.append(enter[some] & hit[some])
             leaves.append(leave[some] & hit[some])
-        state, passed = self._outward(
+        if state.touched:  # who moves no innermost bit moves none
+            some = _concatenated(moved, np.intp)
+            for touched, (own, _), table in zip(state.touched, found, tables, strict=True):
+                touched.add(_mapped(own[some], table))
+        return self._outward(
             state,
             batch,
             _concatenated(rows, np.intp),
@@ -210,7 +219,6 @@ class Filters:
             found,
             tables,
         )
-        return state, passed, _concatenated(moved, np.intp)
 
     def _masks(
         self, batch: pa.RecordBatch, outermost: NDArray[np.int32]
@@ -387,19 +395,23 @@ class Filters:
 
     def to_bytes(self, state: State) -> bytes:
         """Only scopes with a bit set are kept: the others cannot be told from new ones."""
-        tables = []
-        for keys, words in state.levels:
-            held = np.flatnonzero(words[: len(keys)])
-            columns = {_KEY: keys.take(held), _WORD: pa.array(words[held].astype(np.uint64))}
-            if keys is state.levels[-1].keys:
-                columns |= {f"{SINCE}{f}": pa.array(since[held]) for f, since in enumerate(state.since)}
-            tables.append(to_ipc(pa.RecordBatch.from_pydict(columns)))
-        return msgspec.msgpack.encode(tables)
+        return _kept(state, [np.flatnonzero(words[: len(keys)]) for keys, words in state.levels])
+
+    def noting(self, state: State) -> State:
+        return state._replace(touched=tuple(Touched() for _ in state.levels))
+
+    def noted(self, state: State) -> bytes | None:
+        codes = [some for touched in state.touched if (some := touched.take()) is not None]
+        if len(codes) < len(state.levels):
+            return None
+        return _kept(state, codes) if any(map(len, codes)) else b""
 
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
+        return self.renewed(self.initial(), raw, was)
+
+    def renewed(self, state: State, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         numbers = range(len(self.filters)) if was is None else was
         staying = [(f, old) for f, old in enumerate(numbers) if old is not None]
-        state = self.initial()
         tables = [from_ipc(table) for table in msgspec.msgpack.decode(raw, type=list[bytes])]
         codes = [
             level.keys.codes(table.column(_KEY)) for level, table in zip(state.levels, tables, strict=True)
@@ -407,6 +419,7 @@ class Filters:
         state = self._widened(state)
         for level, table, at in zip(state.levels, tables, codes, strict=True):
             words = _words(table, _WORD)
+            level.words[at] = 0
             for f, old in staying:
                 level.words[at] |= (((words >> np.uint64(old)) & np.uint64(1)) << np.uint64(f)).astype(
                     self.word
@@ -414,6 +427,17 @@ class Filters:
         for f, old in staying:
             state.since[f][codes[-1]] = np.asarray(tables[-1].column(f"{SINCE}{old}"))
         return state
+
+
+def _kept(state: State, codes: Sequence[NDArray[Any]]) -> bytes:
+    """Some scopes of each level."""
+    tables = []
+    for (keys, words), some in zip(state.levels, codes, strict=True):
+        columns = {_KEY: keys.take(some), _WORD: pa.array(words[some].astype(np.uint64))}
+        if keys is state.levels[-1].keys:
+            columns |= {f"{SINCE}{f}": pa.array(since[some]) for f, since in enumerate(state.since)}
+        tables.append(to_ipc(pa.RecordBatch.from_pydict(columns)))
+    return msgspec.msgpack.encode(tables)
 
 
 def _passes(bits: list[int], f: int, spec: StateFilter, event: Event) -> bool:

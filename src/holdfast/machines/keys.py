@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
 import numpy as np
@@ -19,6 +19,7 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 _RECENT = 1 << 16
 _ENTRY = 150  # bytes of a recent key
 _FEW = 4096
+_PIECES = 1 << 12  # in which codes are noted
 _AT_ONCE = 1 << 16  # keys for which there must be room, were they all new
 
 
@@ -184,6 +185,34 @@ class Keys:
             size = 1 << (2 * (self._count + keys) - 1).bit_length()
             self._slots = np.full(size, -1, np.int32)
             kernels.rebuild(self._hashes, self._count, self._slots)
+
+
+class Touched:
+    """The codes of scopes of which something has changed."""
+
+    def __init__(self) -> None:
+        self._codes: list[NDArray[Any]] = []
+        self._is_lost = False
+
+    def add(self, codes: NDArray[Any]) -> None:
+        """Note some; a negative code is nobody's."""
+        self._codes.append(codes)
+        if len(self._codes) > _PIECES:
+            self._codes = [self._all()]
+
+    def lose(self) -> None:
+        """Codes mean other scopes now: only all of them say what has changed."""
+        self._is_lost = True
+
+    def take(self) -> NDArray[Any] | None:
+        """Each of those that were noted, of which nothing is noted then; ``None`` where that got lost."""
+        found, lost = self._all(), self._is_lost
+        self._codes, self._is_lost = [], False
+        return None if lost else found
+
+    def _all(self) -> NDArray[Any]:
+        found = np.unique(np.concatenate(self._codes)) if self._codes else np.empty(0, np.int32)
+        return found[np.searchsorted(found, 0) :]
 
 
 def _bytes(keys: pa.StringArray) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:

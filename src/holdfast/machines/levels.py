@@ -22,7 +22,7 @@ from ..model.instant import NEVER, Duration, Instant
 from ..model.scope import once_listed
 from ..model.topic import Topic
 from .guard.machine import Guard
-from .machine import Batches, Machine, Mask, Survey, Told, mattering, transitions
+from .machine import Batches, Machine, Mask, Noting, Survey, Told, mattering, transitions
 
 
 class Height(msgspec.Struct, array_like=True):
@@ -47,10 +47,12 @@ class Height(msgspec.Struct, array_like=True):
 
 
 class State(NamedTuple):
-    """The states of the machines inside; ``heights`` has the scopes that have a level, or might."""
+    """The states of the machines inside; ``heights`` has the scopes that have a level, or might.  A state
+    that notes what changes has in ``turned`` the scopes that have turned."""
 
     inner: list[Any]
     heights: dict[str | None, Height]
+    turned: set[str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,7 @@ class Levels:
         if len(self.inside) == 1:
             state.inner[0], told = self.inside[0].step(state.inner[0], batches, until)
             said = transitions(self.topics, told)
-            moves = self._moved(state.heights, self._numbered(0, said))
-            return state, Told({}, moves, moved=told.moved)
+            return state, Told({}, self._moved(state, self._numbered(0, said)))
         out: list[Transition] = []  # what one event does to all of them is one change
         for topic, batch in batches.items():
             for event in to_events(self.topics[topic], batch):
@@ -123,7 +124,7 @@ class Levels:
         if len(self.inside) > 1:
             late = [told for told in said if told.status == "late"][: len(said) // len(self.inside)]
             said = late + sorted((t for t in said if t.status != "late"), key=_in_time)
-        return self._moved(state.heights, said)
+        return self._moved(state, said)
 
     def _numbered(self, inside: int, said: Iterable[Transition]) -> Iterable[Transition]:
         """Transitions of a machine inside, with numbers that tell them from those of others."""
@@ -136,7 +137,7 @@ class Levels:
     def _bits(self) -> list[int]:
         return [bit for bits in self.bits for bit in bits]
 
-    def _moved(self, heights: dict[str | None, Height], said: Iterable[Transition]) -> list[Transition]:
+    def _moved(self, state: State, said: Iterable[Transition]) -> list[Transition]:
         """What the states inside have said, as changes of level: what concerns one event and scope is one."""
         out: list[Transition] = []
         together: list[Transition] = []
@@ -145,15 +146,17 @@ class Levels:
                 out.append(told)
                 continue
             if together and not _is_further(together[-1], told):
-                out += self._turned(heights, together)
+                out += self._turned(state, together)
                 together = []
             together.append(told)
-        return [*out, *self._turned(heights, together)] if together else out
+        return [*out, *self._turned(state, together)] if together else out
 
-    def _turned(self, heights: dict[str | None, Height], together: list[Transition]) -> Iterator[Transition]:
+    def _turned(self, state: State, together: list[Transition]) -> Iterator[Transition]:
         """Let a scope be as what is said of one event makes it; if that moves its level, or whether it is
         known, say so."""
-        event, _, scope, _, _ = together[0]
+        (event, _, scope, _, _), heights = together[0], state.heights
+        if state.turned is not None:
+            state.turned.add(scope)
         before = heights.get(scope) or Height(0, event.time, event.time)
         if self.forgets and any(told.status == "unknown" for told in together):
             heights.pop(scope, None)
@@ -284,6 +287,39 @@ class Levels:
         heights = dict(kept.heights)
         return State(inner, heights if kept.form == _FORM else self._rebuilt(inner, heights))
 
+    # --- what has changed: what the machines inside say, and the scopes that have turned ---
+
+    def noting(self, state: State) -> State:
+        for i, one in enumerate(self.inside):
+            if isinstance(one, Noting):
+                state.inner[i] = one.noting(state.inner[i])
+        return state._replace(turned=set())
+
+    def noted(self, state: State) -> bytes | None:
+        pairs = zip(self.inside, state.inner, strict=True)
+        inner = [one.noted(own) if isinstance(one, Noting) else None for one, own in pairs]
+        turned = list(state.turned or ())
+        if state.turned:
+            state.turned.clear()
+        if any(raw is None for raw in inner):
+            return None
+        heights = [(scope, state.heights.get(scope)) for scope in turned]
+        return msgspec.msgpack.encode((inner, heights)) if any(inner) or heights else b""
+
+    def renewed(self, state: State, raw: bytes, was: Sequence[int | None] | None = None) -> State:
+        if was is not None and was[0] is None:
+            return state
+        inner, heights = msgspec.msgpack.decode(raw, type=_Noted)
+        for i, (one, some) in enumerate(zip(self.inside, inner, strict=True)):
+            assert isinstance(one, Noting)
+            state.inner[i] = one.renewed(state.inner[i], some) if some else state.inner[i]
+        for scope, height in heights:
+            if height is None:
+                state.heights.pop(scope, None)
+            else:
+                state.heights[scope] = height
+        return state
+
     def _rebuilt(self, inner: Sequence[Any], told: Mapping[str | None, Height]) -> dict[str | None, Height]:
         """Where scopes stand by what the states inside know, given what was told of them before it was kept
         who is unknown, by names that two might have shared."""
@@ -313,6 +349,9 @@ class _Kept(msgspec.Struct, array_like=True):
     heights: list[tuple[str | None, Height]]
     form: int = 0
 
+
+_Noted = tuple[list[bytes], list[tuple[str | None, Height | None]]]
+"""What has changed in the states inside, and where scopes stand that have turned."""
 
 _FORM = 1
 """The form of what is kept; at first, heights did not say who is unknown."""

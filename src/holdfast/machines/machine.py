@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -41,13 +41,11 @@ EVERY = np.uint64(2**64 - 1)
 
 class Told(NamedTuple):
     """What a machine says of a step: rows of events that passed, by topic, and transitions one by one.
-    ``topics`` are those of rows that are not of a topic that it listens to.  ``moved`` are, where a machine
-    knows them, the rows of each batch that have changed its state: those alone would have done the same."""
+    ``topics`` are those of rows that are not of a topic that it listens to."""
 
     rows: Mapping[str, pa.RecordBatch]
     single: Sequence[Transition] = ()
     topics: Mapping[str, Topic] = MappingProxyType({})
-    moved: Mapping[str, NDArray[np.intp]] | None = None
 
 
 class Survey(NamedTuple):
@@ -131,6 +129,21 @@ class Machine(Protocol):
 
     def inform(self, state: Any, condition: int, latest: Sequence[Event]) -> Any:
         """Let a condition that starts now know the latest reading of every source; most need not."""
+
+
+@runtime_checkable
+class Noting(Protocol):
+    """A machine that can tell what has changed in a state without a look at all of it."""
+
+    def noting(self, state: Any) -> Any:
+        """The state, which notes from now on what changes in it."""
+
+    def noted(self, state: Any) -> bytes | None:
+        """What has changed in a state that notes since it was last asked, nothing if nothing has; ``None``
+        if only the whole of it says that."""
+
+    def renewed(self, state: Any, raw: bytes, was: Sequence[int | None] | None = None) -> Any:
+        """The state with what has changed in it since, as ``from_bytes`` reads it."""
 
 
 # --- what is told ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ late if time was so already when it came [F13].  Late events leave as transition
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,12 +16,12 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ..model.batch import TYPES, concatenate, from_events, from_ipc, in_order, times, to_events, to_ipc
+from ..model.batch import concatenate, from_events, from_ipc, in_order, known_of, times, to_events, to_ipc
 from ..model.event import Event, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.qos import Late
 from ..model.topic import Topic
-from .machine import EVERY, Batches, Machine, Mask, Survey, Told, marked, mattering
+from .machine import EVERY, Batches, Machine, Mask, Noting, Survey, Told, marked, mattering
 
 Held = tuple[tuple[Instant, str, int], int, Event]
 
@@ -35,6 +35,8 @@ class State(NamedTuple):
     arrived: int
     held: list[Held]
     batches: list[pa.RecordBatch]
+    since: list[pa.RecordBatch] | None = None
+    """What has begun to wait, in a state that notes what changes."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class Ordered:
                 return state, [Transition(event, "late", None, None, -1)]
             inner, out = self.inner.react(state.inner, event)
             return state._replace(inner=inner), out
+        if state.since is not None:
+            state.since.append(from_events(self.topic, [event]))
         return self._hold(self._singly(state), event), []
 
     @staticmethod
@@ -104,6 +108,8 @@ class Ordered:
         if name in batches:
             inner, batch = self._in_time(state._replace(inner=inner), batches[name], out)
             held = [*held, batch]  # one without events, too: it says how far time has come
+            if state.since is not None:
+                state.since.append(batch)
         if _earliest(held) < until:
             pool = concatenate(held)
             due = times(pool) < until
@@ -116,7 +122,8 @@ class Ordered:
                 inner, {name: batches[name].slice(0, 0)} if name in batches else {}, until
             )
             out += told.rows.values()
-        state = State(inner, max(state.until, until), state.arrived, [], [part for part in held if len(part)])
+        waiting = [part for part in held if len(part)]
+        state = State(inner, max(state.until, until), state.arrived, [], waiting, state.since)
         return state, Told({name: concatenate(out) if len(out) > 1 else out[0]} if out else {})
 
     def _in_time(
@@ -175,21 +182,50 @@ class Ordered:
         return not state.held and not state.batches and self.inner.is_fresh(state.inner, condition)
 
     def to_bytes(self, state: State) -> bytes:
-        state = self._in_batches(state)
-        held = to_ipc(concatenate(state.batches)) if state.batches else None
-        return msgspec.msgpack.encode((self.inner.to_bytes(state.inner), state.until, state.arrived, held))
+        return _kept(state, self.inner.to_bytes(state.inner), self._in_batches(state).batches)
 
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
-        kept = msgspec.msgpack.decode(raw, type=tuple[bytes, int, int, bytes | None])
-        inner, until, arrived, held = kept
-        batches = [] if held is None else [known_of(self.topic, from_ipc(held))]
-        return State(self.inner.from_bytes(inner, was), until, arrived, [], batches)
+        inner, until, arrived, held = msgspec.msgpack.decode(raw, type=_Kept)
+        return State(self.inner.from_bytes(inner, was), until, arrived, [], self._read(held))
+
+    def _read(self, held: bytes | None) -> list[pa.RecordBatch]:
+        return [] if held is None else [known_of(self.topic, from_ipc(held))]
+
+    # --- what has changed: what the machine inside says, and what has begun to wait ---
+
+    def noting(self, state: State) -> State:
+        if not isinstance(self.inner, Noting):
+            return state
+        return state._replace(inner=self.inner.noting(state.inner), since=[])
+
+    def noted(self, state: State) -> bytes | None:
+        if state.since is None or not isinstance(self.inner, Noting):
+            return None
+        since, inner = _waiting(state.since, state.until), self.inner.noted(state.inner)
+        state.since.clear()
+        return None if inner is None else _kept(state, inner, since)
+
+    def renewed(self, state: State, raw: bytes, was: Sequence[int | None] | None = None) -> State:
+        assert isinstance(self.inner, Noting)
+        changed, until, arrived, since = msgspec.msgpack.decode(raw, type=_Kept)
+        inner = self.inner.renewed(state.inner, changed, was) if changed else state.inner
+        batches = [*self._in_batches(state).batches, *self._read(since)]
+        return State(inner, until, arrived, [], _waiting(batches, until), state.since)
 
 
-def known_of(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch without attributes that have another kind now."""
-    kinds = {a.name: TYPES[a.kind] for a in topic.attributes}
-    return batch.select([f.name for f in batch.schema if kinds.get(f.name, f.type) == f.type])
+_Kept = tuple[bytes, int, int, bytes | None]
+"""The state inside, up to when events have been processed, how many came, and those that wait."""
+
+
+def _kept(state: State, inner: bytes, held: list[pa.RecordBatch]) -> bytes:
+    raw = to_ipc(concatenate(held)) if held else None
+    return msgspec.msgpack.encode((inner, state.until, state.arrived, raw))
+
+
+def _waiting(batches: Iterable[pa.RecordBatch], until: Instant) -> list[pa.RecordBatch]:
+    """The events that have not been processed, where those before an instant have."""
+    left = (batch.filter(pa.array(times(batch) >= until)) for batch in batches)
+    return [batch for batch in left if len(batch)]
 
 
 def _earliest(batches: list[pa.RecordBatch]) -> Instant:

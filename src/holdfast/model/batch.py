@@ -242,6 +242,12 @@ def _fits(type: pa.DataType, wanted: pa.DataType) -> bool:
     return bool(type == wanted or (wanted == TIME and pa.types.is_timestamp(type)))
 
 
+def known_of(topic: Topic, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without attributes that have another kind now."""
+    kinds = {a.name: TYPES[a.kind] for a in topic.attributes}
+    return batch.select([f.name for f in batch.schema if kinds.get(f.name, f.type) == f.type])
+
+
 def located(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
     """The columns with coordinates only as far as there is no gap: no y without x."""
     there: pa.Array | None = None

@@ -9,7 +9,7 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ BENCHMARKS = {
     "components": "congestion per road: events per second in columns, beside the reference and Polars",
     "correlate": "correlations of five attributes: seconds for 100 and 10,000, beside joins on Spark",
     "kernel": "state filters in this process: events per second, µs per event, bytes per key",
+    "live": "a live query on Spark with 10,000 keys and a million: seconds and bytes of a batch",
     "match": "content matching: ms per event against up to a million subscriptions, beside brute force",
     "replay": "replay in one process, of DataFrames, from a cold start, of many keys, beside Polars and SQL",
     "serve": "holdfast serve behind Mosquitto: messages per second beside a consumer that does nothing, p99",
@@ -73,6 +74,17 @@ def run(names: list[str], progress: Callable[[str], None]) -> dict[str, Any]:
             for name in names or BENCHMARKS
         },
     }
+
+
+def chosen(sets: Iterable[str]) -> list[str]:
+    """Those of the sets of data that ``HOLDFAST_BENCH_SETS`` names, with commas between them; all where it
+    names none."""
+    names = os.environ.get("HOLDFAST_BENCH_SETS") or ""
+    known, wanted = list(sets), [name.strip() for name in names.split(",") if name.strip()]
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"HOLDFAST_BENCH_SETS={names}: no '{name}', there is {', '.join(known)}")
+    return wanted or known
 
 
 class Timing(NamedTuple):

@@ -131,24 +131,34 @@ def _repeat(
 
 def _memory() -> dict[str, int]:
     """The most bytes of memory that this process has had, and those that its children have had together."""
-    parents, sizes, runs = {}, {}, {}
+    found = {"process": int(_status(os.getpid())["VmHWM"].split()[0]) << 10}
+    for pid, name in children().items():
+        with suppress(OSError):  # it may have ended
+            what = "java" if name == "java" else "workers"
+            found[what] = found.get(what, 0) + (int(_status(pid).get("VmHWM", "0 kB").split()[0]) << 10)
+    return found
+
+
+def children() -> dict[int, str]:
+    """The processes below this one, with what they run."""
+    parents, runs = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it may have ended
-            lines = (line.partition(":") for line in (folder / "status").read_text().splitlines())
-            said = {name: value.strip() for name, _, value in lines}
-            pid = int(folder.name)
+            said, pid = _status(int(folder.name)), int(folder.name)
             parents[pid], runs[pid] = int(said["PPid"]), said["Name"]
-            sizes[pid] = int(said.get("VmHWM", "0 kB").split()[0]) << 10
-    own = os.getpid()
-    found = {"process": sizes[own]}
+    own, found = os.getpid(), {}
     for pid in parents:
         above = pid
         while above not in (0, 1, own):
             above = parents.get(above, 0)
         if above == own and pid != own:
-            what = "java" if runs[pid] == "java" else "workers"
-            found[what] = found.get(what, 0) + sizes[pid]
+            found[pid] = runs[pid]
     return found
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = (line.partition(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    return {name: value.strip() for name, _, value in lines}
 
 
 def _remove(output: Path) -> None:

@@ -7,9 +7,8 @@ the same transitions.  ``HOLDFAST_BENCH_SCALE`` makes the data smaller, and the 
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -22,10 +21,9 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 
-from holdfast.errors import UsageError
 from holdfast.model.batch import TIME
 
-from . import Row, failed, times
+from . import Row, chosen, failed, times
 from .process import Failed, Measured, measured
 from .spark import FILES, SCALE, definition, transitions, write_readings
 from .spark import NAMES as PEERS
@@ -110,18 +108,9 @@ def _computed(spark: Any, folder: Path) -> Any:
 
 def run(progress: Callable[[str], None]) -> list[Row]:
     """One process, many keys, DataFrames and cold starts, each beside its peers."""
-    sets = chosen(os.environ.get("HOLDFAST_BENCH_SETS") or "")
+    names = chosen(SETS)
     with TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        return [row for rows in sets for row in rows(Path(folder), progress)]
-
-
-def chosen(names: str) -> Iterable[Callable[[Path, Callable[[str], None]], Iterator[Row]]]:
-    """The sets of data of these names, with commas between them; all where none is named."""
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
-    for name in wanted:
-        if name not in SETS:
-            raise UsageError(f"HOLDFAST_BENCH_SETS={names}: no '{name}', there is {', '.join(SETS)}")
-    return [SETS[name] for name in wanted or SETS]
+        return [row for name in names for row in SETS[name](Path(folder), progress)]
 
 
 def _installed() -> list[str]:

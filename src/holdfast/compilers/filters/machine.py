@@ -65,7 +65,6 @@ def _operator(distinct: Sequence[Sequence[Condition]]) -> Operator:
         keyed=keyed,
         key=(FAMILY,),
         behind=conditions[0].delivery.wait or 0,
-        repeats=conditions[0].delivery.wait is None and not any(one.tables for one in conditions),
     )
 
 

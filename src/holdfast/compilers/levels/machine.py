@@ -47,7 +47,6 @@ def _operator(one: Leveled, topics: Sequence[Topic]) -> Operator:
         looks_at={topic: frozenset().union(*(each.looks_at[topic] for each in inside))},
         keyed=inside[0].keyed if all(each.keyed for each in inside) else None,
         key=(FAMILY,) if all(each.key for each in inside) else (),
-        repeats=len(inside) == 1 and inside[0].repeats,
     )
 
 

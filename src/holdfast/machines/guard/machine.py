@@ -23,6 +23,7 @@ from ...model.guard import Care
 from ...model.instant import BEGINNING, Duration, Instant
 from ...model.topic import Topic
 from .. import machine as told_as
+from ..keys import Touched
 from ..machine import Batches, Mask, Survey, Told, may_be_late, thinned
 from . import state as states
 from . import told
@@ -203,6 +204,8 @@ class Guard:
     ) -> list[Transition]:
         """Let time come so far for one scope, and take its reading, if there is one."""
         cells, due, own = state.heated(code)
+        if state.touched is not None:
+            state.touched.add(np.array([code]))
         rules, waits = self._rules
         each: int = 0
         lengths: Sequence[Duration] = ()
@@ -346,6 +349,8 @@ class Guard:
     ) -> NDArray[np.int64]:
         """Take readings, or without any let time pass; what is told."""
         state.settle()
+        if state.touched is not None:
+            state.touched.add(codes)
         reads, width = words is not None, len(self.rules)
         flat: Any = np.zeros(0, np.uint8) if words is None else words.ravel()
         rules, waits = self._arrays
@@ -458,13 +463,24 @@ class Guard:
         return states.compacted(state, self.topic)
 
     def to_bytes(self, state: State) -> bytes:
-        return states.to_bytes(state)
+        """Only scopes that can be told from new ones are kept."""
+        return states.to_bytes(state, np.flatnonzero(state.alive))
+
+    def noting(self, state: State) -> State:
+        state.touched = Touched()
+        return state
+
+    def noted(self, state: State) -> bytes | None:
+        codes = None if state.touched is None else state.touched.take()
+        return None if codes is None else states.to_bytes(state, codes)
 
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
-        state = self.initial()
+        return self.renewed(self.initial(), raw, was)
+
+    def renewed(self, state: State, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         numbers = range(len(self.rules)) if was is None else was
         if any(number is not None for number in numbers):
-            codes = states.from_bytes(raw, state, numbers, self._arrays[1].reshape(-1, 2))
+            codes = states.from_bytes(self.topic, raw, state, numbers, self._arrays[1].reshape(-1, 2))
             self.look(state, codes)
         return state
 

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from ...kernels.guard import BEGUN, EXPECTED, LAST, NEVER, NOBODY, NONE, SEEN
-from ...model.batch import from_ipc, to_ipc
+from ...model.batch import from_ipc, known_of, to_ipc
 from ...model.instant import BEGINNING, Duration, Instant
 from ...model.topic import Topic
-from ..keys import Keys, grown
+from ..keys import Keys, Touched, grown
 from .readings import Readings
 
 RECORD = np.dtype(
@@ -91,6 +92,8 @@ class State:
     """Whether it has had a reading."""
     hot: dict[int, Hot] = field(default_factory=dict)
     """What single events have touched, and the records do not yet say."""
+    touched: Touched | None = None
+    """The scopes of which something has changed, in a state that notes that."""
 
     @property
     def width(self) -> int:
@@ -176,6 +179,9 @@ def compacted(state: State, topic: Topic) -> State:
     _give(state, less, alive, codes)
     less.next, less.until, less.latest = state.next, state.until, state.latest
     less.start, less.taken = state.start, state.taken
+    if state.touched is not None:
+        less.touched = state.touched
+        less.touched.lose()
     return less
 
 
@@ -220,9 +226,8 @@ class _Kept(msgspec.Struct):
     taken: bool
 
 
-def to_bytes(state: State) -> bytes:
-    """Only scopes that can be told from new ones are kept."""
-    codes = np.flatnonzero(state.alive)
+def to_bytes(state: State, codes: NDArray[Any]) -> bytes:
+    """What is to be kept of some scopes, and of time."""
     some, cells = state.there[codes], state.cells(codes)
     columns = {_KEY: state.keys.take(codes)}
     for f in range(state.width):
@@ -232,13 +237,26 @@ def to_bytes(state: State) -> bytes:
             own = state.waits.reshape(-1, 2 * state.width)[codes]
             columns |= {_of(name, f): pa.array(own[:, 2 * f + i]) for i, name in enumerate(_WAITS)}
     last = None if state.last.is_empty else to_ipc(state.last.take(codes))
-    begun = None if state.begun.is_empty else to_ipc(state.begun.take(cells))
+    waits = ((some["cand"] != NONE) & (some["cand_row"] == BEGUN)).ravel()
+    begun = to_ipc(_only(state.begun.take(cells), waits)) if waits.any() else None
     rest = state.until, state.latest, state.start, state.taken
     return msgspec.msgpack.encode(_Kept(to_ipc(pa.RecordBatch.from_pydict(columns)), last, begun, *rest))
 
 
-def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArray[np.int64]) -> NDArray[Any]:
-    """Put into a new state what was kept; the codes of what was there.  When they are due is not kept.
+def _only(readings: pa.RecordBatch, wanted: NDArray[np.bool_]) -> pa.RecordBatch:
+    """Some of the readings; the others, of which nobody will be told, are missing."""
+    mask = pa.array(wanted)
+    columns = {
+        name: column if name == "time" else pc.if_else(mask, column, None)
+        for name, column in zip(readings.schema.names, readings.columns, strict=True)
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def from_bytes(
+    topic: Topic, raw: bytes, state: State, was: Sequence[int | None], waits: NDArray[np.int64]
+) -> NDArray[Any]:
+    """Put into a state what was kept; the codes of what was there.  When they are due is not kept.
     State f had the number ``was[f]``; ``None`` if it begins now.  ``waits`` are those of states, in pairs,
     which their cells have if readings told no state's when it was kept."""
     kept = msgspec.msgpack.decode(raw, type=_Kept)
@@ -246,7 +264,7 @@ def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArr
     codes = state.keys.codes(table.column(_KEY))
     state.widen()
     some = state.there[codes]
-    readings = None if kept.last is None else from_ipc(kept.last)
+    readings = None if kept.last is None else known_of(topic, from_ipc(kept.last))
     has_last = np.zeros(len(codes), np.bool_)
     if readings is not None:
         has_last = readings.column("source").is_valid().to_numpy(zero_copy_only=False)
@@ -268,7 +286,8 @@ def from_bytes(raw: bytes, state: State, was: Sequence[int | None], waits: NDArr
     if readings is not None:
         state.last.put(codes, readings)
     if kept.begun is not None and len(codes):
-        begun, width = from_ipc(kept.begun), sum(name.startswith(_BEGUN) for name in table.schema.names)
+        begun = known_of(topic, from_ipc(kept.begun))
+        width = sum(name.startswith(_BEGUN) for name in table.schema.names)
         for f, number in enumerate(was):
             if number is not None:
                 rows = np.arange(len(codes)) * width + number

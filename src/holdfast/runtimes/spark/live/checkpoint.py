@@ -46,10 +46,10 @@ from ..plan import Edition, Seat, Work
 LOST = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
 """What to do where something of a checkpoint is damaged or missing."""
 
-_FORM = 3
-_GOES_ON = 2
-"""The earliest form that is gone on with: it has no head of states, which an earlier version would not move
-when it changes them."""
+_FORM = 4
+_GOES_ON = (2, _FORM)
+"""The forms that are gone on with.  The second has no head of states, which an earlier version would not move
+when it changes them; the third, of a few days, kept the events that had moved a state."""
 
 _QUOTES = 3
 """The earliest form in which no two scopes of several values share a name."""
@@ -128,7 +128,7 @@ class Checkpoint:
             plan = msgspec.json.decode(self.query_file.read_bytes(), type=Plan)
         except msgspec.DecodeError as error:
             raise UsageError(f"{self.query_file}: not what it should be ({error}); {LOST}") from None
-        if plan.form < _GOES_ON:
+        if plan.form < _FORM and plan.form not in _GOES_ON:
             raise UsageError(
                 f"{self.folder}: made by an earlier version of Holdfast: end that query with the version "
                 "that made it (--finish), then start a new checkpoint"

@@ -1,10 +1,8 @@
-"""What a shard remembers: of each operator its state, whole or as it was with what has moved it since.
+"""What a shard remembers: of each operator its state, whole or as it was with what has changed since.
 
-A batch is kept as the events that moved a state, where those move it so again in whatever operator of the
-same meaning (``Operator.repeats``): a process that has not seen them takes them [laws 1 and 2].  Such a state
-is decoded when it is first looked at, and stays so as long as the process has the shard.  All others are kept
-as bytes and the bytes that have changed: machines read their own bytes though tables, or kinds of attributes
-that they do not look at, have changed.
+A state is decoded when it is first looked at, and stays so as long as the process has the shard.  What a
+batch has changed in it the machine says that notes it (``Noting``); a process that has not seen the batch
+takes that.  Of a machine that does not, the bytes that have changed are kept, and its state only as bytes.
 """
 
 from __future__ import annotations
@@ -14,20 +12,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 
 from ....compilers.operator import Kept, Operator
 from ....errors import UsageError
 from ....machines.inherited import Inheriting
 from ....machines.keys import Keys
-from ....machines.machine import Batches, Machine, Told
-from ....model.batch import from_ipc, to_ipc, trimmed
+from ....machines.machine import Machine, Noting
 from ....model.event import Event, Transition
 from ....model.instant import BEGINNING, Instant
 from .patch import EARLIER, patch, patched
 
-Step = dict[str, bytes]
-"""The events of each topic that have moved a state."""
+
+class Noted(msgspec.Struct, array_like=True, frozen=True):
+    """What a machine says has changed in its state, and when it wants to be woken."""
+
+    changed: bytes
+    due: Instant | None
 
 
 class Rewritten(msgspec.Struct, array_like=True, frozen=True):
@@ -44,29 +44,29 @@ class Change(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     follows: bytes
     token: bytes
     reached: dict[str, Instant]
-    steps: dict[int, Step]
+    noted: dict[int, Noted]
     rewritten: dict[int, Rewritten]
 
     @property
     def is_something(self) -> bool:
-        return bool(self.reached or self.steps or self.rewritten)
+        return bool(self.reached or self.noted or self.rewritten)
 
 
 @dataclass(slots=True)
 class Memory:
-    """What is remembered of an operator: its bytes ``raw``, or where it was decoded ``state``, with what was
-    taken ``since``; whom that serves, and when it wants to be woken."""
+    """What is remembered of an operator: its bytes ``raw``, or where it was decoded ``state``, with what has
+    changed ``since``; whom that serves, and when it wants to be woken."""
 
     kept: Kept
     raw: bytes
     due: Instant | None = None
-    since: list[Step] = field(default_factory=list)
+    since: list[bytes] = field(default_factory=list)
     machine: Machine | None = None
     """Whose the decoded state is."""
     state: Any = None
 
     def stored(self) -> bytes:
-        """The bytes of the state, without what was taken since."""
+        """The bytes of the state, without what has changed since."""
         return self.raw if self.machine is None else self.machine.to_bytes(self.state)
 
     def copied(self) -> Memory:
@@ -80,8 +80,7 @@ class Memory:
     @property
     def held(self) -> int:
         """How many bytes it takes in this process, about."""
-        since = sum(len(raw) for step in self.since for raw in step.values())
-        return len(self.raw) + since + _held(self.state)
+        return len(self.raw) + sum(map(len, self.since)) + _held(self.state)
 
 
 _ENTRY = 250
@@ -98,7 +97,15 @@ def _held(state: Any) -> int:
 
 def of(operator: Operator, state: Any) -> Memory:
     """What is remembered of an operator in that state."""
-    return Memory(operator.kept, b"", operator.machine.due(state), [], operator.machine, state)
+    it = Memory(operator.kept, b"", operator.machine.due(state), [], operator.machine, state)
+    return _noting(it)
+
+
+def _noting(memory: Memory) -> Memory:
+    """The memory of a decoded state, which notes from now on what changes in it."""
+    if isinstance(memory.machine, Noting):
+        memory.state = memory.machine.noting(memory.state)
+    return memory
 
 
 def awake(operator: Operator, memory: Memory | None, reached: Instant) -> Memory:
@@ -122,37 +129,27 @@ def apart(operator: Operator, memory: Memory | None, reached: Instant) -> Any:
 
 
 def settle(operator: Operator, memory: Memory) -> None:
-    """Decode a state, and let it take what it took since it was as it is remembered."""
-    if memory.machine is None or memory.kept != operator.kept:
-        memory.state = operator.machine.from_bytes(memory.stored(), _numbers(memory.kept, operator))
-    memory.machine, memory.kept = operator.machine, operator.kept
+    """Decode a state, and let it take what has changed since it was as it is remembered."""
+    machine, was = operator.machine, _numbers(memory.kept, operator)
+    is_known = memory.machine is not None and memory.kept == operator.kept
+    if not is_known:
+        memory.state = machine.from_bytes(memory.stored(), was)
+    memory.machine, memory.kept = machine, operator.kept
     since, memory.since = memory.since, []
-    assert operator.repeats or not since
-    for step in since:
-        batches = {topic: from_ipc(raw) for topic, raw in step.items()}
-        memory.state, _ = operator.machine.step(memory.state, batches, BEGINNING)
+    for raw in since:
+        assert isinstance(machine, Noting)
+        memory.state = machine.renewed(memory.state, raw, was)
+    if since or not is_known:
+        _noting(memory)
 
 
-def _moving(operator: Operator, batches: Batches, told: Told) -> Step:
-    """The events that moved a state, with the columns that decide."""
-    assert told.moved is not None
-    some = {topic: batches[topic].take(pa.array(rows)) for topic, rows in told.moved.items() if len(rows)}
-    return {topic: to_ipc(_deciding(operator, topic, batch)) for topic, batch in some.items()}
-
-
-def _deciding(operator: Operator, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
-    columns = operator.looks_at[topic] | {"time", "source", "sequence"}
-    return trimmed(batch.select([name for name in batch.schema.names if name in columns]))
-
-
-def note(
-    change: Change, number: int, operator: Operator, memory: Memory, batches: Batches, told: Told
-) -> None:
-    """Note what has changed of an operator that has taken this: what moved it, or the bytes of its state."""
-    if operator.repeats:
+def note(change: Change, number: int, memory: Memory) -> None:
+    """Note what has changed of an operator: what its machine says, or the bytes of its state."""
+    changed = memory.machine.noted(memory.state) if isinstance(memory.machine, Noting) else None
+    if changed is not None:
         memory.raw = b""
-        if step := _moving(operator, batches, told):
-            change.steps[number] = step
+        if changed:
+            change.noted[number] = Noted(changed, memory.due)
         return
     before = memory.raw
     memory.shut()
@@ -215,8 +212,9 @@ class Shard:
     def take(self, change: Change) -> None:
         """Note what a batch has changed."""
         self.reached |= change.reached
-        for number, step in change.steps.items():
-            self.operators[number].since.append(step)
+        for number, noted in change.noted.items():
+            self.operators[number].since.append(noted.changed)
+            self.operators[number].due = noted.due
         for number, one in change.rewritten.items():
             memory = self.operators[number]
             self.operators[number] = Memory(memory.kept, patched(memory.raw, one.patch), one.due)

@@ -100,7 +100,7 @@ def stepped(
             last = with_time(operator, batches, was) if now == NEVER else batches
             memory.state, told = operator.machine.step(memory.state, last, now)
             memory.due = operator.machine.due(memory.state)
-            note(change, number, operator, memory, last, told)
+            note(change, number, memory)
             if taken:
                 told, is_anew = told._replace(single=(*taken.said, *told.single)), True
             tables.append(table_of(work.published, operator, told))

@@ -312,7 +312,15 @@ def test_a_checkpoint_of_the_form_before_goes_on_and_has_then_this_one(here):
     old = here.load()
     assert old == before
     after = planned(old, WARM)
-    assert after == msgspec.structs.replace(before, form=3)
+    assert after == msgspec.structs.replace(before, form=4)
+
+
+@pytest.mark.parametrize("form", [1, 3])
+def test_one_whose_states_are_not_understood_does_not(here, form):
+    with here.locked():
+        here.save(msgspec.structs.replace(planned(None, WARM), form=form))
+    with pytest.raises(UsageError, match="made by an earlier version of Holdfast: end that query"):
+        here.load()
 
 
 def test_a_checkpoint_that_has_lost_its_query_is_refused(here):

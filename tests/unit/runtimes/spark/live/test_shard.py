@@ -428,25 +428,70 @@ def test_an_attribute_that_nobody_looks_at_may_become_of_another_kind(processes,
     assert told == [("b", "ingress"), ("a", "ingress"), ("a", "egress")]
 
 
+GUARDED = {
+    "for": "state S on T [v > 25 for 4 us; v < 22] per source",
+    "silent": "state S on T [v > 25; silent 3 us] per source",
+    "unknown": "state S on T [v > 25; v < 22] per source unknown after 3 us",
+    "ordered": "state S on T [v > 25 for 4 us; v < 22] per source ordered 1 us",
+}
+
+
+@pytest.mark.parametrize("kind", GUARDED)
 @pytest.mark.parametrize(
-    ("told", "repeats"),
+    ("before", "after"),
+    [(1.0, "x"), ("x", 1.0), (1, True), (True, 2)],
+    ids=lambda value: type(value).__name__,
+)
+def test_so_it_may_where_what_is_told_by_time_is_told_of_a_reading(
+    processes, monkeypatch, kind, before, after
+):
+    """What the reading had there is not told: nobody knows it in the kind of now."""
+    kinds = {float: "float", str: "text", int: "int", bool: "bool"}
+    text = f"topic T (v float, n {kinds[type(before)]})\n{GUARDED[kind]}\n"
+    store, alone = Store(text), Store(f"topic T (v float)\n{GUARDED[kind]}\n")
+    for at, source in enumerate("ab"):
+        assert store.take({source: 26.0}, at, n=before) == alone.take({source: 26.0}, at)
+    monkeypatch.setattr(stores, "CACHE", processes[1])
+    store.use(text.replace(f"n {kinds[type(before)]}", f"n {kinds[type(after)]}"))
+    said = []
+    for at in range(2, 12):
+        values = {"a": 27.0} if at < 5 else {"c": 1.0}
+        said += (told := store.take(values, at, n=after))
+        assert told == alone.take(values, at)
+    assert said
+
+
+@pytest.mark.parametrize(
+    "told",
     [
-        ("state S on T [v > 25; v < 22] per source", True),
-        ("levels S on T: low [v > 25; v < 22], high [v > 30; v < 28] per source", True),
-        ("state S on T [v > limits.high; v < 20] per source", False),
-        ("levels S on T: low [v > limits.high; v < 20], high [v > 100; v < 90] per source", False),
-        ("levels S on T: low [v > 25 for 5 us; v < 22], high [v > 30; v < 28] per source", False),
-        ("state S on T [v > 25 for 5 us; v < 22] per source", False),
-        ("state S on T [v > 25; v < 22] per source ordered 5 us", False),
-        ("state S\n  A = avg T over 1 s each source\n  enter A.v > 25\n  exit A.v < 22", False),
+        "state S on T [v > 25; v < 22] per source",
+        "state S on T [v > 25; v < 22] per n within source",
+        "state S on T [v > limits.high; v < 20] per source",
+        "state S on T [v > 25 for 5 us; v < 22] per source",
+        "state S on T [v > 25 for 5 us; v < 22] per source unknown after 100 us",
+        "state S on T [v > limits.high for 5 us; v < 20] per source ordered 5 us",
+        "state S on T [v > 25; silent 100 us] per source",
+        "levels S on T: low [v > 25; v < 22], high [v > 30; v < 28] per source",
+        "levels S on T: low [v > limits.high for 5 us; v < 20], high [v > 100; v < 90] per source",
     ],
 )
-def test_events_are_kept_of_those_whose_meaning_says_all_that_decides(told, repeats):
-    (one,) = plan.Work(
-        check(parse(f"topic T (v float)\n{LIMITS}{told}\n"), tables=limits(25.0))
-    ).operators.values()
-    assert one.repeats is repeats
-    assert not (repeats and one.machine.is_timed)
+def test_in_the_process_that_has_it_a_state_is_neither_decoded_nor_encoded(processes, told):
+    """Whatever the machine is: a batch costs what it changed."""
+    high = {"limits": pa.table({"source": list(many(25.0, 3_000)), "high": [25.0] * 3_000})}
+    store = Store(f"topic T (v float, n text)\n{LIMITS}{told}\n", high)
+    store.take(many(26.0, 3_000), 0, n="x")
+    store.take(many(26.0, 3_000), 10, n="x")
+    store.take({"s00007": 27.0}, 20, n="x")
+    (one,) = store.work.operators.values()
+    coded = []
+    machine = type(one.machine)
+    with pytest.MonkeyPatch.context() as patching:
+        for name in ("to_bytes", "from_bytes"):
+            patching.setattr(machine, name, lambda *_, name=name: coded.append(name))
+        for at in range(21, 25):
+            store.take({"s00007": 27.0, "s00009": 21.0}, at, n="x")
+    assert coded == []
+    assert max(store.written[-4:]) < 3_000 < 20_000 < max(store.written[:2])
 
 
 # --- whoever has it ---------------------------------------------------------------------------------
@@ -456,8 +501,13 @@ KINDS = {
     "two": "state S on T [v > 25; v < 22] per source state U on T [v > 22; v < 20] per source",
     "momentary": "state S on T [v > 25; v < 22] per source filter F on T where v > 30",
     "guarded": "state S on T [v > 25 for 2 us; v < 22 for 1 us] per source",
+    "silent": "state S on T [v > 25; silent 2 us] per source",
+    "unknown": "state S on T [v > 25; v < 22] per source unknown after 2 us",
+    "forgotten": "state S on T [v > 25; v < 22 for 2 readings] per source forget after 3 us",
     "ordered": "state S on T [v > 25; v < 22] per source ordered 2 us",
+    "guarded ordered": "state S on T [v > 25 for 2 us; v < 22] per source ordered 2 us late apply",
     "levels": "levels S on T: low [v > 22; v < 20], high [v > 25; v < 23] per source",
+    "guarded levels": "levels S on T: low [v > 22 for 2 us; v < 20], high [v > 25; v < 23] per source",
     "component": "state S A = avg T over 2 us each source enter A.v > 25 exit A.v < 22",
 }
 

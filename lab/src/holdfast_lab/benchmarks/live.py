@@ -1,0 +1,190 @@
+"""A live query on Spark with many keys: what a batch costs when ten thousand are held, and a million.
+
+All keys are held first; then come files of 100,000 readings of keys drawn at random, of which one in a
+hundred ends its state, and those that had ended begin again.  A file is a batch.  Seconds are those of the
+processor, of all processes together, and bytes those of files that Spark has written for its states.
+``HOLDFAST_BENCH_SETS=guarded,table`` measures some kinds of conditions alone, ``HOLDFAST_BENCH_SCALE`` fewer
+keys and readings.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from statistics import mean, median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from holdfast.lang.check import check
+from holdfast.lang.parse import parse
+from holdfast.model.batch import TIME
+
+from . import Row, chosen, times
+from .process import apart, children
+from .spark import SCALE
+
+KEYS = (10_000, 100_000, 1_000_000)
+ROWS = 100_000
+BATCHES, WARMING = 14, 5
+MINUTE = 60_000_000
+AT_MOST = 1.5
+"""How many times as long as with the fewest keys a batch may take with the most."""
+
+TOPIC = "topic Temperature (value float, rack text)\n"
+LIMITS = 'table limits "limits.csv" (source text, high float, low float)\n'
+HEAT = "levels Heat on Temperature:"
+WARM = "state Warm on Temperature [value > 25; value < 22] per rack, source"
+
+SETS = {
+    "plain": "state Warm on Temperature [value > 25; value < 22] per source",
+    "guarded": "state Warm on Temperature [value > 25 for 5 min; value < 22 for 2 min] per source",
+    "silent": "state Warm on Temperature [value > 25; value < 22 or silent 6 h] per source",
+    "unknown": "state Warm on Temperature [value > 25; value < 22] per source unknown after 6 h",
+    "ordered": "state Warm on Temperature [value > 25 for 5 min; value < 22] per source ordered 30 s",
+    "table": f"{LIMITS}state Warm on Temperature [value > limits.high; value < limits.low] per source",
+    "levels": f"{HEAT} warm [value > 25; value < 22], hot [value > 40; value < 35] per source",
+    "guarded-levels": f"{HEAT} lo [value > 25 for 5 min; value < 22], hi [value > 40; value < 35] per source",
+    "count": f"{WARM}\nstate Many = at least 50 of Warm within rack",
+}
+"""Definitions of each kind of condition."""
+
+
+def run(progress: Callable[[str], None]) -> list[Row]:
+    """Every kind of condition with more and more keys."""
+    kinds = chosen(SETS)
+    return [row for kind in kinds for row in _rows(kind, progress)]
+
+
+def _rows(kind: str, progress: Callable[[str], None]) -> Iterator[Row]:
+    seconds, written = [], []
+    for keys in (max(100, int(keys * min(1, SCALE))) for keys in KEYS):
+        what = f"live, {kind}: a batch of {_rows_each():,} readings, {keys:,} keys held"
+        progress(what)
+        found = apart(batches, kind, keys)
+        seconds.append(found["cpu_s"])
+        written.append(found["state_bytes"])
+        progress(
+            f"  {found['cpu_s']:.2f} s of the processor, {found['state_bytes'] / 1000:,.0f} kB of states"
+        )
+        yield Row(what, found.pop("cpu_s"), "s", detail=found)
+    yield times(
+        f"live, {kind}: with {KEYS[-1] // KEYS[0]} × the keys a batch takes",
+        seconds[-1] / seconds[0],
+        most=AT_MOST,
+    )
+    yield times(f"live, {kind}: … and writes", written[-1] / max(1, written[0]))
+
+
+def _rows_each() -> int:
+    return max(100, int(ROWS * min(1, SCALE)))
+
+
+# --- one query -------------------------------------------------------------------------------------
+
+
+def batches(kind: str, keys: int) -> dict[str, Any]:
+    """What batches of a query cost that holds so many keys, in this process and its children."""
+    from holdfast.files.reading import Reading
+    from holdfast.runtimes.spark.live.log import folders
+    from holdfast.runtimes.spark.live.query import Live, run
+    from holdfast.runtimes.spark.session import session
+
+    with TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        here, inbox = Path(folder), Path(folder, "inbox")
+        before = write(here, keys)
+        checked = check(parse(TOPIC + SETS[kind]), base=here)
+        states = here / "checkpoint" / "spark" / "state"
+        seen: dict[str, int] = {}
+        at: list[tuple[float, dict[str, float], int]] = []
+        held = 0
+
+        def note(_batch: int, record: Any, _waiting: int) -> None:
+            nonlocal held
+            held, now = record.holding, sizes(states)
+            new = sum(size for name, size in now.items() if name not in seen)
+            seen.update(now)
+            at.append((time.monotonic(), processor(), new))
+
+        live = Live(
+            checked,
+            Reading(checked.topics),
+            folders([f"dir:{inbox}"], ["Temperature"]),
+            checkpoint=here / "checkpoint",
+            sink=f"parquet:{here / 'out'}",
+            every=None,
+            settle=0,
+            batch_bytes=1,
+        )
+        run(live, session(), progress=note)
+        assert len(at) == before + BATCHES, f"{len(at)} batches of {before} + {BATCHES} files"
+        warm = list(pairwise(at))[before + WARMING - 1 :]
+        used = [{what: new[1][what] - old[1][what] for what in new[1]} for old, new in warm]
+        return {
+            "cpu_s": median(sum(one.values()) for one in used),
+            **{f"{what}_s": median(one[what] for one in used) for what in used[0]},
+            "worst_s": max(sum(one.values()) for one in used),
+            "clock_s": median(new[0] - old[0] for old, new in warm),
+            "state_bytes": mean(new[2] for _, new in warm),
+            "held": held,
+            "load": os.getloadavg()[0],
+        }
+
+
+def write(folder: Path, keys: int) -> int:
+    """The readings of a query, and its table; how many files hold all keys first."""
+    rng, inbox, rows = np.random.default_rng(1), folder / "inbox", _rows_each()
+    inbox.mkdir()
+    names = pa.array([f"sensor-{i:07d}" for i in range(keys)])
+    racks = pa.array([f"rack-{i:05d}" for i in range(-(-keys // 100))])
+    limits = {"source": names, "high": np.full(keys, 25.0), "low": np.full(keys, 22.0)}
+    pyarrow.csv.write_csv(pa.table(limits), folder / "limits.csv")
+    first = [np.arange(low, min(keys, low + rows)) for low in range(0, keys, rows)]
+    later = [rng.integers(0, keys, rows) for _ in range(BATCHES)]
+    for number, who in enumerate([*first, *later]):
+        ends = (rng.random(len(who)) < 0.01) & (number >= len(first))
+        start = 1_700_000_000_000_000 + number * MINUTE
+        columns = {
+            "time": pa.array(start + np.arange(len(who)) * (MINUTE // (2 * len(who)))).cast(TIME),
+            "source": names.take(pa.array(who)),
+            "rack": racks.take(pa.array(who // 100)),
+            "value": np.where(ends, 20.0, 30.0),
+        }
+        pq.write_table(pa.table(columns), inbox / f"{number:04d}.parquet")
+    return len(first)
+
+
+# --- what it costs ---------------------------------------------------------------------------------
+
+
+def processor() -> dict[str, float]:
+    """Seconds of the processor of this process, of Java, and of Python workers, ended ones too."""
+    found = {"driver": 0.0, "java": 0.0, "workers": 0.0}
+    own, tick = os.getpid(), os.sysconf("SC_CLK_TCK")
+    for pid, name in {own: "driver", **children()}.items():
+        with suppress(OSError):  # it may have ended
+            user, system, *ended = map(
+                int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+            )
+            what = "driver" if pid == own else "java" if name == "java" else "workers"
+            found[what] += (user + system) / tick
+            found["workers"] += sum(ended) / tick if what != "driver" else 0
+    return found
+
+
+def sizes(folder: Path) -> dict[str, int]:
+    """The files below a folder, with their sizes."""
+    found = {}
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # it may have been removed
+            if path.is_file():
+                found[str(path)] = path.stat().st_size
+    return found

@@ -8,10 +8,9 @@ others of its time) is derived after the shuffle where rows are smaller without 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import DataFrame, functions
 from pyspark.sql.types import StructField, TimestampType
 
@@ -185,7 +184,7 @@ def _told(
     whole = {one.name: f"CAST({found.get(one.name) or 'NULL'} AS {_type(one)})" for one in fields}
     identifying = [f"unix_micros({found[name]})" if name == "time" else whole[name] for name in IDENTIFYING]
     return passed.select(
-        _id(passed.sparkSession.sparkContext)(*map(functions.expr, identifying)).alias(id.name),
+        _id()(*map(functions.expr, identifying)).alias(id.name),
         *(functions.expr(f"{sql} AS {quoted(name)}") for name, sql in whole.items()),
     )
 
@@ -195,9 +194,8 @@ def _type(field: StructField) -> str:
     return "TIMESTAMP_LTZ" if isinstance(field.dataType, TimestampType) else field.dataType.simpleString()
 
 
-@lru_cache(maxsize=1)
-def _id(_context: SparkContext) -> Any:
-    """The id of a notification, which Spark is told once: many at once, from Spark 4.1 on."""
+def _id() -> Any:
+    """The id of a notification: many at once, from Spark 4.1 on."""
     if hasattr(functions, "arrow_udf"):
         return functions.arrow_udf(ids, "string")
     return functions.udf(notification_id, "string")

@@ -156,25 +156,11 @@ filter Big   on Reading where n > 2
 @settings(max_examples=max(1, EXAMPLES // 3))
 @given(events=histories(most=60, latest=3), seed=st.integers(0, 9))
 def test_rows_without_a_sequence_are_numbered_by_what_they_say(events, seed):
-    from holdfast.runtimes.spark.frames.rows import events as rows_of
-    from holdfast.runtimes.spark.plan import Work
-
     app = parse(UNNUMBERED)
     first, again = (frame_of(events, s, numbered=False) for s in (seed, seed + 1))
     found = visible(notified(app, first))
     assert found == visible(notified(app, again))
-    seen = rows_of(Work(check(app)), first).collect()
-    numbered = [
-        Event(
-            "Reading",
-            (row.time.astimezone(UTC) - EPOCH) // timedelta(microseconds=1),
-            row.source,
-            dict(zip(("a", "b", "n", "k", "flag"), row[6:], strict=True)),
-            row.sequence,
-        )
-        for row in seen
-    ]
-    assert found == visible(engine(app, numbered))
+    assert found == visible(engine(app, numbered_events(app, first, ("a", "b", "n", "k", "flag"))))
 
 
 STICKY = """
@@ -261,6 +247,57 @@ def test_states_whose_predicates_exclude_one_another_by_every_plan(how, numbered
     assert {row[1] for row in found["packed"]} == {"Up", "Odd", "Stays", "Peak", "Whole"}
     if numbered:
         assert found["packed"] == visible(engine(app, events))
+
+
+LIGHT = """
+topic Reading (a float{key})
+state Up on Reading [a >= 1; a <= 0] per {scope}
+"""
+
+
+@pytest.mark.parametrize(("key", "scope"), [("", "source"), (", k text", "k"), (", k text, n int", "k")])
+def test_rows_of_one_instant_in_any_partition_are_ordered_by_what_they_say(key, scope):
+    app, chance = parse(LIGHT.format(key=key, scope=scope)), Random(3)
+    names = [one.name for one in check(app).topics[0].attributes]
+    values = {"a": [0.0, 0.5, 1.0, 2.0, -0.0, math.nan, None], "k": ["x", "y", None], "n": [1, 2, None]}
+    rows = [
+        (EPOCH + timedelta(seconds=chance.randrange(12)), chance.choice(["s1", "s2"]),
+         *(chance.choice(values[name]) for name in names))
+        for _ in range(150)
+    ]  # fmt: skip
+    types = {"a": "double", "k": "string", "n": "bigint"}
+    schema = ", ".join(["time timestamp", "source string", *(f"{name} {types[name]}" for name in names)])
+    frame = session().createDataFrame(rows + rows[::7], schema)
+    said = {}
+    for parts, plan in ((1, "packed"), (1, "native"), (5, "native")):
+        said[parts, plan] = visible(notified(app, frame.repartition(parts), plan=plan))
+    wanted = visible(engine(app, numbered_events(app, frame, names)))
+    assert len({row[5][0] for row in wanted}) < len(wanted)  # several at one time
+    assert all(found == wanted for found in said.values()), said.keys()
+
+
+def numbered_events(app: App, frame, names):
+    """The rows as events, with the sequences that they get."""
+    from holdfast.runtimes.spark.frames.rows import events as rows_of
+    from holdfast.runtimes.spark.plan import Work
+
+    return [
+        Event(
+            "Reading",
+            (row.time.astimezone(UTC) - EPOCH) // timedelta(microseconds=1),
+            row.source,
+            dict(zip(names, row[-len(names) :], strict=True)),
+            row.sequence,
+        )
+        for row in rows_of(Work(check(app)), frame)
+        .select("time", "source", "sequence", *_laid(app))
+        .collect()
+    ]
+
+
+def _laid(app: App):
+    """The columns of attributes in rows that were laid out."""
+    return [f"`{i} {one.name}`" for i, one in enumerate(check(app).topics[0].attributes)]
 
 
 @settings(max_examples=EXAMPLES)

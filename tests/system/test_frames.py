@@ -140,6 +140,58 @@ def test_columns_by_other_names_even_awkward_ones():
     assert said(found) == EXPECTED
 
 
+def test_columns_that_nobody_reads_may_share_a_name():
+    frame = readings([24.0, 26.0, 27.0, 21.0])
+    for others in (("junk", "junk"), ("junk", "Junk"), ("Value", "TIME")):
+        found = replay(WARM, frame.select("*", *(sf.lit("x").alias(name) for name in others)))
+        assert said(found) == EXPECTED, others
+
+
+@pytest.mark.parametrize(("more", "is_late"), [("", True), (", b float, c float", False)])
+def test_what_follows_from_a_row_is_derived_after_the_shuffle_if_that_makes_it_smaller(more, is_late):
+    definition = WARM.replace("value float", f"value float{more}")
+    frame = readings([24.0, 26.0, 27.0, 21.0]).selectExpr("*", "1.0D AS b", "2.0D AS c")
+    found = replay(definition, frame, plan="native")
+    lines = found._jdf.queryExecution().executedPlan().toString().splitlines()
+    (shuffled,) = (i for i, line in enumerate(lines) if "Exchange" in line)
+    (derived,) = (i for i, line in enumerate(lines) if "xxhash64" in line)
+    assert (derived < shuffled) is is_late
+    assert said(found) == EXPECTED
+
+
+STORM = """
+topic Pass (wind float, cold float)
+correlate Calm within 2 min wind in [3, 5] cold <= 0
+correlate Gale within 2 min wind >= 17 cold <= 0
+"""
+
+
+def test_ranges_of_correlations_reach_the_scan_below_what_crosses_to_python(tmp_path):
+    rows = [(START + timedelta(seconds=i), "s", float(i), 1.0 - i % 9) for i in range(40)]
+    frame = session().createDataFrame(rows, "time timestamp, source string, wind double, cold double")
+    frame.write.parquet(str(tmp_path / "passes"))
+    frame = session().read.parquet(str(tmp_path / "passes"))
+    for computed in (frame, frame.withColumn("cold", sf.col("cold") + 0)):
+        found = replay(STORM, computed, plan="packed", bad="drop")
+        plan = found._jdf.queryExecution().executedPlan().toString()
+        above, _, below = plan.partition("MapInArrow")
+        assert ">= 17.0" in below
+        assert ">= 17.0" not in above
+        assert sorted(map(str, found.drop("id").collect())) == sorted(
+            map(str, replay(STORM, computed, plan="packed").drop("id").collect())
+        )
+    plan = replay(STORM, frame, plan="packed", bad="drop")._jdf.queryExecution().executedPlan()
+    (scan,) = (leaf for leaf in _leaves(plan) if leaf.nodeName().startswith("Scan parquet"))
+    assert "LessThanOrEqual(wind,Infinity)" in scan.metadata().apply("PushedFilters")
+
+
+def _leaves(plan):
+    if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+        return _leaves(plan.initialPlan())
+    found = plan.collectLeaves()
+    return [found.apply(i) for i in range(found.size())]
+
+
 def test_several_topics_in_one_frame_with_names_that_differ_in_capitals():
     rows = [
         (START, "Temperature", "t1", 26.0, 4, None),

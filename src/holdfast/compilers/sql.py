@@ -260,6 +260,7 @@ def ranged(correlations: Sequence[Correlated], topic: Topic, named: Naming = quo
 
 def _within(filter: Filter, number: str, source: str) -> str:
     tests = [] if filter.low == -math.inf else [f"{number} >= {filter.low!r}D"]
-    tests += [f"NOT isnan({number})"] if filter.high == math.inf else [f"{number} <= {filter.high!r}D"]
+    highest = "double('Infinity')" if filter.high == math.inf else f"{filter.high!r}D"  # below NaN, for Spark
+    tests += [f"{number} <= {highest}"]
     tests += [] if filter.sensor is None else [f"{source} = {literal(filter.sensor)}"]
     return f"({' AND '.join(tests)})"

@@ -1,7 +1,8 @@
 """State filters as Spark's own window query; of what passes Python gives the ids, if they are wanted.
 
 One shuffle of the rows that some predicate holds for, sorted once: the value before tells what changed, and
-the change before tells since when.
+the change before tells since when.  What follows from a row (its bit, and the number that orders it among
+others of its time) is derived after the shuffle where rows are smaller without it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ...table import IDENTIFYING, attributes_of, ids
 from ..plan import Work
 from ..schema import spark_schema
 from .closed import is_repeatable
-from .rows import naming, seen_whole
+from .rows import naming, saying, seen_whole, sequence
 from .scan import Unlike
 
 MOST = 4
@@ -45,15 +46,17 @@ def require(work: Work, frame: DataFrame) -> None:
         raise Unlike("it would be read once for each set of scopes")
 
 
-def notifications(work: Work, having: Callable[[Mapping[str, str]], DataFrame]) -> DataFrame:
-    """The notifications of rows that are laid out and numbered, ``having`` what matters of their topics."""
+def notifications(
+    work: Work, columns: Sequence[str], having: Callable[[Mapping[str, str]], DataFrame]
+) -> DataFrame:
+    """The notifications of rows in our ``columns``, ``having`` what matters of their topics."""
     parts = []
     for operator in work.operators.values():
         (topic,) = operator.topics.values()
         query = changes(_filters(work, operator), naming(work.checked, topic))
         inside = (f"{name} IS NOT NULL" for name in query.apart if name != "source")
         mine = having({topic.name: " AND ".join([f"({query.where})", *inside])})
-        parts.append(_told(work, operator, _passing(mine, query), query.scope))
+        parts.append(_told(work, operator, columns, _passing(mine, columns, query), query.scope))
     return reduce(DataFrame.union, parts)
 
 
@@ -63,17 +66,20 @@ def _filters(work: Work, operator: Operator) -> list[Any]:
     return [known[names[0]] for names in operator.names]
 
 
-def _passing(rows: DataFrame, query: Changes) -> DataFrame:
+def _passing(rows: DataFrame, columns: Sequence[str], query: Changes) -> DataFrame:
     """The rows that pass some filter, once for each: which it is, what it means there, and since when."""
-    if all(turn.exit is None for turn in query.turns):
+    moving = [(i, turn) for i, turn in enumerate(query.turns) if turn.exit is not None]
+    if not moving:
+        rows = _derived(rows, columns, {})
         return _each(rows, [_momentary(i, turn) for i, turn in enumerate(query.turns)])
+    if _is_light(columns, query.apart):
+        rows = rows.repartition(*map(functions.expr, query.apart))
     order = [name for name in ("time", "source", "sequence") if name not in query.apart]
     window = f"PARTITION BY {', '.join(query.apart) or '0'} ORDER BY {', '.join(order)}"
     if len(query.turns) == 1:
-        return _alternating(rows, query.turns[0], window)
+        return _alternating(rows, columns, query.turns[0], window)
     before = f"({window} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    moving = [(i, turn) for i, turn in enumerate(query.turns) if turn.exit is not None]
-    rows = _with(rows, {f"@on{i}": _bit(turn) for i, turn in moving})
+    rows = _derived(rows, columns, {f"@on{i}": _bit(turn) for i, turn in moving})
     was = {f"@was{i}": f"coalesce(last(`@on{i}`, true) OVER {before}, false)" for i, _ in moving}
     rows = _with(rows, was)
     turned = {i: f"(`@on{i}` <> `@was{i}`)" for i, _ in moving}
@@ -89,14 +95,27 @@ def _passing(rows: DataFrame, query: Changes) -> DataFrame:
     return _each(rows, [moved.get(i) or _momentary(i, turn) for i, turn in enumerate(query.turns)])
 
 
+def _is_light(columns: Sequence[str], apart: Sequence[str]) -> bool:
+    """Whether rows are no larger before anything is derived of them: beside what keeps scopes apart they say
+    one thing, from which the bit and the sequence follow."""
+    return bool(apart) and len({quoted(name) for name in saying(columns)}.difference(apart)) <= 1
+
+
+def _derived(rows: DataFrame, columns: Sequence[str], bits: Mapping[str, str]) -> DataFrame:
+    """The rows with a sequence each, and with what they leave the bits at."""
+    kept = (quoted(name) for name in columns if name != "sequence")
+    found = {"sequence": sequence(columns), **bits}
+    return rows.selectExpr(*kept, *(f"{sql} AS {quoted(name)}" for name, sql in found.items()))
+
+
 def _bit(turn: Turn) -> str:
     """What a row leaves the bit at, null if as it was."""
     return f"CASE WHEN {turn.enter} THEN true WHEN {turn.exit} THEN false END"
 
 
-def _alternating(rows: DataFrame, turn: Turn, window: str) -> DataFrame:
+def _alternating(rows: DataFrame, columns: Sequence[str], turn: Turn, window: str) -> DataFrame:
     """The same for one filter, of rows that all satisfy one of its predicates."""
-    rows = _with(rows, {"@on": f"coalesce({turn.enter}, false)"})
+    rows = _derived(rows, columns, {"@on": f"coalesce({turn.enter}, false)"})
     rows = _with(rows, {"@was": f"lag(`@on`, 1, false) OVER ({window})"}).where("`@on` <> `@was`")
     since = _ending("`@on`", f"lag(time) OVER ({window})")
     return _with(rows, {"@condition": "0", STATUS: _status("`@on`"), SINCE: since})
@@ -133,7 +152,9 @@ def _each(rows: DataFrame, cells: Sequence[str]) -> DataFrame:
 # --- notifications ---------------------------------------------------------------------------------
 
 
-def _told(work: Work, operator: Operator, passed: DataFrame, scope: str | None) -> DataFrame:
+def _told(
+    work: Work, operator: Operator, columns: Sequence[str], passed: DataFrame, scope: str | None
+) -> DataFrame:
     """Rows that passed become notifications; only their ids, where somebody wants them, are Python's."""
     (topic,) = operator.topics.values()
     whom = [[literal(name) for name in names] for names in operator.told_to]
@@ -152,8 +173,8 @@ def _told(work: Work, operator: Operator, passed: DataFrame, scope: str | None) 
         "topic": literal(topic.name),
         "source": "source",
         "sequence": "sequence",
-        "place": "place" if "place" in passed.columns else None,
-        "location": _location([axis for axis in AXES if axis in passed.columns]),
+        "place": "place" if "place" in columns else None,
+        "location": _location([axis for axis in AXES if axis in columns]),
     }
     named = naming(work.checked, topic)
     for name, (column, _) in attributes_of(work.published).items():

@@ -91,11 +91,11 @@ class _Asked:
     @cached_property
     def rows(self) -> DataFrame:
         """The rows that some predicate holds for, with a sequence only where the frame has one."""
-        return able(self.work, self.frame, self.laid, self.reading, self.bad)
+        return self.having(None)
 
-    def having(self, wanted: Mapping[str, str]) -> DataFrame:
-        """The rows of which this holds, numbered."""
-        return numbered(able(self.work, self.frame, self.laid, self.reading, self.bad, wanted))
+    def having(self, wanted: Mapping[str, str] | None) -> DataFrame:
+        """The rows of which this holds, with a sequence only where the frame has one."""
+        return able(self.work, self.frame, self.laid, self.reading, self.bad, wanted)
 
     @cached_property
     def laid(self) -> DataFrame:
@@ -146,7 +146,7 @@ def _require_rows(bad: Bad, report: bytes) -> None:
 
 def _natively(asked: _Asked) -> DataFrame:
     native.require(asked.work, asked.frame)
-    return native.notifications(asked.work, asked.having)
+    return native.notifications(asked.work, asked.laid.columns, asked.having)
 
 
 def _by_partition(asked: _Asked) -> DataFrame:

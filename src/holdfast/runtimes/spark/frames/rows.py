@@ -84,10 +84,15 @@ def able(
     Whoever filters further may keep Spark from ever seeing a row that cannot be used: it filters early.
     """
     wanted = _wanted(work, ends=not frame.isStreaming) if wanted is None else dict(wanted)
-    lacking = {topic.name: _lacking(topic, frame.columns, reading) for topic in _watched(work)}
-    tests = wanted | {name: _failing(literal(what)) for name, what in lacking.items() if what}
-    matters = some_of(f"CASE WHEN topic = {literal(name)} THEN {test} END" for name, test in tests.items())
-    sound, fault = _soundness(work.checked)
+    only = None if reading.theirs("topic") in frame.columns else _default(reading)
+    if only is not None:
+        matters = wanted.get(only, "false")
+    else:
+        lacking = {topic.name: _lacking(topic, frame.columns, reading) for topic in _watched(work)}
+        tests = wanted | {name: _failing(literal(what)) for name, what in lacking.items() if what}
+        cases = (f"CASE WHEN topic = {literal(name)} THEN {test} END" for name, test in tests.items())
+        matters = some_of(cases)
+    sound, fault = _soundness(work.checked, only)
     if bad == "drop":
         return rows.where(f"{sound} AND ({matters})")
     told = f"concat('a row of the frame has ', {fault}, {literal(_REMEDY)})"
@@ -146,8 +151,11 @@ def _columns(topics: Sequence[Topic]) -> dict[tuple[str, Kind], str]:
 def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
     """All rows in our columns and kinds."""
     types = _types(frame, reading)
-    theirs = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
-    at = {name: f"c{i}" for i, name in enumerate(frame.columns)}
+    names = frame.columns
+    at = {name: f"`{name.replace('`', '``')}`" for name in names}
+    if len({name.lower() for name in names}) < len(names):  # Spark takes some for one
+        at = {name: f"c{i}" for i, name in enumerate(names)}
+        frame = frame.toDF(*(f"c{i}" for i in range(len(names))))
 
     def read(ours: str, kind: Kind) -> str | None:
         name = reading.theirs(ours)
@@ -156,7 +164,7 @@ def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
         _require_kind(ours, name, types[name], kind)
         return f"CAST({at[name]} AS {_KINDS[kind][1]})"
 
-    columns = {"topic": _topic(read("topic", "text"), frame.columns, reading)}
+    columns = {"topic": _topic(read("topic", "text"), names, reading)}
     columns["time"] = _time(reading, at, types)
     source = read("source", "text")
     assert source is not None
@@ -167,7 +175,7 @@ def laid_out(checked: Checked, frame: DataFrame, reading: Reading) -> DataFrame:
     for (name, kind), column in _columns(checked.topics).items():
         carried[column] = _or_nothing(read(name, kind), kind)
     columns["sequence"] = _or_nothing(read("sequence", "int"), "int")
-    return theirs.selectExpr(*(f"{sql} AS {quoted(name)}" for name, sql in (columns | carried).items()))
+    return frame.selectExpr(*(f"{sql} AS {quoted(name)}" for name, sql in (columns | carried).items()))
 
 
 def _by_place(checked: Checked) -> bool:
@@ -179,11 +187,14 @@ def _or_nothing(column: str | None, kind: Kind) -> str:
     return f"CAST(NULL AS {_KINDS[kind][1]})" if column is None else column
 
 
-def _soundness(checked: Checked) -> tuple[str, str]:
-    """Where a row can be used, and why not elsewhere; rows of topics that nobody declared may be anything."""
+def _soundness(checked: Checked, only: str | None) -> tuple[str, str]:
+    """Where a row can be used, and why not elsewhere; rows of topics that nobody declared may be anything.
+    All may be of the ``only`` topic that there is."""
     declared = ", ".join(literal(topic.name) for topic in checked.topics)
     faulty = " OR ".join(f"({test})" for test in _FAULTS.values())
     reasons = " ".join(f"WHEN {test} THEN '{reason}'" for reason, test in _FAULTS.items())
+    if only is not None:
+        return f"NOT ({faulty})", f"CASE {reasons} END"
     return (
         f"(topic IS NOT NULL AND (topic NOT IN ({declared}) OR NOT ({faulty})))",
         f"CASE WHEN topic IS NULL THEN 'no topic' {reasons} END",
@@ -191,8 +202,7 @@ def _soundness(checked: Checked) -> tuple[str, str]:
 
 
 def _topic(column: str | None, names: Sequence[str], reading: Reading) -> str:
-    only = reading.topics[0].name if len(reading.topics) == 1 else None
-    default = reading.topic or only
+    default = _default(reading)
     if column is not None:
         said = f"CASE WHEN {column} RLIKE {_SAID} THEN {column} END"
         return said if default is None else f"coalesce({said}, {literal(default)})"
@@ -205,6 +215,12 @@ def _topic(column: str | None, names: Sequence[str], reading: Reading) -> str:
     if lacking := _lacking(reading.by_name[default], names, reading):
         raise UsageError(lacking)
     return literal(default)
+
+
+def _default(reading: Reading) -> str | None:
+    """The topic of rows that do not say theirs."""
+    only = reading.topics[0].name if len(reading.topics) == 1 else None
+    return reading.topic or only
 
 
 def _lacking(topic: Topic, names: Sequence[str], reading: Reading) -> str | None:
@@ -279,13 +295,22 @@ def _located(axes: Sequence[str | None]) -> dict[str, str]:
 
 
 def numbered(rows: DataFrame) -> DataFrame:
-    """The rows with a sequence each: a hash of what a row says, where it has none.
+    """The rows with a sequence each."""
+    return rows.withColumn("sequence", expr(sequence(rows.columns)))
+
+
+def sequence(columns: Sequence[str]) -> str:
+    """The sequence of a row that has these columns: a hash of what it says, where it has none.
 
     Columns that a row leaves empty do not change the hash.
     """
-    saying = [column for column in rows.columns if column not in ("topic", "time", "source", "sequence")]
-    digest = " ^ ".join(["0L", *map(_own, saying)])
-    return rows.withColumn("sequence", expr(f"coalesce(sequence, ({digest}) & {2**63 - 1}L)"))
+    digest = " ^ ".join(["0L", *map(_own, saying(columns))])
+    return f"coalesce(sequence, ({digest}) & {2**63 - 1}L)"
+
+
+def saying(columns: Sequence[str]) -> list[str]:
+    """The columns that tell rows of one source and time apart."""
+    return [column for column in columns if column not in ("topic", "time", "source", "sequence")]
 
 
 def _own(column: str) -> str:

@@ -6,7 +6,7 @@ the frame to Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -36,18 +36,12 @@ class Unlike(Exception):
 def scan(work: Work, frame: DataFrame, reading: Reading) -> Scan:
     """The frame as a scan of files; raises ``Unlike`` if it is none."""
     top = frame._jdf.queryExecution().optimizedPlan()
-    columns, conditions, files = _walked(top)
-    output = {name: columns.get(at) for name, at in _attributes(top)}
-    rename: dict[str, str] = {}
-    absent: list[str] = []
-    for ours in dict.fromkeys((*FIXED, *(a.name for topic in reading.topics for a in topic.attributes))):
-        theirs = reading.theirs(ours)
-        if theirs not in output:
-            absent.append(ours)
-        elif (found := output[theirs]) is None:
-            raise Unlike(f"the column '{theirs}' is computed")
-        else:
-            rename[ours] = found
+    output = dict(_attributes(top))
+    names = dict.fromkeys((*FIXED, *(a.name for topic in reading.topics for a in topic.attributes)))
+    given = {ours: output[theirs] for ours in names if (theirs := reading.theirs(ours)) in output}
+    columns, conditions, files = _walked(top, {at: reading.theirs(ours) for ours, at in given.items()})
+    rename = {ours: columns[at] for ours, at in given.items()}
+    absent = [ours for ours in names if ours not in given]
     if len(work.checked.topics) > 1 and "sequence" not in rename:
         raise Unlike("rows of several topics have no sequence")
     if "sequence" not in rename and any(one.needs is not None for one in work.operators.values()):
@@ -64,22 +58,33 @@ def scan(work: Work, frame: DataFrame, reading: Reading) -> Scan:
 # --- the plan --------------------------------------------------------------------------------------
 
 
-def _walked(plan: Any) -> tuple[dict[int, str], list[Where], list[InputFile]]:
-    """For each attribute of a plan the column of the files that it is, the conditions on rows, the files."""
+def _walked(plan: Any, wanted: Mapping[int, str]) -> tuple[dict[int, str], list[Where], list[InputFile]]:
+    """For each attribute of a plan the column of the files that it is, the conditions on rows, the files.
+    Attributes that are ``wanted``, by whatever name, must be such columns."""
     name = plan.getClass().getSimpleName()
     if name == "LogicalRelation":
-        return {at: name for name, at in _attributes(plan)}, [], _files(plan.relation())
+        columns = {at: name for name, at in _attributes(plan)}
+        _require_read(wanted, columns)
+        return columns, [], _files(plan.relation())
     if name not in ("Project", "Filter"):
         raise Unlike(f"it is more than a scan of files ({name})")
-    columns, conditions, files = _walked(plan.child())
     if name == "Filter":
+        columns, conditions, files = _walked(plan.child(), wanted)
         return columns, [*conditions, _where(plan.condition(), columns)], files
-    chosen: dict[int, str] = {}
+    chosen: dict[int, int] = {}
     for one in _each(plan.projectList()):
         of = one.child() if one.getClass().getSimpleName() == "Alias" else one
-        if of.getClass().getSimpleName() == "AttributeReference" and of.exprId().id() in columns:
-            chosen[one.exprId().id()] = columns[of.exprId().id()]
-    return chosen, conditions, files
+        if of.getClass().getSimpleName() == "AttributeReference":
+            chosen[one.exprId().id()] = of.exprId().id()
+    _require_read(wanted, chosen)
+    columns, conditions, files = _walked(plan.child(), {chosen[at]: name for at, name in wanted.items()})
+    return {at: columns[of] for at, of in chosen.items() if of in columns}, conditions, files
+
+
+def _require_read(wanted: Mapping[int, str], read: Collection[int]) -> None:
+    for at, name in wanted.items():
+        if at not in read:
+            raise Unlike(f"the column '{name}' is computed")
 
 
 def _attributes(plan: Any) -> list[tuple[str, int]]:

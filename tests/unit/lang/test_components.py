@@ -627,6 +627,12 @@ def test_whole_numbers_of_one_moment_and_place_meet_in_their_mean_which_may_be_n
         assert {a.name: a.kind for a in component.topic.attributes} == {"n": kind, "road": "int"}
 
 
+def test_what_is_counted_is_a_number_whatever_was_done_with_it_before():
+    text = "topic T (value float, road text, wet bool)\nstate S\n  A = avg T over 1 s count location\n  "
+    (made,) = check(parse(text + "enter A.value > 1 && A.road > 1\n  exit true\n")).components
+    assert {a.name: a.kind for a in made.topic.attributes} == {"value": "int", "road": "int", "wet": "int"}
+
+
 EPISODES = """topic Level (value float)
 state Episode on Level each location enter value > 10 set open = 1 exit value < 5 set open = 0
 state EpisodeNow on Episode each location enter true exit true

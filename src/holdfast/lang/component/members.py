@@ -88,9 +88,11 @@ def _after(attribute: Attribute, query: Query) -> Attribute:
     for function in _functions(query, attribute.name):
         if function == "count":
             attribute = Attribute(attribute.name, "int")
+        elif isinstance(attribute, Unusable):
+            continue
         elif attribute.kind in ("text", "bool"):
             reason = f"{function} of {attribute.kind} is not defined; only count is"
-            return Unusable(attribute.name, attribute.kind, reason=reason)
+            attribute = Unusable(attribute.name, attribute.kind, reason=reason)
         elif function == "stddev":
             attribute = Spread(attribute.name, "float", attribute.unit)
         elif function == "avg":

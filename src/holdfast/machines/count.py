@@ -283,20 +283,21 @@ class Count(Hearing):
         if state.touched is None:
             return None
         touched, state.touched = state.touched, set()
-        groups = [(key, state.groups.get(key)) for key in touched]
+        groups = [(key, state.groups.get(key)) for key in sorted(touched)]
         return msgspec.msgpack.encode((groups, state.waiting)) if groups or self.is_timed else b""
 
     def renewed(self, state: State, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         if was is not None and was[0] is None:
             return state
         groups, state.waiting = msgspec.msgpack.decode(raw, type=_Noted)
-        for key, group in groups:
-            gone, come = state.groups.pop(key, None) or Group(), group or Group()
+        for key, _ in groups:  # all that were there go before any comes: a member may have moved
+            gone = state.groups.pop(key, None) or Group()
             for member in (*gone.on, *gone.unknown):
                 state.where.pop(member, None)
-            state.where |= dict.fromkeys((*come.on, *come.unknown), key)
+        for key, group in groups:
             if group is not None:
                 state.groups[key] = group
+                state.where |= dict.fromkeys((*group.on, *group.unknown), key)
         return state
 
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:

@@ -92,6 +92,8 @@ def _held(state: Any) -> int:
         return _ENTRY * len(state)
     if isinstance(state, (tuple, list)):
         return sum(map(_held, state))
+    if isinstance(state, msgspec.Struct):
+        return sum(map(_held, msgspec.structs.astuple(state)))
     return state.held if isinstance(state, Keys) else getattr(state, "nbytes", 0)
 
 
@@ -151,7 +153,8 @@ def note(change: Change, number: int, memory: Memory) -> None:
         if changed:
             change.noted[number] = Noted(changed, memory.due)
         return
-    before = memory.raw
+    # Whole if a machine notes: who has heard of changes alone has no bytes to put it together with.
+    before = b"" if isinstance(memory.machine, Noting) else memory.raw
     memory.shut()
     if memory.raw != before:
         change.rewritten[number] = Rewritten(patch(before, memory.raw), memory.due)

@@ -14,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import Event, UsageError, check, parse
+from holdfast.machines.count import Count, Group, State
 from holdfast.machines.ordered import Ordered
+from holdfast.machines.waiting import Waiting
 from holdfast.model.batch import from_events, from_ipc
 from holdfast.model.instant import BEGINNING, NEVER
 from support import correlated, fused
@@ -255,6 +257,44 @@ def test_in_the_process_that_has_it_a_shard_is_not_read_again(processes):
     assert store.take({"s00007": 21.0}, 2) == []
     assert store.take({"s00007": 26.0}, 3) == [("s00007", "ingress")]
     assert store.kept.read == ["head"] * 3
+
+
+@pytest.mark.parametrize(
+    "state", ["[v > 25; v < 22] per source", "[v > 25 for 2 us; v < 22] per source forget after 50 us"]
+)
+def test_who_has_heard_of_changes_alone_takes_a_state_that_was_made_smaller(processes, monkeypatch, state):
+    """A state that is written anew, because most of it has gone, needs no bytes of before."""
+    store, alone = (Store(f"topic T (v float)\nstate S on T {state}\n") for _ in range(2))
+    batches = [
+        (0, many(26.0, 6000), 0),
+        (
+            0,
+            many(27.0, 1000) | ({} if "forget" in state else dict(list(many(20.0, 6000).items())[1000:])),
+            10,
+        ),
+        (0, {"s00000": 27.0}, 20),
+        (0, {"s00000": 27.0}, 55),
+        (1, {"new": 26.0, "more": 26.0}, 58),
+        (0, {"new": 26.0, "last": 26.0}, 59),
+        (0, {"s00000": 20.0, "new": 20.0}, 60),
+    ]
+    for process, values, at in batches:
+        monkeypatch.setattr(stores, "CACHE", processes[process])
+        told = store.take(values, at)
+        monkeypatch.setattr(stores, "CACHE", processes[2])
+        assert told == alone.take(values, at)
+
+
+@pytest.mark.parametrize("rooms", [("A", "B"), ("B", "A")])
+def test_a_member_that_moves_is_where_it_has_come_to(rooms):
+    """Also for who takes what has changed, whichever of the two rooms is first in it."""
+    text = f"{WARM}state C = at least 1 of Warm within room\n".replace("(v float)", "(v float, room text)")
+    machines = [one.machine for one in plan.Work(check(parse(text))).operators.values()]
+    (machine,) = (one for one in machines if isinstance(one, Count))
+    there = {"A": None, "B": Group({"m": 4})}
+    changed = msgspec.msgpack.encode(([(room, there[room]) for room in rooms], Waiting()))
+    state = machine.renewed(State({"A": Group({"m": 1})}, {"m": "A"}, Waiting()), changed)
+    assert (state.groups, state.where) == ({"B": Group({"m": 4})}, {"m": "B"})
 
 
 def test_nothing_is_written_of_a_batch_that_changes_nothing(processes):

@@ -16,7 +16,17 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ..model.batch import concatenate, from_events, from_ipc, in_order, known_of, times, to_events, to_ipc
+from ..model.batch import (
+    compact,
+    concatenate,
+    from_events,
+    from_ipc,
+    in_order,
+    known_of,
+    times,
+    to_events,
+    to_ipc,
+)
 from ..model.event import Event, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.qos import Late
@@ -113,8 +123,8 @@ class Ordered:
         if _earliest(held) < until:
             pool = concatenate(held)
             due = times(pool) < until
-            ready, rest = in_order(pool.filter(pa.array(due))), pool.filter(pa.array(~due))
-            held = [rest]
+            ready = in_order(pool.filter(pa.array(due)))
+            held = [compact(pool.filter(pa.array(~due)))]
             inner, told = self.inner.step(inner, {name: ready}, until)
             out.append(told.rows[name])
         elif self.inner.is_timed:

@@ -282,3 +282,15 @@ def test_how_far_time_has_come_is_not_lost_with_what_was_reduced_away():
         assert [(t.status, t.event.time, t.since) for t in transitions(it.topics, told)] == [
             ("ingress", 9, 7)
         ]
+
+
+def test_what_waits_does_not_remember_the_names_of_all_who_have_spoken():
+    state, sizes = DROP.initial(), []
+    for at in range(0, 2000, 20):
+        names = [f"s{at + i}" for i in range(20)]
+        batch = dictionary_encoded(
+            from_events(TOPIC, [event(at + 15, 20.0, name) for name in names]), "source"
+        )
+        state, _ = DROP.step(state, {"T": batch}, at + 15)
+        sizes.append(len(DROP.to_bytes(state)))
+    assert max(sizes[50:]) < 2 * sizes[0]

@@ -131,6 +131,33 @@ def test_a_fold_goes_on_with_those_that_hold_where_they_began(was, now):
     assert standing(engine) == standing(ideal)
 
 
+STORM = "fold Storm = Warm cells 5 m within 40 m beyond {}\n"
+RELATED = "relate Warm (a T, b T) {} when distance(a, b) <= 9 m until distance(a, b) >= 20 m\n"
+EACH = "state Warm\n  A = T each {}\n  enter A.v > 2\n  exit A.v < 1\n"
+SPELLS = "state Hot on T [v > 2; v < 1] per source\nstate Warm = at least {} of Hot within source\n"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "left"),
+    [
+        (EACH.format("source"), EACH.format("place"), []),
+        (RELATED.format(""), RELATED.format('pairs ("a", "b")'), []),
+        (RELATED.format('pairs ("a", "b"), ("b", "c")'), RELATED.format('pairs ("a", "b")'), ["a,b"]),
+        (SPELLS.format(1), SPELLS.format(2), []),
+    ],
+    ids=["other scopes", "pairs", "fewer pairs", "a count"],
+)
+def test_a_fold_that_changes_with_what_it_folds_keeps_nobody_whom_the_edit_ends(was, now, left):
+    engine = Engine(HEAD + was + STORM.format(1))
+    for i, source in enumerate("abc"):
+        push(engine, i, source, location=(6.0 * i, 1.0))
+    push(engine, 3, "z", 0.0)
+    assert [one for one in standing(engine) if one[0] == "Storm"] != []
+    engine.revise(HEAD + now + STORM.format(2))
+    held = {name: [one[1] for one in standing(engine) if one[0] == name] for name in ("Warm", "Storm")}
+    assert held == {"Warm": left, "Storm": left}
+
+
 def test_it_is_said_before_what_will_happen():
     pairs = [
         (busy(4, "A.v < 2"), busy(6, "A.v < 3")),

@@ -92,7 +92,9 @@ def inherited(name: str, was: Any, now: Any, operator: Operator, state: Any) -> 
     if not isinstance(machine, Inheriting) or not keeps_scopes(was, now):
         return []
     (number,) = (i for i, names in enumerate(operator.names) if name in names)
-    return list(machine.bits(state, number).values())
+    other = was.topic.differing(now.topic)
+    bits = machine.bits(state, number).values()
+    return [machine.without(bit, other) for bit in bits] if other else list(bits)
 
 
 def revised(compiled: Callable[[list[Any]], list[Operator]], was: Any, now: Any, past: Past) -> Revised:

@@ -45,6 +45,9 @@ class Lasting(Machine, Protocol):
     def with_bits(self, state: Any, condition: int, bits: Iterable[Bit]) -> Any:
         """A state in which these hold, too, as far as there are such scopes."""
 
+    def without(self, bit: Bit, attributes: Collection[str]) -> Bit:
+        """The same without some attributes that its events have no more as they had them."""
+
 
 class Open(msgspec.Struct):
     """An open scope: its bit, and from when on it is looked at; ``None`` if it is already."""
@@ -121,6 +124,9 @@ class Inheriting:
             scope: msgspec.structs.replace(bit, since=earlier.get(scope, bit.since))
             for scope, bit in found.items()
         }
+
+    def without(self, bit: Bit, attributes: Collection[str]) -> Bit:
+        return self.inner.without(bit, attributes)
 
     def begun(self, state: Any, condition: int, bits: Collection[Bit], at: Instant) -> Any:
         """A state in which a condition that knows nothing yet begins at an instant, with open scopes that

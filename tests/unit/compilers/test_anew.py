@@ -158,6 +158,40 @@ def test_a_fold_that_changes_with_what_it_folds_keeps_nobody_whom_the_edit_ends(
     assert held == {"Warm": left, "Storm": left}
 
 
+TYPED = "topic T (v {})\nstate {}\n  A = T each source\n  enter {}\n  exit {}\n"
+
+
+SWITCHED = ("text", 'A.v == "on"', 'A.v == "off"', "on", "off")
+CHANGED = ("text", 'A.v == "on"', "A.v != last.v", "on", "off")
+MEASURED = ("float", "A.v > 2", "A.v < 1", 5.0, 0.0)
+COUNTED = ("int", "A.v > 2", "A.v < last.v", 3, 0)
+
+
+@pytest.mark.parametrize("name", ["Busy", "Other"])
+@pytest.mark.parametrize(
+    ("was", "now"), [(MEASURED, SWITCHED), (MEASURED, CHANGED), (MEASURED, COUNTED), (SWITCHED, COUNTED)]
+)
+def test_readings_of_another_kind_are_none(was, now, name):
+    engine = Engine(TYPED.format(was[0], "Busy", *was[1:3]))
+    for at in (0, 1):
+        push(engine, at, "a", was[3])
+    kind, enter, leave, on, off = now
+    engine.revise(TYPED.format(kind, name, enter, leave))
+    told = [one for at, v in [(2, on), (3, on), (4, off), (5, off)] for one in push(engine, at, "c", v)]
+    assert told == [(name, "c", "ingress"), (name, "c", "egress")]
+    assert [n for at in (6, 7, 8) for n in push(engine, at, "a", off) if n[2] == "ingress"] == []
+
+
+def test_readings_of_another_unit_are_none():
+    text = (
+        "topic T (v float {0})\nstate Busy\n  A = T each source\n  enter A.v > {1} {0}\n  exit A.v < 1 {0}\n"
+    )
+    engine = Engine(text.format("km", 9))
+    push(engine, 0, "a", 5.0)
+    engine.revise(text.format("m", 3))
+    assert [push(engine, at, "b", 0.0) for at in (1, 2, 3)] == [[], [], []]
+
+
 def test_it_is_said_before_what_will_happen():
     pairs = [
         (busy(4, "A.v < 2"), busy(6, "A.v < 3")),

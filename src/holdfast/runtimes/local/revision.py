@@ -40,7 +40,7 @@ from ...lang.condition import Checked
 from ...machines import corrected
 from ...machines.inherited import Bit
 from ...machines.machine import Told
-from ...model.event import Event, Notification
+from ...model.event import Event, Notification, lacking
 from ...model.instant import Instant
 from .running import Heard, Running, gathered, passed_on
 from .works import Edition, Works
@@ -239,4 +239,4 @@ def _left(event: Event, lost: Mapping[str, Collection[str]]) -> Event:
     names = lost.get(event.topic)
     if not names or not isinstance(event.attributes, Mapping):
         return event
-    return replace(event, attributes={k: v for k, v in event.attributes.items() if k not in names})
+    return lacking(event, names)

@@ -17,7 +17,7 @@ from ...machines import corrected
 from ...machines.inherited import Bit, Inheriting
 from ...machines.machine import Told
 from ...model.batch import to_events
-from ...model.event import Event, Notification, Transition
+from ...model.event import Event, Notification, Transition, lacking
 from ...model.instant import BEGINNING, Instant
 from ...model.scope import once_listed
 from ...model.topic import Topic
@@ -82,7 +82,10 @@ class Works:
     ) -> list[Notification]:
         """Run a definition, given what is known of operators that ran before, and ``more`` that run already.
         What counts say that begin."""
-        self.topics = {topic.name: topic for topic in checked.topics}
+        before, self.topics = self.topics, {topic.name: topic for topic in checked.topics}
+        self.latest = {
+            name: self._known(before.get(name), name) for name in self.latest if name in self.topics
+        }
         going_on = resumed(kept, checked)
         started = [*(self._started(one, state_of(one), edition.left) for one in going_on), *more]
         begun = {id(one.operator.machine) for one in going_on if one.before is None}
@@ -240,6 +243,13 @@ class Works:
             before = known.get(event.source)
             if before is None or before.time <= event.time:
                 known[event.source] = event
+
+    def _known(self, was: Topic | None, name: str) -> dict[str, Event]:
+        """The latest readings of a topic that was another, without attributes that have another kind or unit
+        now."""
+        known, now = self.latest[name], self.topics[name]
+        other = was.differing(now) if was is not None else ()
+        return {source: lacking(event, other) for source, event in known.items()} if other else known
 
     def addressed(self, one: Running, said: list[Transition], heard: Heard) -> Iterator[Notification]:
         """What an operator has said, for whom it concerns; those who hear it find it in ``heard``."""

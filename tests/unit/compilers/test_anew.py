@@ -201,9 +201,11 @@ def test_it_is_said_before_what_will_happen():
             HEAD + "correlate Both within 9 s  T.v > 1  U.v > 1\n",
         ),
         (HEAD + WARM.format(1), HEAD + WARM.format(2)),
+        (HEAD + RELATED.format('pairs ("a", "b"), ("b", "c")'), HEAD + RELATED.format('pairs ("a", "b")')),
     ]
     words = [dict(outlook(*(check(parse(text)) for text in pair))) for pair in pairs]
-    assert words[0]["Busy"].endswith("starts or ends it, 3 s after the edit at the soonest")
+    assert words[0]["Busy"].endswith("starts it or, 3 s after the edit at the soonest, ends it")
     assert words[1]["Busy"].endswith("in other scopes: what holds ends")
     assert words[2]["Both"].endswith("what came before takes part in nothing")
+    assert words[4]["Warm"].endswith("starts it or ends it; of pairs that it no longer has, what holds ends")
     assert words[3]["Storm"] == "it is told who holds, and what holds is told by its cells or by itself"

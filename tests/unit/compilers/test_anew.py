@@ -56,6 +56,18 @@ def test_what_held_is_unknown_until_the_new_definition_starts_or_ends_it():
     assert standing(engine) == [("Busy", "a", True)]
 
 
+def test_what_has_gone_silent_is_looked_at_once_when_the_window_is_full():
+    engine = begun()
+    push(engine, 2, "z", 0.0)
+    engine.revise(busy(6, "A.v < 3"))
+    again = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, again):
+        assert [push(one, 3, "a", 0.0), push(one, 5, "z", 0.0)] == [[], []]
+        (told,) = one.push(Event("T", TODAY + 9 * SECOND, "z", {"v": 0.0}))
+        assert (told.scope, told.status, told.event.time) == ("a", "egress", TODAY + 5 * SECOND + 1)
+        assert one.unknown() == [("Busy", "b")], "of which nothing was heard"
+
+
 def test_what_lies_between_start_and_end_stays_unknown():
     engine = begun()
     engine.revise(busy(6, "A.v < 3"))

@@ -343,6 +343,14 @@ class Detector:
             state.components[condition].instances[id] = component.Instance(bit.since, last)
         return state
 
+    def roused(self, state: State, condition: int, bits: Iterable[Bit]) -> State:
+        own, smc = self._points(state, condition), self.smcs[condition]
+        for bit in bits:
+            id, _ = msgspec.msgpack.decode(bit.seed, type=tuple[Id, Knowledge | None])
+            if not isinstance(smc.here, str) or id[0] in own.hosts:
+                component.wake(own, own.until, id)
+        return state
+
     def without(self, bit: Bit, attributes: Collection[str]) -> Bit:
         id, last = msgspec.msgpack.decode(bit.seed, type=tuple[Id, Knowledge | None])
         if last is not None:

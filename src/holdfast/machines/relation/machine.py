@@ -418,6 +418,9 @@ class Relations:
             state.bits.since_number[tie], state.bits.since_value[tie] = number, value
         return state
 
+    def roused(self, state: State, condition: int, bits: Iterable[Bit]) -> State:
+        return state  # it looks back over nothing
+
     def without(self, bit: Bit, attributes: Collection[str]) -> Bit:
         return bit  # it knows of none
 

@@ -85,8 +85,21 @@ def test_a_component_is_one_that_begins_and_what_held_until_it_decides(old, new,
     told += _heard(engine, events[cut:]) + engine.finish()
     _heard(twin, events)
     twin.finish()
-    assert _rows(told) == _rows(_expected(held, starts, ends, edited + size * MINUTE if size else 0))
+    full = edited + size * MINUTE if size else 0
+    ends = _ended_by(view, low, events, full + 1) + ends if size else ends
+    assert _rows(told) == _rows(_expected(held, starts, ends, full))
     assert _standing(held, told) == {(one.scope, one.since, one.known) for one in engine.holding()}
+
+
+def _ended_by(view, low, events, at):
+    """What the exit says at an instant, whether anything happens then or not: somebody knocks."""
+    if not events or events[-1].time < at:
+        return []
+    rule = f"  K = Knock each source\n  enter A.v < {low} && K.v > 0\n  exit true\n"
+    engine = Engine(f"{_TOPIC}topic Knock (v float)\nstate Ends\n  A = {view} each source\n{rule}")
+    told = _heard(engine, [event for event in events if event.time <= at])
+    told += _heard(engine, [Event("Knock", at, source, {"v": 1.0}) for source in "abc"]) + engine.finish()
+    return [n for n in told if n.event.time == at]
 
 
 def _expected(held, starts, ends, full):

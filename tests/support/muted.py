@@ -116,7 +116,8 @@ def expected(checked: Checked, events: list[Event]) -> list[tuple]:
             if storm(room) and not before:
                 rows.append(("S", room, "summary", None, event.time))
             elif before and not storm(room):
-                release([n for n in rooms if rooms[n] == room], minute)
+                others = [n for n in rooms if rooms[n] == room and n != name]
+                release([*others, name] if never_told else others, minute)
             if never_told:
                 continue
             if muted(name, minute):

@@ -36,8 +36,9 @@ def outlook(was: Any, now: Any) -> str:
     if not keeps_scopes(was, now):
         return f"{said}, in other scopes: what holds ends"
     back = looks_back(now)
-    when = f", {show_duration(back)} after the edit at the soonest" if back else ""
-    return f"{said}: what holds is unknown until the new definition starts or ends it{when}"
+    ends = f"or, {show_duration(back)} after the edit at the soonest, ends it" if back else "or ends it"
+    gone = "; of pairs that it no longer has, what holds ends" if _has_other_pairs(was, now) else ""
+    return f"{said}: what holds is unknown until the new definition starts it {ends}{gone}"
 
 
 def keeps_scopes(was: Any, now: Any) -> bool:
@@ -60,8 +61,12 @@ def why_not_in_shards(was: Any, now: Any, *, moves: bool) -> str | None:
     of their own scopes; ``moves`` says whether it runs elsewhere now."""
     if isinstance(now, Component) and not keeps_scopes(was, now):
         return "its scopes are others"
-    ties = isinstance(now, Related) and keeps_scopes(was, now) and was.relation.ties != now.relation.ties
+    ties = keeps_scopes(was, now) and _has_other_pairs(was, now)
     return "what it looks at meets in other shards than what is known" if ties or moves else None
+
+
+def _has_other_pairs(was: Any, now: Any) -> bool:
+    return isinstance(now, Related) and bool(was.relation.ties != now.relation.ties)
 
 
 def _carrier(one: Component) -> str | None:
@@ -92,7 +97,9 @@ def inherited(name: str, was: Any, now: Any, operator: Operator, state: Any) -> 
     if not isinstance(machine, Inheriting) or not keeps_scopes(was, now):
         return []
     (number,) = (i for i, names in enumerate(operator.names) if name in names)
-    return list(machine.bits(state, number).values())
+    other = was.topic.differing(now.topic)
+    bits = machine.bits(state, number).values()
+    return [machine.without(bit, other) for bit in bits] if other else list(bits)
 
 
 def revised(compiled: Callable[[list[Any]], list[Operator]], was: Any, now: Any, past: Past) -> Revised:

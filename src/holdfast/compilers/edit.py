@@ -154,3 +154,9 @@ def revisions(
 
 
 _OFF = Standing(None, None, True, None)
+
+
+def nothing_heard(checked: Checked, at: Instant) -> Callable[[Scoped], Event]:
+    """For each scope what is in the place of an event by which it came to be as it is."""
+    topics = {name: one.topic.name for name, one in conditions(checked).items()}
+    return lambda key: Event(topics[key[0]], at, key[1] or "")

@@ -4,7 +4,7 @@ knows of it until the new definition decides.
 The machine runs twice while something is open, over the same readings: ``now``, in which open scopes hold,
 and ``beside``, in which they never did.  What ``now`` ends has ended; what ``beside`` starts still holds,
 which is told as ``known``.  Whoever looks back over a window looks at no open scope before the window is full
-of readings that it has heard: an end that they do not bear out is not told.
+of readings that it has heard: an end that they do not bear out is not told.  At that instant it looks.
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ class Lasting(Machine, Protocol):
 
     def with_bits(self, state: Any, condition: int, bits: Iterable[Bit]) -> Any:
         """A state in which these hold, too, as far as there are such scopes."""
+
+    def roused(self, state: Any, condition: int, bits: Iterable[Bit]) -> Any:
+        """A state in which these are looked at at the next instant, whether anything happens or not."""
+
+    def without(self, bit: Bit, attributes: Collection[str]) -> Bit:
+        """The same without some attributes that its events have no more as they had them."""
 
 
 class Open(msgspec.Struct):
@@ -122,6 +128,9 @@ class Inheriting:
             for scope, bit in found.items()
         }
 
+    def without(self, bit: Bit, attributes: Collection[str]) -> Bit:
+        return self.inner.without(bit, attributes)
+
     def begun(self, state: Any, condition: int, bits: Collection[Bit], at: Instant) -> Any:
         """A state in which a condition that knows nothing yet begins at an instant, with open scopes that
         held so far; those that it cannot have are none."""
@@ -149,6 +158,8 @@ class Inheriting:
         for condition in dict.fromkeys(number for number, _ in ready):
             mine = [one.bit for (number, _), one in ready.items() if number == condition]
             state.now = self.inner.with_bits(state.now, condition, mine)
+            if at > BEGINNING:  # of what happened meanwhile nothing was looked at
+                state.now = self.inner.roused(state.now, condition, mine)
         state.open |= {key: Open(one.bit, None) for key, one in ready.items()}
 
     # --- events ---
@@ -243,7 +254,8 @@ class Inheriting:
         if not isinstance(state, Inherited):
             return self.inner.due(state)
         both = (self.inner.due(one) for one in (state.now, state.beside))
-        return min((at for at in both if at is not None), default=None)
+        looks = (one.knows for one in state.open.values())
+        return min((at for at in (*both, *looks) if at is not None), default=None)
 
     def holding(self, state: Any) -> list[tuple[int, str | None, Instant]]:
         if not isinstance(state, Inherited):

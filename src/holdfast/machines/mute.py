@@ -165,7 +165,7 @@ class Mute(Hearing):
         never_told = status == "egress" and scope.last is not None and not scope.believed
         if never_told:
             self._hold_back(state, scope, event, status)
-        yield from self._storms(state, storms, scope, event)
+        yield from self._storms(state, storms, scope, event, also=never_told)
         if not never_told and self._is_muted(state, scope, self._now(state, event)):
             self._hold_back(state, scope, event, status)
         elif not never_told:
@@ -216,8 +216,11 @@ class Mute(Hearing):
         ends = (one.ends(scope.at) for one in schedules if one.is_on(scope.at))
         return min((end for end in ends if end != NEVER), default=None)
 
-    def _storms(self, state: State, before: list[bool], scope: Scope, event: Event) -> Iterator[Transition]:
-        """A storm that begins is told at once; one that is over lets go of what it held back."""
+    def _storms(
+        self, state: State, before: list[bool], scope: Scope, event: Event, *, also: bool
+    ) -> Iterator[Transition]:
+        """A storm that begins is told at once; one that is over lets go of what it held back, of the scope by
+        which it is over ``also`` if that is not told by itself."""
         for i, (cause, key) in enumerate(zip(self.causes, scope.keys, strict=True)):
             if not isinstance(cause, Beyond) or (now := self._is_storm(state, i, scope)) == before[i]:
                 continue
@@ -225,7 +228,8 @@ class Mute(Hearing):
             if now:
                 yield self._summary(event, at, cause.shown(key or ""), (0, count, count))
             else:
-                yield from self._released(state, at, partial(_is_there, i, key))
+                there = partial(_is_there, i, key, but=None if also else scope)
+                yield from self._released(state, at, there)
 
     def _of_parent(self, state: State, event: Event, status: str, key: str) -> Iterator[Transition]:
         status = self._meant(event, status)
@@ -350,6 +354,6 @@ class Mute(Hearing):
         return msgspec.msgpack.decode(raw, type=State)
 
 
-def _is_there(cause: int, key: str | None, scope: Scope) -> bool:
-    """Whether a scope has its place in the eyes of a cause."""
-    return scope.keys[cause] == key
+def _is_there(cause: int, key: str | None, scope: Scope, but: Scope | None = None) -> bool:
+    """Whether a scope, but for one, has its place in the eyes of a cause."""
+    return scope.keys[cause] == key and scope is not but

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, get_args
 
@@ -50,6 +50,11 @@ class Event:
     def order(self) -> tuple[Instant, str, int]:
         """Where the event stands in processing order."""
         return (self.time, self.source, self.sequence)
+
+
+def lacking(event: Event, names: Collection[str]) -> Event:
+    """An event without some of its attributes."""
+    return replace(event, attributes={k: v for k, v in event.attributes.items() if k not in names})
 
 
 class Transition(NamedTuple):

@@ -37,3 +37,7 @@ class Topic:
         """Every attribute that a predicate may name, the fixed ones included."""
         fixed = {name: Attribute(name, kind) for name, kind in FIXED.items()}
         return fixed | {a.name: a for a in self.attributes}
+
+    def differing(self, other: Topic) -> frozenset[str]:
+        """The attributes that have another kind or unit in another topic, or are none there."""
+        return frozenset(one.name for one in self.attributes if other.by_name.get(one.name) != one)

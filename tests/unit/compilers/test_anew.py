@@ -56,6 +56,18 @@ def test_what_held_is_unknown_until_the_new_definition_starts_or_ends_it():
     assert standing(engine) == [("Busy", "a", True)]
 
 
+def test_what_has_gone_silent_is_looked_at_once_when_the_window_is_full():
+    engine = begun()
+    push(engine, 2, "z", 0.0)
+    engine.revise(busy(6, "A.v < 3"))
+    again = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, again):
+        assert [push(one, 3, "a", 0.0), push(one, 5, "z", 0.0)] == [[], []]
+        (told,) = one.push(Event("T", TODAY + 9 * SECOND, "z", {"v": 0.0}))
+        assert (told.scope, told.status, told.event.time) == ("a", "egress", TODAY + 5 * SECOND + 1)
+        assert one.unknown() == [("Busy", "b")], "of which nothing was heard"
+
+
 def test_what_lies_between_start_and_end_stays_unknown():
     engine = begun()
     engine.revise(busy(6, "A.v < 3"))
@@ -131,6 +143,67 @@ def test_a_fold_goes_on_with_those_that_hold_where_they_began(was, now):
     assert standing(engine) == standing(ideal)
 
 
+STORM = "fold Storm = Warm cells 5 m within 40 m beyond {}\n"
+RELATED = "relate Warm (a T, b T) {} when distance(a, b) <= 9 m until distance(a, b) >= 20 m\n"
+EACH = "state Warm\n  A = T each {}\n  enter A.v > 2\n  exit A.v < 1\n"
+SPELLS = "state Hot on T [v > 2; v < 1] per source\nstate Warm = at least {} of Hot within source\n"
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "left"),
+    [
+        (EACH.format("source"), EACH.format("place"), []),
+        (RELATED.format(""), RELATED.format('pairs ("a", "b")'), []),
+        (RELATED.format('pairs ("a", "b"), ("b", "c")'), RELATED.format('pairs ("a", "b")'), ["a,b"]),
+        (SPELLS.format(1), SPELLS.format(2), []),
+    ],
+    ids=["other scopes", "pairs", "fewer pairs", "a count"],
+)
+def test_a_fold_that_changes_with_what_it_folds_keeps_nobody_whom_the_edit_ends(was, now, left):
+    engine = Engine(HEAD + was + STORM.format(1))
+    for i, source in enumerate("abc"):
+        push(engine, i, source, location=(6.0 * i, 1.0))
+    push(engine, 3, "z", 0.0)
+    assert [one for one in standing(engine) if one[0] == "Storm"] != []
+    engine.revise(HEAD + now + STORM.format(2))
+    held = {name: [one[1] for one in standing(engine) if one[0] == name] for name in ("Warm", "Storm")}
+    assert held == {"Warm": left, "Storm": left}
+
+
+TYPED = "topic T (v {})\nstate {}\n  A = T each source\n  enter {}\n  exit {}\n"
+
+
+SWITCHED = ("text", 'A.v == "on"', 'A.v == "off"', "on", "off")
+CHANGED = ("text", 'A.v == "on"', "A.v != last.v", "on", "off")
+MEASURED = ("float", "A.v > 2", "A.v < 1", 5.0, 0.0)
+COUNTED = ("int", "A.v > 2", "A.v < last.v", 3, 0)
+
+
+@pytest.mark.parametrize("name", ["Busy", "Other"])
+@pytest.mark.parametrize(
+    ("was", "now"), [(MEASURED, SWITCHED), (MEASURED, CHANGED), (MEASURED, COUNTED), (SWITCHED, COUNTED)]
+)
+def test_readings_of_another_kind_are_none(was, now, name):
+    engine = Engine(TYPED.format(was[0], "Busy", *was[1:3]))
+    for at in (0, 1):
+        push(engine, at, "a", was[3])
+    kind, enter, leave, on, off = now
+    engine.revise(TYPED.format(kind, name, enter, leave))
+    told = [one for at, v in [(2, on), (3, on), (4, off), (5, off)] for one in push(engine, at, "c", v)]
+    assert told == [(name, "c", "ingress"), (name, "c", "egress")]
+    assert [n for at in (6, 7, 8) for n in push(engine, at, "a", off) if n[2] == "ingress"] == []
+
+
+def test_readings_of_another_unit_are_none():
+    text = (
+        "topic T (v float {0})\nstate Busy\n  A = T each source\n  enter A.v > {1} {0}\n  exit A.v < 1 {0}\n"
+    )
+    engine = Engine(text.format("km", 9))
+    push(engine, 0, "a", 5.0)
+    engine.revise(text.format("m", 3))
+    assert [push(engine, at, "b", 0.0) for at in (1, 2, 3)] == [[], [], []]
+
+
 def test_it_is_said_before_what_will_happen():
     pairs = [
         (busy(4, "A.v < 2"), busy(6, "A.v < 3")),
@@ -140,9 +213,11 @@ def test_it_is_said_before_what_will_happen():
             HEAD + "correlate Both within 9 s  T.v > 1  U.v > 1\n",
         ),
         (HEAD + WARM.format(1), HEAD + WARM.format(2)),
+        (HEAD + RELATED.format('pairs ("a", "b"), ("b", "c")'), HEAD + RELATED.format('pairs ("a", "b")')),
     ]
     words = [dict(outlook(*(check(parse(text)) for text in pair))) for pair in pairs]
-    assert words[0]["Busy"].endswith("starts or ends it, 3 s after the edit at the soonest")
+    assert words[0]["Busy"].endswith("starts it or, 3 s after the edit at the soonest, ends it")
     assert words[1]["Busy"].endswith("in other scopes: what holds ends")
     assert words[2]["Both"].endswith("what came before takes part in nothing")
+    assert words[4]["Warm"].endswith("starts it or ends it; of pairs that it no longer has, what holds ends")
     assert words[3]["Storm"] == "it is told who holds, and what holds is told by its cells or by itself"

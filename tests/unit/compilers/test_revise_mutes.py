@@ -105,3 +105,25 @@ def test_a_level_that_an_edit_changes_while_it_is_muted_is_told_when_that_ends()
     assert engine.revise(text.format(30, 29)) == []
     said = engine.advance(TODAY + 40 * MINUTE)
     assert [(n.scope, n.status, n.event.attributes["level"]) for n in said] == [("a", "revised", "alarm")]
+
+
+STORM = "mute Warm beyond 1\n"
+OTHER = HEAD.replace("v > 25; v < 22", "v > 35; v < 24")
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known again", "still unknown"])
+def test_an_end_that_ends_a_storm_is_told_once_though_an_edit_was_held_back(known):
+    engine = Engine(HEAD + STORM)
+    assert heard(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "z", 0.0))[0] == ("Warm", "a", "ingress")
+    assert engine.revise(OTHER + STORM) == []
+    heard(engine, *([(3, "a", 40.0), (4, "b", 40.0)] if known else []))
+    told = heard(engine, (5, "a", 0.0), (6, "z", 0.0), (7, "z", 0.0))
+    assert sorted(told) == [("Warm", "a", "egress"), ("Warm", "b", "ingress")]
+
+
+def test_what_ends_and_starts_in_a_storm_and_ends_it_is_told_once():
+    engine = Engine(HEAD + STORM)
+    heard(engine, (0, "a", 30.0), (1, "b", 30.0), (2, "c", 30.0), (3, "a", 0.0), (4, "a", 30.0))
+    heard(engine, (5, "b", 0.0))
+    told = heard(engine, (6, "a", 0.0), (7, "z", 0.0), (8, "z", 0.0))
+    assert [one for one in told if one[1] == "a"] == [("Warm", "a", "egress")]

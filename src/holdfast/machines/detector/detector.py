@@ -7,7 +7,7 @@ and rows come: only how far time has come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -342,6 +342,21 @@ class Detector:
             id, last = msgspec.msgpack.decode(bit.seed, type=tuple[Id, Knowledge | None])
             state.components[condition].instances[id] = component.Instance(bit.since, last)
         return state
+
+    def roused(self, state: State, condition: int, bits: Iterable[Bit]) -> State:
+        own, smc = self._points(state, condition), self.smcs[condition]
+        for bit in bits:
+            id, _ = msgspec.msgpack.decode(bit.seed, type=tuple[Id, Knowledge | None])
+            if not isinstance(smc.here, str) or id[0] in own.hosts:
+                component.wake(own, own.until, id)
+        return state
+
+    def without(self, bit: Bit, attributes: Collection[str]) -> Bit:
+        id, last = msgspec.msgpack.decode(bit.seed, type=tuple[Id, Knowledge | None])
+        if last is not None:
+            kept = {name: value for name, value in last.attributes.items() if name not in attributes}
+            last = msgspec.structs.replace(last, attributes=kept)
+        return Bit(bit.since, msgspec.msgpack.encode((id, last)))
 
     def is_fresh(self, state: State, condition: int) -> bool:
         own = state.components[condition]

@@ -8,7 +8,7 @@ moment speaks against it.  A reading that is older than its source's latest says
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, repeat
@@ -417,6 +417,12 @@ class Relations:
             state.bits.bits[tie], state.bits.since[tie], state.bits.since_by[tie] = bit, since, member
             state.bits.since_number[tie], state.bits.since_value[tie] = number, value
         return state
+
+    def roused(self, state: State, condition: int, bits: Iterable[Bit]) -> State:
+        return state  # it looks back over nothing
+
+    def without(self, bit: Bit, attributes: Collection[str]) -> Bit:
+        return bit  # it knows of none
 
     def _places(self, state: State, scopes: Sequence[str | None]) -> list[tuple[int, int] | None]:
         """The tie and the bit of each scope, if there are such; where all sources are watched, there are."""

@@ -5,11 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from ...compilers.edit import Scoped, Standing, anew, changed, only, revisions, standings, with_ground
+from ...compilers.edit import (
+    Scoped,
+    Standing,
+    anew,
+    changed,
+    nothing_heard,
+    only,
+    revisions,
+    standings,
+    with_ground,
+)
 from ...compilers.families import (
     Reborn,
     Revised,
@@ -30,8 +40,8 @@ from ...lang.condition import Checked
 from ...machines import corrected
 from ...machines.inherited import Bit
 from ...machines.machine import Told
-from ...model.event import Event, Notification
-from ...model.instant import BEGINNING, Instant
+from ...model.event import Event, Notification, lacking
+from ...model.instant import Instant
 from .running import Heard, Running, gathered, passed_on
 from .works import Edition, Works
 
@@ -59,18 +69,11 @@ class Rerun(NamedTuple):
         heard: Heard,
     ) -> Iterator[Notification]:
         """What is to be said of scopes that are not as they were; who mutes them finds it in ``heard``."""
-        topics = {name: one.topic.name for name, one in conditions(checked).items()}
-        latest = max(reached.values(), default=BEGINNING)
         for one in self.running:
-            at = one.now(reached)
-            nothing = _nothing(topics, at if at > BEGINNING else latest)  # of its topics it may know none yet
+            nothing = nothing_heard(checked, one.lately(reached))
             for operator, said in revisions(one.operator, one.state, before, self.events, nothing):
                 gathered(heard, operator.retold(Told({}, said)))
                 yield from operator.addressed(said)
-
-
-def _nothing(topics: Mapping[str, str], at: Instant) -> Any:
-    return lambda key: Event(topics[key[0]], at, key[1] or "")
 
 
 NOTHING = Rerun([], {}, frozenset())
@@ -108,7 +111,8 @@ def revise(works: Works, before: Checked, after: Checked, known: Known) -> list[
     standing = {key: one for r in works.running for key, one in standings(r.operator, r.state).items()}
     more = [*again.running, *(one for one, _ in going_on)]
     served = {name for one in more for names in one.operator.names for name in names}
-    works.go_on(without(after, served), gone=afresh, more=more, edition=Edition(after, anew, left, going_on))
+    edition = Edition(after, anew, left, going_on, standing)
+    works.go_on(without(after, served), gone=afresh, more=more, edition=edition)
     ran = {*conditions(before), *again.names} - anew.keys()
     counts = [one for one in works.running if one.operator.recounts]
     begun = [one for one in counts if not ran & {*one.operator.subscriptions}]
@@ -235,4 +239,4 @@ def _left(event: Event, lost: Mapping[str, Collection[str]]) -> Event:
     names = lost.get(event.topic)
     if not names or not isinstance(event.attributes, Mapping):
         return event
-    return replace(event, attributes={k: v for k, v in event.attributes.items() if k not in names})
+    return lacking(event, names)

@@ -32,6 +32,11 @@ class Running:
             return at
         return self.operator.looks(at, (one.operator.unsaid(one.state) for one in self.awaited))
 
+    def lately(self, reached: Mapping[str, Instant]) -> Instant:
+        """How far it looks; as far as time has come at all, where it knows none of its topics yet."""
+        at = self.now(reached)
+        return at if at > BEGINNING else max(reached.values(), default=BEGINNING)
+
     def take(self, event: Event, reached: Mapping[str, Instant]) -> list[Transition]:
         """Take one event, with which the time of each topic has come so far."""
         machine = self.operator.machine

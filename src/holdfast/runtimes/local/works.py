@@ -8,16 +8,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...compilers.edit import holders, standings
+from ...compilers.edit import Scoped, Standing, holders, nothing_heard, revisions, standings
 from ...compilers.families import Reborn, linked
-from ...compilers.operator import Kept, ended, until
+from ...compilers.operator import Kept, Operator, ended, until
 from ...compilers.resume import Resumed, resumed
 from ...lang.condition import Checked
 from ...machines import corrected
 from ...machines.inherited import Bit, Inheriting
 from ...machines.machine import Told
 from ...model.batch import to_events
-from ...model.event import Event, Notification, Transition
+from ...model.event import Event, Notification, Transition, lacking
 from ...model.instant import BEGINNING, Instant
 from ...model.scope import once_listed
 from ...model.topic import Topic
@@ -29,12 +29,14 @@ StateOf = Callable[[Resumed], Any]
 
 class Edition(NamedTuple):
     """A definition that takes the place of another: the ``whole``, if only a part of it is to be run, who is
-    ``reborn``, who begins anew with what was ``left`` to it, and what those say of it that go on."""
+    ``reborn``, who begins anew with what was ``left`` to it, what those say of it that go on, and how all
+    scopes were ``before``."""
 
     whole: Checked | None = None
     reborn: Mapping[str, Reborn] = MappingProxyType({})
     left: Mapping[str, Sequence[Bit]] = MappingProxyType({})
     said: Sequence[tuple[Running, list[Transition]]] = ()
+    before: Mapping[Scoped, Standing] = MappingProxyType({})
 
 
 PLAIN = Edition()
@@ -80,7 +82,10 @@ class Works:
     ) -> list[Notification]:
         """Run a definition, given what is known of operators that ran before, and ``more`` that run already.
         What counts say that begin."""
-        self.topics = {topic.name: topic for topic in checked.topics}
+        before, self.topics = self.topics, {topic.name: topic for topic in checked.topics}
+        self.latest = {
+            name: self._known(before.get(name), name) for name in self.latest if name in self.topics
+        }
         going_on = resumed(kept, checked)
         started = [*(self._started(one, state_of(one), edition.left) for one in going_on), *more]
         begun = {id(one.operator.machine) for one in going_on if one.before is None}
@@ -162,8 +167,8 @@ class Works:
         heard, revised, reborn = Heard(), Heard(), edition.reborn
         edit = next((reborn[name] for name in one.operator.subscriptions if name in reborn), None)
         if edit is not None:
-            for below, words in edition.said:
-                gathered(revised, below.operator.retold(Told({}, words)))
+            for operator, words in self._revised(edition, checked):
+                gathered(revised, operator.retold(Told({}, words)))
             one.state = edit.begun(_events(one, revised))
         for below in self.running:
             followed = {topic.name for topic in below.operator.followed.values()}
@@ -179,6 +184,14 @@ class Works:
         if edit is not None:
             one.state = edit.doubted(one.state)
         return list(one.operator.addressed(said))
+
+    def _revised(self, edition: Edition, checked: Checked) -> Iterator[tuple[Operator, list[Transition]]]:
+        """What those say of an edit that it changes: who go on, and who begin in the place of another."""
+        yield from ((below.operator, words) for below, words in edition.said)
+        for below in self.running:
+            if below.operator.serves({*edition.left, *edition.reborn}):
+                nothing = nothing_heard(checked, below.lately(self.reached))
+                yield from revisions(below.operator, below.state, edition.before, {}, nothing)
 
     def misnamed(self) -> tuple[str, str] | None:
         """A condition that hears others, and the name of a scope as it was before values were quoted, by
@@ -230,6 +243,13 @@ class Works:
             before = known.get(event.source)
             if before is None or before.time <= event.time:
                 known[event.source] = event
+
+    def _known(self, was: Topic | None, name: str) -> dict[str, Event]:
+        """The latest readings of a topic that was another, without attributes that have another kind or unit
+        now."""
+        known, now = self.latest[name], self.topics[name]
+        other = was.differing(now) if was is not None else ()
+        return {source: lacking(event, other) for source, event in known.items()} if other else known
 
     def addressed(self, one: Running, said: list[Transition], heard: Heard) -> Iterator[Notification]:
         """What an operator has said, for whom it concerns; those who hear it find it in ``heard``."""

@@ -363,15 +363,7 @@ def _away(op: Expression, shows: Mapping[str, Shown]) -> Expression | None:
 def _is_shown(leaf: Expression, shows: Mapping[str, Shown]) -> bool:
     match leaf:
         case Member(owner):
-            return (
-                owner in shows
-                and _column(leaf, shows) is not None
-                and (
-                    leaf.otherwise is None
-                    or not isinstance(leaf.otherwise, Number)
-                    or _is_shown(leaf.otherwise, shows)
-                )
-            )
+            return owner in shows and _column(leaf, shows) is not None
         case Number(value):
             return abs(value) < _WHOLE
     return False
@@ -382,6 +374,8 @@ def _column(member: Member, shows: Mapping[str, Shown], *, given: bool = False) 
     shown = shows[member.owner]
     found = (shown.given if given else shown.column)(member.owner, member.name)
     match member.otherwise:
+        case Number(default) if abs(default) >= _WHOLE:
+            return None
         case Number(default) | Text(default) | Truth(default) if found is not None:
             return found._replace(name=f"{found.name} else {default!r}", default=default)
     return found

@@ -155,8 +155,16 @@ LOCATIONS = (
 )
 
 
-@pytest.mark.parametrize("location", LOCATIONS)
-@pytest.mark.parametrize("time", TIMES)
+SEVERAL = ("any", "one", "all")
+IN_COLUMNS = [
+    (time, location)
+    for time in TIMES
+    for location in LOCATIONS
+    if not (time.endswith("ever") and location.startswith(SEVERAL))
+]
+
+
+@pytest.mark.parametrize(("time", "location"), IN_COLUMNS)
 def test_every_kind_of_query_says_the_same_both_ways(time, location, monkeypatch):
     monkeypatch.setattr(detector, "FEW", 0)
     text = f"topic T (value float) state S A = {time} {location} enter A.value > 1 exit A.value < 1"

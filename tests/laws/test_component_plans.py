@@ -170,6 +170,14 @@ def test_whole_numbers_that_floats_round_are_judged_one_by_one(queries, enter):
     assert told_by_both(BOTH.format(queries=queries, enter=enter), events)
 
 
+@pytest.mark.parametrize("default", [2**53 + 1, 2**63 - 1])
+def test_a_whole_number_that_floats_round_is_told_where_there_is_nothing(default):
+    enter = f"B.n > 0 set big = A.n else {default}"
+    text = "collide max\n" + BOTH.format(queries="A = T\n  B = U", enter=enter)
+    ((*_, event),) = told_by_both(text, [at(1, "U", "s1", (0.0,), n=1)])
+    assert f"'big': {default}" in event
+
+
 def told_by_both(text, events):
     it, reference = both(text)
     assert it.plans[0] is not None

@@ -32,7 +32,7 @@ from ...lang.ops import (
 )
 from ...lang.rewrite import both, either, parts
 from ...machines.detector.plan import STATUS, VALID, Column, Plan, Saying, Screen
-from ...machines.detector.span import span
+from ...machines.detector.span import EVER, span
 from ...model.batch import AXES
 from ...model.event import Status
 from ...model.query import (
@@ -103,7 +103,9 @@ def screened(component: Component, others: Iterable[Component] = ()) -> Screened
         if shown.several and shown.query.time != Closest(NOW)
     )
     reasons = [*(one for one in says if isinstance(one, str)), unsure, guarded, *several]
-    return Screened(plan, tuple(beyond), next(filter(None, reasons), None))
+    single = next(filter(None, reasons), None)
+    costly = next(_endless_reasons(component, others, single), None)
+    return Screened(plan, tuple(beyond), single) if costly is None else costly
 
 
 def _statuses(component: Component, others: Iterable[Component]) -> Iterator[tuple[str, tuple[Status, ...]]]:
@@ -172,6 +174,24 @@ def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
         or (isinstance(query.location, Multiple) and query.location.how != "separate")
     ):
         yield "aggregates statuses of several locations"
+
+
+def _endless_reasons(component: Component, others: Iterable[Component], single: str | None) -> Iterator[str]:
+    """Why one that looks at all there ever was is: the reference machine keeps up what columns would go
+    through anew, for each event that is made one by one, each tick, and each batch of what others tell."""
+    told = {one.name for one in others}
+    for name, query in component.inputs:
+        if (own := span(query)) is None or own.low != EVER:
+            continue
+        who = f"{name or 'it'} looks at all time"
+        if single is not None:
+            yield f"{who}, and {single}"
+        if component.tick is not None:
+            yield f"{who} at every tick"
+        if any(told.intersection(one.topics) for _, one in component.inputs):
+            yield f"{who} in a component that builds on others"
+        if isinstance(query.location, Aggregate) or isinstance(query.status, Aggregate):
+            yield f"{who}, and makes one of locations or statuses"
 
 
 def _changes_by_itself(rule: Rule, component: Component) -> bool:
@@ -363,15 +383,7 @@ def _away(op: Expression, shows: Mapping[str, Shown]) -> Expression | None:
 def _is_shown(leaf: Expression, shows: Mapping[str, Shown]) -> bool:
     match leaf:
         case Member(owner):
-            return (
-                owner in shows
-                and _column(leaf, shows) is not None
-                and (
-                    leaf.otherwise is None
-                    or not isinstance(leaf.otherwise, Number)
-                    or _is_shown(leaf.otherwise, shows)
-                )
-            )
+            return owner in shows and _column(leaf, shows) is not None
         case Number(value):
             return abs(value) < _WHOLE
     return False
@@ -382,6 +394,8 @@ def _column(member: Member, shows: Mapping[str, Shown], *, given: bool = False) 
     shown = shows[member.owner]
     found = (shown.given if given else shown.column)(member.owner, member.name)
     match member.otherwise:
+        case Number(default) if abs(default) >= _WHOLE:
+            return None
         case Number(default) | Text(default) | Truth(default) if found is not None:
             return found._replace(name=f"{found.name} else {default!r}", default=default)
     return found

@@ -99,6 +99,8 @@ class Screened:
         return found
 
     def _shown(self, series: Series, columns: tuple[Column, ...]) -> Shown | None:
+        if series.mixed:
+            return None
         if series.folds:
             return Fold(series, self.found, self._moments(series)).shown(columns)
         if not series.divided:

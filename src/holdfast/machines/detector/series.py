@@ -112,7 +112,8 @@ class Series:
     Cell ``c`` holds the rows ``order[bounds[c]:bounds[c + 1]]``; the cells of part ``p`` are those from
     ``starts[p]`` to before ``starts[p + 1]``.  All have the same ``status``; without one, starts and ends are
     together.  It ``roams`` if what the query looks at depends on where a host is that moves, and ``folds`` if
-    it makes one of the parts of a key: of locations, or of starts and ends.
+    it makes one of the parts of a key: of locations, or of starts and ends; ``mixed``, if they are of several
+    standings, each of which stays by itself.
     """
 
     def __init__(
@@ -133,6 +134,9 @@ class Series:
         self.roams = carried and query.is_relative
         self.folds = isinstance(query.location, Aggregate) or isinstance(query.status, Aggregate)
         self._said = coded(rows.batch, STATUS) if status is None else None
+        self.mixed = (
+            isinstance(query.status, Aggregate) and isinstance(query.location, Multiple) and self._share(keys)
+        )
         parts, self.owners, self.spots = self._parts(keys)
         order = _by_time(rows.times)
         starts = np.zeros(len(self.owners) + 1, np.int64)
@@ -151,21 +155,27 @@ class Series:
         """The part of each row, and the keys and standings of the parts; no standings if parts are simply
         the keys."""
         every = np.arange(self.count)
+        spots = self.rows.standings
+        size = max(1, len(spots.values))
         if isinstance(self.query.status, Aggregate):
-            size = len(STATUSES)
-            pairs, parts = np.unique(keys * size + self._statuses, return_inverse=True)
-            return parts, pairs // size, None
+            many = len(STATUSES)
+            owners = keys * size + spots.codes if self.mixed else keys
+            pairs, parts = np.unique(owners * many + self._statuses, return_inverse=True)
+            return parts, pairs // (many * size if self.mixed else many), None
         if isinstance(self.query.location, Pool) and not self.roams:
             return keys, every, None
-        spots = self.rows.standings
-        spot = np.zeros(self.count, np.int64)
-        spot[keys] = spots.codes
         whole = not self.roams and not self.folds and not isinstance(self.query.location, Closest)
-        if whole and (spot[keys] == spots.codes).all():
+        if whole and not self._share(keys):
             return keys, every, None
-        size = max(1, len(spots.values))
         pairs, parts = np.unique(keys * size + spots.codes, return_inverse=True)
         return parts, pairs // size, pairs % size
+
+    def _share(self, keys: Ints) -> bool:
+        """Whether several standings have one key: a place, and a point that is written as it."""
+        codes = self.rows.standings.codes
+        spot = np.zeros(self.count, np.int64)
+        spot[keys] = codes
+        return bool((spot[keys] != codes).any())
 
     @property
     def divided(self) -> bool:

@@ -65,6 +65,42 @@ def made(state):
             "state S on T each source enter value > 1 && time > now - 3 s for 5 s exit true",
             "a guard is over a predicate that time alone can change",
         ),
+        (
+            "state S A = avg T ever enter A.value > 1 for 5 s exit A.value < 0",
+            "A looks at all time, and a guard waits",
+        ),
+        (
+            "state S A = T each source B = (avg value) T ever each source enter B.value > 1 exit true",
+            "B looks at all time, and n has no function",
+        ),
+        (
+            "state S A = avg T ever any location enter A.value > 1 exit true",
+            "A looks at all time, and A shows several places at other times than now",
+        ),
+        (
+            "state S A = avg T ever enter A.value > 1 && A.time < now exit true",
+            "A looks at all time, and columns do not tell all of a predicate",
+        ),
+        (
+            "state S A = avg T ever enter A.value > 1 exit A.value < 0 tick 1 s",
+            "A looks at all time at every tick",
+        ),
+        (
+            B + "state S A = max ingress B ever enter A.count > 1 exit false",
+            "A looks at all time in a component that builds on others",
+        ),
+        (
+            "state B on U enter value > 1 state S A = avg U ever C = B enter A.value > C.value exit true",
+            "A looks at all time in a component that builds on others",
+        ),
+        (
+            "state S A = avg T ever max location enter A.value > 1 exit true",
+            "A looks at all time, and makes one of locations or statuses",
+        ),
+        (
+            "state S A = avg T ever each source max status enter A.value > 1 exit true",
+            "A looks at all time, and makes one of locations or statuses",
+        ),
     ],
 )
 def test_a_component_that_has_no_plan_says_why(state, reason):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -634,7 +635,7 @@ def test_an_old_checkpoint_is_refused_where_a_count_knows_a_scope_by_a_name_that
         with closing(sqlite3.connect(here.checkpoint / "ledger.sqlite")) as ledger, ledger:
             ledger.execute("UPDATE holding SET scope = ?", (msgspec.json.encode(f"{room},a").decode(),))
         plan = here.checkpoint / "query.json"
-        plan.write_text(plan.read_text().replace('"form": 3', '"form": 2'))
+        plan.write_text(re.sub(r'"form": \d+', '"form": 2', plan.read_text()))
         if goes_on:
             assert query.takes(text, in_room(3, "d", 20)) == []
         else:

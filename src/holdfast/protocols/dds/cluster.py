@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from math import dist
+from math import fsum
 from typing import NamedTuple
 
 from ...model.instant import Instant
@@ -80,7 +80,8 @@ def elected(
     positions: Mapping[Peer, Point] | None = None,
     members: Collection[Peer] = (),
 ) -> Peer:
-    """The node with most energy; of those within ``slack`` that with the least Σ distance².  [D49, D51]
+    """The node with most energy; of those within ``slack`` that with the least Σ distance², of equally far
+    ones (to the square millimetre: a grid's places are rounded) that with most energy.  [D49, D51]
 
     >>> elected({"4": 0.5, "7": 0.9, "2": 0.8})
     '7'
@@ -95,6 +96,7 @@ def elected(
     def far(node: Peer) -> float:
         if node not in places:
             return 0.0
-        return sum(dist(places[node], places[other]) ** 2 for other in members if other in places)
+        pairs = (zip(places[node], places[other], strict=True) for other in members if other in places)
+        return round(fsum((a - b) ** 2 for pair in pairs for a, b in pair), 6)
 
     return min(good, key=lambda node: (far(node), -energies[node], node))

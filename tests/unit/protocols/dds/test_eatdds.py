@@ -242,6 +242,16 @@ def test_of_nodes_with_about_the_same_energy_the_nearest_is_taken():
     assert elected({"a": 0.79, "b": 0.8, "c": 0.795}, 0.0, places, list(places)) == "b"
 
 
+def test_of_nodes_of_a_grid_that_stand_equally_well_the_one_with_most_energy_is_elected():
+    step = 100 / 6
+    places = {f"{row},{column}": (column * step, row * step) for row in range(7) for column in range(7)}
+    around = [("2,3", "4,3", "3,2", "3,4"), ("1,1", "1,5", "5,1", "5,5"), ("0,2", "2,0", "4,6", "6,4")]
+    for alike in around:
+        for best in alike:
+            energies = {node: 0.9 if node == best else 0.8 for node in alike}
+            assert elected(energies, 0.3, places, list(places)) == best
+
+
 def test_a_rotation_that_cannot_be():
     with pytest.raises(UsageError, match="above 0"):
         Rotation(round=0)

@@ -8,9 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...model.correlation import Simple
 from ...model.instant import Instant
 from ...model.protocol import Peer
@@ -28,24 +25,18 @@ class Seen:
     origin: Peer
     passed: tuple[Peer, ...] = ()
     """The links that it crossed; each at most once."""
-    told: dict[object, NDArray[np.bool_]] | None = None
-    """For each group of operators, the rows of those whose result set it is in."""
+    told: dict[object, int] | None = None
+    """For each group of operators, the rows of those whose result set it is in, a bit each."""
     names: frozenset[str] = frozenset()
     """The subscriptions for which it came, where events say so."""
 
-    def first_for(self, group: object, rows: NDArray[np.bool_]) -> NDArray[np.int64]:
+    def first_for(self, group: object, rows: int) -> int:
         """Those of a group's operators whose result set it is in from now on."""
         if self.told is None:
             self.told = {}
-        told = self.told.get(group)
-        if told is None:
-            self.told[group] = rows.copy()
-            return rows.nonzero()[0]
-        if len(told) < len(rows):
-            told = self.told[group] = np.concatenate((told, np.zeros(len(rows) - len(told), bool)))
-        fresh = (rows & ~told).nonzero()[0]
-        told[fresh] = True
-        return fresh
+        told = self.told.get(group, 0)
+        self.told[group] = told | rows
+        return rows & ~told
 
 
 @dataclass(slots=True)
@@ -93,9 +84,8 @@ class Events:
     def untell(self, group: object, row: int) -> None:
         """Another operator has come to a row: no event is in its result set."""
         for seen in self._order:
-            told = seen.told.get(group) if seen.told else None
-            if told is not None and row < len(told):
-                told[row] = False
+            if seen.told and group in seen.told:
+                seen.told[group] &= ~(1 << row)
 
     def forget(self, horizon: Instant) -> None:
         """Drop the events up to an instant."""

@@ -57,9 +57,10 @@ class Group:
         self.lows[:, row] = self.highs[:, row] = np.nan
         self.free.append(row)
 
-    def named(self, rows: NDArray[np.int64]) -> list[str]:
-        """The subscriptions of some rows."""
-        return [self.names[row] for row in rows.tolist()]
+    def named(self, rows: int) -> list[str]:
+        """The subscriptions of some rows, a bit each."""
+        from_the_lowest = f"{rows:b}"[::-1]
+        return [name for name, bit in zip(self.names, from_the_lowest, strict=False) if bit == "1"]
 
 
 @dataclass(slots=True)

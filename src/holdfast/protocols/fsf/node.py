@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -236,13 +237,15 @@ class FsfNode:
             wanted = self._join(state, link, group)(group, here)
             if self.policy.named and wanted.size:
                 _keep_named(wanted, here, _relayed(state, link, group))
-            for at in np.flatnonzero(wanted.any(axis=1)).tolist():
-                seen = here.seen[at]
+            named = cache(group.named)
+            for seen, rows in zip(here.seen, _by_bits(wanted), strict=False):
+                if not rows:
+                    continue
                 if once and link not in seen.passed:
                     seen.passed = (*seen.passed, link)
                     found[seen] = []
-                elif not once and (names := group.named(seen.first_for(group, wanted[at]))):
-                    found.setdefault(seen, []).extend(names)
+                elif not once and (fresh := seen.first_for(group, rows)):
+                    found.setdefault(seen, []).extend(named(fresh))
         if not found:
             return
         if once:
@@ -284,8 +287,16 @@ def _keep_named(wanted: Flags, here: Around, relayed: dict[str, int]) -> None:
     """For operators that went on as they are, want what came for them."""
     came = [at for at, seen in enumerate(here.seen) if seen.origin != HERE]
     wanted[np.ix_(came, list(relayed.values()))] = False
-    for at in came:
-        wanted[at, [relayed[name] for name in here.seen[at].names if name in relayed]] = True
+    rows = cache(lambda names: [relayed[name] for name in names if name in relayed])
+    theirs = [(at, row) for at in came for row in rows(here.seen[at].names)]
+    wanted[tuple(np.array(theirs, np.int64).reshape(-1, 2).T)] = True
+
+
+def _by_bits(wanted: Flags) -> Iterator[int]:
+    """For each of the events, the operators that want it, a bit each."""
+    packed = np.packbits(wanted, axis=1, bitorder="little")
+    data, width = packed.tobytes(), packed.shape[1]
+    return (int.from_bytes(data[at : at + width], "little") for at in range(0, len(data), width or 1))
 
 
 def _answered(state: FsfState, name: str, missing: tuple[Filter, ...]) -> Effect:

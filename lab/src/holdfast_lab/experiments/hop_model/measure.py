@@ -16,7 +16,7 @@ ROOT = "root"
 
 
 class Travelled(NamedTuple):
-    """What notifications of one publisher, one to each leaf, made: how many there were, how many links
+    """What notifications of publishers, one to each leaf, made: how many there were, how many links
     between brokers they crossed, and how many of them came by the root."""
 
     sent: int
@@ -49,30 +49,33 @@ def grown(network: FanOuts) -> Overlay:
     return overlay
 
 
-def travel(network: FanOuts, publisher: Sequence[int]) -> Travelled:
-    """Publish from one leaf a notification for each leaf, where somebody waits for it alone.
+def travel(network: FanOuts, publishers: Sequence[Sequence[int]]) -> Travelled:
+    """Publish from some leaves a notification for each leaf, where somebody waits for it alone.
 
     The leaves of a network are alike, so the average from one of them is that from all.
     """
     overlay = grown(network)
     ends = [place(path) for path in paths(network, len(network))]
-    overlay.client("publisher", place(publisher))
-    overlay.settle()
-    overlay.ask("publisher", advertise("all", Filter((Constraint("for", "text", "any"),))))
+    names = [f"publisher {number}" for number, _ in enumerate(publishers, start=1)]
+    for name, path in zip(names, publishers, strict=True):
+        overlay.client(name, place(path))
+        overlay.settle()
+        overlay.ask(name, advertise("all", Filter((Constraint("for", "text", "any"),))))
     for end in ends:
         overlay.client(f"at {end}", end)
         overlay.ask(f"at {end}", subscribe("mine", Filter((Constraint("for", "text", "=", end),))))
     overlay.settle()
-    for end in ends:
-        overlay.ask("publisher", publish({"for": end}))
-    overlay.settle()
-    for end in ends:
-        (heard,) = overlay.take(f"at {end}")
-        assert isinstance(heard, Heard) and heard.content == {"for": end}
+    for name in names:
+        for end in ends:
+            overlay.ask(name, publish({"for": end}))
+        overlay.settle()
+        for end in ends:
+            (heard,) = overlay.take(f"at {end}")
+            assert isinstance(heard, Heard) and heard.content == {"for": end}
     between = {
         (a, b): count
         for (a, b, cause), count in overlay.traffic.items()
         if cause == "notification" and b.startswith(ROOT)
     }
     over_root = sum(count for (_, b), count in between.items() if b == ROOT)
-    return Travelled(len(ends), sum(between.values()), over_root)
+    return Travelled(len(ends) * len(names), sum(between.values()), over_root)

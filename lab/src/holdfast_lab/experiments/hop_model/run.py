@@ -39,9 +39,8 @@ def publishers(network: FanOuts) -> list[tuple[int, ...]]:
 
 def measure(network: FanOuts, publishers: Sequence[Sequence[int]]) -> Measured:
     """What notifications of some publishers make on average."""
-    ways = [travel(network, publisher) for publisher in publishers]
-    sent = sum(way.sent for way in ways)
-    return Measured(sum(way.hops for way in ways) / sent, sum(way.over_root for way in ways) / sent)
+    made = travel(network, publishers)
+    return Measured(made.hops / made.sent, made.over_root / made.sent)
 
 
 def _row(network: FanOuts, found: Measured) -> Row:

@@ -32,7 +32,7 @@ from holdfast.model.qos import Correct, Delivery
 from support.corrected import standing
 from support.machines import MACHINES, Listed, checked
 
-EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 6)
+EXAMPLES = int(os.environ.get("HOLDFAST_EXAMPLES") or 8)
 AFTER = 60 * SECOND
 """Later than all histories by more than anybody waits or looks back."""
 

@@ -9,10 +9,12 @@ import fcntl
 import gc
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
 from support.together import together
@@ -52,11 +54,22 @@ FOLDERS = (
 no core is idle while another has a long one left.  Before all of them comes what Spark runs."""
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Iterator[None]:
+    """Nobody looks for examples in files that have none; that all can be imported, `test_imports` tries."""
+    found = yield
+    if file_path.suffix == ".py" and b">>>" not in file_path.read_bytes():
+        return [one for one in found if not isinstance(one, DoctestModule)]
+    return found
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    @cache
+    def folder_of(path: Path) -> int:
+        return next(i for i, folder in enumerate(FOLDERS) if path.is_relative_to(ROOT / folder))
+
     def place(item: pytest.Item) -> tuple[bool, int]:
-        path = item.path.relative_to(ROOT)
-        folder = next(i for i, folder in enumerate(FOLDERS) if path.is_relative_to(folder))
-        return not together(item.nodeid).startswith("Spark"), folder
+        return not together(item.nodeid).startswith("Spark"), folder_of(item.path)
 
     items.sort(key=place)
 

@@ -11,6 +11,7 @@ from holdfast.machines.detector.columns import State
 from holdfast.model.event import Event
 from holdfast.model.instant import NEVER
 from support.columnar import (
+    beside,
     both,
     carried,
     definitions,
@@ -28,7 +29,9 @@ PLANNED = definitions().filter(lambda text: both(text)[0].plans[0] is not None)
 FEW = settings(max_examples=settings().max_examples // 3)
 
 
-OUTSPOKEN, LEVELS, CARRIED = (kind.filter(is_planned) for kind in (outspoken(), levels(), carried()))
+OUTSPOKEN, BESIDE, LEVELS, CARRIED = (
+    kind.filter(is_planned) for kind in (outspoken(), beside(), levels(), carried())
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -45,6 +48,7 @@ def same(it, state, reference):
 KINDS = {
     "alone": (PLANNED, histories),
     "outspoken": (OUTSPOKEN, histories),
+    "beside": (BESIDE, histories),
     "levels": (LEVELS, histories),
     "carried": (CARRIED, journeys),
 }

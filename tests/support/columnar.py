@@ -19,7 +19,7 @@ from support.fused import SECOND, batches, seen
 TOPICS = (
     "topic T (value float, n int, road text, wet bool)\ntopic U (value float, n int, road text, wet bool)\n"
 )
-KEYS = ("location", "source", "road", "road, n", "place", "location, road", None)
+KEYS = ("location", "source", "road", "road, n", "place", "location, road", "x", "y, road", None)
 FUNCTIONS = ("avg", "max", "min", "sum", "count", "stddev", "(max value, avg n)", "(stddev n, min value)")
 
 _limits = st.sampled_from((-1, 0, 0.5, 1, 2, 3))
@@ -154,6 +154,31 @@ def outspoken(draw):
     collide = draw(st.sampled_from(("", "", "collide max\n", "collide count\n")))
     here = "  here (1, 2)\n" if "here" in lines else ""
     return f"{TOPICS}{collide}state First\n{lines}  enter {enter}{sets}\n  exit {leave}\n{here}"
+
+
+@st.composite
+def beside(draw):
+    """A component over queries of which some keep nothing apart; not all of its rules look at all of them."""
+    key = draw(st.sampled_from([key for key in KEYS if key]))
+    names = draw(st.sampled_from(("AB", "AB", "ABC")))
+    keys = dict(zip(names, (key, None, draw(st.sampled_from((key, None)))), strict=False))
+    inputs = {}
+    for name, topic in zip(names, draw(st.permutations("TUT")), strict=False):
+        apart = f" each {keys[name]}" if keys[name] else ""
+        plain = st.sampled_from((f"{topic}{apart}", f"{topic}{apart}", f"max {topic} over 1 s{apart}"))
+        inputs[name] = draw(plain | plain | queries(topic, keys[name]))
+    default = st.sampled_from(("",) * 6 + (" else 0.5",))
+    some = [f"{n}.value{draw(default)} {sign} {draw(_limits)}" for n in names for sign in ("<", ">", "!=")]
+    some += [f"{n}.count >= {draw(st.integers(1, 2))}" for n in names]
+    some += ["A.value < B.value", "A.valid", "A.value < 1 && B.value > 0", "A.value > 1 || B.value > 1"]
+    some = [text for text in some if "valid" not in text or not is_merged(inputs["A"])]
+    predicates = st.lists(st.sampled_from(some), min_size=1, max_size=3)
+    enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
+    leave = draw(st.sampled_from((leave, leave, leave, "true", "false")))
+    sets = draw(st.sampled_from(("", "", f" set level = 2 * {names[-1]}.value", " set time = now + 1 s")))
+    lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
+    here = "  here (1, 2)\n" if "here" in lines else ""
+    return f"{TOPICS}state First\n{lines}  enter {enter}{sets}\n  exit {leave}\n{here}"
 
 
 @st.composite

@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 _PAGE = re.compile(r"test_a_page_shows_what_happens\[(.+)\]")
+_NEEDS_SPARK = re.compile(r"on[-_]spark|\[spark\]")
 _TAKES_SESSION = re.compile(r"(?m)^from support\.runtimes import .*\bsession\b")
 _FIRST = re.compile(r"tests/system/test_(live\w*|kills|flow|real_data)\.py|lab/.*")
 _RUN = re.compile(r"(?ms)^```(?:console|sh|python)\b.*?^```$")
@@ -24,7 +25,7 @@ def together(nodeid: str) -> str:
     """With whom a test shares a worker."""
     path, _, name = nodeid.partition("::")
     page = _PAGE.match(name)
-    if "on_spark" in name.replace("-", "_") or _starts_spark(page[1] if page else path):
+    if _NEEDS_SPARK.search(name) or _starts_spark(page[1] if page else path):
         return "Spark, the first" if _FIRST.fullmatch(path) else "Spark, the second"
     return nodeid if page else path
 

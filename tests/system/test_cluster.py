@@ -12,7 +12,7 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 
-from support.chaos import WARM, LiveProcess, batches_done, generate, wait_for
+from support.chaos import QUICK, WARM, LiveProcess, batches_done, generate, wait_for
 from support.patience import PATIENCE
 from support.runtimes import session
 
@@ -83,7 +83,10 @@ def test_replay_on_a_cluster(site, holdfast, master, files, rows, sensors):
         master,
     ]
     subprocess.run(
-        [sys.executable, "-m", "holdfast", *map(str, command)], check=True, timeout=PATIENCE, env=os.environ
+        [sys.executable, "-m", "holdfast", *map(str, command)],
+        check=True,
+        timeout=PATIENCE,
+        env={**os.environ, "JAVA_TOOL_OPTIONS": QUICK},  # for driver, master, worker and executors
     )
     assert by_id(pq.read_table(out).to_pylist()) == expected(site, holdfast)
 

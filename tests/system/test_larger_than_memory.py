@@ -86,7 +86,7 @@ def compare(tmp_path: Path, chunks: int, rows: int, files: int, *options: str) -
 
 
 def test_a_shuffled_overlapping_folder_equals_the_sorted_one(tmp_path):
-    compare(tmp_path, 6, 50_000, 7, "--memory", "2")
+    compare(tmp_path, 6, 20_000, 7, "--memory", "1")
 
 
 @pytest.mark.soak

@@ -7,8 +7,11 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from importlib.util import resolve_name
 from pathlib import Path
 
@@ -73,9 +76,24 @@ class Import:
     name: str
 
 
-def imports(code: str, package: str) -> Iterator[Import]:
+parsed = cache(ast.parse)
+
+
+def nodes(tree: ast.AST, for_types: bool) -> Iterator[ast.AST]:
+    """All of a module; unless it is wanted for types, without what only a type checker reads."""
+    waiting = deque([tree])
+    while waiting:
+        yield (node := waiting.popleft())
+        match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
+                waiting += [*(node.body if for_types else ()), *node.orelse]
+            case _:
+                waiting += ast.iter_child_nodes(node)
+
+
+def imports(code: str, package: str, for_types: bool = True) -> Iterator[Import]:
     """Every import in a module of ``package``: at the top, inside functions, for types, by name."""
-    for node in ast.walk(ast.parse(code)):
+    for node in nodes(parsed(code), for_types):
         match node:
             case ast.Import(names=names):
                 yield from (Import(node.lineno, alias.name) for alias in names)
@@ -140,6 +158,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(names))
 
 
+@cache
 def modules() -> dict[str, str]:
     return {
         start + module.relative_to(source / package).as_posix(): module.read_text("utf-8")
@@ -156,16 +175,6 @@ def test_imports_follow_the_table():
 
 
 # --- circles ---------------------------------------------------------------------------------------
-
-
-class _AtWork(ast.NodeTransformer):
-    """A module without the imports that only a type checker makes."""
-
-    def visit_If(self, node: ast.If) -> ast.AST:
-        match node.test:
-            case ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING"):
-                return ast.If(node.test, [ast.Pass()], node.orelse)
-        return self.generic_visit(node)
 
 
 def circles(sources: dict[str, str]) -> list[set[str]]:
@@ -189,7 +198,7 @@ def reached(packages: Iterable[str], path: str, code: str) -> set[str]:
     package = PACKAGES["lab/" if path.startswith("lab/") else ""][0]
     inside = ".".join([package, *path.removeprefix("lab/").split("/")[:-1]])
     found = set()
-    for imported in imports(ast.unparse(_AtWork().visit(ast.parse(code))), inside):
+    for imported in imports(code, inside, for_types=False):
         top, *parts = imported.name.split(".")
         own = {"holdfast": [], "holdfast_lab": ["lab"]}.get(top)
         if own is not None:
@@ -248,6 +257,14 @@ def test_spark_knows_no_kind_of_condition_by_name():
     found = [path for path, code in modules().items() if path.startswith("runtimes/spark/")]
     assert len(found) > 20
     assert [path for path in found if kinds.search(path + modules()[path])] == []
+
+
+def test_every_module_can_be_imported():
+    for package, source in PACKAGES.values():
+        for module in (source / package).rglob("*.py"):
+            *parents, name = module.relative_to(source).with_suffix("").parts
+            if name != "__main__":
+                import_module(".".join(parents if name == "__init__" else [*parents, name]))
 
 
 def test_importing_holdfast_is_light():

@@ -19,6 +19,8 @@ DOCS = "tests/system/test_docs.py::test_a_page_shows_what_happens"
         ("lab/tests/benchmarks/test_spark.py::test_a", "Spark, the first"),
         ("tests/equivalence/test_frames.py::test_a", "Spark, the second"),
         ("tests/equivalence/test_runtimes.py::test_random_histories_on_spark", "Spark, the second"),
+        ("tests/equivalence/test_runtimes.py::test_several_topics[spark]", "Spark, the second"),
+        ("tests/system/test_notebooks.py::test_a_notebook[history-on-spark]", "Spark, the second"),
         ("tests/equivalence/test_runtimes.py::test_a", "tests/equivalence/test_runtimes.py"),
         (f"{DOCS}[docs/howto/live.md]", "Spark, the second"),
         (f"{DOCS}[docs/concepts/semantics.md]", f"{DOCS}[docs/concepts/semantics.md]"),

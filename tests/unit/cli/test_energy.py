@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from holdfast.cli import app
 from holdfast.errors import HoldfastError
+from holdfast.runtimes.sensornet.estimate import aired
 
 FROST = "topic T (value float)\nstate Frost on T [value < 0; value > 1] per source\n"
 NETWORK = """
@@ -28,8 +29,13 @@ WAYS = {
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    """Three places that freeze for ten minutes, one after the other; a reading a minute."""
+    """Three places that freeze for ten minutes, one after the other; a reading a minute.
+
+    What a protocol says by itself is listened to for a short time: how exact that is, ``estimate`` tries.
+    """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(aired, "MESSAGES", 100)
+    monkeypatch.setattr(aired, "FRAMES", 1000)
     rows = ["time,source,value"]
     for minute in range(60):
         for k, source in enumerate(("attic", "barn", "cellar")):

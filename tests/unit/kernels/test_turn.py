@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.kernels.turn import contradicted, turns
+from holdfast.kernels.turn import contradicted, shared, turns
 
 NEVER = 2**63 - 1
 ways = pytest.mark.parametrize("way", ["body", "compiled"])
@@ -31,6 +31,55 @@ def test_what_is_told_is_found_key_after_key(way, keys, lasting, held):
         after.append(now)
     assert list(zip(found[:size].tolist(), before[:size].tolist(), strict=True)) == expected
     assert holds.tolist() == after
+
+
+moment = st.integers(0, 9)
+own = st.lists(st.tuples(moment, st.sampled_from("abn"), st.sampled_from("abn")), max_size=5)
+
+
+@ways
+@given(
+    st.lists(own, min_size=1, max_size=3),
+    st.sets(moment, min_size=1),
+    st.fixed_dictionaries({name: st.lists(st.booleans(), min_size=10, max_size=10) for name in "ab"}),
+    st.booleans(),
+    st.booleans(),
+)
+def test_what_all_share_is_looked_at_only_where_it_tells_something_of_a_key(
+    way, keys, moments, true, lasting, held
+):
+    """What is so of a key is which of two rules is left, or that none can be satisfied."""
+    moments, rules = sorted(moments), {**true, "n": [False] * 10}
+    every = [0, *moments] if moments[0] else moments
+    nexts = np.full((3, len(every) + 1), len(every))
+    for row, rule in enumerate(rules[name] for name in "abn"):
+        for i in reversed(range(len(every))):
+            nexts[row, i] = i if rule[every[i]] else nexts[row, i + 1]
+    at, ends, real, enters, leaves, expected = [], [0], [], [], [], []
+    for key in keys:
+        mine = {time: rest for time, *rest in key}
+        at += sorted({0, *mine})
+        now, (enter, leave) = held, ("a", "b")
+        for time in sorted({0, *mine, *moments}):
+            enter, leave = mine.get(time, (enter, leave))
+            if time in {0, *mine}:
+                real.append(time in mine)
+                enters.append("abn".index(enter))
+                leaves.append("abn".index(leave))
+            before = max(one for one in every if one <= time)
+            if (time in mine or time in moments) and rules[leave if now else enter][before]:
+                expected += [] if time in mine else [time]
+                now = lasting and not now
+        ends.append(len(at))
+    found, found_ends = np.empty(99, int), np.zeros(len(keys) + 1, int)
+    rows = [np.array(some) for some in (at, ends, real, every)]
+    rules = [np.array(enters), np.array(leaves), nexts, np.full(len(keys), held)]
+    size = getattr(shared, way)(*rows, every == moments, *rules, lasting, found, found_ends)
+    assert found[:size].tolist() == expected
+    assert found_ends[-1] == size
+    if size:
+        few = np.empty(size - 1, int)
+        assert getattr(shared, way)(*rows, every == moments, *rules, lasting, few, found_ends) == -1
 
 
 events = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 9), st.integers(0, 1)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import exp, log10, sqrt
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -33,10 +34,15 @@ def within_chance(share: float, expected: float, trials: int) -> bool:
     return abs(share - expected) <= 4 * sqrt(expected * (1 - expected) / trials)
 
 
+def between(load: float) -> Any:
+    """A point of a curve whose ends are tried always; this one in ``script/soak``."""
+    return pytest.param(load, marks=pytest.mark.soak)
+
+
 # Throughput.
 
 
-@pytest.mark.parametrize("load", [0.1, 0.25, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("load", [0.1, between(0.25), 0.5, between(1.0), 2.0])
 def test_pure_aloha_delivers_the_share_e_to_the_minus_2g(load):
     """Abramson 1970: ``S = G·exp(-2G)``, whose largest value is 0.18 at G = 0.5."""
     senders = range(1, 65)
@@ -49,7 +55,7 @@ def test_pure_aloha_delivers_the_share_e_to_the_minus_2g(load):
     assert within_chance(totals.delivered / totals.packets, exp(-2 * offered), totals.packets)
 
 
-@pytest.mark.parametrize("load", [0.5, 1.0, 2.0, 5.0])
+@pytest.mark.parametrize("load", [0.5, between(1.0), between(2.0), 5.0])
 def test_carrier_sensing_delivers_what_kleinrock_and_tobagi_found(load):
     """Non-persistent CSMA, 1975: ``S = G·exp(-aG) / (G·(1 + 2a) + exp(-aG))``.
 

@@ -59,6 +59,13 @@ state Slow
   enter A.value < 7 mph && B.value else 3 > 2.5
   exit  A.value else 20 mph > 15 mph
 """
+_BESIDE = """
+state Slow
+  A = CarSpeed each location
+  B = InductiveLoop
+  enter A.value < 7 mph && B.value > 2
+  exit A.value > 15 mph
+"""
 _EPISODES = """
 state Episode A = Jam each location enter A.level > 8 set open = 1 exit A.level < 2 set open = 0
 """
@@ -134,6 +141,10 @@ KINDS = {
         + _EPISODES
         + "state Both A = Episode each location max status enter A.open > 0 set most = A.level exit true",
         journeys,
+    ),
+    "the latest of all roads beside that of each": Kind(_ROADS + _BESIDE, _of_roads),
+    f"each coordinate of {PLACES} places (each x)": Kind(
+        _MOVING + "state Row A = Jam each x enter A.level > 8 exit A.level < 2", journeys
     ),
     "closest to a point": Kind(
         _MOVING + "state Near A = Jam closest to (500, 500) enter A.level > 8 exit A.level < 2", journeys

@@ -32,12 +32,16 @@ from ...machines.detector.knowledge import Knowledge
 from ...machines.detector.rows import Coded, Rows
 from ...machines.detector.smc import Context, Input, Smc
 from ...machines.detector.smc import Rule as SmcRule
+from ...model.batch import AXES
 from ...model.scope import listed
 from ...model.topic import Topic
 from ..columns import keyed
 from ..keys import joined, key_text, values_of
 from ..operator import digest
-from .screens import LAST, ONE_BY_ONE, screened
+from .screens import LAST, screened
+
+_ONE_BY_ONE = ("time", "topic", "status")
+"""Keys that are found for one reading at a time."""
 
 Compute = Callable[[Context], Any]
 
@@ -91,11 +95,11 @@ def key(names: Sequence[str]) -> Callable[[Knowledge], str | None] | None:
 
 def coded(names: Sequence[str]) -> Callable[[Rows], Coded] | None:
     """The same of many readings at once; ``None`` where it takes one after another."""
-    if not names or set(names) & set(ONE_BY_ONE):
+    if not names or set(names) & set(_ONE_BY_ONE):
         return None
 
     def find(rows: Rows) -> Coded:
-        first, *others = [_places(rows) if name == "location" else _words(rows, str(name)) for name in names]
+        first, *others = [_named(rows, str(name)) for name in names]
         codes, paths = first
         for further, values in others:  # compacted each time: the product of many would not fit 64 bits
             present = (codes >= 0) & (further >= 0)
@@ -117,6 +121,23 @@ def _joined(paths: Sequence[tuple[str, ...]]) -> list[str]:
         if joined(None, ["".join(texts)]) == "".join(texts):
             return texts
     return [joined(None, path) for path in paths]
+
+
+def _named(rows: Rows, name: str) -> Coded:
+    """The texts of what is kept apart."""
+    if name == "location":
+        return _places(rows)
+    return _coordinates(rows, AXES.index(name)) if name in AXES else _words(rows, name)
+
+
+def _coordinates(rows: Rows, axis: int) -> Coded:
+    """A coordinate of where each reading was made; at a place, or nowhere, it has none."""
+    texts: dict[str, int] = {}
+    table = []
+    for kind, point, _ in rows.standings.values:
+        text = key_text(point[axis]) if kind == 0 and axis < len(point) else None
+        table.append(-1 if text is None else texts.setdefault(text, len(texts)))
+    return Coded(np.array([*table, -1])[rows.standings.codes], [(text,) for text in texts])
 
 
 def _places(rows: Rows) -> Coded:

@@ -6,7 +6,7 @@ core ``!`` stands only before names, so a screen lets pass at least what the pre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,9 +31,8 @@ from ...lang.ops import (
     Truth,
 )
 from ...lang.rewrite import both, either, parts
-from ...machines.detector.plan import STATUS, VALID, Column, Plan, Saying, Screen
+from ...machines.detector.plan import STATUS, VALID, Column, Parts, Plan, Saying, Screen, Test
 from ...machines.detector.span import EVER, span
-from ...model.batch import AXES
 from ...model.event import Status
 from ...model.query import (
     NOW,
@@ -52,8 +51,6 @@ from ...model.topic import Attribute, Kind, Topic
 from ..columns import ARITHMETIC, floats, predicate
 
 LAST = "last"
-ONE_BY_ONE = ("time", "topic", "status", *AXES)
-"""Keys that are found for one reading at a time."""
 
 _WHOLE = 2**53
 """From here on a float may stand for several whole numbers, and be equal to none of them."""
@@ -129,12 +126,27 @@ def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -
     for name, query in component.inputs:
         yield from (f"{name or 'it'} {reason}" for reason in _query_reasons(query, statuses[name]))
     if len({query.separate for _, query in component.inputs}) > 1:
-        yield "an event of a query that keeps nothing apart concerns every key"
-    if odd := [key for key in component.keys if key in ONE_BY_ONE]:
-        yield f"it is kept apart by {odd[0]}"
+        yield from _sharing_reasons(component)
     for rule in (component.enter, component.exit):
         if rule.hold and _changes_by_itself(rule, component):
             yield "a guard is over a predicate that time alone can change"
+
+
+def _sharing_reasons(component: Component) -> Iterator[str]:
+    """Why one is of which an event of one query concerns every key."""
+    apart = {name for name, query in component.inputs if query.separate}
+    every = "an event of a query that keeps nothing apart concerns every key"
+    if isinstance(component.here, str):
+        yield f"{every} around each source of {component.here}"
+    if component.tick is not None:
+        yield f"{every}, and it ticks"
+    if component.enter.hold or component.exit.hold:
+        yield f"{every}, and a guard waits"
+    if any((own := span(query)) is not None and own.low == EVER for _, query in component.inputs):
+        yield f"{every}, and it looks at all time"
+    named = [leaf for leaf in _leaves(component.enter.when) if isinstance(leaf, Member)]
+    if named and not any(leaf.owner in apart and leaf.otherwise is None for leaf in named):
+        yield f"{every} that is known, whatever is known of it"
 
 
 def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
@@ -344,7 +356,31 @@ def screen(op: Expression, shows: Mapping[str, Shown]) -> tuple[Screen, list[Exp
     exact = not left and not any(
         shows[name].asks_for_members or (shows[name].several and not alone) for name in mentioned
     )
-    return Screen(predicate(relaxed, read), exact), left
+    owners = {name: owner for owner, shown in shows.items() for name in shown.columns}
+    return Screen(predicate(relaxed, read), exact, _parted(relaxed, owners, read)), left
+
+
+def _parted(op: Expression, owners: Mapping[str, str], read: Topic) -> Parts:
+    """A predicate over columns as its comparisons; no more than ``&&`` and ``||`` are around them."""
+    comparisons: list[tuple[frozenset[str], Test]] = []
+
+    def together(op: Expression) -> Callable[[Sequence[Any]], Any]:
+        match op:
+            case And(left, right):
+                a, b = together(left), together(right)
+                return lambda true: a(true) & b(true)
+            case Or(left, right):
+                a, b = together(left), together(right)
+                return lambda true: a(true) | b(true)
+            case Truth(holds):
+                return lambda _: np.bool_(holds)
+        number = len(comparisons)
+        whose = frozenset(owners[leaf.name] for leaf in _leaves(op) if isinstance(leaf, Name))
+        comparisons.append((whose, predicate(op, read)))
+        return lambda true: true[number]
+
+    found = together(op)
+    return Parts(tuple(comparisons), found)
 
 
 def _relaxed(op: Expression, shows: Mapping[str, Shown], left: list[Expression]) -> Expression:

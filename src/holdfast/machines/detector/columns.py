@@ -29,8 +29,8 @@ from .infospace import InfoSpace, witness
 from .knowledge import Knowledge, Where
 from .plan import Plan
 from .roaming import Host, Hosts, hosts
-from .rows import SIGNATURE, STATUS, UNTIL, Ints, Rows, bare, coded, of_knowledge, to_knowledge
-from .screening import Screened, Views
+from .rows import SIGNATURE, STATUS, UNTIL, Ints, Mask, Rows, bare, coded, of_knowledge, to_knowledge
+from .screening import Crowded, Screened, Views
 from .series import Series
 from .smc import Smc
 from .span import EVER, Span, span
@@ -76,6 +76,12 @@ class Fused:
     def endless(self) -> tuple[str, ...]:
         """The queries that look at all there ever was."""
         return tuple(name for name in self.smc.inputs if self.span(name).low == EVER)
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The queries that keep nothing apart where others do."""
+        mine = frozenset(name for name, one in self.smc.inputs.items() if one.key is None)
+        return mine if len(mine) < len(self.smc.inputs) else frozenset()
 
     @property
     def here(self) -> Where:
@@ -179,14 +185,23 @@ def _batches(state: State) -> list[pa.RecordBatch]:
 def _evaluated(fused: Fused, state: State, until: Instant) -> Spoken:
     """Evaluate a stretch of time, up to before ``until``."""
     keys: dict[str, int] = {}
+    held = state.held.copy()
     ready = _ready(state, until)
     coded = {
         name: _coded(fused, name, _gathered(fused, state, name, ready), keys) for name in fused.smc.inputs
     }
     for _, (_, key) in _ripe(fused.smc, state):
         keys.setdefault(key, len(keys))
+    if fused.shared:
+        for (_, key), one in state.instances.items():
+            if one.since is not None:
+                keys.setdefault(key, len(keys))
     seen = {name: _views(fused, name, rows, codes, len(keys)) for name, (rows, codes) in coded.items()}
-    told = _told(fused, state, list(keys), seen, _moved(fused, state, ready), until)
+    try:
+        told = _told(fused, state, list(keys), seen, _moved(fused, state, ready), until)
+    except Crowded as found:
+        state.held = held
+        return _evaluated(fused, state, found.until)
     for name, views in seen.items():
         parts = []
         for series in views:
@@ -204,7 +219,8 @@ def _told(
     single: list[tuple[Instant, Id, Published]] = []
     rows: list[Said] = []
     for host in moved:
-        screened = Screened(fused.smc, fused.plan, seen, state.until, until, host)
+        holds = _holding(state, keys) if fused.shared else None
+        screened = Screened(fused.smc, fused.plan, seen, state.until, until, host, holds)
         said = Telling(fused.smc, fused.plan, keys, screened, seen, host).said(state.instances)
         if said is not None:
             rows += [said] if len(said.whose) else []
@@ -213,6 +229,12 @@ def _told(
         turning = Turning(fused.smc, keys, until, screened, visible, "" if host is None else host.name)
         single += turning.told(state.instances)
     return Spoken([said for _, _, said in sorted(single, key=lambda row: row[:2])], rows)
+
+
+def _holding(state: State, keys: Sequence[str]) -> Mask:
+    """Of which keys the condition holds."""
+    known = (state.instances.get(("", key)) for key in keys)
+    return np.array([one is not None and one.since is not None for one in known], np.bool_)
 
 
 def _moved(fused: Fused, state: State, ready: Mapping[str, list[pa.RecordBatch]]) -> Sequence[Host | None]:
@@ -228,7 +250,9 @@ def _views(fused: Fused, name: str, rows: Rows, codes: Ints, count: int) -> list
     """What a query may look at, of each status by itself unless it takes them together."""
     query, collide = fused.smc.inputs[name].query, fused.smc.collide
     statuses = fused.plan.statuses[name]
-    made = partial(Series, query, fused.span(name), collide, carried=isinstance(fused.smc.here, str))
+    shared = name in fused.shared
+    carried, count = isinstance(fused.smc.here, str), 1 if shared else count
+    made = partial(Series, query, fused.span(name), collide, carried=carried, shared=shared)
     if isinstance(query.status, (Pool, Aggregate)):
         return [made(rows, codes, count, fused.here, statuses[0] if len(statuses) == 1 else None)]
     if len(statuses) == 1:
@@ -273,7 +297,8 @@ def _coded(fused: Fused, name: str, rows: Rows, keys: dict[str, int]) -> tuple[R
     one = fused.smc.inputs[name]
     codes = np.zeros(len(rows), np.int64)
     if one.coded is None:
-        keys.setdefault("", 0)
+        if name not in fused.shared:
+            keys.setdefault("", 0)
     else:
         found = one.coded(rows)
         table = [keys.setdefault(key, len(keys)) for key in found.values]

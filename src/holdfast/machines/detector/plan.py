@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -40,11 +40,21 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Parts:
+    """A predicate as comparisons, each with the queries whose columns it reads, and what is true of all of
+    them where so much is true of each."""
+
+    comparisons: tuple[tuple[frozenset[str], Test], ...]
+    together: Callable[[Sequence[Any]], Any]
+
+
+@dataclass(frozen=True)
 class Screen:
     """A predicate over columns, true wherever the predicate is; if it is ``exact``, only there."""
 
     test: Test
     exact: bool
+    parts: Parts
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from ...kernels.around import closest, near, seen
+from ...kernels.turn import shared
 from ...kernels.window import foremost, tally
 from ...model.instant import Duration, Instant
 from ...model.query import HERE, Ball, Closest, Index, Multiple, Pool
@@ -19,9 +20,14 @@ from .folding import Fold
 from .plan import VALID, Column, Plan, Screen
 from .roaming import Around, Host
 from .rows import Ints, Mask
-from .series import Cells, Series, Shown, defaulted, passed
+from .series import Cells, Series, Shown, as_batch, defaulted, passed
 from .smc import Rule, Smc
 from .span import Instants, every_instant
+
+MOST = 1 << 22
+"""At most about so many instants of what all keys share are looked at for keys together."""
+FEW = 6
+"""So many comparisons of what is kept apart are decided in all ways."""
 
 Views = Mapping[str, Sequence[Series]]
 """What each query may look at: of each status by itself."""
@@ -61,6 +67,14 @@ def _next(mask: Mask) -> Ints:
     return found
 
 
+class Crowded(Exception):
+    """There are too many instants for one stretch of time; so far there are not."""
+
+    def __init__(self, until: Instant) -> None:
+        super().__init__(until)
+        self.until = until
+
+
 class Screened:
     """The instants of a step from ``first`` to before ``until``, and the candidates of each rule;
     without ``leave``, momentary."""
@@ -73,10 +87,11 @@ class Screened:
         first: Instant,
         until: Instant,
         host: Host | None = None,
+        holds: Mask | None = None,
     ) -> None:
         self._smc, self._plan, self._seen, self._first, self._until = smc, plan, seen, first, until
         self._host = host
-        every = list(chain.from_iterable(seen.values()))
+        every = [series for series in chain.from_iterable(seen.values()) if not series.shared]
         streams = [(*series.events[:2], shift) for series in every for shift in series.span.shifts]
         if smc.tick is not None:
             streams.append((*_ticks(every, smc.tick, smc.lasts, first, until), 0))
@@ -85,39 +100,60 @@ class Screened:
             streams.append((np.tile(host.times, count), np.arange(count + 1) * len(host.times), 0))
             first = max(first, int(host.times[0]))
         self.found = every_instant(streams, first, until)
+        if any(series.shared for series in chain.from_iterable(seen.values())):
+            assert holds is not None, "who shares something is told what holds"
+            own, moments = self.found, self._shared_moments()
+            some = self._told_meanwhile(own, moments, holds)
+            if some is None:
+                some = _at_all(moments, len(own.ends) - 1)
+            self.found = every_instant([(*own, 0), (*some, 0)], first, until)
         self.enter = self._candidates(smc.enter, plan.enter)
         self.leave = None if smc.exit is None or plan.exit is None else self._candidates(smc.exit, plan.exit)
 
     @cached_property
     def shown(self) -> dict[str, list[Shown]]:
         """What queries show, of each status, that show one value of a key and status."""
-        found: dict[str, list[Shown]] = {}
-        for name, views in self._seen.items():
-            some = [self._shown(series, self._plan.columns[name]) for series in views if not series.hidden]
-            if None not in some:
-                found[name] = [one for one in some if one is not None]
-        return found
+        return {name: shown for name in self._seen if (shown := self._of_query(name)) is not None}
 
-    def _shown(self, series: Series, columns: tuple[Column, ...]) -> Shown | None:
+    def _of_query(self, name: str) -> list[Shown] | None:
+        some = []
+        for series in self._seen[name]:
+            if not series.hidden:
+                found, same = self._instants(series)
+                shown = self._shown(series, self._plan.columns[name], found)
+                some.append(shown if shown is None or same is None else shown.spread(same))
+        return None if None in some else [one for one in some if one is not None]
+
+    @cached_property
+    def _distinct(self) -> tuple[Instants, Ints]:
+        """The instants of all keys together, and which of them each is."""
+        at, same = np.unique(self.found.at, return_inverse=True)
+        return Instants(at, np.array([0, len(at)])), same
+
+    def _instants(self, series: Series) -> tuple[Instants, Ints | None]:
+        """The instants at which to ask what a query shows, and which of them all others are."""
+        return self._distinct if series.shared else (self.found, None)
+
+    def _shown(self, series: Series, columns: tuple[Column, ...], found: Instants) -> Shown | None:
         if series.mixed:
             return None
         if series.folds:
-            return Fold(series, self.found, self._moments(series)).shown(columns)
+            return Fold(series, found, self._moments(series)).shown(columns)
         if not series.divided:
-            return self._with_distance(series, series.shown(self.found, columns), columns)
+            return self._with_distance(series, series.shown(found, columns), columns)
         if series.roams:
             return self._of_host(series, columns)
         if series.nearest is not None and series.is_steady:
-            return self._of_nearest(series, series.nearest, columns)
+            return self._of_nearest(series, series.nearest, columns, found)
         return None
 
-    def _of_nearest(self, series: Series, order: Ints, columns: tuple[Column, ...]) -> Shown:
+    def _of_nearest(self, series: Series, order: Ints, columns: tuple[Column, ...], found: Instants) -> Shown:
         """What a query shows of the closest location of which there is something."""
         moments = self._moments(series)
         shown = series.shown(moments, columns)
-        chosen = np.full(len(self.found.at), -1)
-        free = np.arange(len(self.found.at) + 1)
-        foremost(*moments, order, series.owners, shown.there, *self.found, free, chosen)
+        chosen = np.full(len(found.at), -1)
+        free = np.arange(len(found.at) + 1)
+        foremost(*moments, order, series.owners, shown.there, *found, free, chosen)
         there = chosen >= 0
         low, high = (np.append(ends, 0)[chosen] for ends in shown.cells)
         return Shown(
@@ -131,7 +167,7 @@ class Screened:
         if all(name in self.shown and not self._is_vague(name) for name in names):
             return self._combined(rule, screen, names)
         single = self._seen[names[0]] if len(names) == 1 else ()
-        if len(single) == 1 and single[0].is_steady and _shows_several(single[0]):
+        if len(single) == 1 and single[0].is_steady and _shows_several(single[0]) and not single[0].shared:
             judged = self._latest if single[0].span.nearest else self._counted
             return judged(rule, screen, single[0])
         mask, keys = np.ones(len(self.found.at), np.bool_), len(self.found.ends) - 1
@@ -169,6 +205,93 @@ class Screened:
     def _choices(self, name: str, rule: Rule) -> list[int | None]:
         """The statuses of what a query may show, by number; ``None`` is nothing."""
         return [*range(len(self.shown[name])), *([None] if name in rule.optional else [])]
+
+    # --- beside what all keys share ---
+
+    def _shared_moments(self) -> Ints:
+        """When something happens to what all keys share."""
+        shared = [s for s in chain.from_iterable(self._seen.values()) if s.shared]
+        streams = [(*series.events[:2], shift) for series in shared for shift in series.span.shifts]
+        return every_instant(streams, self._first, self._until).at
+
+    def _told_meanwhile(self, own: Instants, moments: Ints, holds: Mask) -> Instants | None:
+        """The moments of what all share at which something is told of each key, but for the instants of its
+        own; ``None`` if columns do not tell that from comparisons of either alone."""
+        keys, first = len(own.ends) - 1, self._first
+        if not all(map(self._is_plain, self._seen)):
+            return None
+        spans = every_instant([(*own, 0), (np.full(keys, first), np.arange(keys + 1), 0)], first, self._until)
+        counts = bool(len(moments)) and moments[0] == first
+        moments = moments if counts else np.append(first, moments)
+        asked = {True: Instants(moments, np.array([0, len(moments)])), False: spans}
+        shown = {}
+        for name, (series,) in self._seen.items():
+            one = self._shown(series, self._plan.columns[name], asked[series.shared])
+            if one is None or one.vague or not one.exact:
+                return None
+            shown[name] = one
+        enter = self._residues(self._smc.enter, self._plan.enter, shown, (len(spans.at), len(moments)))
+        leave = enter
+        if self._smc.exit is not None and self._plan.exit is not None:
+            leave = self._residues(self._smc.exit, self._plan.exit, shown, (len(spans.at), len(moments)))
+        if enter is None or leave is None:
+            return None
+        real = np.ones(len(spans.at), np.bool_)
+        begins = own.ends[:-1] < own.ends[1:]
+        real[spans.ends[:-1]] = begins & (np.append(own.at, first)[own.ends[:-1]] == first)
+        found, ends = np.empty(max(MOST, keys), np.int64), np.zeros(keys + 1, np.int64)
+        rules = (enter.of, leave.of + len(enter.nexts), np.concatenate([enter.nexts, leave.nexts]))
+        now = (holds.copy(), self._smc.exit is not None)
+        size = shared(spans.at, spans.ends, real, moments, counts, *rules, *now, found, ends)
+        if size < 0:
+            raise Crowded(int(moments[len(moments) // 2]))
+        return Instants(found[:size], ends)
+
+    def _is_plain(self, name: str) -> bool:
+        """Whether what a query shows of a key is one value, which changes only at instants of its own."""
+        views = self._seen[name]
+        return (
+            len(views) == 1
+            and not views[0].hidden
+            and views[0].is_steady
+            and not any(column.attribute == VALID for column in self._plan.columns[name])
+        )
+
+    def _residues(
+        self, rule: Rule, screen: Screen, shown: Mapping[str, Shown], sizes: tuple[int, int]
+    ) -> _Residues | None:
+        """What is left of a rule where the comparisons of what is kept apart are decided; ``None`` if some
+        are of both, or of more than a few."""
+        names = rule.mentions or tuple(self._smc.inputs)
+        common = frozenset(name for name, (series,) in self._seen.items() if series.shared)
+        tests = screen.parts.comparisons
+        alone = [number for number, (whose, _) in enumerate(tests) if not whose & common]
+        if not screen.exact or rule.optional or len(alone) > FEW:
+            return None
+        if any(whose & common and whose - common for whose, _ in tests):
+            return None
+        size, count = sizes
+        there = [np.ones(size, np.bool_), *(shown[name].there for name in names if name not in common)]
+        code = np.zeros(size, np.int64)
+        for bit, number in enumerate(alone):
+            whose, test = tests[number]
+            code |= test(as_batch(size, [shown[name] for name in whose])).astype(np.int64) << bit
+        code[~np.logical_and.reduce(there)] = -1
+        known, of = np.unique(code, return_inverse=True)
+        true: list[Any] = [
+            None if number in alone else test(as_batch(count, [shown[name] for name in whose]))
+            for number, (whose, test) in enumerate(tests)
+        ]
+        together = np.logical_and.reduce(
+            [np.ones(count, np.bool_), *(shown[name].there for name in names if name in common)]
+        )
+        nexts = np.full((len(known), count + 1), count)
+        for row, code_of in enumerate(known.tolist()):
+            if code_of >= 0:
+                for bit, number in enumerate(alone):
+                    true[number] = np.bool_(code_of >> bit & 1)
+                nexts[row] = _next(together & screen.parts.together(true))
+        return _Residues(of, nexts)
 
     # --- around a host that moves ---
 
@@ -285,6 +408,22 @@ class Screened:
         begins = self.found.ends[:-1]
         found: Ints = running[1:] - np.repeat(running[begins], np.diff(self.found.ends))
         return found
+
+
+class _Residues(NamedTuple):
+    """For each instant of keys which rule is left then, and for each of these the next moment, from each on,
+    at which it is satisfied."""
+
+    of: Ints
+    nexts: Ints
+
+
+def _at_all(moments: Ints, keys: int) -> Instants:
+    """Every moment for every key."""
+    most = max(1, MOST // max(keys, 1))
+    if len(moments) > most:
+        raise Crowded(int(moments[most]))
+    return Instants(np.tile(moments, keys), np.arange(keys + 1) * len(moments))
 
 
 def _ticks(

@@ -60,17 +60,24 @@ class Cells(NamedTuple):
 
 class Shown(NamedTuple):
     """What a query shows at instants: of which cells, and columns; ``exact`` as floats.  If it is ``vague``,
-    columns do not tell what there is.  If the parts of a key are as one, a ``fold`` says what of."""
+    columns do not tell what there is.  If the parts of a key are as one, a ``fold`` says what of, at instants
+    that each of these is the same as."""
 
     cells: Cells
     columns: dict[str, Any]
     exact: bool
     vague: bool = False
     fold: Fold | None = None
+    same: Ints | None = None
 
     @property
     def there(self) -> Mask:
         return self.cells.there
+
+    def spread(self, over: Ints) -> Shown:
+        """The same, at instants each of which is one of these."""
+        columns = {name: picked(column, over) for name, column in self.columns.items()}
+        return self._replace(cells=self.cells.at(over), columns=columns, same=over)
 
 
 def as_batch(size: int, shown: Iterable[Shown]) -> pa.RecordBatch:
@@ -83,6 +90,11 @@ def passed(screen: Screen, size: int, shown: Iterable[Shown]) -> Mask:
     """Where a screen lets pass what is shown; everywhere, if floats do not tell its numbers apart."""
     every = list(shown)
     return screen.test(as_batch(size, every)) if all(one.exact for one in every) else np.ones(size, np.bool_)
+
+
+def picked(values: Any, some: Ints) -> Any:
+    """Some of the values."""
+    return values[some] if isinstance(values, np.ndarray) else values.take(pa.array(some))
 
 
 def defaulted(column: Column, values: Any, there: Mask) -> Any:
@@ -113,7 +125,8 @@ class Series:
     ``starts[p]`` to before ``starts[p + 1]``.  All have the same ``status``; without one, starts and ends are
     together.  It ``roams`` if what the query looks at depends on where a host is that moves, and ``folds`` if
     it makes one of the parts of a key: of locations, or of starts and ends; ``mixed``, if they are of several
-    standings, each of which stays by itself.
+    standings, each of which stays by itself.  What is ``shared`` keeps nothing apart where others do: it has
+    one key, which stands for all.
     """
 
     def __init__(
@@ -128,9 +141,10 @@ class Series:
         status: Status | None = "atomic",
         *,
         carried: bool = False,
+        shared: bool = False,
     ) -> None:
         self.query, self.span, self.collide, self.rows, self.count = query, span, collide, rows, count
-        self._here, self.status = here, status
+        self._here, self.status, self.shared = here, status, shared
         self.roams = carried and query.is_relative
         self.folds = isinstance(query.location, Aggregate) or isinstance(query.status, Aggregate)
         self._said = coded(rows.batch, STATUS) if status is None else None
@@ -536,6 +550,7 @@ class Series:
 
     def visible(self, key: int, now: Instant, here: Where = None) -> Ints:
         """The rows among which the query selects for a key at an instant, somewhere."""
+        key = 0 if self.shared else key
         if self.roams:
             parts = self._around(key, now, here).tolist()
             found = [self._rows(*self._visible(part, now)) for part in parts]

@@ -20,7 +20,7 @@ from .plan import Column, Plan, Saying
 from .roaming import Host
 from .rows import SIGNATURE, STATUS, Ints, Mask, to_knowledge
 from .screening import Candidates, Choice, Screened, Views
-from .series import Cells, Series
+from .series import Cells, Series, Shown, picked
 from .smc import Smc
 
 WHERE = ("place", *AXES)
@@ -58,7 +58,7 @@ class _View(NamedTuple):
     def column(self, column: Column) -> Any:
         """The values of a column; windows are asked for in order, since they slide."""
         if self.fold is not None:
-            return _taken(self.fold.values(column), self.instants)
+            return picked(self.fold.values(column), self.instants)
         order = np.argsort(self.cells.high, kind="stable")
         back = np.argsort(order)
         found = self.series.values(column, self.cells.at(order), self.at[order])
@@ -211,14 +211,14 @@ class Telling:
 
     def _views(self, name: str, told: Ints, numbers: Ints, chosen: Cells | None = None) -> list[_View]:
         shown = [series for series in self.seen[name] if not series.hidden]
-        every = [(one.cells, one.fold) for one in self.screened.shown[name]] if chosen is None else []
+        every = self.screened.shown[name] if chosen is None else [Shown(chosen, {}, exact=True)]
         found = []
-        for number, (series, (own, fold)) in enumerate(
-            zip(shown, every if chosen is None else [(chosen, None)], strict=True)
-        ):
+        for number, (series, one) in enumerate(zip(shown, every, strict=True)):
             where = np.flatnonzero(numbers == number)
             some = told[where]
-            found.append(_View(series, where, own.at(some), self.screened.found.at[some], some, fold))
+            same = some if one.same is None else one.same[some]
+            at = self.screened.found.at[some]
+            found.append(_View(series, where, one.cells.at(some), at, same, one.fold))
         return found
 
     def _beside(self, name: str, told: Ints) -> list[_View]:
@@ -319,11 +319,6 @@ def _standings(views: Sequence[Series]) -> list[Ints]:
         np.array([rank[spot] for spot in s.rows.standings.values], np.int64)[s.rows.standings.codes]
         for s in views
     ]
-
-
-def _taken(values: Any, some: Ints) -> Any:
-    """Some of the values."""
-    return values[some] if isinstance(values, np.ndarray) else values.take(pa.array(some))
 
 
 def _newest(views: Sequence[_View], size: int) -> Ints:

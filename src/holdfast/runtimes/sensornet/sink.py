@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ...model.event import Event, Notification
 from ...model.instant import Instant
+from ...sim.clock import Entry
 from ...sim.node import Node
 from .account import Account, Wish
 from .conditions import Definition, Watch
@@ -19,7 +20,7 @@ class Sinks:
         self._definition, self._account, self._allowance = definition, account, account.allowance
         self.wishes = tuple(wishes)
         self._watches: dict[Wish, Watch | None] = {}
-        self._alarms: dict[Wish, Instant] = {}
+        self._alarms: dict[Wish, tuple[Instant, Entry]] = {}
 
     def boot(self, node: Node) -> None:
         """A node starts, and knows nothing."""
@@ -48,13 +49,15 @@ class Sinks:
             self._account.tell(wish, each)
 
     def _wait(self, node: Node, wish: Wish, watch: Watch) -> None:
-        """Wake up when the machine wants it, unless that will be so already."""
+        """Wake up when the machine wants it, unless that will be so already; not at a later time as well."""
         if (due := watch.due) is None:
             return
         at = max(due + self._allowance, node.now) + 1
-        if at < self._alarms.get(wish, at + 1):
-            self._alarms[wish] = at
-            node.at(at, lambda _: self._wake(node, wish, watch))
+        later = self._alarms.get(wish)
+        if later is None or at < later[0]:
+            if later is not None:
+                node.cancel(later[1])
+            self._alarms[wish] = at, node.at(at, lambda _: self._wake(node, wish, watch))
 
     def _wake(self, node: Node, wish: Wish, watch: Watch) -> None:
         self._alarms.pop(wish, None)

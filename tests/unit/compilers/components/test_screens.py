@@ -11,6 +11,7 @@ from holdfast.lang.parse import parse
 from holdfast.lang.show import show
 
 TOPICS = "topic T (value float, n int, road text, wet bool) topic U (value float) topic Car ()\n"
+EVERY = "an event of a query that keeps nothing apart concerns every key"
 B = "state B on T enter value > 1 exit value < 0 "
 
 
@@ -53,10 +54,30 @@ def made(state):
             "A looks at a range around each source of Car",
         ),
         (
-            "state S A = T each location B = U enter A.value > B.value exit true",
-            "an event of a query that keeps nothing apart concerns every key",
+            "state S A = T each location B = U enter A.value > B.value for 5 s exit true",
+            f"{EVERY}, and a guard waits",
         ),
-        ("state S on T each x enter value > 1 exit true", "it is kept apart by x"),
+        (
+            "state S A = T each location B = U enter A.value > B.value exit true tick 1 s",
+            f"{EVERY}, and it ticks",
+        ),
+        (
+            "state S A = T each location B = avg U ever enter A.value > B.value exit true",
+            f"{EVERY}, and it looks at all time",
+        ),
+        (
+            "state S A = T each location B = U enter A.value > B.value exit true here Car",
+            f"{EVERY} around each source of Car",
+        ),
+        (
+            "state S A = T each location B = U enter A.value else 0 < B.value exit true",
+            f"{EVERY} that is known, whatever is known of it",
+        ),
+        (
+            "state S A = T each location B = U enter B.value > 1 exit A.value > 1",
+            f"{EVERY} that is known, whatever is known of it",
+        ),
+        ("state S on T each status enter value > 1 exit true", "it chooses by status"),
         (
             "state S A = T at -1 s each source enter A.value > 1 for 5 s exit true",
             "a guard is over a predicate that time alone can change",

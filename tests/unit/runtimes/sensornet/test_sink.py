@@ -7,7 +7,7 @@ from pathlib import Path
 from holdfast.model.event import Event
 from holdfast.model.instant import SECOND
 from holdfast.runtimes.sensornet.account import Account, Wish
-from holdfast.runtimes.sensornet.conditions import defined
+from holdfast.runtimes.sensornet.conditions import Watch, defined
 from holdfast.runtimes.sensornet.sink import Sinks
 from holdfast.sim.network import Network, Setup
 
@@ -81,3 +81,15 @@ def test_a_node_that_restarts_has_forgotten_what_it_waited_for():
     motes.network.at(13 * SECOND, lambda: motes.network.restart(0))
     motes.comes(30, 26)
     assert motes.told(60) == [(37.0, "Lasting", "ingress")]
+
+
+def test_its_clock_wakes_it_once_at_a_time_however_often_it_was_asked_to(monkeypatch):
+    """A reading that is to be looked at soon takes the place of an alarm for later: a timer costs energy."""
+    woken, advance = [], Watch.advance
+    monkeypatch.setattr(Watch, "advance", lambda self, until: woken.append(until) or advance(self, until))
+    text = "topic T (value float)  state Mean  A = avg T over 20 s  enter A.value > 25  exit A.value < 22"
+    motes = Motes(Wish("Mean", 0, ("T",)), text=text)
+    for second in range(10, 60, 5):
+        motes.comes(second, 26 if second < 30 else 0)
+    assert motes.told(90) == [(12.0, "Mean", "ingress"), (32.0, "Mean", "egress")]
+    assert len(woken) == len(set(woken))

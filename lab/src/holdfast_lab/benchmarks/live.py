@@ -137,11 +137,14 @@ def batches(kind: str, keys: int) -> list[dict[str, Any]]:
         )
         run(live, session(), progress=note)
         assert len(at) == before + sum(later.batches for later in LATER), f"{len(at)} batches"
-        ends = accumulate((later.batches for later in LATER), initial=before)
-        return [
-            _cost(at[first + later.warming - 1 : first + later.batches])
-            for first, later in zip(ends, LATER, strict=False)
-        ]
+        return [_cost(at[some.start - 1 : some.stop]) for some in measured(before)]
+
+
+def measured(before: int) -> list[slice]:
+    """Which batches of each size are measured, where so many come before them all."""
+    ends = accumulate((later.batches for later in LATER), initial=before)
+    pairs = zip(ends, LATER, strict=False)
+    return [slice(first + later.warming, first + later.batches) for first, later in pairs]
 
 
 _CHANGES = ".changelog"
@@ -173,14 +176,27 @@ def _cost(at: Sequence[_Moment]) -> dict[str, Any]:
 
 def write(folder: Path, keys: int) -> int:
     """The readings of a query, and its table; how many files hold all keys first."""
-    rng, inbox, rows = np.random.default_rng(1), folder / "inbox", max(_sizes())
+    inbox = folder / "inbox"
     inbox.mkdir()
-    names = pa.array([f"sensor-{i:07d}" for i in range(keys)])
-    racks = pa.array([f"rack-{i:05d}" for i in range(-(-keys // 100))])
-    limits = {"source": names, "high": np.full(keys, 25.0), "low": np.full(keys, 22.0)}
-    pyarrow.csv.write_csv(pa.table(limits), folder / "limits.csv")
+    pyarrow.csv.write_csv(limits(keys), folder / "limits.csv")
+    sizes = _sizes()
+    for number, table in enumerate(readings(keys, sizes)):
+        pq.write_table(table, inbox / f"{number:04d}.parquet")
+    return -(-keys // max(sizes))
+
+
+def limits(keys: int) -> pa.Table:
+    """The table of a query with so many keys."""
+    return pa.table({"source": _names(keys), "high": np.full(keys, 25.0), "low": np.full(keys, 22.0)})
+
+
+def readings(keys: int, sizes: Sequence[int]) -> Iterator[pa.Table]:
+    """The readings of each batch, a minute apart: first those that hold all keys, then ``LATER`` ones of
+    these sizes."""
+    rng, rows = np.random.default_rng(1), max(sizes)
+    names, racks = _names(keys), pa.array([f"rack-{i:05d}" for i in range(-(-keys // 100))])
     first = [np.arange(low, min(keys, low + rows)) for low in range(0, keys, rows)]
-    some = zip(_sizes(), LATER, strict=True)
+    some = zip(sizes, LATER, strict=True)
     later = [rng.integers(0, keys, rows) for rows, one in some for _ in range(one.batches)]
     for number, who in enumerate([*first, *later]):
         ends = (rng.random(len(who)) < 0.01) & (number >= len(first))
@@ -191,8 +207,11 @@ def write(folder: Path, keys: int) -> int:
             "rack": racks.take(pa.array(who // 100)),
             "value": np.where(ends, 20.0, 30.0),
         }
-        pq.write_table(pa.table(columns), inbox / f"{number:04d}.parquet")
-    return len(first)
+        yield pa.table(columns)
+
+
+def _names(keys: int) -> pa.StringArray:
+    return pa.array([f"sensor-{i:07d}" for i in range(keys)])
 
 
 # --- what it costs ---------------------------------------------------------------------------------

@@ -74,8 +74,8 @@ def batches(kind: str, keys: int) -> Iterator[tuple[int, float, float]]:
             rows = [_Row(**row.asDict()) for row in processor.handleInputRows((0,), iter(rows), None)]  # type: ignore[arg-type]
         used.append(time.process_time() - before)
         written.append(sum(kept.written for _, kept in stages) - wrote)
-    for size, some in zip(sizes, measured(-(-keys // max(sizes))), strict=True):
-        yield size, median(used[some]), mean(written[some])
+    for size, those in zip(sizes, measured(-(-keys // max(sizes))), strict=True):
+        yield size, median(used[those]), mean(written[those])
 
 
 _Row = SimpleNamespace
@@ -110,7 +110,8 @@ class _Kept:
 
 class _Value:
     def __init__(self, noted: Callable[[bytes], bytes]) -> None:
-        self._noted, self._value = noted, None
+        self._noted = noted
+        self._value: tuple[bytes] | None = None
 
     def get(self) -> tuple[bytes] | None:
         return self._value

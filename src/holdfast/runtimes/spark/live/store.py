@@ -145,16 +145,13 @@ class Store:
 
     def _read(self, work: Work, lineage: bytes, token: bytes) -> Known:
         found = self.whole.get()
-        whole, earlier = (
-            b"" if found is None else bytes(found[0]),
-            [bytes(raw) for (raw,) in self.earlier.get()],
-        )
+        whole = b"" if found is None else bytes(found[0])
+        earlier = [bytes(raw) for (raw,) in self.earlier.get()]
         if not lineage:  # nobody's yet, or kept by an earlier version, as patches of bytes
             whole = reduce(patched, earlier, whole)
             return Known(work.mark, b"", b"", Shard.from_bytes(whole) if whole else Shard())
-        kept = reduce(
-            Known.take, earlier, Known(work.mark, lineage, token, Shard.from_bytes(whole), len(whole))
-        )
+        kept = Known(work.mark, lineage, token, Shard.from_bytes(whole), len(whole))
+        kept = reduce(Known.take, earlier, kept)
         kept.number = 0
         since = sorted((number, bytes(raw)) for (number,), (raw,) in self.changes.iterator())
         return reduce(Known.take, (raw for _, raw in since), kept)

@@ -21,6 +21,7 @@ import msgspec
 
 from ....errors import UsageError
 from ..plan import Work
+from .checkpoint import LOST
 from .memory import Change, Shard
 from .patch import EARLIER, patched
 
@@ -153,8 +154,11 @@ class Store:
         kept = Known(work.mark, lineage, token, Shard.from_bytes(whole), len(whole))
         kept = reduce(Known.take, earlier, kept)
         kept.number = 0
-        since = sorted((number, bytes(raw)) for (number,), (raw,) in self.changes.iterator())
-        return reduce(Known.take, (raw for _, raw in since), kept)
+        since = {number: bytes(raw) for (number,), (raw,) in self.changes.iterator()}
+        kept = reduce(Known.take, (since[number] for number in sorted(since)), kept)
+        if kept.token != token or any(number not in since for number in range(kept.number)):
+            raise UsageError(f"Spark has not given all that it keeps of a shard; {LOST}")
+        return kept
 
     def keep(self, work: Work, known: Known, shard: Shard) -> None:
         """Write what a batch has changed, or all of it where that is no more, or much has changed since."""

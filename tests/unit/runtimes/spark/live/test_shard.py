@@ -419,6 +419,21 @@ def test_what_was_kept_as_a_list_of_changes_goes_on(processes, at):
     assert len(store.kept.list) == 5 - at
 
 
+@pytest.mark.parametrize("lost", range(3))
+def test_a_shard_of_which_a_change_is_not_there_is_refused(processes, lost):
+    """Spark's client ends an iteration, as if that were all, also where it has failed."""
+    store = Store()
+    store.take(many(26.0), 0)
+    for i in range(3):
+        store.take({f"s{i:05}": 21.0}, i + 1)
+    store.processor.init(store.kept)
+    all_of_it = list(store.processor._store.changes.iterator())
+    store.processor._store.changes.iterator = lambda: (one for one in all_of_it if one[0] != (lost,))
+    stores.CACHE.clear()
+    with pytest.raises(UsageError, match="has not given all"):
+        store.processor._store.known(store.work)
+
+
 def test_a_process_has_no_more_shards_than_there_is_room_for(processes, monkeypatch):
     shards = [Store() for _ in range(3)]
     for store in shards:

@@ -29,6 +29,8 @@ AT_LEAST = 1 << 12
 """So many bytes a change counts at least: whoever reads a shard reads all changes since it was written, and
 each is some work.  A shard is written anew when its changes count as much as it does, so that this costs a
 batch what it has changed, and not what is kept."""
+MOST_PATCHES = 64
+"""After so many changes of bytes a shard is written anew: each makes whoever reads it copy all of a state."""
 LITTLE = 1 << 18
 """So many bytes of changes are kept whatever the size of the shard."""
 ROOM = 256 << 20
@@ -62,15 +64,18 @@ class Known:
         change = _change(raw)
         self.shard.take(change)
         self.token = change.token
-        return self.more(raw)
+        return self.more(change, raw)
 
-    def more(self, raw: bytes) -> Known:
-        self.changes, self.number = self.changes + max(len(raw), AT_LEAST), self.number + 1
+    def more(self, change: Change, raw: bytes) -> Known:
+        self.changes, self.number = self.changes + self._counts(change, raw), self.number + 1
         return self
 
-    def has_room(self, raw: bytes) -> bool:
+    def has_room(self, change: Change, raw: bytes) -> bool:
         """Whether a change is rather noted than everything written anew."""
-        return self.changes + max(len(raw), AT_LEAST) <= max(self.whole, LITTLE)
+        return self.changes + self._counts(change, raw) <= max(self.whole, LITTLE)
+
+    def _counts(self, change: Change, raw: bytes) -> int:
+        return max(len(raw), AT_LEAST, self.whole // MOST_PATCHES if change.rewritten else 0)
 
 
 class Cache:
@@ -175,9 +180,9 @@ class Store:
         if change is not None and known.lineage:
             change.follows, change.token = known.token, token
             raw = zlib.compress(msgspec.msgpack.encode(change), 1)
-            if known.has_room(raw):
+            if known.has_room(change, raw):
                 self.changes.updateValue((known.number,), (raw,))
-                known.more(raw)
+                known.more(change, raw)
                 return
         raw = known.shard.whole(work.operators)
         self.whole.update((raw,))

@@ -419,6 +419,21 @@ def test_what_was_kept_as_a_list_of_changes_goes_on(processes, at):
     assert len(store.kept.list) == 5 - at
 
 
+def test_a_large_shard_keeps_many_changes_that_are_noted_and_few_of_bytes():
+    """Who reads it copies a state for each of these."""
+    memory = pytest.importorskip("holdfast.runtimes.spark.live.memory")
+
+    def kept(noted: dict, rewritten: dict) -> int:
+        known = stores.Known("", b"", b"", stepping.Shard(), whole=64 << 20)
+        change = memory.Change(b"", b"", {}, noted, rewritten)
+        while known.has_room(change, b"little"):
+            known.more(change, b"little")
+        return known.number
+
+    assert kept({0: memory.Noted(b"x", None)}, {}) == (64 << 20) // stores.AT_LEAST
+    assert kept({}, {0: memory.Rewritten(b"x", None)}) == 64
+
+
 @pytest.mark.parametrize("lost", range(3))
 def test_a_shard_of_which_a_change_is_not_there_is_refused(processes, lost):
     """Spark's client ends an iteration, as if that were all, also where it has failed."""

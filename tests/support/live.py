@@ -161,10 +161,12 @@ class Stream:
 
 
 class KeptState:
-    """What Spark keeps of a shard, two values and a list, as it gives them to a processor."""
+    """What Spark keeps of a shard, two values and changes by number, as it gives them to a processor; and the
+    list that earlier versions had."""
 
-    def __init__(self, kept: Sequence[bytes] = (b"", b"")) -> None:
+    def __init__(self, kept: Sequence[bytes] = (b"", b""), earlier: Sequence[bytes] = ()) -> None:
         self.value, self.head, *self.list = kept
+        self.earlier = list(earlier)
         self.read: list[str] = []
         """What has been asked for, by name."""
 
@@ -181,15 +183,23 @@ class KeptState:
 
         return SimpleNamespace(get=get, update=lambda value: setattr(self, field, value[0]))
 
-    def getListState(self, name: str, *_: object) -> SimpleNamespace:  # noqa: N802
-        def get() -> Iterator[tuple[bytes]]:
-            self.read.append(name)
-            return ((raw,) for raw in self.list)
+    def getMapState(self, name: str, *_: object) -> SimpleNamespace:  # noqa: N802
+        def value(key: tuple[int]) -> tuple[bytes] | None:
+            self.read.append("change")
+            return (self.list[key[0]],) if key[0] < len(self.list) else None
 
-        def append(value: tuple[bytes]) -> None:
+        def pairs() -> Iterator[tuple[tuple[int], tuple[bytes]]]:
+            self.read.append(name)
+            return reversed([((number,), (raw,)) for number, raw in enumerate(self.list)])
+
+        def update(key: tuple[int], value: tuple[bytes]) -> None:
+            assert key == (len(self.list),)
             self.list.extend(value)
 
-        return SimpleNamespace(get=get, appendValue=append, clear=self.list.clear)
+        return SimpleNamespace(getValue=value, iterator=pairs, updateValue=update, clear=self.list.clear)
+
+    def getListState(self, name: str, *_: object) -> SimpleNamespace:  # noqa: N802
+        return SimpleNamespace(get=lambda: ((raw,) for raw in self.earlier), clear=self.earlier.clear)
 
 
 # --- the place and the files -------------------------------------------------------------------------

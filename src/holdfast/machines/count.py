@@ -7,9 +7,10 @@ scope in which it started, wherever it ends.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import msgspec
@@ -20,13 +21,13 @@ from numpy.typing import NDArray
 from ..model.batch import times, to_events, values
 from ..model.count import Quota, Unknown
 from ..model.event import Event, Status, Transition, Value
-from ..model.instant import NEVER, Instant
+from ..model.instant import BEGINNING, NEVER, Instant
 from ..model.topic import Topic
 from .machine import Batches, Hearing, Told
-from .waiting import Waiting
+from .waiting import Held, Waiting
 
 
-class Group(msgspec.Struct):
+class Group(msgspec.Struct, dict=True):
     """Who holds in a scope, each since when, the first one first; who is unknown there; since when the count
     itself holds and with whom it began, and whether that is known; whether an edit has left that open, until
     so many hold that it must, or must not."""
@@ -42,21 +43,62 @@ class Group(msgspec.Struct):
     def is_idle(self) -> bool:
         return not self.on and not self.unknown and self.began is None and self.known
 
+    @cached_property
+    def both(self) -> int:
+        """How many hold of whom nobody knows."""
+        return len(self.on.keys() & self.unknown.keys())
+
+    def has(self, member: str) -> bool:
+        return member in self.on or member in self.unknown
+
+    def turn(self, member: str, status: str, at: Instant) -> bool:
+        """Let a member be as it says; whether it has begun to hold, or has ended."""
+        both, held = self.both, member in self.on
+        was = held and member in self.unknown
+        match status:
+            case "ingress":
+                self.on.setdefault(member, at)
+            case "egress":
+                self.on.pop(member, None)
+            case "unknown":
+                self.unknown[member] = True
+        if status != "unknown":  # whoever speaks is known
+            self.unknown.pop(member, None)
+        holds = member in self.on
+        self.__dict__["both"] = both - was + (holds and member in self.unknown)
+        return holds != held
+
+
+class Since(msgspec.Struct):
+    """What has changed in a state since it was last asked: of which scopes which members, and whether each
+    has begun to hold or has ended, the last to do so last; who has begun to wait and still does, and before
+    which instant nobody does who waited then; and up to when moments were over."""
+
+    members: dict[str, dict[str, bool]] = {}
+    come: list[Held] = []
+    before: Instant = BEGINNING
+    until: Instant = BEGINNING
+
+    def touch(self, key: str, member: str, moves: bool) -> None:
+        some = self.members.setdefault(key, {})
+        if moves:
+            some.pop(member, None)
+        some[member] = moves or some.get(member, False)
+
+    def passed(self, until: Instant) -> None:
+        """Nobody waits any longer before an instant."""
+        self.come = [held for held in self.come if held[0] >= until]
+        self.before = max(self.before, until)
+
 
 class State(msgspec.Struct, omit_defaults=True):
     """The scopes in which there is somebody, and where each of them is; and what waits.  A state that notes
-    what changes has in ``touched`` the scopes of which something has."""
+    what changes has that in ``since``."""
 
     groups: dict[str, Group]
     where: dict[str, str]
     waiting: Waiting
-    touched: set[str] | None = None
-
-    def touch(self, key: str) -> Group:
-        """The scope, of which something may change."""
-        if self.touched is not None:
-            self.touched.add(key)
-        return self.groups.get(key) or Group()
+    since: Since | None = None
 
 
 class Said(NamedTuple):
@@ -105,7 +147,9 @@ class Count(Hearing):
     # --- what it hears ---
 
     def react(self, state: State, event: Event) -> tuple[State, list[Transition]]:
-        if self.is_timed and state.waiting.add(event):
+        if self.is_timed and (held := state.waiting.add(event)):
+            if state.since is not None:
+                state.since.come.append(held)
             return state, []
         return state, [*self._no_longer_waiting(state), *self._taken(state, event)]
 
@@ -149,6 +193,8 @@ class Count(Hearing):
 
     def advance(self, state: State, until: Instant) -> tuple[State, list[Transition]]:
         out: list[Transition] = []
+        if state.since is not None and state.waiting.first < until:
+            state.since.passed(until)
         while state.waiting.first < until:
             out += self._taken(state, state.waiting.take())
         state.waiting.passed(until)
@@ -173,18 +219,12 @@ class Count(Hearing):
             found = key() if self.members is None else self.members[member]
         if found is None:
             return
-        group = state.touch(found)
+        group = state.groups.get(found) or Group()
         joins = status == "ingress" and member not in group.on
-        match status:
-            case "ingress":
-                group.on.setdefault(member, at)
-            case "egress":
-                group.on.pop(member, None)
-            case "unknown":
-                group.unknown[member] = True
-        if status != "unknown":  # whoever speaks is known
-            group.unknown.pop(member, None)
-        if member in group.on or member in group.unknown:
+        moves = group.turn(member, status, at)
+        if state.since is not None:
+            state.since.touch(found, member, moves)
+        if group.has(member):
             state.where[member] = found
         else:
             state.where.pop(member, None)
@@ -226,7 +266,7 @@ class Count(Hearing):
     def _counted(self, key: str, group: Group) -> tuple[Collection[str], int, int]:
         """Who of a scope counts as unknown, how many hold for sure, and of how many."""
         is_dead: Collection[str] = group.unknown.keys() if self.dead != "kept" else ()
-        sure = len(group.on) - sum(1 for member in is_dead if member in group.on)
+        sure = len(group.on) - (group.both if self.dead != "kept" else 0)
         total = self.totals.get(key, 0) - (len(is_dead) if self.dead == "left" else 0)
         return is_dead, sure, total
 
@@ -273,31 +313,33 @@ class Count(Hearing):
         return not state.groups and not state.waiting.held
 
     def to_bytes(self, state: State) -> bytes:
-        return msgspec.msgpack.encode(msgspec.structs.replace(state, touched=None))
+        return msgspec.msgpack.encode(msgspec.structs.replace(state, since=None))
 
     def noting(self, state: State) -> State:
-        state.touched = set()
+        state.since = Since(until=state.waiting.until)
         return state
 
     def noted(self, state: State) -> bytes | None:
-        if state.touched is None:
+        since, waiting = state.since, state.waiting
+        if since is None:
             return None
-        touched, state.touched = state.touched, set()
-        groups = [(key, state.groups.get(key)) for key in sorted(touched)]
-        return msgspec.msgpack.encode((groups, state.waiting)) if groups or self.is_timed else b""
+        self.noting(state)
+        if since == state.since:
+            return b""
+        some = [_moved(key, state.groups.get(key) or Group(), who) for key, who in since.members.items()]
+        return msgspec.msgpack.encode(_Noted(some, since.come, since.before, waiting.arrived, waiting.until))
 
     def renewed(self, state: State, raw: bytes, was: Sequence[int | None] | None = None) -> State:
         if was is not None and was[0] is None:
             return state
-        groups, state.waiting = msgspec.msgpack.decode(raw, type=_Noted)
-        for key, _ in groups:  # all that were there go before any comes: a member may have moved
-            gone = state.groups.pop(key, None) or Group()
-            for member in (*gone.on, *gone.unknown):
-                state.where.pop(member, None)
-        for key, group in groups:
-            if group is not None:
-                state.groups[key] = group
-                state.where |= dict.fromkeys((*group.on, *group.unknown), key)
+        if len(msgspec.msgpack.decode(raw, type=list[msgspec.Raw])) == 2:
+            return _with_whole(state, raw)
+        noted = msgspec.msgpack.decode(raw, type=_Noted)
+        for moved in noted.groups:
+            _move(state, moved)
+        held = [*(one for one in state.waiting.held if one[0] >= noted.before), *noted.come]
+        heapq.heapify(held)
+        state.waiting = Waiting(held, noted.arrived, noted.until)
         return state
 
     def from_bytes(self, raw: bytes, was: Sequence[int | None] | None = None) -> State:
@@ -306,8 +348,72 @@ class Count(Hearing):
         return msgspec.msgpack.decode(raw, type=State)
 
 
-_Noted = tuple[list[tuple[str, Group | None]], Waiting]
-"""Scopes as they are now, and what waits."""
+class _Moved(msgspec.Struct, array_like=True):
+    """A scope as it is now, and of its members those of whom something has changed: whether each has begun to
+    hold or has ended, since when it holds, and whether that is unknown."""
+
+    key: str
+    began: Instant | None
+    first: str | None
+    known: bool
+    undecided: bool
+    members: list[tuple[str, bool, Instant | None, bool]]
+
+
+class _Noted(msgspec.Struct, array_like=True):
+    """What has changed: scopes, who has begun to wait, before which instant nobody does who waited then, how
+    many came to wait, and up to when moments are over."""
+
+    groups: list[_Moved]
+    come: list[Held]
+    before: Instant
+    arrived: int
+    until: Instant
+
+
+def _moved(key: str, group: Group, members: Mapping[str, bool]) -> _Moved:
+    some = [(who, moves, group.on.get(who), who in group.unknown) for who, moves in members.items()]
+    return _Moved(key, group.began, group.first, group.known, group.undecided, some)
+
+
+def _move(state: State, moved: _Moved) -> None:
+    """Let a scope be as it is now; a member may have come to it from another, or gone there."""
+    group = state.groups.get(moved.key) or Group()
+    for member, moves, since, unknown in moved.members:
+        if moves:
+            group.on.pop(member, None)
+            if since is not None:
+                group.on[member] = since
+        if unknown:
+            group.unknown[member] = True
+        else:
+            group.unknown.pop(member, None)
+        if group.has(member):
+            state.where[member] = moved.key
+        elif state.where.get(member) == moved.key:
+            del state.where[member]
+    group.__dict__.pop("both", None)
+    group.began, group.first, group.known = moved.began, moved.first, moved.known
+    group.undecided = moved.undecided
+    if group.is_idle:
+        state.groups.pop(moved.key, None)
+    else:
+        state.groups[moved.key] = group
+
+
+def _with_whole(state: State, raw: bytes) -> State:
+    """The state with what an earlier version has noted: scopes whole, and all that waits."""
+    groups, state.waiting = msgspec.msgpack.decode(raw, type=tuple[list[tuple[str, Group | None]], Waiting])
+    for key, _ in groups:  # all that were there go before any comes: a member may have moved
+        gone = state.groups.pop(key, None) or Group()
+        for member in (*gone.on, *gone.unknown):
+            state.where.pop(member, None)
+    for key, group in groups:
+        if group is not None:
+            state.groups[key] = group
+            state.where |= dict.fromkeys((*group.on, *group.unknown), key)
+    return state
+
 
 _HEARD = frozenset(("ingress", "egress", "unknown", "known"))
 

@@ -10,21 +10,25 @@ import msgspec
 from ..model.event import Event
 from ..model.instant import BEGINNING, NEVER, Instant
 
+Held = tuple[Instant, int, str, int, int, Event]
+"""One that waits: its moment, its rank, source and sequence, as how many came before it; and what it is."""
+
 
 class Waiting(msgspec.Struct):
     """What waits, by time and rank, then as readings are ordered; and up to when moments are over."""
 
-    held: list[tuple[Instant, int, str, int, int, Event]] = []
+    held: list[Held] = []
     arrived: int = 0
     until: Instant = BEGINNING
 
-    def add(self, event: Event, rank: int = 0) -> bool:
-        """Let an event wait; whether it does, or comes too late for that."""
+    def add(self, event: Event, rank: int = 0) -> Held | None:
+        """Let an event wait, as what it does then; nothing if it comes too late for that."""
         if event.time < self.until:
-            return False
-        heapq.heappush(self.held, (event.time, rank, event.source, event.sequence, self.arrived, event))
+            return None
+        held = event.time, rank, event.source, event.sequence, self.arrived, event
+        heapq.heappush(self.held, held)
         self.arrived += 1
-        return True
+        return held
 
     @property
     def first(self) -> Instant:

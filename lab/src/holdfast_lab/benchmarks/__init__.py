@@ -28,6 +28,7 @@ BENCHMARKS = {
     "match": "content matching: ms per event against up to a million subscriptions, beside brute force",
     "replay": "replay in one process, of DataFrames, from a cold start, of many keys, beside Polars and SQL",
     "serve": "holdfast serve behind Mosquitto: messages per second beside a consumer that does nothing, p99",
+    "shards": "a shard of these, without Spark: ms and bytes of a batch, kind by kind",
     "sim": "the simulated network: transmissions per second by size and density, beside simpy",
     "spark": "replay and live on Spark: seconds beside window queries, state APIs, Polars and DuckDB",
     "states": "correlations of states: seconds and bytes beside the same over raw readings, and brute force",

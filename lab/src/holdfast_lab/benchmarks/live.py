@@ -1,8 +1,10 @@
 """A live query on Spark with many keys: what a batch costs when ten thousand are held, and a million.
 
 All keys are held first; then come files of 100,000 readings of keys drawn at random, of which one in a
-hundred ends its state, and those that had ended begin again.  A file is a batch.  Seconds are those of the
-processor, of all processes together, and bytes those of files that Spark has written for its states.
+hundred ends its state, and those that had ended begin again; then files of 1,000 such readings, which change
+little of what is kept.  A file is a batch.  Seconds are those of the processor, of all processes together.
+Bytes are those that a batch writes for states (Spark's log of changes), and beside them those of the copies
+that Spark makes of its store now and then.
 ``HOLDFAST_BENCH_SETS=guarded,table`` measures some kinds of conditions alone, ``HOLDFAST_BENCH_SCALE`` fewer
 keys and readings.
 """
@@ -11,13 +13,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from statistics import mean, median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +36,17 @@ from .spark import SCALE
 
 KEYS = (10_000, 100_000, 1_000_000)
 ROWS = 100_000
-BATCHES, WARMING = 14, 5
+
+
+class Later(NamedTuple):
+    """Batches that come when all keys are held: how many, and how many of these are not measured."""
+
+    rows: int
+    batches: int
+    warming: int
+
+
+LATER = (Later(ROWS, 12, 5), Later(ROWS // 100, 9, 2))
 MINUTE = 60_000_000
 AT_MOST = 1.5
 """How many times as long as with the fewest keys a batch may take with the most."""
@@ -54,6 +66,8 @@ SETS = {
     "levels": f"{HEAT} warm [value > 25; value < 22], hot [value > 40; value < 35] per source",
     "guarded-levels": f"{HEAT} lo [value > 25 for 5 min; value < 22], hi [value > 40; value < 35] per source",
     "count": f"{WARM}\nstate Many = at least 50 of Warm within rack",
+    "count-of-all": f"{WARM}\nstate Many = at least 50 of Warm",
+    "timed-count": f"{WARM.replace(';', ' for 2 min;')}\nstate Many = at least 50 of Warm within rack",
 }
 """Definitions of each kind of condition."""
 
@@ -65,34 +79,31 @@ def run(progress: Callable[[str], None]) -> list[Row]:
 
 
 def _rows(kind: str, progress: Callable[[str], None]) -> Iterator[Row]:
-    seconds, written = [], []
+    found: dict[int, list[dict[str, Any]]] = {}
     for keys in (max(100, int(keys * min(1, SCALE))) for keys in KEYS):
-        what = f"live, {kind}: a batch of {_rows_each():,} readings, {keys:,} keys held"
-        progress(what)
-        found = apart(batches, kind, keys)
-        seconds.append(found["cpu_s"])
-        written.append(found["state_bytes"])
-        progress(
-            f"  {found['cpu_s']:.2f} s of the processor, {found['state_bytes'] / 1000:,.0f} kB of states"
-        )
-        yield Row(what, found.pop("cpu_s"), "s", detail=found)
-    yield times(
-        f"live, {kind}: with {KEYS[-1] // KEYS[0]} × the keys a batch takes",
-        seconds[-1] / seconds[0],
-        most=AT_MOST,
-    )
-    yield times(f"live, {kind}: … and writes", written[-1] / max(1, written[0]))
+        progress(f"live, {kind}: {keys:,} keys held")
+        for rows, one in zip(_sizes(), apart(batches, kind, keys), strict=True):
+            found.setdefault(rows, []).append(dict(one))
+            what = f"live, {kind}: a batch of {rows:,} readings, {keys:,} keys held"
+            progress(f"{what}: {one['cpu_s']:.2f} s of the processor, {one['changed_bytes'] / 1000:,.1f} kB")
+            yield Row(what, one.pop("cpu_s"), "s", detail=one)
+    for rows, some in found.items():
+        few, *_, many = some
+        what = f"live, {kind}: with {KEYS[-1] // KEYS[0]} × the keys a batch of {rows:,} readings"
+        yield times(f"{what} takes", many["cpu_s"] / few["cpu_s"], most=AT_MOST)
+        yield times(f"{what} writes", many["changed_bytes"] / max(1, few["changed_bytes"]))
 
 
-def _rows_each() -> int:
-    return max(100, int(ROWS * min(1, SCALE)))
+def _sizes() -> list[int]:
+    """How many readings the batches have that come later."""
+    return [max(10, int(later.rows * min(1, SCALE))) for later in LATER]
 
 
 # --- one query -------------------------------------------------------------------------------------
 
 
-def batches(kind: str, keys: int) -> dict[str, Any]:
-    """What batches of a query cost that holds so many keys, in this process and its children."""
+def batches(kind: str, keys: int) -> list[dict[str, Any]]:
+    """What batches of each size cost a query that holds so many keys, in this process and its children."""
     from holdfast.files.reading import Reading
     from holdfast.runtimes.spark.live.log import folders
     from holdfast.runtimes.spark.live.query import Live, run
@@ -104,15 +115,15 @@ def batches(kind: str, keys: int) -> dict[str, Any]:
         checked = check(parse(TOPIC + SETS[kind]), base=here)
         states = here / "checkpoint" / "spark" / "state"
         seen: dict[str, int] = {}
-        at: list[tuple[float, dict[str, float], int]] = []
-        held = 0
+        at: list[_Moment] = []
 
         def note(_batch: int, record: Any, _waiting: int) -> None:
-            nonlocal held
-            held, now = record.holding, sizes(states)
-            new = sum(size for name, size in now.items() if name not in seen)
+            now = sizes(states)
+            new = {name: size for name, size in now.items() if name not in seen}
             seen.update(now)
-            at.append((time.monotonic(), processor(), new))
+            changed = sum(size for name, size in new.items() if name.endswith(_CHANGES))
+            bytes_ = {"changed": changed, "copied": sum(new.values()) - changed}
+            at.append(_Moment(time.monotonic(), processor(), bytes_, record.holding))
 
         live = Live(
             checked,
@@ -125,30 +136,68 @@ def batches(kind: str, keys: int) -> dict[str, Any]:
             batch_bytes=1,
         )
         run(live, session(), progress=note)
-        assert len(at) == before + BATCHES, f"{len(at)} batches of {before} + {BATCHES} files"
-        warm = list(pairwise(at))[before + WARMING - 1 :]
-        used = [{what: new[1][what] - old[1][what] for what in new[1]} for old, new in warm]
-        return {
-            "cpu_s": median(sum(one.values()) for one in used),
-            **{f"{what}_s": median(one[what] for one in used) for what in used[0]},
-            "worst_s": max(sum(one.values()) for one in used),
-            "clock_s": median(new[0] - old[0] for old, new in warm),
-            "state_bytes": mean(new[2] for _, new in warm),
-            "held": held,
-            "load": os.getloadavg()[0],
-        }
+        assert len(at) == before + sum(later.batches for later in LATER), f"{len(at)} batches"
+        return [_cost(at[some.start - 1 : some.stop]) for some in measured(before)]
+
+
+def measured(before: int) -> list[slice]:
+    """Which batches of each size are measured, where so many come before them all."""
+    ends = accumulate((later.batches for later in LATER), initial=before)
+    pairs = zip(ends, LATER, strict=False)
+    return [slice(first + later.warming, first + later.batches) for first, later in pairs]
+
+
+_CHANGES = ".changelog"
+"""What Spark calls the files that say what a batch has changed."""
+
+
+class _Moment(NamedTuple):
+    """How things stand at the end of a batch; bytes are those that were written since the one before."""
+
+    clock: float
+    used: dict[str, float]
+    written: dict[str, int]
+    held: int
+
+
+def _cost(at: Sequence[_Moment]) -> dict[str, Any]:
+    """What each batch after the first of these moments cost."""
+    used = [{what: new.used[what] - old.used[what] for what in new.used} for old, new in pairwise(at)]
+    return {
+        "cpu_s": median(sum(one.values()) for one in used),
+        **{f"{what}_s": median(one[what] for one in used) for what in used[0]},
+        "worst_s": max(sum(one.values()) for one in used),
+        "clock_s": median(new.clock - old.clock for old, new in pairwise(at)),
+        **{f"{what}_bytes": mean(new.written[what] for new in at[1:]) for what in at[0].written},
+        "held": at[-1].held,
+        "load": os.getloadavg()[0],
+    }
 
 
 def write(folder: Path, keys: int) -> int:
     """The readings of a query, and its table; how many files hold all keys first."""
-    rng, inbox, rows = np.random.default_rng(1), folder / "inbox", _rows_each()
+    inbox = folder / "inbox"
     inbox.mkdir()
-    names = pa.array([f"sensor-{i:07d}" for i in range(keys)])
-    racks = pa.array([f"rack-{i:05d}" for i in range(-(-keys // 100))])
-    limits = {"source": names, "high": np.full(keys, 25.0), "low": np.full(keys, 22.0)}
-    pyarrow.csv.write_csv(pa.table(limits), folder / "limits.csv")
+    pyarrow.csv.write_csv(limits(keys), folder / "limits.csv")
+    sizes = _sizes()
+    for number, table in enumerate(readings(keys, sizes)):
+        pq.write_table(table, inbox / f"{number:04d}.parquet")
+    return -(-keys // max(sizes))
+
+
+def limits(keys: int) -> pa.Table:
+    """The table of a query with so many keys."""
+    return pa.table({"source": _names(keys), "high": np.full(keys, 25.0), "low": np.full(keys, 22.0)})
+
+
+def readings(keys: int, sizes: Sequence[int]) -> Iterator[pa.Table]:
+    """The readings of each batch, a minute apart: first those that hold all keys, then ``LATER`` ones of
+    these sizes."""
+    rng, rows = np.random.default_rng(1), max(sizes)
+    names, racks = _names(keys), pa.array([f"rack-{i:05d}" for i in range(-(-keys // 100))])
     first = [np.arange(low, min(keys, low + rows)) for low in range(0, keys, rows)]
-    later = [rng.integers(0, keys, rows) for _ in range(BATCHES)]
+    some = zip(sizes, LATER, strict=True)
+    later = [rng.integers(0, keys, rows) for rows, one in some for _ in range(one.batches)]
     for number, who in enumerate([*first, *later]):
         ends = (rng.random(len(who)) < 0.01) & (number >= len(first))
         start = 1_700_000_000_000_000 + number * MINUTE
@@ -158,8 +207,11 @@ def write(folder: Path, keys: int) -> int:
             "rack": racks.take(pa.array(who // 100)),
             "value": np.where(ends, 20.0, 30.0),
         }
-        pq.write_table(pa.table(columns), inbox / f"{number:04d}.parquet")
-    return len(first)
+        yield pa.table(columns)
+
+
+def _names(keys: int) -> pa.StringArray:
+    return pa.array([f"sensor-{i:07d}" for i in range(keys)])
 
 
 # --- what it costs ---------------------------------------------------------------------------------

@@ -46,10 +46,11 @@ from ..plan import Edition, Seat, Work
 LOST = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
 """What to do where something of a checkpoint is damaged or missing."""
 
-_FORM = 4
-_GOES_ON = (2, _FORM)
+_FORM = 5
+_GOES_ON = (2, 4, _FORM)
 """The forms that are gone on with.  The second has no head of states, which an earlier version would not move
-when it changes them; the third, of a few days, kept the events that had moved a state."""
+when it changes them; the third, of a few days, kept the events that had moved a state; the fourth has a list
+of what batches have changed, of which one must read all to read the last, and of counts whole scopes."""
 
 _QUOTES = 3
 """The earliest form in which no two scopes of several values share a name."""

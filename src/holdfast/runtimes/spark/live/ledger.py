@@ -82,6 +82,8 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._holding: int | None = None
+        """How many conditions hold, once somebody has counted: nobody else writes here."""
         with self._opened() as database:
             database.executescript(_TABLES)
 
@@ -99,24 +101,29 @@ class Ledger:
         self, batch: int, record: Record, changes: Iterable[Change], known: Iterable[Known] = ()
     ) -> None:
         """Record a batch, first time or again."""
+        holding, self._holding = self._holding, None  # until all of it is written
         with self._opened() as database:
+            if holding is None:
+                holding = _count(database)
             for subscription, scope, since in changes:
                 key = (subscription, _text(scope))
-                if since is None:
-                    database.execute("DELETE FROM holding WHERE subscription = ? AND scope = ?", key)
-                else:
-                    database.execute("INSERT OR REPLACE INTO holding VALUES (?, ?, ?)", (*key, since))
+                gone = database.execute("DELETE FROM holding WHERE subscription = ? AND scope = ?", key)
+                holding -= gone.rowcount
+                if since is not None:
+                    database.execute("INSERT INTO holding VALUES (?, ?, ?)", (*key, since))
+                    holding += 1
             for subscription, scope, is_known in known:
                 key = (subscription, _text(scope))
                 if is_known:
                     database.execute("DELETE FROM unknown WHERE subscription = ? AND scope = ?", key)
                 else:
                     database.execute("INSERT OR IGNORE INTO unknown VALUES (?, ?)", key)
-            (record.holding,) = database.execute("SELECT COUNT(*) FROM holding").fetchone()
+            record.holding = holding
             database.execute(
                 "INSERT OR REPLACE INTO batches VALUES (?, ?)", (batch, msgspec.json.encode(record))
             )
             database.execute("DELETE FROM batches WHERE number <= ?", (batch - _REMEMBERED,))
+        self._holding = holding
 
     def claims(self) -> set[str]:
         """The files that this query appends to, or will."""
@@ -135,7 +142,7 @@ class Ledger:
 
     def keep_only(self, subscriptions: Iterable[str]) -> None:
         """Forget what holds for subscriptions that are no more."""
-        names = msgspec.json.encode(list(subscriptions)).decode()
+        names, self._holding = msgspec.json.encode(list(subscriptions)).decode(), None
         with self._opened() as database:
             for table in ("holding", "unknown"):
                 database.execute(
@@ -166,7 +173,7 @@ def standing(path: Path, most: int | None = None) -> Standing:
             return Standing(None, Record(), [])  # it is being made
         (number,) = database.execute("SELECT MAX(number) FROM batches").fetchone()
         record = _record(database, "WHERE number = ?", (number,)) or Record()
-        (record.holding,) = database.execute("SELECT COUNT(*) FROM holding").fetchone()
+        record.holding = _count(database)
         rows = database.execute(
             "SELECT subscription, scope, since FROM holding ORDER BY subscription, scope LIMIT ?",
             (-1 if most is None else most,),
@@ -189,6 +196,12 @@ def _readable(path: Path) -> Iterator[None]:
             f"{path}: damaged ({error}); put back a copy of the whole checkpoint, together with the sink, or "
             "start a new checkpoint"
         ) from None
+
+
+def _count(database: sqlite3.Connection) -> int:
+    """How many conditions hold, by a look at all of them."""
+    (found,) = database.execute("SELECT COUNT(*) FROM holding").fetchone()
+    return int(found)
 
 
 def _record(database: sqlite3.Connection, where: str, values: tuple[int | None, ...]) -> Record | None:

@@ -1,5 +1,5 @@
-"""The state of a shard: one value in Spark's state store for all operators and scopes of the shard, and a
-list of what each batch has changed since, so that a batch reads and writes what has changed and not what is
+"""The state of a shard: one value in Spark's state store for all operators and scopes of the shard, and
+beside it what each batch has changed since, so that a batch reads and writes what has changed and not what is
 there (``store``).
 
 Rows come packed (``pack``): Python sees a few blobs for each shard and batch, not one row for each
@@ -49,8 +49,9 @@ class ShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = Store(
             handle.getValueState("shard", "state binary"),
-            handle.getListState("patches", "patch binary"),
+            handle.getMapState("changes", "number int", "change binary"),
             handle.getValueState("head", "head binary"),
+            handle.getListState("patches", "patch binary"),
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], _timers: Any) -> Iterator[Row]:  # noqa: N802

@@ -1,10 +1,10 @@
 """What Spark's state store has of a shard, and what this process still has of it from the batch before.
 
-The store has the shard whole, as it once was, a list of what each batch has changed since, and a head: whose
+The store has the shard whole, as it once was, what each batch has changed since, numbered, and a head: whose
 that is and a token of the last that was written.  Tokens are drawn anew for whatever is written.  So a shard
 that this process has left with a token is used again if the store has that token in its head, or is brought
-up to date if the token is one that the list goes on from; after all else (a task that was tried again, a
-shard that another process has written whole, a batch that was never committed) everything is read.
+up to date if what follows it is there; after all else (a task that was tried again, a shard that another
+process has written whole, a batch that was never committed) everything is read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import reduce
-from itertools import takewhile
 from time import monotonic
 from typing import Any
 
@@ -22,12 +21,17 @@ import msgspec
 
 from ....errors import UsageError
 from ..plan import Work
+from .checkpoint import LOST
 from .memory import Change, Shard
 from .patch import EARLIER, patched
 
+AT_LEAST = 1 << 12
+"""So many bytes a change counts at least: whoever reads a shard reads all changes since it was written, and
+each is some work.  A shard is written anew when its changes count as much as it does, so that this costs a
+batch what it has changed, and not what is kept."""
 MOST_PATCHES = 64
-"""After so many batches a shard is written anew: whoever reads it reads all changes since."""
-LITTLE = 1 << 16
+"""After so many changes of bytes a shard is written anew: each makes whoever reads it copy all of a state."""
+LITTLE = 1 << 18
 """So many bytes of changes are kept whatever the size of the shard."""
 ROOM = 256 << 20
 """So many bytes of shards that were used last stay in a process, as they lie there."""
@@ -48,7 +52,9 @@ class Known:
     shard: Shard
     whole: int = 0
     changes: int = 0
+    """What its changes count."""
     number: int = 0
+    """That of the next of them."""
     held: int = 0
     """How many bytes it takes in this process, about."""
     used: float = 0.0
@@ -58,15 +64,18 @@ class Known:
         change = _change(raw)
         self.shard.take(change)
         self.token = change.token
-        return self.more(raw)
+        return self.more(change, raw)
 
-    def more(self, raw: bytes) -> Known:
-        self.changes, self.number = self.changes + len(raw), self.number + 1
+    def more(self, change: Change, raw: bytes) -> Known:
+        self.changes, self.number = self.changes + self._counts(change, raw), self.number + 1
         return self
 
-    def has_room(self, raw: bytes) -> bool:
+    def has_room(self, change: Change, raw: bytes) -> bool:
         """Whether a change is rather noted than everything written anew."""
-        return self.number < MOST_PATCHES and self.changes + len(raw) <= max(self.whole, LITTLE)
+        return self.changes + self._counts(change, raw) <= max(self.whole, LITTLE)
+
+    def _counts(self, change: Change, raw: bytes) -> int:
+        return max(len(raw), AT_LEAST, self.whole // MOST_PATCHES if change.rewritten else 0)
 
 
 class Cache:
@@ -115,6 +124,8 @@ class Store:
     whole: Any
     changes: Any
     head: Any
+    earlier: Any
+    """Where earlier versions kept changes, as a list."""
 
     def known(self, work: Work) -> Known:
         """The shard as it is in the store, whoever remembers it."""
@@ -122,32 +133,37 @@ class Store:
         lineage, token = head[:TOKEN], head[TOKEN:]
         found = CACHE.take(lineage, work) if head else None
         if found is not None and found.token != token:
-            found = self._caught_up(found)
+            found = self._caught_up(found, token)
         return self._read(work, lineage, token) if found is None else found
 
     def _head(self) -> bytes:
         kept = self.head.get()
         return b"" if kept is None else bytes(kept[0])
 
-    def _listed(self) -> list[bytes]:
-        return [bytes(raw) for (raw,) in self.changes.get()]
-
-    def _caught_up(self, known: Known) -> Known | None:
+    def _caught_up(self, known: Known, token: bytes) -> Known | None:
         """What this process knew, with what others have changed since; nothing if that does not follow."""
-        listed = self._listed()
-        behind = list(takewhile(lambda raw: _change(raw).token != known.token, reversed(listed)))
-        if not behind or _change(behind[-1]).follows != known.token:
-            return None
-        return reduce(Known.take, reversed(behind), known)
+        while known.token != token:
+            found = self.changes.getValue((known.number,))
+            if found is None or _change(raw := bytes(found[0])).follows != known.token:
+                return None
+            known.take(raw)
+        return known
 
     def _read(self, work: Work, lineage: bytes, token: bytes) -> Known:
         found = self.whole.get()
-        whole, listed = b"" if found is None else bytes(found[0]), self._listed()
+        whole = b"" if found is None else bytes(found[0])
+        earlier = [bytes(raw) for (raw,) in self.earlier.get()]
         if not lineage:  # nobody's yet, or kept by an earlier version, as patches of bytes
-            whole = reduce(patched, listed, whole)
+            whole = reduce(patched, earlier, whole)
             return Known(work.mark, b"", b"", Shard.from_bytes(whole) if whole else Shard())
         kept = Known(work.mark, lineage, token, Shard.from_bytes(whole), len(whole))
-        return reduce(Known.take, listed, kept)
+        kept = reduce(Known.take, earlier, kept)
+        kept.number = 0
+        since = {number: bytes(raw) for (number,), (raw,) in self.changes.iterator()}
+        kept = reduce(Known.take, (since[number] for number in sorted(since)), kept)
+        if kept.token != token or any(number not in since for number in range(kept.number)):
+            raise UsageError(f"Spark has not given all that it keeps of a shard; {LOST}")
+        return kept
 
     def keep(self, work: Work, known: Known, shard: Shard) -> None:
         """Write what a batch has changed, or all of it where that is no more, or much has changed since."""
@@ -164,13 +180,14 @@ class Store:
         if change is not None and known.lineage:
             change.follows, change.token = known.token, token
             raw = zlib.compress(msgspec.msgpack.encode(change), 1)
-            if known.has_room(raw):
-                self.changes.appendValue((raw,))
-                known.more(raw)
+            if known.has_room(change, raw):
+                self.changes.updateValue((known.number,), (raw,))
+                known.more(change, raw)
                 return
         raw = known.shard.whole(work.operators)
         self.whole.update((raw,))
-        self.changes.clear()
+        for changes in (self.changes, self.earlier):
+            changes.clear()
         known.lineage = known.lineage or os.urandom(TOKEN)
         known.whole, known.changes, known.number = len(raw), 0, 0
 

@@ -150,7 +150,7 @@ def test_whatever_the_machine_is(state):
 
 
 def test_what_has_been_changed_often_is_written_anew(monkeypatch):
-    monkeypatch.setattr(stores, "MOST_PATCHES", 3)
+    monkeypatch.setattr(stores, "LITTLE", 3 * stores.AT_LEAST)
     store = Store()
     store.take({f"s{i:05}": 26.0 for i in range(200)}, 0)
     lengths = []
@@ -285,16 +285,46 @@ def test_who_has_heard_of_changes_alone_takes_a_state_that_was_made_smaller(proc
         assert told == alone.take(values, at)
 
 
-@pytest.mark.parametrize("rooms", [("A", "B"), ("B", "A")])
-def test_a_member_that_moves_is_where_it_has_come_to(rooms):
-    """Also for who takes what has changed, whichever of the two rooms is first in it."""
+def counting() -> Count:
     text = f"{WARM}state C = at least 1 of Warm within room\n".replace("(v float)", "(v float, room text)")
     machines = [one.machine for one in plan.Work(check(parse(text))).operators.values()]
     (machine,) = (one for one in machines if isinstance(one, Count))
-    there = {"A": None, "B": Group({"m": 4})}
-    changed = msgspec.msgpack.encode(([(room, there[room]) for room in rooms], Waiting()))
+    return machine
+
+
+@pytest.mark.parametrize("rooms", [("A", "B"), ("B", "A")])
+def test_a_member_that_moves_is_where_it_has_come_to(rooms):
+    """Also for who takes what has changed, whichever of the two rooms is first in it."""
+    machine, there = counting(), {"A": ("m", True, None, False), "B": ("m", True, 4, False)}
+    groups = [(room, None, None, True, False, [there[room]]) for room in rooms]
+    changed = msgspec.msgpack.encode((groups, [], BEGINNING, 0, BEGINNING))
     state = machine.renewed(State({"A": Group({"m": 1})}, {"m": "A"}, Waiting()), changed)
     assert (state.groups, state.where) == ({"B": Group({"m": 4})}, {"m": "B"})
+
+
+@pytest.mark.parametrize("rooms", [("A", "B"), ("B", "A")])
+def test_so_it_is_where_an_earlier_version_has_noted_whole_rooms(rooms):
+    there = {"A": None, "B": Group({"m": 4})}
+    changed = msgspec.msgpack.encode(([(room, there[room]) for room in rooms], Waiting()))
+    state = counting().renewed(State({"A": Group({"m": 1})}, {"m": "A"}, Waiting()), changed)
+    assert (state.groups, state.where) == ({"B": Group({"m": 4})}, {"m": "B"})
+
+
+def test_who_has_left_a_count_and_come_back_is_the_last_of_it():
+    machine = counting()
+    before = State({"A": Group({"a": 1, "b": 2})}, {"a": "A", "b": "A"}, Waiting())
+    state, other = (machine.from_bytes(machine.to_bytes(before)) for _ in range(2))
+    state = machine.noting(state)
+    for at, (who, status) in enumerate(
+        [("a", "egress"), ("c", "ingress"), ("a", "ingress"), ("b", "unknown")]
+    ):
+        list(machine._heard(state, status, who, 5 + at, lambda: "A"))
+    other = machine.renewed(other, machine.noted(state))
+    assert [list(one.groups["A"].on.items()) for one in (state, other)] == [
+        [("b", 2), ("c", 6), ("a", 7)]
+    ] * 2
+    assert other.groups["A"].both == state.groups["A"].both == 1
+    assert machine.noted(state) == b""
 
 
 def test_nothing_is_written_of_a_batch_that_changes_nothing(processes):
@@ -333,7 +363,7 @@ def test_a_process_that_was_away_takes_what_others_have_changed(processes, monke
     monkeypatch.setattr(stores, "CACHE", processes[0])
     store.kept.read.clear()
     assert store.take({"s00007": 26.0, "s00009": 21.0}, 3) == [("s00007", "ingress"), ("s00009", "egress")]
-    assert store.kept.read == ["head", "patches"]
+    assert store.kept.read == ["head", "change", "change"]
 
 
 def test_what_others_have_written_whole_is_read(processes, monkeypatch):
@@ -360,15 +390,63 @@ def test_what_was_kept_as_patches_of_bytes_goes_on(processes):
     store.take(many(26.0), 0)
     whole = store.kept.value
     store.take({"s00007": 21.0} | {f"n{i}": 26.0 for i in range(3)}, 1)
-    handle = store.kept
-    parts = handle.getValueState("shard"), handle.getListState("patches"), handle.getValueState("head")
-    known = stores.Store(*parts).known(store.work)
-    now = known.shard.whole(store.work.operators)
-    store.kept = lives.KeptState([whole, b"", patches.patch(whole, now)])
+    store.processor.init(store.kept)
+    now = store.processor._store.known(store.work).shard.whole(store.work.operators)
+    store.kept = lives.KeptState([whole, b""], [patches.patch(whole, now)])
     assert store.take({"s00007": 26.0, "n1": 21.0}, 2) == [("n1", "egress"), ("s00007", "ingress")]
     assert store.kept.head
-    assert not store.kept.list, "all of it is written anew"
+    assert store.kept.list == store.kept.earlier == [], "all of it is written anew"
     assert store.take({"s00007": 21.0}, 3) == [("s00007", "egress")]
+
+
+@pytest.mark.parametrize("at", range(4))
+def test_what_was_kept_as_a_list_of_changes_goes_on(processes, at):
+    """As the fourth form had it, and whatever has been changed since."""
+    store = Store()
+    store.take(many(26.0), 0)
+    for i in range(4):
+        if i == at:
+            value, head, *changes = store.kept.kept
+            store.kept = lives.KeptState([value, head], changes)
+            stores.CACHE.clear()
+        assert store.take({"s00007": 26.0 if i % 2 else 21.0, f"n{i}": 26.0}, i + 1) == [
+            (f"n{i}", "ingress"),
+            ("s00007", "ingress" if i % 2 else "egress"),
+        ]
+    stores.CACHE.clear()
+    assert store.take({f"n{i}": 21.0 for i in range(4)}, 9) == [(f"n{i}", "egress") for i in range(4)]
+    assert len(store.kept.earlier) == at
+    assert len(store.kept.list) == 5 - at
+
+
+def test_a_large_shard_keeps_many_changes_that_are_noted_and_few_of_bytes():
+    """Who reads it copies a state for each of these."""
+    memory = pytest.importorskip("holdfast.runtimes.spark.live.memory")
+
+    def kept(noted: dict, rewritten: dict) -> int:
+        known = stores.Known("", b"", b"", stepping.Shard(), whole=64 << 20)
+        change = memory.Change(b"", b"", {}, noted, rewritten)
+        while known.has_room(change, b"little"):
+            known.more(change, b"little")
+        return known.number
+
+    assert kept({0: memory.Noted(b"x", None)}, {}) == (64 << 20) // stores.AT_LEAST
+    assert kept({}, {0: memory.Rewritten(b"x", None)}) == 64
+
+
+@pytest.mark.parametrize("lost", range(3))
+def test_a_shard_of_which_a_change_is_not_there_is_refused(processes, lost):
+    """Spark's client ends an iteration, as if that were all, also where it has failed."""
+    store = Store()
+    store.take(many(26.0), 0)
+    for i in range(3):
+        store.take({f"s{i:05}": 21.0}, i + 1)
+    store.processor.init(store.kept)
+    all_of_it = list(store.processor._store.changes.iterator())
+    store.processor._store.changes.iterator = lambda: (one for one in all_of_it if one[0] != (lost,))
+    stores.CACHE.clear()
+    with pytest.raises(UsageError, match="has not given all"):
+        store.processor._store.known(store.work)
 
 
 def test_a_process_has_no_more_shards_than_there_is_room_for(processes, monkeypatch):
@@ -569,7 +647,7 @@ def test_whoever_takes_a_batch_and_however_often_it_is_said_as_by_one(kind, batc
     text = f"topic T (v float)\n{KINDS[kind]}\n"
     caches = [stores.Cache() for _ in range(3)]
     with pytest.MonkeyPatch.context() as patching:
-        patching.setattr(stores, "MOST_PATCHES", most)
+        patching.setattr(stores, "LITTLE", most * stores.AT_LEAST)
         here, alone = Store(text), Store(text)
         for at, (values, who, how) in enumerate(batches):
             patching.setattr(stores, "CACHE", stores.Cache())

@@ -182,6 +182,19 @@ def test_a_whole_number_that_floats_round_is_told_where_there_is_nothing(default
     assert f"'big': {default}" in event
 
 
+@pytest.mark.parametrize("function", ["max", "min", "sum", "avg", "count", "stddev"])
+def test_keys_that_tell_of_a_window_that_they_share_tell_of_it_as_it_is_then(function):
+    """The first key is told of after the others, when some of the window is gone."""
+    text = (
+        "topic T (value float, road text)\ntopic U (value float)\nstate F\n"
+        f"  A = T each road\n  B = {function} U over 4 s\n"
+        "  enter A.value > 0 && B.count > 0 set level = B.value\n  exit A.value < 0\n"
+    )
+    events = [at(1 + i, "U", "s", (0.0,), value=value) for i, value in enumerate((9.0, 5.0, 1.0, 2.0))]
+    events += [at(t, "T", "s", (0.0,), value=1.0, road=road) for t, road in ((7, "a"), (4, "b"), (6, "c"))]
+    assert len(told_by_both(text, events)) == 3
+
+
 def told_by_both(text, events):
     it, reference = both(text)
     assert it.plans[0] is not None

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 from unittest.mock import patch
 
@@ -132,14 +132,23 @@ class Trial:
         return self.said(self.it.step(state, self.batches(part), until))
 
     def fold(self, state: Any, part: Sequence[Event], until: Instant) -> tuple[Any, list[Transition]]:
-        """The same, event by event, topic by topic."""
+        """The same, event by event."""
         out: list[Transition] = []
-        for topic in self.batches(part):
-            for event in (event for event in part if event.topic == topic):
-                state, some = self.it.react(state, event)
-                out += some
+        for event in self.in_turn(part):
+            state, some = self.it.react(state, event)
+            out += some
         state, some = self.it.advance(state, until)
         return state, out + some
+
+    def in_turn(self, part: Sequence[Event]) -> list[Event]:
+        """The events topic by topic, or as the machine merges topics."""
+        found: list[tuple[Instant, Event]] = []
+        for topic in self.batches(part):
+            mine = [event for event in part if event.topic == topic]
+            found += zip(accumulate((event.time for event in mine), max), mine, strict=True)
+        if self.kind.merges:
+            found.sort(key=lambda pair: pair[0])
+        return [event for _, event in found]
 
     def run(self, script: Script, state: Any = None) -> tuple[Any, list[Transition]]:
         """The state after a script, and all that was said."""

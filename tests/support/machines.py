@@ -72,6 +72,8 @@ class Listed:
     heard: Heard = as_told
     as_it_comes: bool = False
     """Whether readings count when they come, though the machine minds time."""
+    merges: bool = False
+    """Whether it takes events of several topics, which come together, by how far time had come in each."""
     corrects: bool = False
     """Whether it takes back what it has told: then what counts is what stands."""
     tuned: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -434,6 +436,7 @@ MACHINES = (
             moment_by_moment,
             aligned.expected,
             aligned.heard,
+            merges=True,
         )
         for name, per in (("intervals", "source"), ("intervals that stay", "room, source"))
     ),

@@ -63,6 +63,11 @@ class Rejects:
         """Where the first one stands, why it cannot be used, and what it says."""
         self._whole = WholeFile(path) if path is not None else None
 
+    @property
+    def keeps(self) -> bool:
+        """Whether rows are written, and not only counted."""
+        return self._whole is not None
+
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
         """Put one row aside."""
         if self.first is None:
@@ -71,8 +76,7 @@ class Rejects:
             remedy = "Correct the row, or run without --strict to put such rows aside."
             raise InputError(f"{self.first}\n  {remedy}")
         if self._whole is not None:
-            data = data[:_TEXT_KEPT] if isinstance(data, str) else data
-            entry = {"file": file.path, "row": row, "reason": reason, "data": data}
+            entry = {"file": file.path, "row": row, "reason": reason, "data": shortened(data)}
             self._whole.file.write(_line(entry).encode("utf-8", "replace") + b"\n")
 
     def __enter__(self) -> Self:
@@ -83,6 +87,11 @@ class Rejects:
     ) -> None:
         if self._whole is not None:
             self._whole.__exit__(kind, error, trace)
+
+
+def shortened(data: Any) -> Any:
+    """What a row says, as far as it is put aside."""
+    return data[:_TEXT_KEPT] if isinstance(data, str) else data
 
 
 def _line(value: Any) -> str:

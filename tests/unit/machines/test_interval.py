@@ -76,3 +76,19 @@ def test_a_condition_may_have_heard_the_later_source_first(first, then):
 def test_an_end_of_what_nobody_has_heard_of_does_not_end_what_the_same_source_starts_after_it():
     ends = said("A", "egress", sequence=1, since=MOMENT)
     assert in_any_order([B], ends, said("A", "ingress", sequence=2)) == [("ingress", "s1", None)]
+
+
+def test_what_comes_late_of_two_conditions_at_once_is_taken_by_time():
+    """Which of the two is named first does not matter; one by one, it would be as they come."""
+    ends, starts = said("B", "egress", at=MOMENT, since=0), said("A", "ingress", at=SECOND)
+    until, late = 10 * SECOND, [ends, starts]
+
+    def reached():
+        return MACHINE.advance(MACHINE.react(MACHINE.initial(), B)[0], until)[0]
+
+    for order in permutations(late):
+        batches = {event.topic: from_events(MACHINE.topics[event.topic], [event]) for event in order}
+        _, out = MACHINE.step(reached(), batches, until)
+        assert [t.status for t in out.single] == ["ingress", "egress"]
+    state = reached()
+    assert [t for event in late for t in MACHINE.react(state, event)[1]] == []

@@ -13,6 +13,7 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -24,7 +25,8 @@ import pyarrow.parquet as pq
 from holdfast.model.batch import TIME
 
 from . import Row, chosen, failed, times
-from .process import Failed, Measured, measured
+from .live import processor
+from .process import Failed, Measured, apart, measured
 from .spark import FILES, SCALE, definition, transitions, write_readings
 from .spark import NAMES as PEERS
 
@@ -44,6 +46,9 @@ OURS = {
 }
 BY_HAND = "by_hand"
 NAMES = {**PEERS, BY_HAND: f"{PEERS['lean']}, of the DataFrame that is computed"}
+IN_TURNS = ("computed", "pruned", BY_HAND)
+ROUNDS, WARMING = 9, 3
+"""How often jobs take turns, and how many rounds do not count."""
 ON_SPARK = ("files", "frame", "computed", "pruned", "window", "lean", BY_HAND)
 
 
@@ -153,12 +158,46 @@ def _hourly(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
     data.remove()
 
 
+def _in_turns(folder: Path, progress: Callable[[str], None]) -> Iterator[Row]:
+    """Computed frames beside the query by hand, in one process: seconds of the processor of a whole call,
+    which a busy machine changes less than those of the clock."""
+    what = f"{int(HOURLY * SCALE):,} hourly rows, {STATIONS} keys, in turns"
+    progress(f"generating {what}")
+    readings = folder / "readings"
+    write_hourly(readings, int(HOURLY * SCALE))
+    seconds = apart(turns, list(IN_TURNS), str(readings), ROUNDS)
+    shutil.rmtree(readings)
+    counted = {name: each[WARMING:] for name, each in seconds.items()}
+    for name, each in counted.items():
+        said = f"{OURS.get(name) or NAMES[name]}: {what}, seconds of the processor"
+        yield Row(said, median(each), "s", detail={"least_s": min(each), "most_s": max(each)})
+    for name in IN_TURNS[:-1]:
+        ratio = median(counted[name]) / median(counted[BY_HAND])
+        yield times(f"{OURS[name]} takes of {NAMES[BY_HAND]}: {what}", ratio, most=1)
+
+
+def turns(names: list[str], folder: str, rounds: int) -> dict[str, list[float]]:
+    """Seconds of the processor of each job in each round; what one does first the other does last."""
+    from holdfast.runtimes.spark.session import session
+
+    spark, output = session(), Path(f"{folder}.turn")
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for i in range(rounds):
+        for name in names if i % 2 else reversed(names):
+            before = sum(processor().values())
+            job(name, spark, Path(folder), output)
+            found[name].append(sum(processor().values()) - before)
+            shutil.rmtree(output)
+    return found
+
+
 SETS: dict[str, Callable[[Path, Callable[[str], None]], Iterator[Row]]] = {
     **{str(keys): partial(_walks, keys) for keys in KEYS},
     "at-once": _at_once,
     "hourly": _hourly,
+    "in-turns": _in_turns,
 }
-"""The sets of data by name: those of so many keys, and two more."""
+"""The sets of data by name: those of so many keys, and three more."""
 
 
 class _Data:

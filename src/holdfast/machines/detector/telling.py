@@ -56,10 +56,11 @@ class _View(NamedTuple):
     fold: Fold | None = None
 
     def column(self, column: Column) -> Any:
-        """The values of a column; windows are asked for in order, since they slide."""
+        """The values of a column; windows are asked for in order, since they slide: what all keys share is
+        asked for by one key after another."""
         if self.fold is not None:
             return picked(self.fold.values(column), self.instants)
-        order = np.argsort(self.cells.high, kind="stable")
+        order = np.lexsort((self.cells.low, self.cells.high))
         back = np.argsort(order)
         found = self.series.values(column, self.cells.at(order), self.at[order])
         if not isinstance(found, np.ndarray):

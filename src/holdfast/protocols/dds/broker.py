@@ -7,6 +7,8 @@ to come; EATDDS does the same with its terms.
 
 from __future__ import annotations
 
+from itertools import islice
+
 from ...model.instant import SECOND, Instant
 from ...model.protocol import EVERYBODY, Deliver, Effect, Peer, Send, SetTimer
 from . import rendezvous
@@ -19,6 +21,9 @@ from .request import Lapsed
 from .state import State
 from .topic import TopicId
 
+AT_ONCE, PAUSE = 16, SECOND // 4
+"""How many publishers are told of a subscription at once: as many frames as wait at a mote's radio; and when
+the next are, for these to have left."""
 MOST_DOUBLED = 6
 """What a publisher does not recognise is said after ever longer pauses, up to 64 times the first."""
 
@@ -99,19 +104,32 @@ class Broker(Member, frozen=True):
 
     def _notified(self, state: State, now: Instant, wish: Subscribe | Unsubscribe) -> list[Effect]:
         """Publishers are told; of a reliable reader until they have recognised it."""
-        note, publishers = Notification(wish), self.deployment.publishers_of(wish.topic)
-        effects: list[Effect] = [Send(publisher, note, cause_of(note)) for publisher in publishers]
+        publishers = self.deployment.publishers_of(wish.topic)
+        keys = [(publisher, wish.subscriber, wish.reader) for publisher in publishers]
+        untold = state.untold.setdefault(wish.topic, {})
+        is_telling = bool(untold)
+        untold.update(dict.fromkeys(keys, wish))
+        effects = [] if is_telling else self.tell(state, now, wish.topic)
         if isinstance(wish, Unsubscribe) or not must_recognise(wish):
             return effects
         waiting = state.notices.setdefault(wish.topic, {})
         known = {key: each.version for key, each in waiting.items()} | state.recognised.get(wish.topic, {})
-        keys = [(publisher, wish.subscriber, wish.reader) for publisher in publishers]
         news = {key: wish for key in keys if known.get(key, 0) < wish.version}
         if not news:
             return effects
         waiting.update(news)
         state.noticed[wish.topic] = 0
         return [*effects, self._again(state, now, wish.topic)]
+
+    def tell(self, state: State, now: Instant, topic: TopicId) -> list[Effect]:
+        """Those who have waited longest are told, no more than a queue holds: of the others it would drop
+        always the same."""
+        untold = state.untold.get(topic, {})
+        effects: list[Effect] = []
+        for key in list(islice(untold, AT_ONCE)):
+            note = Notification(untold.pop(key))
+            effects.append(Send(key[0], note, cause_of(note)))
+        return [*effects, SetTimer(f"tell/{topic}", now + PAUSE)] if untold else effects
 
     def _again(self, state: State, now: Instant, topic: TopicId) -> SetTimer:
         pause = self.deployment.discovery.every << min(state.noticed[topic], MOST_DOUBLED)

@@ -168,6 +168,8 @@ class Participant(Member, frozen=True):
                 return self.publisher.timed_out(state, now, Stream(int(topic), condition))
             case "slot":
                 return self.publisher.slot(state, now)
+            case "tell":
+                return self.broker.tell(state, now, int(about))
             case "notify":
                 return self.broker.notify_again(state, now, int(about))
             case "call":

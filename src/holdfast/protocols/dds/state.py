@@ -11,7 +11,7 @@ from ...model.instant import Instant
 from ...model.protocol import Peer
 from .arqos import Agreement, Assembly, History
 from .cluster import Cluster, Incoming, Known, Transfer
-from .message import Demand, Stream, Subscribe
+from .message import Demand, Stream, Subscribe, Unsubscribe
 from .placement import Placed
 from .registry import Registry
 from .rendezvous import Rendezvous
@@ -68,6 +68,8 @@ class State:
 
     # As a rendezvous node.
     rendezvous: dict[TopicId, Rendezvous] = field(default_factory=dict)
+    untold: dict[TopicId, dict[tuple[Peer, Peer, int], Subscribe | Unsubscribe]] = field(default_factory=dict)
+    """HyTDDS: what publishers are to be told, by publisher, subscriber and reader."""
     notices: dict[TopicId, dict[tuple[Peer, Peer, int], Subscribe]] = field(default_factory=dict)
     """HyTDDS: what publishers have not recognised yet, by publisher, subscriber and reader."""
     noticed: dict[TopicId, int] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from ...files.find import InputFile
 from ...files.read import read
 from ...files.reading import Reading
 from ...files.rest import completed
-from ...files.tally import Rejects, Tally
+from ...files.tally import Rejects, Tally, shortened
 from ...machines.keys import Keys
 from ...machines.machine import Mask, may_be_late
 from ...model.batch import times
@@ -72,17 +73,26 @@ def reported(raw: bytes) -> Report:
 
 
 class KeptRejects(Rejects):
-    """Rejected rows, kept to be reported."""
+    """Rejected rows, kept to be reported: the first of them, as long as they say no more than ``most`` bytes
+    together."""
 
-    def __init__(self, strict: bool, keep: bool) -> None:
+    def __init__(self, strict: bool, most: int | None) -> None:
         super().__init__(strict=strict)
         self.rows: list[Rejected] = []
-        self._keep = keep
+        self._left = math.inf if most is None else most
 
     def write(self, file: InputFile, row: int, reason: str, data: Any) -> None:
         super().write(file, row, reason, data)
-        if self._keep:
-            self.rows.append((file.path, row, reason, msgspec.json.encode(data, enc_hook=str).decode()))
+        if self._left > 0:
+            said = msgspec.json.encode(shortened(data), enc_hook=str).decode()
+            self._left -= len(said) + len(reason) + len(file.path)
+            if self._left >= 0:
+                self.rows.append((file.path, row, reason, said))
+
+    def drain(self) -> list[Rejected]:
+        """The rows that were kept; forgets them."""
+        found, self.rows = self.rows, []
+        return found
 
 
 @dataclass
@@ -95,7 +105,8 @@ class Reader:
     latest: Instant = NEVER
     """No event that was read before was later."""
     strict: bool = False
-    keep_rejects: bool = True
+    rejects_kept: int | None = None
+    """How many bytes rejected rows may have that are reported, and not only counted."""
 
     def __post_init__(self) -> None:
         self._sources = Keys()
@@ -104,7 +115,7 @@ class Reader:
     def forget(self) -> None:
         """Begin anew."""
         self.tally, self.coverage, self.kept = Tally(), Coverage(), 0
-        self.rejects = KeptRejects(self.strict, self.keep_rejects)
+        self.rejects = KeptRejects(self.strict, self.rejects_kept)
         self.reached: dict[str, Instant] = {}
 
     def read(self, file: InputFile, reading: Reading, **how: Any) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from holdfast.errors import UsageError
@@ -89,6 +91,20 @@ def test_a_best_effort_reader_is_not_recognised():
     assert len(found.sent(message.Notification)) == len(found.sent(message.Subscribe)) == 10
     assert not found.sent(message.Recognised)
     assert found.readings("s") == [1]
+
+
+def test_many_publishers_are_told_in_turns_and_each_of_them_each_time():
+    """A radio's queue holds sixteen frames: of 24 at once it dropped the same eight ten times."""
+    many = tuple(f"p{number:02}" for number in range(24))
+    found = Motes(deployment(BEST_EFFORT, mode="HyTDDS", publishers=many), (*many, "r", "s", "t"))
+    subscribe(found, "s")
+    subscribe(found, "t")
+    found.run(20 * SECOND)
+    told = Counter(at for at, *_ in found.sent(message.Notification))
+    assert max(told.values()) <= 16
+    heard = Counter(to for _, _, to, note in found.sent(message.Notification) if note.wish.subscriber == "s")
+    assert set(heard) == set(many)
+    assert min(heard.values()) >= 8
 
 
 # A reader that is gone.

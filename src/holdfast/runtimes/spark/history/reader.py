@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -33,6 +34,13 @@ ROWS = 1 << 20
 """How many rows are read at a time: each time costs a look at all names of sources."""
 MOST_HELD = 256 << 20
 """How many bytes of reduced events may wait in memory until a part is read."""
+PUT_ASIDE = 1 << 14
+"""How many rows that cannot be used go on at a time."""
+REJECTED = pa.schema(
+    [("file", pa.int32()), ("row", pa.int64()), ("reason", pa.string()), ("data", pa.string())]
+)
+Unable = tuple[int, int, str, str]
+"""A row that cannot be used: the rank of its file, where it stands there, why, and what it says, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -53,13 +61,14 @@ class Job:
     tasks: tuple[Task, ...]
     shards: int
     strict: bool = False
-    keep_rejects: bool = False
+    rejects_kept: int | None = 0
+    """How many bytes of rows that cannot be used a reader may report."""
     numbers: bool = False
     """Whether rows are numbered by what they say, instead of by where they stand."""
 
     def reader(self) -> Reader:
         """One of its readers."""
-        return Reader(self.work, strict=self.strict, keep_rejects=self.keep_rejects)
+        return Reader(self.work, strict=self.strict, rejects_kept=self.rejects_kept)
 
 
 def run(job: Job, number: int, most: int | None = None) -> Iterator[pa.RecordBatch]:
@@ -74,6 +83,17 @@ def run(job: Job, number: int, most: int | None = None) -> Iterator[pa.RecordBat
     except HoldfastError as error:
         failed = (error.exit_status, str(error))
     yield row(REPORT, number, msgspec.msgpack.encode(reader.report(packed=size, failed=failed)))
+
+
+def rejected(job: Job, number: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a task that cannot be used, some at a time."""
+    task, reader = job.tasks[number], replace(job, rejects_kept=None).reader()
+    ranks = {piece.file.path: piece.file.rank for piece in task.part.pieces}
+    for _ in chain(_read(job, task, reader), [None]):  # after the last there may be more
+        rows = [(ranks[path], *said) for path, *said in reader.rejects.drain()]
+        if rows:
+            columns = map(pa.array, zip(*rows, strict=True), REJECTED.types)
+            yield from pa.table([*columns], REJECTED).to_batches(PUT_ASIDE)
 
 
 def chosen(job: Job, task: Task, reader: Reader) -> Iterator[Mine]:

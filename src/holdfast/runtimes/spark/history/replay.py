@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyspark import __version__ as version
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from ....compilers.operator import Coverage
 from ....errors import InputError
@@ -43,7 +44,7 @@ from ..pack import REPORT, SCHEMA, SPARK_SCHEMA, passed_on
 from ..plan import Work
 from ..reading import Report, reported
 from ..session import session
-from .reader import Job, Task, run
+from .reader import PUT_ASIDE, REJECTED, Job, Task, Unable, rejected, run
 from .shard import Step, finished, staged, step_shard
 
 LARGE = 4 << 20
@@ -53,7 +54,11 @@ SHARES = 4
 """How many readers there are for each core, so that none waits long for another."""
 
 FEW = 64 << 20
-"""Up to so many bytes of events that can matter are taken by the driver at once."""
+"""Up to so many bytes of events that can matter are taken by the driver at once, and of rows that cannot be
+used."""
+
+AT_ONCE = FEW // 4
+"""As many bytes of events lead to the notifications that the driver takes at once, where there are many."""
 
 ROWS = 1 << 16
 """How many notifications become objects at a time."""
@@ -79,13 +84,14 @@ class Replay:
             self._spark = spark if isinstance(spark, SparkSession) else session(spark, is_brief=True)
             parts = looked.result()
         cores = self._spark.sparkContext.defaultParallelism
+        tasks = tuple(divided(parts, cores))
         self._job = Job(
             self._work,
             reading,
-            tuple(divided(parts, cores)),
+            tasks,
             shards=self._work.shards(cores),
             strict=self._rejects.strict,
-            keep_rejects=rejects is not None,
+            rejects_kept=FEW // len(tasks) if self._rejects.keeps else 0,
         )
         self.passed: Counter[str] = Counter()
         """How many notifications each subscription had, once they have been iterated over."""
@@ -153,15 +159,13 @@ class Replay:
     def _from_executors(self) -> Iterator[pa.Table]:
         """The notifications in order, computed there, some at a time."""
         size = sum(report.packed for report in self.reports) * self._told_by_one
-        parts = max(self._job.shards, size // FEW)
+        parts = max(self._job.shards, size // AT_ONCE)
         if self._work.is_heavy:  # to sort them is to look at them twice
             told = notifications(self._work, self._given, self._job.shards).persist()
         else:
             told = self.dataframe
-        sorted_ = told.repartitionByRange(parts, *ORDER).sortWithinPartitions(*ORDER)
         try:
-            for row in sorted_.mapInArrow(_blobs, "raw binary").toLocalIterator():
-                yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
+            yield from _some_at_a_time(told, ORDER, parts)
         finally:
             if self._work.is_heavy:
                 told.unpersist()
@@ -205,17 +209,35 @@ class Replay:
     def tally(self) -> Tally:
         """What was read; what went wrong in a reader is raised here."""
         tally = Tally()
-        files = {file.path: file for task in self._job.tasks for file in _files_of(task)}
         for report in self.reports:
             report.require_success()
-            rejected, others = Counter(report.rejected), Counter(report.other_topics)
-            tally.add(Tally(report.rows, rejected, others, twice=report.twice, never=report.never))
-            for path, row, reason, data in report.rejects:
-                self._rejects.write(files[path], row, reason, msgspec.json.decode(data))
+            unable, others = Counter(report.rejected), Counter(report.other_topics)
+            tally.add(Tally(report.rows, unable, others, twice=report.twice, never=report.never))
         if tally.rejected and not tally.used:
             first = next(report.first for report in self.reports if report.first is not None)
             raise InputError(f"not one row can be used ({tally.rows:,} read).  The first:\n  {first}")
+        if self._rejects.keeps:
+            self._put_aside(tally.rejected.total())
         return tally
+
+    def _put_aside(self, count: int) -> None:
+        """Write the rows that could not be used; where they are more than readers may report, they are read
+        again, and come some at a time."""
+        files = {file.rank: file for task in self._job.tasks for file in _files_of(task)}
+        ranks = {file.path: file.rank for file in files.values()}
+        told: list[Unable] = [
+            (ranks[path], row, reason, data)
+            for report in self.reports
+            for path, row, reason, data in report.rejects
+        ]
+        for rank, row, reason, data in told if len(told) == count else self._rejected(count):
+            self._rejects.write(files[rank], row, reason, msgspec.json.decode(data))
+
+    def _rejected(self, count: int) -> Iterator[Unable]:
+        """So many rows that cannot be used, in order of files and rows."""
+        rows = by_reader(self._spark, self._job, rejected, from_arrow_schema(REJECTED))
+        for table in _some_at_a_time(rows, REJECTED.names[:2], 1 + count // PUT_ASIDE):
+            yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 def _files_of(task: Task) -> Iterator[InputFile]:
@@ -282,13 +304,30 @@ def _is_large(part: Part) -> bool:
 
 def given(spark: SparkSession, job: Job, most: int | None = None) -> DataFrame:
     """What the readers of a job give, each of them no more than ``most`` bytes of events."""
+    return by_reader(spark, job, partial(run, most=most), SPARK_SCHEMA)
+
+
+def by_reader(
+    spark: SparkSession,
+    job: Job,
+    read: Callable[[Job, int], Iterator[pa.RecordBatch]],
+    schema: StructType | str,
+) -> DataFrame:
+    """What becomes of each task of a job."""
     count = len(job.tasks)
 
     def readers(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in (number for some in numbers for number in some.column(0).to_pylist()):
-            yield from run(job, number, most)
+            yield from read(job, number)
 
-    return spark.range(0, count, 1, count).mapInArrow(readers, SPARK_SCHEMA)
+    return spark.range(0, count, 1, count).mapInArrow(readers, schema)
+
+
+def _some_at_a_time(rows: DataFrame, order: Sequence[str], parts: int) -> Iterator[pa.Table]:
+    """The rows in order, of which the driver has one of so many parts at a time."""
+    sorted_ = rows.repartitionByRange(parts, *order).sortWithinPartitions(*order)
+    for row in sorted_.mapInArrow(_blobs, "raw binary").toLocalIterator():
+        yield pa.Table.from_batches([from_ipc(bytes(row.raw))])
 
 
 def _blobs(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -45,7 +45,7 @@ def test_the_formula_is_the_average_over_all_pairs_of_leaves(network):
 @pytest.mark.parametrize("end", [0, -1])
 def test_on_running_brokers_events_travel_just_so_far_from_any_leaf(network, end):
     publisher = [0 if end == 0 else children - 1 for children in network]
-    found = travel(network, publisher)
+    found = travel(network, [publisher])
     assert Fraction(found.hops, found.sent) == expected_hops(network)
     assert Fraction(found.over_root, found.sent) == root_share(network)
 

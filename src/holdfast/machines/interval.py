@@ -246,33 +246,19 @@ class Intervals(Hearing):
 
     def _lasting(self, state: State, turns: Sequence[Turn]) -> Iterator[Turn]:
         """What a moment comes to, in each scope: what starts and ends in it has not been, unless that is all
-        that it can do.
-
-        What held before ends first; the others are in order of source and number.  Live, a condition may have
-        heard another source first: an end of what nobody has started is of what the next of them starts.
-        """
+        that it can do."""
         ends: dict[tuple[int, str], Turn] = {}
         starts: dict[tuple[int, str], Turn] = {}
-        ahead: dict[tuple[int, str], list[str]] = {}
-        for turn in sorted(turns, key=self._begins_here):
+        for turn in turns:
             of = turn.member, turn.scope
             holds = of in starts or (turn.scope in state.holds[turn.member].by_scope and of not in ends)
-            others = [source for source in ahead.get(of, ()) if source != turn.source]
             if turn.starts and turn.ends:
                 yield turn
-            elif turn.starts and not holds and others:
-                ahead[of].remove(others[0])
             elif turn.starts and not holds:
                 starts[of] = turn
             elif turn.ends and holds and starts.pop(of, None) is None:
                 ends[of] = turn
-            elif turn.ends and not holds and self._begins_here(turn):
-                ahead.setdefault(of, []).append(turn.source)
         yield from (*ends.values(), *starts.values())
-
-    def _begins_here(self, turn: Turn) -> bool:
-        """Whether a turn is of a stretch that starts at the same moment."""
-        return turn.starts or turn.event.attributes.get(self.says[2]) == turn.event.time
 
     def _interval(self, turn: Turn) -> Interval:
         event = turn.event

@@ -40,11 +40,11 @@ class Waiting(msgspec.Struct):
         return heapq.heappop(self.held)[-1]
 
     def moment(self) -> list[Event]:
-        """All of the first moment, which wait no longer, in order."""
-        at, found = self.first, list[Event]()
+        """All of the first moment, which wait no longer, in the order in which they came."""
+        at, found = self.first, []
         while self.held and self.first == at:
-            found.append(self.take())
-        return found
+            found.append(heapq.heappop(self.held)[-2:])
+        return [event for _, event in sorted(found, key=lambda pair: pair[0])]
 
     def passed(self, until: Instant) -> None:
         """Moments before an instant are over."""

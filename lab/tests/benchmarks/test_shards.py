@@ -7,8 +7,9 @@ from holdfast_lab.benchmarks import BENCHMARKS, live, shards
 
 @pytest.fixture
 def small(monkeypatch):
+    """Six batches of each size are measured: in a few, no reading may turn anything, which writes nothing."""
     for module in (live, shards):
-        monkeypatch.setattr(module, "LATER", (live.Later(3_200, 3, 1), live.Later(160, 3, 1)))
+        monkeypatch.setattr(module, "LATER", (live.Later(3_200, 7, 1), live.Later(160, 7, 1)))
     monkeypatch.setattr(shards, "SCALE", 1)
 
 
@@ -18,7 +19,7 @@ def test_every_kind_is_measured(small, kind):
     many, few = shards.batches(kind, 400)
     assert (many[0], few[0]) == (200, 10)
     assert many[1] > 0
-    assert 0 < few[2] < 12_000  # of two batches one may write nothing, so sizes cannot be compared
+    assert few[2] <= many[2]
 
 
 def test_bytes_are_those_of_what_changes(small):

@@ -279,9 +279,17 @@ class Detector:
         return self.survey(topic, batch).matters
 
     def survey(self, topic: str, batch: pa.RecordBatch, *, closed: bool = False) -> Survey:
-        looked_at, whole = self._looked_at(topic, batch), np.ones(len(batch), np.bool_)
-        outside = [np.count_nonzero(~looked_at.get(i, whole)) for i in range(len(self.smcs))]
-        return Survey(np.logical_or.reduce([~whole, *looked_at.values()]), np.array(outside, np.int64))
+        """An event that one component looks at concerns those that build on it, too."""
+        looked_at, nothing = self._looked_at(topic, batch), np.zeros(len(batch), np.bool_)
+        concerned: dict[str, Mask] = {}
+        outside = np.zeros(len(self.smcs), np.int64)
+        for i in self._reach[topic]:
+            smc = self.smcs[i]
+            below = (concerned[name] for name in smc.topics if name in concerned)
+            mine = np.logical_or.reduce([looked_at.get(i, nothing), *below])
+            concerned[smc.topic] = concerned.get(smc.topic, nothing) | mine
+            outside[i] = np.count_nonzero(~mine) if i in looked_at else 0
+        return Survey(np.logical_or.reduce([nothing, *looked_at.values()]), outside)
 
     def _looked_at(self, topic: str, batch: pa.RecordBatch) -> dict[int, Mask]:
         """Which events each component that listens to a topic looks at."""

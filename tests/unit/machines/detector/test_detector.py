@@ -108,6 +108,20 @@ def test_events_in_no_scope_are_counted_and_do_not_matter():
     assert list(it.matters("T", some["T"])) == list(matters) == [True, False, False]
 
 
+def test_an_event_that_another_tells_of_lies_in_scope():
+    """The second looks at readings of few places by itself, and at all by the first."""
+    it = machine(
+        T
+        + "state First A = T each location within [0, 9] enter A.value > 1 exit false\n"
+        + "state Second D = ingress First each location E = T each location within [0, 1] "
+        + "enter D.status == ingress exit E.value > 1"
+    )
+    some = batches(it, [reading(0, "T", 1, 2.0), reading(1, "T", 7, 2.0), reading(2, "T", 99, 2.0)])
+    matters, outside = it.survey("T", some["T"])
+    assert list(outside) == [1, 1]
+    assert list(matters) == [True, True, False]
+
+
 def test_parts_of_one_topic_stand_beside_one_another():
     (component,) = check(parse(T + "state S A = T enter A.value > 1 exit true")).components
     one = smc(component)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import pickle
 import tempfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -27,11 +28,13 @@ from holdfast.files.reading import Reading
 from holdfast.model.batch import from_events
 from holdfast.model.topic import Topic
 from holdfast.runtimes.spark.live.checkpoint import Checkpoint
+from holdfast.runtimes.spark.live.damage import Done
 from holdfast.runtimes.spark.live.feed import FeedReader
 from holdfast.runtimes.spark.live.ledger import Record
 from holdfast.runtimes.spark.live.log import Folder
 from holdfast.runtimes.spark.live.query import _LAST, Live, feed_of, prepared
 from holdfast.runtimes.spark.live.state import ShardProcessor
+from holdfast.runtimes.spark.live.store import Kept
 from holdfast.runtimes.spark.pack import SCHEMA
 from support.runtimes import in_order, output
 
@@ -55,7 +58,7 @@ class Committed(msgspec.Struct):
     """What Spark has when a batch is done: its number, where it ended, the states of the shards."""
 
     batch: int = -1
-    end: dict[str, int] = msgspec.field(default_factory=lambda: {"files": 0})
+    end: dict[str, int] = {}
     states: dict[str, list[bytes]] = {}
 
 
@@ -70,7 +73,8 @@ class Stream:
     def __post_init__(self) -> None:
         live, self.checkpoint = self.live, Checkpoint(self.live.checkpoint)
         self.checkpoint.folder.mkdir(parents=True, exist_ok=True)
-        plan, self._batches = prepared(live, self.checkpoint, lambda *_: None)
+        plan, self._batches = prepared(live, self.checkpoint, lambda *_: None, handed_over, done)
+        self.checkpoint = replace(self.checkpoint, generation=plan.generation.number)
         self.ledger = self._batches.ledger
         self.checkpoint.spark.mkdir(exist_ok=True)
         self._plan, self._work = plan, plan.work(live.checked)
@@ -91,8 +95,9 @@ class Stream:
 
     def step(self, crash: str | None = None) -> bool:
         """Do the next batch, or again the one that was planned and not committed, if there is one."""
-        committed = self._kept("committed", Committed) or Committed()
-        plan = self._kept("planned", Planned)
+        committed = kept(self.checkpoint.spark, "committed", Committed)
+        committed = committed or Committed(end=self._source.initialOffset())
+        plan = kept(self.checkpoint.spark, "planned", Planned)
         if plan is None or plan.batch <= committed.batch:
             end = self._source.latestOffset(committed.end, self._source.getDefaultReadLimit())
             if end == committed.end:
@@ -152,12 +157,31 @@ class Stream:
         if crash == here:
             raise Crash(here)
 
-    def _kept(self, name: str, type: type):
-        path = self.checkpoint.spark / name
-        return msgspec.msgpack.decode(path.read_bytes(), type=type) if path.exists() else None
-
     def _keep(self, name: str, what: Planned | Committed) -> None:
         (self.checkpoint.spark / name).write_bytes(msgspec.msgpack.encode(what))
+
+
+def kept(spark: Path, name: str, type: type):
+    """What the stream keeps of itself where Spark has its own."""
+    path = spark / name
+    return msgspec.msgpack.decode(path.read_bytes(), type=type) if path.exists() else None
+
+
+def handed_over(checkpoint: Checkpoint, _stages: int, _batch: int, to: Path) -> dict[str, int]:
+    """What the shards keep, as Spark's are asked for it."""
+    sums = {}
+    for place, (whole, head, *changes) in kept(checkpoint.spark, "committed", Committed).states.items():
+        raw = msgspec.msgpack.encode(Kept(whole, head, dict(enumerate(changes))))
+        name = place.replace(" ", "-")
+        (to / name).write_bytes(raw)
+        sums[name] = zlib.crc32(raw)
+    return sums
+
+
+def done(spark: Path) -> Done | None:
+    """What has been done, as Spark says it."""
+    found = kept(spark, "committed", Committed)
+    return None if found is None else Done(found.batch, found.end)
 
 
 class KeptState:
@@ -199,7 +223,11 @@ class KeptState:
         return SimpleNamespace(getValue=value, iterator=pairs, updateValue=update, clear=self.list.clear)
 
     def getListState(self, name: str, *_: object) -> SimpleNamespace:  # noqa: N802
-        return SimpleNamespace(get=lambda: ((raw,) for raw in self.earlier), clear=self.earlier.clear)
+        return SimpleNamespace(
+            get=lambda: ((raw,) for raw in self.earlier),
+            clear=self.earlier.clear,
+            appendValue=self.earlier.extend,
+        )
 
 
 # --- the place and the files -------------------------------------------------------------------------

@@ -96,7 +96,7 @@ def run(
         typer.Option(
             min=1,
             max=10,
-            help="How many stages to have at least, for good: room for components to come.",
+            help="How many stages to have at least: room for components to come.",
         ),
     ] = None,
     master: Annotated[

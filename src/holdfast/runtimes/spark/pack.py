@@ -31,10 +31,11 @@ SCHEMA = pa.schema(
 SPARK_SCHEMA = "machine int, shard int, part int, events binary"
 """``machine`` is the number of an operator; live, ``part`` tells in which order the readers' parts of a batch
 arrived."""
-REPORT, PROGRESS, TOLD, PAST, HEARD_BEFORE = -1, -2, -3, -4, -5
+REPORT, PROGRESS, TOLD, PAST, KEPT, HEARD_BEFORE = -1, -2, -3, -4, -5, -6
 """What stands for an operator in rows that report what was read, or how far time has come, that hold
-notifications, or what the history says of scopes of which it does not follow what is so now; from the last
-one downwards, that have what operators would have heard of others in the history, by their numbers."""
+notifications, or what the history says of scopes of which it does not follow what is so now, or what a shard
+has kept at the stage that ``part`` says; from the last one downwards, that have what operators would have
+heard of others in the history, by their numbers."""
 
 _TOPIC, _SLICE = b"holdfast.topic", b"holdfast.slice"
 _NOTHING = pa.RecordBatch.from_pylist([], pa.schema([]))

@@ -8,6 +8,8 @@ CHECKPOINT/
   stop            while it exists, nothing new is read
   ledger.sqlite   what the last batches did, and the conditions that hold (``ledger``)
   spark/          Spark's own: offsets, commits, and the states of the shards
+  spark-N/        the same of a later generation, which has more stages (``generation``)
+  states-N/       what the shards of the generation before it kept, until its first batch is done
 """
 
 from __future__ import annotations
@@ -46,17 +48,33 @@ from ..plan import Edition, Seat, Work
 LOST = "put back a copy of the whole checkpoint, together with the sink, or start a new checkpoint"
 """What to do where something of a checkpoint is damaged or missing."""
 
-_FORM = 5
-_GOES_ON = (2, 4, _FORM)
+_FORM = 6
+_GOES_ON = (2, 4, 5, _FORM)
 """The forms that are gone on with.  The second has no head of states, which an earlier version would not move
 when it changes them; the third, of a few days, kept the events that had moved a state; the fourth has a list
-of what batches have changed, of which one must read all to read the last, and of counts whole scopes."""
+of what batches have changed, of which one must read all to read the last, and of counts whole scopes; the
+fifth has one generation."""
 
 _QUOTES = 3
 """The earliest form in which no two scopes of several values share a name."""
 
 SHARDS = 16
 """Enough for some tens of cores; each costs a little in every batch."""
+
+
+class Generation(msgspec.Struct, frozen=True):
+    """One of Spark's own checkpoints, which follow one another: each has its number of stages for good."""
+
+    number: int = 0
+    batch: int = 0
+    """Which batch its first one is; Spark counts from there."""
+    offset: dict[str, int] = msgspec.field(default_factory=lambda: {"files": 0})
+    """Where the source was then."""
+    states: dict[str, int] = {}
+    """The files with what the shards had kept, and their checksums."""
+
+
+FIRST = Generation()
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -66,7 +84,7 @@ class Plan(msgspec.Struct, frozen=True):
     shards: int
     seats: tuple[Seat, ...] = ()
     stages: int = 1
-    """How many states Spark keeps for each shard, one after the other; it never changes."""
+    """How many states Spark keeps for each shard, one after the other: in a generation it never changes."""
     next_number: int = 0
     meanings: dict[str, dict[str, str]] = {}
     """For each subscription what it says, in words, to tell what has changed."""
@@ -77,6 +95,7 @@ class Plan(msgspec.Struct, frozen=True):
     """The definition that it runs, pickled: what is known was decided by it."""
     editions: tuple[Edition, ...] = ()
     """Earlier ones, of which states are taken over."""
+    generation: Generation = FIRST
 
     @property
     def quotes(self) -> bool:
@@ -90,9 +109,10 @@ class Plan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The folder."""
+    """The folder, in a generation."""
 
     folder: Path
+    generation: int = 0
 
     @property
     def query_file(self) -> Path:
@@ -117,12 +137,17 @@ class Checkpoint:
 
     @property
     def spark(self) -> Path:
-        return self.folder / "spark"
+        return self.folder / (f"spark-{self.generation}" if self.generation else "spark")
+
+    @property
+    def states(self) -> Path:
+        """What the shards of the generation before this one kept."""
+        return self.folder / f"states-{self.generation}"
 
     def load(self) -> Plan | None:
         """The plan of the query that the checkpoint belongs to, if there is one yet."""
         if not self.query_file.exists():
-            if self.spark.exists():
+            if any(path.is_dir() for path in self.folder.glob("spark*")):
                 raise UsageError(f"{self.folder}: query.json is missing; {LOST}")
             return None
         try:
@@ -203,19 +228,14 @@ def planned(
     *,
     stages: int | None = None,
 ) -> Plan:
-    """The plan of a definition: as it was where it has not changed, and new seats for what is new; a new plan
-    has so many ``stages`` at least.
+    """The plan of a definition: as it was where it has not changed, and new seats for what is new; it has so
+    many ``stages`` at least, and no fewer than it had.
 
     ``reached`` is how far time has come for each topic, where new operators start, and ``files`` how many
     have been read.
     """
     if old is None:
         old = Plan(uuid.uuid4().hex, shards or SHARDS, reading=reading, stages=stages or 1)
-    elif stages is not None and stages > old.stages:
-        raise UsageError(
-            f"--stages {stages}: this checkpoint has {old.stages}, for good. "
-            "Leave the option out, or start a new checkpoint."
-        )
     elif shards is not None and shards != old.shards:
         raise UsageError(
             f"--shards {shards}: this checkpoint has {old.shards} shards, for good. "
@@ -233,7 +253,7 @@ def planned(
     return msgspec.structs.replace(
         old,
         seats=seats,
-        stages=_stages(old, seats),
+        stages=max(old.stages, stages or 1, *(seat.kept.stage + 1 for seat in seats)),
         next_number=max([before.next_number, *(seat.number + 1 for seat in seats)]),
         meanings=meanings,
         definition=old.definition if same else pickle.dumps(checked),
@@ -272,20 +292,6 @@ def _with_revisions(
     used = {at[name] for name in in_place}
     seats = (*(seat for seat in staying if any(seat.kept.names) or seat.number in used), *added)
     return msgspec.structs.replace(old, seats=seats, next_number=old.next_number + len(added))
-
-
-def _stages(old: Plan, seats: Sequence[Seat]) -> int:
-    """How many stages a query has; those of an old one are fixed."""
-    needed = 1 + max((seat.kept.stage for seat in seats), default=0)
-    if old.meanings and needed > old.stages:
-        raise UsageError(
-            f"the definition now needs {needed} stages, one after the other, and this checkpoint has "
-            f"{old.stages}, for good ('holdfast explain --engine spark' shows them). Go on with what was, "
-            "and run the new condition, with those that it builds on, from a definition and a checkpoint of "
-            "its own beside it; or start a new checkpoint for all, which tells what is in its folders again, "
-            f"with the same ids; with '--stages {needed + 1}' it has room for another."
-        )
-    return max(needed, old.stages)
 
 
 def _revised(old: Plan, checked: Checked, new: dict[str, dict[str, str]]) -> list[str]:

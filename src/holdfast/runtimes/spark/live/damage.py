@@ -15,7 +15,7 @@ from zipfile import BadZipFile, ZipFile
 import msgspec
 
 from ....errors import UsageError
-from .checkpoint import LOST, Checkpoint
+from .checkpoint import FIRST, LOST, Checkpoint, Generation
 from .ledger import standing
 
 
@@ -24,33 +24,49 @@ class Damage(NamedTuple):
     what: str
 
 
-def require_whole(checkpoint: Checkpoint) -> None:
-    """Refuse a checkpoint in which something is damaged or missing."""
-    for path, what in _damages(checkpoint):
+class Done(NamedTuple):
+    """The last batch that Spark has done in a generation, and where the source was then."""
+
+    batch: int
+    offset: dict[str, int]
+
+
+def done(spark: Path) -> Done | None:
+    """What has been done, of a checkpoint of Spark's that is whole."""
+    committed = _numbers(spark / "commits")
+    return Done(committed[-1], _json_lines(spark / "offsets" / str(committed[-1]))[-1]) if committed else None
+
+
+def require_whole(checkpoint: Checkpoint, began: Generation = FIRST) -> None:
+    """Refuse a checkpoint in which something is damaged or missing; ``began`` is its generation."""
+    for path, what in _damages(checkpoint, began):
         raise UsageError(f"{path}: {what}; {LOST}")
 
 
-def _damages(checkpoint: Checkpoint) -> Iterator[Damage]:
+def _damages(checkpoint: Checkpoint, began: Generation) -> Iterator[Damage]:
     spark, ledger = checkpoint.spark, checkpoint.ledger
     planned, committed = _numbers(spark / "offsets"), _numbers(spark / "commits")
-    if (planned or committed) and not ledger.exists():
+    if (planned or committed or began.batch) and not ledger.exists():
         yield Damage(ledger, "missing, though batches have been done")
     batch = standing(ledger, most=0).batch if ledger.exists() else None
-    if batch is not None and not planned:
+    if batch is not None and not planned and not began.batch - 1 <= batch < began.batch + bool(began.number):
         yield Damage(spark / "offsets", f"nothing is there, though batch {batch} has been done")
     if planned or committed or (spark / "metadata").exists():
         yield from _unreadable(spark / "metadata", ["id"])
+    if not committed:
+        yield from _lost_beginning(checkpoint, began)
     if not planned and not committed:
         return
     for folder, numbers in ((spark / "offsets", planned), (spark / "commits", committed)):
         for number in numbers[-2:]:
             yield from _unreadable(folder / str(number))
-    last, done = max(planned, default=-1), max(committed, default=-1)
-    if not last - 1 <= done <= last:
-        yield Damage(spark, f"its last batch is {last} by its offsets and {done} by its commits")
-    if batch not in (done, done + 1) and (batch, done) != (None, -1):
-        yield Damage(ledger, f"its last batch is {batch}, and Spark's is {done}")
-    yield from _gone(checkpoint, spark / "offsets" / str(last), done)
+    last, at = max(planned, default=-1), max(committed, default=-1)
+    if not last - 1 <= at <= last:
+        yield Damage(spark, f"its last batch is {last} by its offsets and {at} by its commits")
+    ours = began.batch + at
+    if batch not in (ours, ours + 1) and (batch, ours) != (None, -1):
+        yield Damage(ledger, f"its last batch is {batch}, and Spark's is {ours}")
+    yield from _gone(checkpoint, spark / "offsets" / str(last), at)
 
 
 def _gone(checkpoint: Checkpoint, offsets: Path, done: int) -> Iterator[Damage]:
@@ -61,6 +77,17 @@ def _gone(checkpoint: Checkpoint, offsets: Path, done: int) -> Iterator[Damage]:
     yield from _cut_short(checkpoint.log, planned.files)
     if done >= 0:
         yield from _lost_states(checkpoint.spark / "state", planned.partitions, done + 1)
+
+
+def _lost_beginning(checkpoint: Checkpoint, began: Generation) -> Iterator[Damage]:
+    """Whether something is not there, or not as it was, from which a generation is to begin."""
+    if began.number:
+        yield from _cut_short(checkpoint.log, began.offset["files"])
+    for path, kept in ((checkpoint.states / name, kept) for name, kept in began.states.items()):
+        if not path.is_file():
+            yield Damage(path, "missing, and a shard is to go on from it")
+        elif zlib.crc32(path.read_bytes()) != kept:
+            yield Damage(path, "damaged, and a shard is to go on from it")
 
 
 class _Planned(NamedTuple):

@@ -30,16 +30,16 @@ from ....files.plan import latest_in
 from ....files.reading import Reading
 from ....model.batch import concatenate
 from ....model.instant import BEGINNING, NEVER, SECOND, Instant
-from ..pack import REPORT, SPARK_SCHEMA, Mine, packed, progress, row
+from ..pack import KEPT, REPORT, SPARK_SCHEMA, Mine, packed, progress, row
 from ..plan import Work
 from ..reading import Reader, Report
-from .checkpoint import Checkpoint
+from .checkpoint import FIRST, Checkpoint, Generation
 from .log import Entry, FileLog, Folder, Waiting
 from .past import recalled
 
 FORMAT = "holdfast-feed"
 
-_END, _CLOCK, _EDITS = "end", "clock", "edits"
+_END, _CLOCK, _EDITS, _STATES = "end", "clock", "edits", "states"
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ class Feed:
     """When all has been read, let time run out: nothing more will come."""
     idle: float | None = None
     """How many seconds event time stays behind the clock at most, though nothing comes."""
+    generation: Generation = FIRST
 
     def to_text(self) -> str:
         return base64.b64encode(pickle.dumps(self)).decode()
@@ -86,7 +87,8 @@ class FeedSource(DataSource):
 
 class _Part(InputPartition):
     """Files that one reader reads, in the order of arrival; or how far time has come without any; or files
-    that have been read before and settle what an edit leaves open."""
+    that have been read before and settle what an edit leaves open; or what shards of the generation before
+    have kept."""
 
     def __init__(
         self,
@@ -96,15 +98,17 @@ class _Part(InputPartition):
         latest: Instant,
         until: Instant | None = None,
         is_past: bool = False,
+        states: Sequence[str] = (),
     ) -> None:
         super().__init__(number)
         self.number, self.first, self.entries, self.latest = number, first, tuple(entries), latest
-        self.until, self.is_past = until, is_past
+        self.until, self.is_past, self.states = until, is_past, tuple(states)
 
 
 class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets count the entries of the log: ``{"files": 12}``; the last one says ``"end": 1`` too, where a
-    clock helps, how far it has let event time come, and after an edit, that files have settled it."""
+    clock helps, how far it has let event time come, and after an edit, that files have settled it; the first
+    of a generation, that the shards are to take what those before it have kept."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -126,7 +130,8 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # --- on the driver ---
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {"files": 0}
+        began = self._feed.generation
+        return {**began.offset, _STATES: began.number} if began.states else began.offset
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxBytes(self._feed.batch_bytes)
@@ -150,9 +155,11 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else NEVER
             first += _admitted(self._log.entries[first:available], most)
         elif feed.finish:
-            return {**start, _END: 1}
+            return _taken({**start, _END: 1})
         end = {**start, "files": first, **self._by_the_clock(start)}
-        return {**end, _EDITS: feed.work.edits} if end != start and self._is_open(start) else end
+        if end == start:
+            return start
+        return _taken({**end, _EDITS: feed.work.edits} if self._is_open(start) else end)
 
     def _is_open(self, start: dict[str, int]) -> bool:
         """Whether an edit is to be settled by what was read before, and has not been yet."""
@@ -186,7 +193,7 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         entries, first, last = self._log.entries, start["files"], end["files"]
         assert last <= len(entries), "the log of files is shorter than what was read of it"
         if _END in end and _END not in start:
-            return self._with_past([_Part(0, first, (), NEVER, NEVER)], start)
+            return self._with_before([_Part(0, first, (), NEVER, NEVER)], start)
         known = [entry.latest for entry in entries[:first]]
         latest = max([start.get(_CLOCK, BEGINNING), *(NEVER if at is None else at for at in known)])
         runs = _runs([entry.size for entry in entries[first:last]], self._feed.readers)
@@ -196,20 +203,30 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
         if end.get(_CLOCK) != start.get(_CLOCK):
             parts.append(_Part(len(parts), last, (), latest, end[_CLOCK]))
-        return self._with_past(parts, start)
+        return self._with_before(parts, start)
 
-    def _with_past(self, parts: list[_Part], start: dict[str, int]) -> list[_Part]:
-        """The same, and after an edit the files that were read before."""
-        if not self._is_open(start):
-            return parts
-        past = self._log.entries[: start["files"]]
-        return [*parts, _Part(len(parts), 0, past, BEGINNING, is_past=True)]
+    def _with_before(self, parts: list[_Part], start: dict[str, int]) -> list[_Part]:
+        """The same, and after an edit the files that were read before; first in a generation what the shards
+        have kept."""
+        if self._is_open(start):
+            past = self._log.entries[: start["files"]]
+            parts = [*parts, _Part(len(parts), 0, past, BEGINNING, is_past=True)]
+        if _STATES in start:
+            readers, names = self._feed.readers, sorted(self._feed.generation.states)
+            shares = [share for i in range(readers) if (share := names[i::readers])]
+            parts = [
+                *parts,
+                *(_Part(i, 0, (), BEGINNING, states=s) for i, s in enumerate(shares, len(parts))),
+            ]
+        return parts
 
     # --- in an executor ---
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Part)
         feed = self._feed
+        if partition.states:
+            return _kept(feed, partition.states)
         if partition.is_past:
             return recalled(feed.work, feed.reading, partition.entries, feed.shards)
         return read_part(feed, partition)
@@ -238,6 +255,18 @@ def _runs(sizes: Sequence[int], readers: int) -> list[range]:
 
 
 # --- reading -----------------------------------------------------------------------------------------
+
+
+def _taken(offset: dict[str, int]) -> dict[str, int]:
+    """An offset at which the shards have what was kept."""
+    return {name: value for name, value in offset.items() if name != _STATES}
+
+
+def _kept(feed: Feed, names: Iterable[str]) -> Iterator[pa.RecordBatch]:
+    """What shards have kept, for those that go on."""
+    for name in names:
+        stage, shard = map(int, name.split("-"))
+        yield row(KEPT, shard, (feed.checkpoint.states / name).read_bytes(), stage)
 
 
 def read_part(feed: Feed, part: _Part) -> Iterator[pa.RecordBatch]:

@@ -13,8 +13,8 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +41,10 @@ from ..pack import REPORT, TOLD
 from ..plan import Work
 from ..reading import Report, reported
 from ..session import said_to, session
-from .checkpoint import Checkpoint, Plan, planned, require_told_apart
-from .damage import require_whole
+from .checkpoint import FIRST, Checkpoint, Plan, planned, require_told_apart
+from .damage import Done, done, require_whole
 from .feed import FORMAT, Feed, FeedSource
+from .generation import HandOver, handed_over, moved, sweep
 from .ledger import Change, Counts, Known, Ledger, Record, added, standing
 from .log import FileLog, Folder
 from .log import folders as folders_in
@@ -236,14 +237,20 @@ def started(
     """
     checkpoint = Checkpoint(Path(os.path.abspath(live.checkpoint)))
     with checkpoint.locked():
-        require_whole(checkpoint)
+        began = old.generation if (old := checkpoint.load()) else FIRST
+        require_whole(replace(checkpoint, generation=began.number), began)
         checkpoint.stop.unlink(missing_ok=True)
-        plan, batches = prepared(live, checkpoint, progress)
-        if spark is None:
+
+        @cache
+        def ours() -> SparkSession:
+            if spark is not None:
+                return spark
             with said_to(checkpoint.folder / "spark.log"):
-                spark = session(master)
-        feed = feed_of(live, checkpoint, plan, readers=spark.sparkContext.defaultParallelism)
-        start = partial(_start, spark, feed, plan.stages, live.every, batches)
+                return session(master)
+
+        plan, batches = prepared(live, checkpoint, progress, partial(handed_over, ours))
+        feed = feed_of(live, checkpoint, plan, readers=ours().sparkContext.defaultParallelism)
+        start = partial(_start, ours(), feed, plan.stages, live.every, batches)
         query = Query(start, batches, checkpoint)
         try:
             yield query
@@ -251,20 +258,40 @@ def started(
             query.end()
 
 
-def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Plan, _Batches]:
-    """Everything but Spark: what cannot go on is refused, and what goes on is written down."""
+def prepared(
+    live: Live,
+    checkpoint: Checkpoint,
+    progress: Progress,
+    hand_over: HandOver,
+    last: Callable[[Path], Done | None] = done,
+) -> tuple[Plan, _Batches]:
+    """Everything but Spark: what cannot go on is refused, and what goes on is written down.  Where it needs
+    more stages than it had, what the shards keep is handed over to another generation; ``last`` says what has
+    been done in one."""
     ledger = Ledger(checkpoint.ledger)
     record = ledger.before(_LAST)
     if record.finished and not live.finish:
         raise UsageError(f"{checkpoint.folder}: --finish has ended this stream; start a new checkpoint")
-    files = record.files + record.quarantined
     old = checkpoint.load()
+    began = FIRST if old is None else old.generation
+    came = last(replace(checkpoint, generation=began.number).spark)
+    record = ledger.before(
+        began.batch + (0 if came is None else came.batch + 1)
+    )  # what follows is done again
+    files = record.files + record.quarantined
     if old is not None and not old.quotes:
         held = standing(checkpoint.ledger).holding
         require_told_apart(live.checked, ((name, scope) for name, scope, _ in held))
     plan = planned(old, live.checked, _read_as(live), live.shards, record.reached, files, stages=live.stages)
     batches = _Batches(live, plan, ledger, checkpoint, progress)
+    if old is not None and plan.stages > old.stages:
+        try:
+            plan = moved(checkpoint, old, plan, came, hand_over)
+        except (PySparkException, Py4JError) as error:
+            raise _explained(error) from error
+        batches.first = plan.generation.batch
     checkpoint.save(plan)
+    sweep(replace(checkpoint, generation=plan.generation.number))
     batches.claim(plan.id)
     ledger.keep_only(plan.meanings)
     return plan, batches
@@ -273,7 +300,7 @@ def prepared(live: Live, checkpoint: Checkpoint, progress: Progress) -> tuple[Pl
 def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> Feed:
     """What the readers of a live query need."""
     return Feed(
-        checkpoint,
+        replace(checkpoint, generation=plan.generation.number),
         plan.work(live.checked),
         plan.shards,
         live.reading,
@@ -285,6 +312,7 @@ def feed_of(live: Live, checkpoint: Checkpoint, plan: Plan, readers: int) -> Fee
         strict=live.strict,
         finish=live.finish,
         idle=live.idle,
+        generation=plan.generation,
     )
 
 
@@ -329,6 +357,8 @@ class _Batches:
         self, live: Live, plan: Plan, ledger: Ledger, checkpoint: Checkpoint, progress: Progress
     ) -> None:
         self.ledger, self._progress = ledger, progress
+        self.first = plan.generation.batch
+        """The batch that Spark's first one is."""
         self.fault: HoldfastError | None = None
         self.done = 0
         """How many batches have been written since it began."""
@@ -361,8 +391,9 @@ class _Batches:
                 files.append(path)
         self.ledger.claim(files)
 
-    def write(self, frame: DataFrame, batch: int) -> None:
+    def write(self, frame: DataFrame, number: int) -> None:
         """Take what a batch says; doing it again for the same batch has no further effect."""
+        batch = self.first + number
         try:
             self._write(batch, time.time(), frame.toArrow())
         except HoldfastError as error:

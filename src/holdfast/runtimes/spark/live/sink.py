@@ -80,12 +80,12 @@ class ParquetSink:
             try:
                 written = new / "notifications.parquet"
                 pq.write_table(to_columns(self.topics, notifications), written, compression="zstd")
-                _settle(written, new)
+                settle(written, new)
                 self.path.mkdir(parents=True, exist_ok=True)
                 if place.exists():
                     place.rename(stage / "before")
                 new.rename(place)
-                _settle(self.path)
+                settle(self.path)
             finally:
                 shutil.rmtree(stage, ignore_errors=True)
         elif place.exists():
@@ -164,7 +164,7 @@ def json_lines(rows: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
     return (msgspec.json.encode(row, enc_hook=str) + b"\n" for row in rows)
 
 
-def _settle(*paths: Path) -> None:
+def settle(*paths: Path) -> None:
     """See to it that what was written survives a loss of power."""
     for path in paths:
         file = os.open(path, os.O_RDONLY)

@@ -18,6 +18,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from ..pack import (
     HEARD_BEFORE,
+    KEPT,
     PAST,
     PROGRESS,
     REPORT,
@@ -57,6 +58,9 @@ class ShardProcessor(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterator[Row], _timers: Any) -> Iterator[Row]:  # noqa: N802
         (number,) = key
         packets = [Packet(row.machine, row.part, bytes(row.events)) for row in rows]
+        for packet in packets:
+            if packet.machine == KEPT and packet.part == self._stage:
+                self._store.take(packet.events)
         known = self._store.known(self._work)
         shard, said = stepped(self._work, Post(self._stage, number), known.shard, packets, self._arranged)
         self._store.keep(self._work, known, shard)
@@ -65,7 +69,7 @@ class ShardProcessor(StatefulProcessor):
         going_on |= {HEARD_BEFORE - number for number in later}
         told = [Packet(TOLD, 0, as_bytes(said.told))] if len(said.told) else []
         for packet in (*packets, *told):
-            if packet.machine in going_on:
+            if packet.machine in going_on or (packet.machine == KEPT and packet.part > self._stage):
                 yield Row(machine=packet.machine, shard=number, part=packet.part, events=packet.events)
         operators = self._work.operators
         awaited = (unsaid(i, operators[i], at, self._shards) for i, at in said.unsaid.items())

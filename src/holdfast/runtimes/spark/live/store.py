@@ -117,6 +117,15 @@ class Cache:
 CACHE = Cache()
 
 
+class Kept(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What the store has of a shard, for another store to take."""
+
+    whole: bytes = b""
+    head: bytes = b""
+    changes: dict[int, bytes] = {}
+    earlier: list[bytes] = []
+
+
 @dataclass(frozen=True)
 class Store:
     """What Spark gives a processor for the shard at hand."""
@@ -126,6 +135,17 @@ class Store:
     head: Any
     earlier: Any
     """Where earlier versions kept changes, as a list."""
+
+    def take(self, raw: bytes) -> None:
+        """Have what another store had of the shard; of this one nothing is there yet."""
+        kept = msgspec.msgpack.decode(raw, type=Kept)
+        for value, found in ((self.whole, kept.whole), (self.head, kept.head)):
+            if found:
+                value.update((found,))
+        for number in sorted(kept.changes):
+            self.changes.updateValue((number,), (kept.changes[number],))
+        for patch in kept.earlier:
+            self.earlier.appendValue((patch,))
 
     def known(self, work: Work) -> Known:
         """The shard as it is in the store, whoever remembers it."""

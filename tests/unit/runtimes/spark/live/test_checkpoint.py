@@ -227,17 +227,12 @@ def test_a_component_that_has_changed_begins_anew_where_it_is(other):
     assert after.seats[0].kept.meanings[0] != before.seats[0].kept.meanings[0]
 
 
-def test_a_definition_that_needs_another_stage_needs_another_checkpoint():
+def test_a_definition_that_needs_another_stage_gets_one_and_the_others_stay_where_they_are():
     query = planned(None, MEAN)
-    with pytest.raises(UsageError) as refused:
-        planned(query, MEAN, ANY)
-    assert str(refused.value) == (
-        "the definition now needs 2 stages, one after the other, and this checkpoint has 1, for good "
-        "('holdfast explain --engine spark' shows them). Go on with what was, and run the new condition, "
-        "with those that it builds on, from a definition and a checkpoint of its own beside it; or start a "
-        "new checkpoint for all, which tells what is in its folders again, with the same ids; with "
-        "'--stages 3' it has room for another."
-    )
+    after = planned(query, MEAN, ANY)
+    assert (query.stages, after.stages) == (1, 2)
+    assert seats(after) == [(0, 0, ("source",)), (1, 1, ())]
+    assert planned(after, MEAN).stages == 2, "fewer are no reason to begin anew"
 
 
 def test_a_checkpoint_that_has_stages_to_spare_takes_a_component_that_needs_one():
@@ -246,8 +241,9 @@ def test_a_checkpoint_that_has_stages_to_spare_takes_a_component_that_needs_one(
     assert (first.stages, after.stages) == (2, 2)
     assert {seat.kept.stage for seat in after.seats} == {0, 1}
     assert numbers(after)["Mean"] == numbers(first)["Mean"]
-    with pytest.raises(UsageError, match=r"--stages 3: this checkpoint has 2, for good\."):
-        checkpoint.planned(after, check(parse(TOPIC + MEAN + ANY)), READING, None, stages=3)
+    for asked, stages in ((1, 2), (3, 3)):
+        more = checkpoint.planned(after, check(parse(TOPIC + MEAN + ANY)), READING, None, stages=asked)
+        assert more.stages == stages
 
 
 # --- on disk -----------------------------------------------------------------------------------------
@@ -304,7 +300,7 @@ def test_a_checkpoint_of_an_earlier_version_is_refused_with_what_to_do(here):
     )
 
 
-@pytest.mark.parametrize("form", [2, 4])
+@pytest.mark.parametrize("form", [2, 4, 5])
 def test_a_checkpoint_of_the_form_before_goes_on_and_has_then_this_one(here, form):
     """A version that would not find what has changed refuses it from then on."""
     before = msgspec.structs.replace(planned(None, WARM), form=form)
@@ -313,7 +309,7 @@ def test_a_checkpoint_of_the_form_before_goes_on_and_has_then_this_one(here, for
     old = here.load()
     assert old == before
     after = planned(old, WARM)
-    assert after == msgspec.structs.replace(before, form=5)
+    assert after == msgspec.structs.replace(before, form=6)
 
 
 @pytest.mark.parametrize("form", [1, 3])
@@ -324,8 +320,9 @@ def test_one_whose_states_are_not_understood_does_not(here, form):
         here.load()
 
 
-def test_a_checkpoint_that_has_lost_its_query_is_refused(here):
-    here.spark.mkdir(parents=True)
+@pytest.mark.parametrize("generation", [0, 1])
+def test_a_checkpoint_that_has_lost_its_query_is_refused(here, generation):
+    checkpoint.Checkpoint(here.folder, generation).spark.mkdir(parents=True)
     with pytest.raises(UsageError, match=r"query\.json is missing; put back a copy"):
         here.load()
 

@@ -358,15 +358,19 @@ def test_a_mute_by_another_schedule_goes_on_with_what_people_know():
 ALL = "state All = at least 3 of Warm\n"
 
 
+another_stage = pytest.mark.parametrize("first", ["", MANY], ids=["at a stage more", "at a stage it has"])
+
+
+@another_stage
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_count_that_begins_knows_who_holds_already(forgets):
+def test_a_count_that_begins_knows_who_holds_already(forgets, first):
     with live.site() as here:
         query = Query(here)
         rows = reading(1, "a", 26), reading(2, "b", 30), reading(3, "c", 5)
-        query.takes(defined(25, more=OTHERS + MANY), *rows)
+        query.takes(defined(25, more=OTHERS + first), *rows)
         if forgets:
             query.forgets()
-        more = OTHERS + MANY + ALL + MANY.replace("Many", "Two")
+        more = OTHERS + first + ALL + MANY.replace("Many", "Two")
         two = (2, "Two", None, "ingress", None) if forgets else (2, "Two", None, "revised", 2 * SECOND)
         assert query.takes(defined(25, more=more), reading(4, "d", 20)) == [two]
         assert query.takes(defined(25, more=more), reading(5, "c", 26)) == [
@@ -376,15 +380,16 @@ def test_a_count_that_begins_knows_who_holds_already(forgets):
         ]
 
 
+@another_stage
 @pytest.mark.parametrize("forgets", [False, True])
-def test_a_correlation_of_states_that_begins_knows_what_holds_already(forgets):
+def test_a_correlation_of_states_that_begins_knows_what_holds_already(forgets, first):
     with live.site() as here:
         query = Query(here)
         rows = reading(1, "a", 26), reading(2, "c", 5), reading(3, "b", 30)
-        query.takes(defined(25, more=OTHERS + MANY), *rows)
+        query.takes(defined(25, more=OTHERS + first), *rows)
         if forgets:
             query.forgets()
-        both = defined(25, more=f"{OTHERS}{MANY}correlate Both = Warm, Cool overlapping\n")
+        both = defined(25, more=f"{OTHERS}{first}correlate Both = Warm, Cool overlapping\n")
         found = query.takes(both, reading(4, "d", 20)) + query.takes(both, reading(5, "d", 20))
         known = ("ingress", None) if forgets else ("revised", 2 * SECOND)
         assert [row for row in found if row[1] == "Both"] == [

@@ -17,6 +17,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pickle
+import re
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,6 +61,9 @@ _QUOTES = 3
 
 SHARDS = 16
 """Enough for some tens of cores; each costs a little in every batch."""
+
+
+_GENERATIONS = re.compile(r"spark|(spark|states)-[0-9]+")
 
 
 class Generation(msgspec.Struct, frozen=True):
@@ -144,10 +148,15 @@ class Checkpoint:
         """What the shards of the generation before this one kept."""
         return self.folder / f"states-{self.generation}"
 
+    def others(self) -> list[Path]:
+        """What belongs to other generations."""
+        found = (path for path in self.folder.iterdir() if _GENERATIONS.fullmatch(path.name))
+        return [path for path in found if path not in (self.spark, self.states)]
+
     def load(self) -> Plan | None:
         """The plan of the query that the checkpoint belongs to, if there is one yet."""
         if not self.query_file.exists():
-            if any(path.is_dir() for path in self.folder.glob("spark*")):
+            if any(_GENERATIONS.fullmatch(path.name) for path in self.folder.glob("*")):
                 raise UsageError(f"{self.folder}: query.json is missing; {LOST}")
             return None
         try:

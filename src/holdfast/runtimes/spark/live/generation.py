@@ -56,11 +56,10 @@ def moved(checkpoint: Checkpoint, old: Plan, new: Plan, last: Done | None, hand_
 def sweep(checkpoint: Checkpoint) -> None:
     """Remove what other generations have left, and what the shards have taken over."""
     settle(checkpoint.folder)  # whose it is, before what it was goes
-    left = {*checkpoint.folder.glob("spark*"), *checkpoint.folder.glob("states-*")}
-    staying = {checkpoint.spark} if done(checkpoint.spark) else {checkpoint.spark, checkpoint.states}
-    for path in left - staying:
-        if path.is_dir():
-            shutil.rmtree(path)
+    for path in checkpoint.others():
+        shutil.rmtree(path)
+    if checkpoint.states.exists() and done(checkpoint.spark):
+        shutil.rmtree(checkpoint.states)
 
 
 # --- what Spark keeps ----------------------------------------------------------------------------------

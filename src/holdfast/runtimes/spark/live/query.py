@@ -275,9 +275,8 @@ def prepared(
     old = checkpoint.load()
     began = FIRST if old is None else old.generation
     came = last(replace(checkpoint, generation=began.number).spark)
-    record = ledger.before(
-        began.batch + (0 if came is None else came.batch + 1)
-    )  # what follows is done again
+    following = began.batch + (0 if came is None else came.batch + 1)
+    record = ledger.before(following)  # that one is perhaps done again
     files = record.files + record.quarantined
     if old is not None and not old.quotes:
         held = standing(checkpoint.ledger).holding

@@ -61,9 +61,14 @@ def only_read(body: Callable[..., Any]) -> list[bool]:
             node = node.value
         return {node.id} if isinstance(node, ast.Name) else set()
 
+    parameters = inspect.signature(body).parameters
+    try:
+        source = inspect.getsource(body)
+    except OSError:  # somebody left only bytecode
+        return [False] * len(parameters)
     written: set[str] = set()
     made_of: dict[str, set[str]] = {}
-    for node in ast.walk(ast.parse(dedent(inspect.getsource(body)))):
+    for node in ast.walk(ast.parse(dedent(source))):
         match node:
             case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
                 written |= base(node)
@@ -76,7 +81,7 @@ def only_read(body: Callable[..., Any]) -> list[bool]:
                 made_of.setdefault(name, set())
     while more := set().union(*(made_of.get(name, ()) for name in written)) - written:
         written |= more
-    return [name not in written and name not in made_of for name in inspect.signature(body).parameters]
+    return [name not in written and name not in made_of for name in parameters]
 
 
 def _alike(code: Callable[..., Any], reads: list[bool]) -> Callable[..., Any]:
@@ -85,7 +90,7 @@ def _alike(code: Callable[..., Any], reads: list[bool]) -> Callable[..., Any]:
 
     @wraps(code)
     def run(*args: Any) -> Any:
-        return code(*map(_given, args, reads))
+        return code(*(_given(*one) for one in zip(args, reads, strict=True)))
 
     return run
 

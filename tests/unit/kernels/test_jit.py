@@ -109,3 +109,9 @@ def test_what_a_loop_writes_to_is_seen_in_it(line, reads, tmp_path):
     file.write_text(f"def loop(many, few):\n    {line}\n")
     found = only_read(run_path(str(file))["loop"])
     assert found == [name in reads.split() for name in ("many", "few")]
+
+
+def test_of_a_loop_without_its_source_nothing_is_known():
+    names = {}
+    exec("def loop(many, few): many[0] + few[1]", names)
+    assert only_read(names["loop"]) == [False, False]

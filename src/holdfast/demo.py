@@ -133,6 +133,7 @@ def run(seed: int = SEED) -> Day:
 def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
     """Let the day arrive as files in a folder, while a live query on Spark reads them."""
     from .runtimes.spark.live.query import live, started
+    from .runtimes.spark.session import said_to, session
 
     inbox, said = folder / "inbox", []
     inbox.mkdir()
@@ -145,7 +146,9 @@ def run_live(folder: Path, say: Callable[[str], None], seed: int = SEED) -> Day:
             say(f"  {_clock(notification.event.time)}  {notification.subscription} {what}{where}")
 
     fleet = live(DEFINITION, inbox, checkpoint=folder / "checkpoint", sink=hear, every=0, settle=0, shards=4)
-    with started(fleet) as query:
+    with said_to(folder / "spark.log"):
+        spark = session(is_brief=True)
+    with started(fleet, spark) as query:
         for number, hour in enumerate(hours(seed)):
             _arrive(inbox / f"{number:02}.parquet", hour)
             query.wait(0.2)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from typing import Any
+
+import numpy as np
 
 SMALL = 2048
 """Shorter inputs run as Python until something longer has made the compiled kernel worth loading."""
@@ -32,12 +34,69 @@ class Kernel:
             import numba
 
             try:
-                self._compiled = numba.njit(cache=True, nogil=True)(self.body)
+                code = numba.njit(cache=True, nogil=True)(self.body)
             except RuntimeError:  # nowhere to keep the machine code: compile in every process
-                self._compiled = numba.njit(nogil=True)(self.body)
+                code = numba.njit(nogil=True)(self.body)
+            self._compiled = _alike(code, only_read(self.body))
         return self._compiled
 
 
 def kernel(body: Callable[..., Any]) -> Kernel:
     """Make a kernel of a loop whose first argument is an array."""
     return Kernel(body)
+
+
+def only_read(body: Callable[..., Any]) -> list[bool]:
+    """Of each parameter whether the loop only reads it: it is neither written to, also not through something
+    that was made of it and has a name, nor given another value."""
+    import ast
+    import inspect
+    from textwrap import dedent
+
+    def names(node: ast.AST, how: type[ast.expr_context]) -> set[str]:
+        return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, how)}
+
+    def base(node: ast.expr) -> set[str]:
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            node = node.value
+        return {node.id} if isinstance(node, ast.Name) else set()
+
+    parameters = inspect.signature(body).parameters
+    try:
+        source = inspect.getsource(body)
+    except OSError:  # somebody left only bytecode
+        return [False] * len(parameters)
+    written: set[str] = set()
+    made_of: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(dedent(source))):
+        match node:
+            case ast.Attribute(ctx=ast.Store()) | ast.Subscript(ctx=ast.Store()):
+                written |= base(node)
+            case ast.Call(func=ast.Attribute() as method):  # as in found.sort()
+                written |= base(method)
+            case ast.Assign(targets=targets, value=value):
+                for name in set().union(*(names(target, ast.Store) for target in targets)):
+                    made_of.setdefault(name, set()).update(names(value, ast.Load))
+            case ast.Name(id=name, ctx=ast.Store()):
+                made_of.setdefault(name, set())
+    while more := set().union(*(made_of.get(name, ()) for name in written)) - written:
+        written |= more
+    return [name not in written and name not in made_of for name in parameters]
+
+
+def _alike(code: Callable[..., Any], reads: list[bool]) -> Callable[..., Any]:
+    """For numba an array that may be written to is of another type than one that may not, for which it would
+    compile all again: what is only read is always given as what may not be written to."""
+
+    @wraps(code)
+    def run(*args: Any) -> Any:
+        return code(*(_given(*one) for one in zip(args, reads, strict=True)))
+
+    return run
+
+
+def _given(argument: Any, is_read: bool) -> Any:
+    if is_read and isinstance(argument, np.ndarray) and argument.flags.writeable:
+        argument = argument.view()
+        argument.flags.writeable = False
+    return argument

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+from runpy import run_path
 from textwrap import dedent
 
 import numpy as np
 import pytest
 
-from holdfast.kernels.jit import SMALL, kernel
+from holdfast.kernels.jit import SMALL, kernel, only_read
 
 INSIDE = """
 import sys
@@ -67,3 +68,50 @@ def test_every_size_gives_every_row(size):
     ones = np.ones(size, np.uint8)
     toggle(np.full(size, -1, np.int32), ones, ones, np.zeros(1, np.uint8), np.uint8(1), hits)
     assert hits.tolist() == [1] * size
+
+
+def test_what_is_only_read_may_be_written_to_or_not_and_is_compiled_once():
+    @kernel
+    def added(values, more, sums):
+        for i in range(len(values)):
+            sums[i] = values[i] + more[i]
+
+    def fixed(values):
+        values.flags.writeable = False
+        return values
+
+    for values in (np.ones(3), fixed(np.ones(3))):
+        for more in (np.ones(3), fixed(np.ones(3))):
+            sums = np.zeros(3)
+            added.compiled(values, more, sums)
+            assert sums.tolist() == [2, 2, 2]
+    assert len(added.compiled.__wrapped__.signatures) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        ("other = many[0] + few[1]", "many few"),
+        ("many[0] = few[1]", "few"),
+        ("many[0] += few[1]", "few"),
+        ("many[0], few[1] = 1, 2", ""),
+        ("many[0].level = few[1]", "few"),
+        ("many[0][1] = few[1]", "few"),
+        ("cell = many[0]; cell.level = few[1]", "few"),
+        ("part = many[2:]; first = part[1:]; first[0] = few[1]", "few"),
+        ("many.sort(); few[0]", "few"),
+        ("many = few[1]", "few"),
+        ("for many in range(3): few[0]", "few"),
+    ],
+)
+def test_what_a_loop_writes_to_is_seen_in_it(line, reads, tmp_path):
+    file = tmp_path / "loop.py"
+    file.write_text(f"def loop(many, few):\n    {line}\n")
+    found = only_read(run_path(str(file))["loop"])
+    assert found == [name in reads.split() for name in ("many", "few")]
+
+
+def test_of_a_loop_without_its_source_nothing_is_known():
+    names = {}
+    exec("def loop(many, few): many[0] + few[1]", names)
+    assert only_read(names["loop"]) == [False, False]

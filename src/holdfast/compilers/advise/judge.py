@@ -89,7 +89,7 @@ def as_it_stands(rows: Rows, found: Tunable, until: Instant) -> Known:
     trial, waits = Trial(rows, found, labelled(rows, {}), until), np.array([(found.guard, 0)], np.int64)
     told = np.empty((int(_counted(trial, waits, ranks, 1)[0, STARTS]), 3), np.int64)
     _counted(trial, waits, ranks, 1, told)
-    return Known(np.searchsorted(told[:, 0], np.arange(len(rows.ends))), told[:, 1], told[:, 2])
+    return Known(np.searchsorted(told[:, 0], np.arange(len(rows.ends))), told[:, 1].copy(), told[:, 2].copy())
 
 
 def labelled(rows: Rows, labels: Labels) -> Known:

@@ -94,7 +94,7 @@ class Shelf:
 
 def bounds(operator: Operator) -> Box:
     """The ranges of values, in the order of the keys."""
-    return np.array([(one.low, one.high) for one in operator.filters])
+    return np.array([(one.low, one.high) for one in operator.filters], float)
 
 
 def placed(member: Region | None, region: Region | None) -> bool:
@@ -117,7 +117,7 @@ def where(member: Region | None, operator: Operator) -> Box:
     else:
         assert member is not None and isinstance(member.shape, Rectangle)
         ranges = list(zip(member.shape.low, member.shape.high, strict=True))
-    return np.array(ranges * len(operator.filters))
+    return np.array(ranges * len(operator.filters), float)
 
 
 def _names(region: Region | None, sensor: str) -> bool:

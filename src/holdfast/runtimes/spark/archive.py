@@ -89,10 +89,15 @@ def _is_larger(archive: Path, part: Path) -> bool:
 
 
 def _forget(folder: Path) -> None:
-    """Remove the archives that were not used for longest."""
+    """Remove the archives that were not used for longest, and what others have begun and never come back for:
+    of a Spark that is gone."""
     by_use = sorted(folder.glob("*.jsa"), key=lambda path: path.stat().st_mtime)
     for old in by_use[:-KEPT]:
         old.unlink(missing_ok=True)
+    for begun in [*folder.glob("*.part"), *folder.glob("*.claim")]:
+        with suppress(FileNotFoundError):  # somebody else was faster
+            if time.time() - begun.stat().st_mtime > ABANDONED:
+                begun.unlink()
 
 
 def _folder() -> Path:

@@ -8,7 +8,7 @@ from holdfast.model.correlation import Correlation, Filter
 from holdfast.model.instant import SECOND
 from holdfast.model.space import Region
 from holdfast.protocols.fsf.covering import Exact
-from holdfast.protocols.fsf.forwarding import Forwarded, Tally, asking
+from holdfast.protocols.fsf.forwarding import Forwarded, Tally, asking, bounds
 from holdfast.protocols.fsf.operator import Operator, whole
 
 ASK = asking(Exact(), np.random.default_rng(7), Tally())
@@ -51,3 +51,8 @@ def test_one_sensor_does_not_stand_for_all():
     one, every = simple("a", 0, 20, "s"), simple("b", 5, 15)
     assert sent.hold(one, one, ASK)
     assert sent.hold(every, every, ASK)
+
+
+def test_ranges_are_numbers_of_one_kind_however_they_are_written():
+    """For others a kernel would be compiled anew."""
+    assert bounds(simple("a", 0, 10)).dtype == bounds(simple("a", 0.5, 10.0)).dtype == float

@@ -118,6 +118,18 @@ def test_those_that_were_not_used_for_long_go(home: Path) -> None:
     assert left == {mine.name, *(f"other-{i}.jsa" for i in range(1, archive.KEPT))}
 
 
+def test_what_was_begun_for_a_spark_that_is_gone_goes_too(home: Path) -> None:
+    written(home).write_bytes(FINISHED)
+    mine = used(home)
+    for name in ("gone-1-2.part", "gone.claim", "here-3-4.part", "here.claim"):
+        other = mine.with_name(name)
+        other.write_bytes(FINISHED)
+        if name.startswith("gone"):
+            os.utime(other, (0, 0))
+    assert used(home) == mine
+    assert {path.name for path in mine.parent.iterdir()} == {mine.name, "here-3-4.part", "here.claim"}
+
+
 @pytest.mark.parametrize("version", ['JAVA_VERSION="11.0.2"', ""])
 def test_no_archive_for_an_older_java(home: Path, version: str) -> None:
     Path(os.environ["JAVA_HOME"], "release").write_text(version)

@@ -321,6 +321,17 @@ def test_the_rows_of_a_table_can_be_expected(tmp_path):
     assert told(engine.advance(9)) == [("a", "ingress", 5), ("b", "ingress", 5)]
 
 
+def test_one_who_never_spoke_is_missing_as_long_as_the_state_says(tmp_path):
+    """The row of a reading says how long the exit must hold, and the state itself says it of the entrance."""
+    (tmp_path / "limits.csv").write_text("source,high,wait\na,25,2 µs\nb,25,2 µs\n")
+    guards = "[silent 5 µs for 3 µs; !silent 5 µs for Limits.wait]"
+    text = WAITS + f"state Missing on T {guards} per source roster Limits\n"
+    engine = Engine(text, base=tmp_path)
+    engine.push(events(("a", 20))[0])
+    assert told(engine.advance(7)) == []
+    assert told(engine.advance(20)) == [("a", "ingress", 8), ("b", "ingress", 8)]
+
+
 @pytest.mark.parametrize(
     ("was", "now", "message"),
     [

@@ -166,6 +166,8 @@ class Guard:
             words = self.words(Event(self.topic.name, at, ""))
             some["enter"], some["leave"] = list(words[:width]), list(words[width:])
             state.there[codes] = some
+            if state.waits is not None:  # no reading has told any
+                state.waits.reshape(-1, width, 2)[codes] = self._arrays[1].reshape(width, 2)
             self.look(state, codes)
 
     def look(self, state: State, codes: NDArray[Any]) -> None:

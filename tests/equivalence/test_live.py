@@ -20,7 +20,7 @@ from holdfast.lang import ops
 from holdfast.model.batch import from_events
 from holdfast.model.qos import TIMELY
 from support.histories import REGIONS, TOPIC, histories, ordered, subscriptions
-from support.live import CRASHES, Crash, Site, Stream, live, site
+from support.live import CRASHES, Crash, Site, Stream, in_parts, live, site
 from support.runtimes import engine, in_order
 
 ledger = pytest.importorskip("holdfast.runtimes.spark.live.ledger")
@@ -192,6 +192,39 @@ def held(query: Query) -> list[tuple]:
     found = ledger.standing(query.here.checkpoint / "ledger.sqlite")
     assert found.record.holding == len(found.holding) or found.batch is None
     return sorted(map(tuple, found.holding), key=repr)
+
+
+@st.composite
+def moments(draw) -> list[Event]:
+    """Readings of rooms, many of one moment, of sources and numbers that do not say who came first."""
+    row = st.tuples(st.integers(0, 2), *map(st.sampled_from, ("TTU", "rs", "abc", (-1.0, 2.0))))
+    rows = draw(st.lists(row, min_size=4, max_size=16))
+    found = []
+    for number, (minute, topic, room, source, v) in zip(
+        draw(st.permutations(range(len(rows)))), sorted(rows, key=lambda row: row[0]), strict=True
+    ):
+        found.append(Event(topic, minute * 60_000_000, source, {"v": v, "room": room}, number))
+    return found
+
+
+HEARING = """topic T (v float, room text)
+topic U (v float, room text)
+state A on T [v > 1; v < 0] per room {care}
+state B on U [v > 1; v < 0] per room
+state Some = at least 1 of A within room until fewer than 1
+correlate Both = A, B overlapping per room
+"""
+
+
+@few
+@given(events=moments(), care=st.sampled_from(("", "unknown after 1 h")), data=st.data())
+def test_timely_what_hears_a_condition_holds_while_it_does(events, care, data):
+    app, twin = parse(HEARING.format(care=care)), Engine(HEARING.format(care=care))
+    expected = [n for event in events for n in twin.push(event)] + twin.finish()
+    size = data.draw(st.integers(1, len(events)))
+    parts = [events[i : i + size] for i in range(0, len(events), size)]
+    heard = in_parts(app, parts, lambda here, app, **how: Stream(here.live(app, shards=3, **how)).run())
+    assert sorted(visible(heard), key=repr) == sorted(visible(expected), key=repr)
 
 
 @few

@@ -95,7 +95,19 @@ class Trial:
         delays = self.draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
         pairs = zip(self.events, delays, strict=True)
         order = sorted((event.time + self.wait * delay // 4, i) for i, (event, delay) in enumerate(pairs))
-        return [self.events[i] for _, i in order]
+        return self.as_said([self.events[i] for _, i in order])
+
+    def as_said(self, arriving: Sequence[Event]) -> list[Event]:
+        """The same, but what a condition says of one scope comes in the order in which it says it."""
+        if not self.kind.hears:
+            return list(arriving)
+        said = sorted(arriving, key=lambda event: self._places[id(event)])
+        turns = {who: iter([event for event in said if speaker(event) == who]) for who in map(speaker, said)}
+        return [next(turns[speaker(event)]) for event in arriving]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {id(event): i for i, event in enumerate(self.events)}
 
     def cut(self, events: Sequence[Event]) -> Script:
         """The events in parts; with each time comes as far as the latest, or not at all."""
@@ -183,6 +195,11 @@ class Trial:
         return {name: list(map(shown, events)) for name, events in found}
 
 
+def speaker(event: Event) -> tuple[str, Any]:
+    """The condition that says something, and of which scope."""
+    return event.topic, event.attributes["@scope"]
+
+
 def corrected_within(delivery: Delivery) -> Duration:
     """How much later still an event may come."""
     return delivery.late.within if isinstance(delivery.late, Correct) else 0
@@ -261,8 +278,8 @@ def test_law_1_a_history_can_be_cut_anywhere(trial):
     arriving = trial.arriving()
     script = trial.cut(arriving)
     if trial.it.is_timed and not trial.kind.as_it_comes:
-        script = [(trial.draw(st.permutations(part)), until) for part, until in script]
-        arriving = sorted(arriving, key=lambda event: event.order)
+        script = [(trial.as_said(trial.draw(st.permutations(part))), until) for part, until in script]
+        arriving = trial.as_said(sorted(arriving, key=lambda event: event.order))
     state, said = trial.run(script)
     whole, expected = trial.run([(arriving, script[-1][1])])
     assert trial.seen(said) == trial.seen(expected)

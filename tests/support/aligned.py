@@ -40,7 +40,8 @@ def _checked(per: str, related: str) -> Checked:
 
 @st.composite
 def histories(draw, per: str) -> list[Event]:
-    """What conditions tell: starts and ends in turn, several in one moment; and ends of what nobody knows."""
+    """What conditions tell: starts and ends in turn, several in one moment, of readings of any source and
+    number; and ends of what nobody knows."""
     row = st.tuples(
         st.integers(0, 9),
         st.sampled_from("AAABBBCF"),
@@ -48,26 +49,28 @@ def histories(draw, per: str) -> list[Event]:
         st.sampled_from("rrs"),
         st.sampled_from((0.0, 0.0, 1.0, 2.0, 3.5, None)),
         st.sampled_from((False, False, False, True)),
+        st.sampled_from("ab"),
+        st.integers(0, 30),
     )
     rows = draw(st.lists(row, min_size=10, max_size=24))
     holds: dict[tuple[str, str], tuple[int, str]] = {}
     found = []
-    for i, (time, name, source, room, x, odd) in enumerate(sorted(rows, key=lambda row: row[:3])):
-        since, home = holds.pop((name, source), (None, room))
+    for time, name, member, room, x, odd, source, sequence in sorted(rows, key=lambda row: row[:3]):
+        since, home = holds.pop((name, member), (None, room))
         room = home if "," in per else room
         status = "atomic" if name == "F" else "ingress" if since is None else "egress"
         if status == "ingress":
-            holds[name, source] = (time * SECOND, room)
+            holds[name, member] = (time * SECOND, room)
         if odd:
             status = {"ingress": "unknown", "egress": "raised"}.get(status, status)
         own = {
             "@status": status,
             "@key": "",
-            "@scope": None if name == "F" else f"{room},{source}" if "," in per else source,
+            "@scope": None if name == "F" else f"{room},{member}" if "," in per else member,
             "@since": since,
         }
         at = None if x is None else (x,)
-        found.append(Event(f"@{name}", time * SECOND, source, {"v": 0.0, "room": room, **own}, i, at))
+        found.append(Event(f"@{name}", time * SECOND, source, {"v": 0.0, "room": room, **own}, sequence, at))
     return found
 
 

@@ -74,6 +74,8 @@ class Listed:
     """Whether readings count when they come, though the machine minds time."""
     merges: bool = False
     """Whether it takes events of several topics, which come together, by how far time had come in each."""
+    hears: bool = False
+    """Whether it hears conditions, each of which speaks in turn of each of its scopes."""
     corrects: bool = False
     """Whether it takes back what it has told: then what counts is what stands."""
     tuned: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -424,6 +426,7 @@ MACHINES = (
             counted.histories(per),
             condition_by_condition,
             counted.expected,
+            hears=True,
         )
         for name, per in (("counts", "source"), ("counts that stay", "room, source"))
     ),
@@ -437,6 +440,7 @@ MACHINES = (
             aligned.expected,
             aligned.heard,
             merges=True,
+            hears=True,
         )
         for name, per in (("intervals", "source"), ("intervals that stay", "room, source"))
     ),
@@ -448,6 +452,7 @@ MACHINES = (
         condition_by_condition,
         folded.expected,
         folded.heard,
+        hears=True,
     ),
     Listed(
         "mutes",
@@ -457,6 +462,7 @@ MACHINES = (
         moment_by_moment,
         muted.expected,
         muted.heard,
+        hears=True,
     ),
     Listed(
         "guarded states",

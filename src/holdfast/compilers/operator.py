@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..machines import machine
 from ..machines.machine import Batches, Machine, Mask, Told, transitions
-from ..model.batch import AXES, concatenate, from_events, plain, with_progress
+from ..model.batch import AXES, concatenate, from_events, in_order, order, plain, with_progress
 from ..model.event import Event, Notification, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Attribute, Topic
@@ -308,6 +308,21 @@ def told_as(topic: Topic) -> Topic:
 def is_retold(topic: Topic) -> bool:
     """Whether a topic is one of those."""
     return STATUS in topic.by_name
+
+
+def in_turn(heard: pa.RecordBatch) -> pa.RecordBatch:
+    """What is heard of a topic by (time, source, sequence); but what a condition has said of one scope in the
+    order in which it has said it."""
+    if SCOPE not in heard.schema.names:
+        return in_order(heard)
+    size, scopes = len(heard), plain(heard.column(SCOPE)).dictionary_encode(null_encoding="encode")
+    codes = scopes.indices.to_numpy().astype(np.int64)
+    places = np.empty(size, np.int64)
+    places[order(heard).to_numpy()] = np.arange(size)
+    turns = np.argsort(codes, kind="stable")
+    low = codes[turns] * size
+    places[turns] = np.maximum.accumulate(places[turns] + low) - low
+    return heard.take(pa.array(np.argsort(places, kind="stable")))
 
 
 def _of(rows: pa.RecordBatch, condition: int) -> pa.RecordBatch:

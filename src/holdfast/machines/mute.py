@@ -132,6 +132,7 @@ class Mute(Hearing):
                 waiting.passed(end)
                 out += self._released(state, end, lambda _scope: True)
             elif head < bound:
+                waiting.passed(head)
                 out += self._taken(state, waiting.take())
             else:
                 break

@@ -108,9 +108,13 @@ def times(batch: pa.RecordBatch) -> NDArray[np.int64]:
 
 def in_order(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The rows by (time, source, sequence)."""
+    return batch.take(order(batch))
+
+
+def order(batch: pa.RecordBatch) -> pa.Array:
+    """The numbers of the rows, by (time, source, sequence)."""
     keys = {name: plain(batch.column(name)) for name in ("time", "source", "sequence")}
-    order = [(name, "ascending") for name in keys]
-    return batch.take(pc.sort_indices(pa.table(keys), sort_keys=order))
+    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 
 def plain(column: pa.Array) -> pa.Array:

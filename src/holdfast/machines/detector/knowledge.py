@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 import msgspec
 
 from ...model.event import Event, Status, Value
@@ -46,7 +48,16 @@ class Knowledge(msgspec.Struct, frozen=True, gc=False):
 def of_event(event: Event) -> Knowledge:
     """What a reading says: atomic, true at its moment."""
     attributes = {name: None if v is None or v != v else v for name, v in event.attributes.items()}
-    return Knowledge(event.topic, event.time, event.source, attributes, event.location, event.place)
+    return Knowledge(
+        event.topic, event.time, event.source, attributes, known_part(event.location), event.place
+    )
+
+
+def known_part(at: Point | None) -> Point | None:
+    """A location as far as its coordinates are known: NaN is missing, and there is no y without x."""
+    if at is None or all(c == c for c in at):
+        return at
+    return tuple(takewhile(lambda c: c == c, at)) or None
 
 
 def to_event(known: Knowledge) -> Event:

@@ -298,3 +298,19 @@ def test_what_matters_is_what_a_query_looks_at_and_has_a_key(text, events):
         batch = from_events(topic, mine)
         assert it.matters(name, batch).tolist() == expected
         assert it.survey(name, batch).outside.tolist() == [np.count_nonzero(~np.array(expected, bool))]
+
+
+@pytest.mark.parametrize(
+    ("at", "known"),
+    [((1.0, np.nan), (1.0,)), ((np.nan, 2.0), None), ((np.nan,), None), ((1.0, 2.0, np.nan), (1.0, 2.0))],
+)
+def test_a_location_is_told_as_far_as_it_is_known(monkeypatch, at, known):
+    """NaN is missing, and there is no y without x."""
+    monkeypatch.setattr(detector, "FEW", 0)
+    text = "topic T (value float) state S A = T each source enter A.value > 1 exit A.value < 0"
+    event = Event("T", 0, "s", {"value": 2.0}, 0, at)
+    for it in both(text):
+        _, told = it.step(it.initial(), batches(it, [event]), NEVER)
+        assert [t.event.location for t in transitions(it.topics, told)] == [known]
+        state, _ = it.react(it.initial(), event)
+        assert [t.event.location for t in it.advance(state, NEVER)[1]] == [known]

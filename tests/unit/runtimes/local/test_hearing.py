@@ -133,3 +133,41 @@ def test_a_mute_changes_no_evaluation_though_one_topic_is_far_behind_the_other()
     for engine in (plain, muted):
         assert [row for row in pushed(engine, *behind) if row[0] == "P"] == parent
         assert engine.late_counts == {}
+
+
+# --- a condition is heard as it speaks ---------------------------------------------------------------
+
+ROOM = """topic T (v float, room text)
+topic U (v float)
+state A on T [v > 1; v < 0] per room unknown after 1 h
+state B on U [v > 1; v < 0]
+"""
+HEARD = {
+    "correlation": ("correlate X = A, B overlapping\n", "X"),
+    "count": ("state X = at least 1 of A\n", "X"),
+    "fold": ("fold X = A cells 1 m within 2 m beyond 3\n", "X"),
+    "mute": ('mute A during "23:00 – 23:01"\n', "A"),
+}
+TURNS = {
+    "a later source before an earlier one": [(5, "s2", 2, -1), (5, "s1", -1, -1)],
+    "a higher number before a lower one": [(5, "s", 2, 9), (5, "s", -1, 8)],
+    "a later time before an earlier one": [(5, "s", 2, -1), (3, "s", -1, -1)],
+}
+
+
+@pytest.mark.parametrize("kind", HEARD)
+@pytest.mark.parametrize("turns", TURNS)
+def test_what_starts_and_ends_does_not_hold_in_whatever_order_readings_are(kind, turns):
+    """They are timely, so they count as they come: the state has ended, and so has what hears it."""
+    text, name = HEARD[kind]
+    engine, said = Engine(ROOM + text), []
+    readings = [(0, "s", -1, -1), *TURNS[turns], (6, "s", 0.5, -1), (7, "s", 0.5, -1)]
+    said += engine.push(Event("U", 0, "u", {"v": 2.0}))
+    for second, source, v, number in readings:
+        attributes = {"v": float(v), "room": "r"}
+        said += engine.push(Event("T", second * 1_000_000, source, attributes, number, (0.5, 0.5)))
+    said += engine.push(Event("U", 8_000_000, "u", {"v": 0.5}))
+    said += engine.finish()
+    assert [h.subscription for h in engine.holding()] == ["B"]
+    statuses = [n.status for n in said if n.subscription == name]
+    assert statuses == ([] if kind == "correlation" else ["ingress", "egress"])

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from ....compilers.operator import Operator, with_time
+from ....compilers.operator import Operator, in_turn, with_time
 from ....compilers.slices import told_of
 from ....files.merge import merged
 from ....files.sort import Sorter, in_order
@@ -49,7 +49,8 @@ def _at_once(operator: Operator, pieces: Iterable[Piece]) -> Iterator[Told]:
     """Of events of one topic."""
     machine, (topic,) = operator.machine, operator.topics
     if events := [piece.events for piece in pieces]:
-        yield machine.step(machine.initial(), {topic: in_order(concatenate(events))}, BEGINNING)[1]
+        arranged = in_turn if operator.heard else in_order
+        yield machine.step(machine.initial(), {topic: arranged(concatenate(events))}, BEGINNING)[1]
 
 
 def _of_slices(operator: Operator, pieces: Iterable[Piece]) -> Iterator[Told]:

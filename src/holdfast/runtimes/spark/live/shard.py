@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from ....compilers.edit import Scoped, holders, revisions, standings
 from ....compilers.families import Revised, conditions, reborn, revised
-from ....compilers.operator import Operator, until, with_time
+from ....compilers.operator import Operator, in_turn, until, with_time
 from ....compilers.operator import Past as Known
 from ....machines.machine import Told
-from ....model.batch import concatenate, in_order
+from ....model.batch import concatenate
 from ....model.event import Event
 from ....model.instant import BEGINNING, NEVER, Instant
 from ...table import identified, schema_of, table_of
@@ -85,7 +85,7 @@ def stepped(
         memory = shard.operators.get(number)
         was, now = (until(at, operator.clock, BEGINNING) for at in (shard.reached, after.reached))
         pieces = list(map(unpacked, arrived.get(number, ())))
-        batches = _by_topic(pieces, in_order if operator.heard else arranged)
+        batches = _by_topic(pieces, in_turn if operator.heard else arranged)
         looked = was
         if operator.awaits and operator.machine.is_timed:
             now = operator.looks(now, (piece.reached for piece in pieces if piece.topic is None))
@@ -158,7 +158,7 @@ def _taken(
     that it would have heard ``before``."""
     operator = work.operators[number]
     if past is not None and number in past.redone:
-        heard = _by_topic(map(unpacked, before), in_order)
+        heard = _by_topic(map(unpacked, before), in_turn)
         come = until(shard.reached, operator.clock, BEGINNING)
         come = max([come, *work.reached.values()])
         state, told = operator.machine.step(operator.machine.initial(), heard, come)
@@ -206,7 +206,7 @@ def _told_who_holds(
     ran = apart(edit.operator, shard.operators.get(edit.before), at)
     one = reborn(edit.name, edit.was, work.checked, ran)
     assert one is not None
-    heard = _by_topic(map(unpacked, before), in_order)
+    heard = _by_topic(map(unpacked, before), in_turn)
     state, _ = operator.machine.step(one.begun(), heard, at)
     return _redone(work, number, shard, at, (one.doubted(state), {}))
 

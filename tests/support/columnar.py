@@ -24,6 +24,7 @@ FUNCTIONS = ("avg", "max", "min", "sum", "count", "stddev", "(max value, avg n)"
 
 _limits = st.sampled_from((-1, 0, 0.5, 1, 2, 3))
 _folds = st.sampled_from(FUNCTIONS)
+_guards = st.sampled_from(("", "", "", " for 1 s", " for 2500 ms"))
 
 
 @st.composite
@@ -93,16 +94,13 @@ def tests(draw, name, *, merged):
 
 @st.composite
 def predicates(draw, inputs, names):
-    """A predicate over some of the queries, with a guard only where time alone cannot change it."""
+    """A predicate over some of the queries, maybe with a guard."""
     some = [name for name in names for _ in range(draw(st.integers(0, 2)))] or [draw(st.sampled_from(names))]
     parts = [f"({draw(tests(name, merged=is_merged(inputs[name])))})" for name in some]
     text = draw(st.sampled_from((" || ", " || ", " && "))).join(parts)
     memory = draw(st.sampled_from(("",) * 6 + (" && last.time <= now - 1 s", ' && last.source == "s1"')))
     whole = f"({text}){memory}"
-    changes = any(word in whole for word in ("now", "valid")) or any(
-        " at " in inputs[name] for name in inputs
-    )
-    return whole if changes else whole + draw(st.sampled_from(("", "", "", " for 1 s", " for 2500 ms")))
+    return whole + draw(_guards)
 
 
 @st.composite
@@ -209,7 +207,7 @@ def levels(draw):
     )
     sets = draw(st.sampled_from(("", "", *sets)))
     lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
-    return f"{below}state Second\n{lines}  enter {enter}{sets}\n  exit {leave}\n"
+    return f"{below}state Second\n{lines}  enter ({enter}){draw(_guards)}{sets}\n  exit {leave}\n"
 
 
 @st.composite
@@ -244,7 +242,7 @@ def carried(draw):
     predicates = st.lists(st.sampled_from(some), min_size=1, max_size=2)
     enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
     leave = draw(st.sampled_from((leave, leave, "true", "false")))
-    guard = draw(st.sampled_from(("", "", " for 1 s"))) if "valid" not in enter and not time else ""
+    guard = draw(st.sampled_from(("", "", " for 1 s")))
     sets = draw(st.sampled_from(("", "", " set level = 2 * A.value")))
     tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n")))
     lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())

@@ -43,6 +43,7 @@ state Jam
   enter A.valid && A.status == ingress && B.valid && B.status == ingress
   exit  A.valid && A.status == egress || B.valid && B.status == egress
 """
+_LASTING_JAM = _LEVELS.replace("B.status == ingress\n", "B.status == ingress for 30 s\n")
 _EVERY = """
 state Mean A = avg CarSpeed over 60 s each location enter A.value > -100 mph set level = A.value exit true
 """
@@ -111,6 +112,13 @@ def _batch(
 
 KINDS = {
     "a component on two others": Kind(_ROADS + _LEVELS, _of_roads),
+    "a component on two others, with a guard over what is valid": Kind(_ROADS + _LASTING_JAM, _of_roads),
+    "a guard over what was nearest five seconds ago": Kind(
+        _ROADS
+        + "state Slow A = CarSpeed at -5 s each location enter A.value < 7 mph for 10 s"
+        + " exit A.value > 15 mph for 10 s",
+        _of_roads,
+    ),
     "told at every reading, of the latest": Kind(
         _ROADS
         + "state Each A = CarSpeed each location enter A.value > -100 mph set level = 2 * A.value exit true",

@@ -127,9 +127,6 @@ def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -
         yield from (f"{name or 'it'} {reason}" for reason in _query_reasons(query, statuses[name]))
     if len({query.separate for _, query in component.inputs}) > 1:
         yield from _sharing_reasons(component)
-    for rule in (component.enter, component.exit):
-        if rule.hold and _changes_by_itself(rule, component):
-            yield "a guard is over a predicate that time alone can change"
 
 
 def _sharing_reasons(component: Component) -> Iterator[str]:
@@ -204,18 +201,6 @@ def _endless_reasons(component: Component, others: Iterable[Component], single: 
             yield f"{who} in a component that builds on others"
         if isinstance(query.location, Aggregate) or isinstance(query.status, Aggregate):
             yield f"{who}, and makes one of locations or statuses"
-
-
-def _changes_by_itself(rule: Rule, component: Component) -> bool:
-    """Whether the rule's predicate can become true or false although no reading comes or leaves."""
-    inside = list(_leaves(rule.when))
-    queries = dict(component.inputs)
-    mentioned = {leaf.owner for leaf in inside if isinstance(leaf, Member)} & queries.keys() or queries.keys()
-    times = [queries[name].time for name in mentioned]
-    return any(isinstance(time, Closest) and time != Closest(NOW) for time in times) or any(
-        leaf == Name("now") or (isinstance(leaf, Member) and leaf.name == "valid" and leaf.owner != LAST)
-        for leaf in inside
-    )
 
 
 def _leaves(op: Expression) -> Iterator[Expression]:

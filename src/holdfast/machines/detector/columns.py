@@ -141,9 +141,8 @@ def _tick(smc: Smc, state: State) -> Instant | None:
 def _ripe(smc: Smc, state: State) -> Iterator[tuple[Instant, Id]]:
     """When guards that wait will have waited long enough."""
     for id, one in state.instances.items():
-        rule = smc.enter if one.since is None else smc.exit
-        if one.pending is not None and rule is not None:
-            yield one.pending + rule.hold, id
+        if (at := component.ripe(smc, one)) is not None:
+            yield at, id
 
 
 def kept_for_ever(fused: Fused, state: State | component.State) -> int:
@@ -394,8 +393,8 @@ def to_points(fused: Fused, state: State) -> component.State:
         for batch in held:
             for known in to_knowledge(fused.topics[topic], batch):
                 component.take(fused.smc, points, known)
-    for at, id in _ripe(fused.smc, state):
-        component.wake(points, at, id)
+    for id in state.instances:
+        component.ripen(fused.smc, points, id)
     return points
 
 

@@ -79,14 +79,6 @@ def made(state):
         ),
         ("state S on T each status enter value > 1 exit true", "it chooses by status"),
         (
-            "state S A = T at -1 s each source enter A.value > 1 for 5 s exit true",
-            "a guard is over a predicate that time alone can change",
-        ),
-        (
-            "state S on T each source enter value > 1 && time > now - 3 s for 5 s exit true",
-            "a guard is over a predicate that time alone can change",
-        ),
-        (
             "state S A = avg T ever enter A.value > 1 for 5 s exit A.value < 0",
             "A looks at all time, and a guard waits",
         ),

@@ -154,7 +154,6 @@ class Parts:
             found: Floats = np.sqrt(out / (known - 1))
         return np.where((known > 1) & np.isfinite(found), found, np.nan)
 
-
     def _exactly(self, some: Ints, whose: Ints, shown: tuple[Any, ...], out: Floats) -> None:
         """Let these sums be exact."""
         ends = np.append(0, np.cumsum(np.diff(self._owned)[whose[some]]))

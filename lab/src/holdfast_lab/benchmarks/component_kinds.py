@@ -112,13 +112,6 @@ def _batch(
 
 KINDS = {
     "a component on two others": Kind(_ROADS + _LEVELS, _of_roads),
-    "a component on two others, with a guard over what is valid": Kind(_ROADS + _LASTING_JAM, _of_roads),
-    "a guard over what was nearest five seconds ago": Kind(
-        _ROADS
-        + "state Slow A = CarSpeed at -5 s each location enter A.value < 7 mph for 10 s"
-        + " exit A.value > 15 mph for 10 s",
-        _of_roads,
-    ),
     "told at every reading, of the latest": Kind(
         _ROADS
         + "state Each A = CarSpeed each location enter A.value > -100 mph set level = 2 * A.value exit true",
@@ -153,6 +146,13 @@ KINDS = {
     "the latest of all roads beside that of each": Kind(_ROADS + _BESIDE, _of_roads),
     f"each coordinate of {PLACES} places (each x)": Kind(
         _MOVING + "state Row A = Jam each x enter A.level > 8 exit A.level < 2", journeys
+    ),
+    "a component on two others, with a guard over what is valid": Kind(_ROADS + _LASTING_JAM, _of_roads),
+    "a guard over what was nearest five seconds ago": Kind(
+        _ROADS
+        + "state Slow A = CarSpeed at -5 s each location enter A.value < 7 mph for 10 s"
+        + " exit A.value > 15 mph for 10 s",
+        _of_roads,
     ),
     "closest to a point": Kind(
         _MOVING + "state Near A = Jam closest to (500, 500) enter A.level > 8 exit A.level < 2", journeys

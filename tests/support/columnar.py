@@ -180,6 +180,38 @@ def beside(draw):
 
 
 @st.composite
+def several(draw):
+    """A component over several topics, each by itself or as one; it may look at one of them, too."""
+    key = draw(st.sampled_from(("location", "source", "road", None, None)))
+    apart = f" each {key}" if key else ""
+    function = draw(_folds)
+    times = ("", "", "", " at -1 s", " over 2 s", " over [-4 s, -1 s]")
+    inputs = {}
+    for name in draw(st.sampled_from(("A", "A", "AB"))):
+        time = draw(st.sampled_from(times))
+        over = "avg " if "over" in time else ""
+        topics = draw(
+            st.sampled_from(("any of (T, U)", "one of (T, U)", "all of (U, T)", f"{function} of (T, U)", "T"))
+        )
+        inputs[name] = f"{over}{topics}{time}{apart}"
+    default = st.sampled_from(("", "", "", " else 0.5", " else 2"))
+    some = [f"{n}.value{draw(default)} {sign} {draw(_limits)}" for n in inputs for sign in ("<", ">", "!=")]
+    some += [f"{n}.count >= {draw(st.integers(1, 3))}" for n in inputs]
+    some += [f"{n}.n > 0" for n in inputs]
+    some += [f"{n}.{what}" for n in inputs for what in ("valid", 'source == "s1"', 'topic == "T"')]
+    predicates = st.lists(st.sampled_from(some), min_size=1, max_size=3)
+    enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
+    leave = draw(st.sampled_from((leave, leave, leave, "true", "false")))
+    sets = draw(st.sampled_from(("", "", " set level = 2 * A.value", " set seen = A.count else 0")))
+    tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n")))
+    lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
+    collide = draw(st.sampled_from(("", "", "collide max\n", "collide count\n")))
+    return (
+        f"{TOPICS}{collide}state First\n{lines}  enter ({enter}){draw(_guards)}{sets}\n  exit {leave}\n{tick}"
+    )
+
+
+@st.composite
 def levels(draw):
     """A component above another; it may look at readings, too."""
     below = draw(definitions() | outspoken())

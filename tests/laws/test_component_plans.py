@@ -21,6 +21,7 @@ from support.columnar import (
     journeys,
     levels,
     outspoken,
+    several,
     stepped,
 )
 from support.fused import SECOND
@@ -29,8 +30,8 @@ PLANNED = definitions().filter(lambda text: both(text)[0].plans[0] is not None)
 FEW = settings(max_examples=settings().max_examples // 3)
 
 
-OUTSPOKEN, BESIDE, LEVELS, CARRIED = (
-    kind.filter(is_planned) for kind in (outspoken(), beside(), levels(), carried())
+OUTSPOKEN, BESIDE, SEVERAL, LEVELS, CARRIED = (
+    kind.filter(is_planned) for kind in (outspoken(), beside(), several(), levels(), carried())
 )
 
 
@@ -49,6 +50,7 @@ KINDS = {
     "alone": (PLANNED, histories),
     "outspoken": (OUTSPOKEN, histories),
     "beside": (BESIDE, histories),
+    "several": (SEVERAL, histories),
     "levels": (LEVELS, histories),
     "carried": (CARRIED, journeys),
 }

@@ -24,6 +24,7 @@ FUNCTIONS = ("avg", "max", "min", "sum", "count", "stddev", "(max value, avg n)"
 
 _limits = st.sampled_from((-1, 0, 0.5, 1, 2, 3))
 _folds = st.sampled_from(FUNCTIONS)
+_guards = st.sampled_from(("", "", "", " for 1 s", " for 2500 ms"))
 
 
 @st.composite
@@ -93,16 +94,13 @@ def tests(draw, name, *, merged):
 
 @st.composite
 def predicates(draw, inputs, names):
-    """A predicate over some of the queries, with a guard only where time alone cannot change it."""
+    """A predicate over some of the queries, maybe with a guard."""
     some = [name for name in names for _ in range(draw(st.integers(0, 2)))] or [draw(st.sampled_from(names))]
     parts = [f"({draw(tests(name, merged=is_merged(inputs[name])))})" for name in some]
     text = draw(st.sampled_from((" || ", " || ", " && "))).join(parts)
     memory = draw(st.sampled_from(("",) * 6 + (" && last.time <= now - 1 s", ' && last.source == "s1"')))
     whole = f"({text}){memory}"
-    changes = any(word in whole for word in ("now", "valid")) or any(
-        " at " in inputs[name] for name in inputs
-    )
-    return whole if changes else whole + draw(st.sampled_from(("", "", "", " for 1 s", " for 2500 ms")))
+    return whole + draw(_guards)
 
 
 @st.composite
@@ -182,6 +180,38 @@ def beside(draw):
 
 
 @st.composite
+def several(draw):
+    """A component over several topics, each by itself or as one; it may look at one of them, too."""
+    key = draw(st.sampled_from(("location", "source", "road", None, None)))
+    apart = f" each {key}" if key else ""
+    function = draw(_folds)
+    times = ("", "", "", " at -1 s", " over 2 s", " over [-4 s, -1 s]")
+    inputs = {}
+    for name in draw(st.sampled_from(("A", "A", "AB"))):
+        time = draw(st.sampled_from(times))
+        over = "avg " if "over" in time else ""
+        topics = draw(
+            st.sampled_from(("any of (T, U)", "one of (T, U)", "all of (U, T)", f"{function} of (T, U)", "T"))
+        )
+        inputs[name] = f"{over}{topics}{time}{apart}"
+    default = st.sampled_from(("", "", "", " else 0.5", " else 2"))
+    some = [f"{n}.value{draw(default)} {sign} {draw(_limits)}" for n in inputs for sign in ("<", ">", "!=")]
+    some += [f"{n}.count >= {draw(st.integers(1, 3))}" for n in inputs]
+    some += [f"{n}.n > 0" for n in inputs]
+    some += [f"{n}.{what}" for n in inputs for what in ("valid", 'source == "s1"', 'topic == "T"')]
+    predicates = st.lists(st.sampled_from(some), min_size=1, max_size=3)
+    enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
+    leave = draw(st.sampled_from((leave, leave, leave, "true", "false")))
+    sets = draw(st.sampled_from(("", "", " set level = 2 * A.value", " set seen = A.count else 0")))
+    tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n")))
+    lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
+    collide = draw(st.sampled_from(("", "", "collide max\n", "collide count\n")))
+    return (
+        f"{TOPICS}{collide}state First\n{lines}  enter ({enter}){draw(_guards)}{sets}\n  exit {leave}\n{tick}"
+    )
+
+
+@st.composite
 def levels(draw):
     """A component above another; it may look at readings, too."""
     below = draw(definitions() | outspoken())
@@ -209,7 +239,7 @@ def levels(draw):
     )
     sets = draw(st.sampled_from(("", "", *sets)))
     lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
-    return f"{below}state Second\n{lines}  enter {enter}{sets}\n  exit {leave}\n"
+    return f"{below}state Second\n{lines}  enter ({enter}){draw(_guards)}{sets}\n  exit {leave}\n"
 
 
 @st.composite
@@ -244,7 +274,7 @@ def carried(draw):
     predicates = st.lists(st.sampled_from(some), min_size=1, max_size=2)
     enter, leave = (draw(st.sampled_from((" && ", " || "))).join(draw(predicates)) for _ in range(2))
     leave = draw(st.sampled_from((leave, leave, "true", "false")))
-    guard = draw(st.sampled_from(("", "", " for 1 s"))) if "valid" not in enter and not time else ""
+    guard = draw(st.sampled_from(("", "", " for 1 s")))
     sets = draw(st.sampled_from(("", "", " set level = 2 * A.value")))
     tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n")))
     lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())

@@ -55,11 +55,11 @@ def _extremes(reach, ends, starts, parts, values, owned, sign, tree, out):  # ty
 
 
 @kernel
-def _squares(whose, first, last, change, reach, parts, values, owned, middles, current, out):  # type: ignore[no-untyped-def]
+def _squares(whose, some, change, reach, parts, values, owned, middles, current, out):  # type: ignore[no-untyped-def]
     """The squares of the differences from the mean of what all parts show at each of some instants, one after
     the other; and the next change."""
     size = 0
-    for i in range(first, last):
+    for i in some:
         while change < reach[i]:
             current[parts[change]] = values[change]
             change += 1
@@ -68,6 +68,35 @@ def _squares(whose, first, last, change, reach, parts, values, owned, middles, c
             out[size] = away * away
             size += 1
     return change
+
+
+@kernel
+def _scatter(whose, reach, parts, values, owned, middles, current, out, unsure):  # type: ignore[no-untyped-def]
+    """The sum of these squares at each instant, rounded once, and where that is not sure.
+
+    What rounding takes from a sum of ``n`` squares is added up beside it; that is wrong by less than
+    ``n**2 * 2**-104`` of the sum, so where that much more and less makes no difference the sum is exact."""
+    change = 0
+    for i in range(len(whose)):
+        while change < reach[i]:
+            current[parts[change]] = values[change]
+            change += 1
+        total = rest = 0.0
+        known = 0
+        first, last = owned[whose[i]], owned[whose[i] + 1]
+        for p in range(first, last):
+            away = current[p] - middles[i]
+            square = away * away
+            if square == square:
+                known += 1
+                higher = total + square
+                shown = higher - total
+                rest += (total - (higher - shown)) + (square - shown)
+                total = higher
+        doubt = total * known * known * 2.0**-104
+        out[i] = total + (rest - doubt)
+        sure = 1e-250 < total < 1e300 and out[i] == total + (rest + doubt)
+        unsure[i] = not sure and (total != 0 or known == 0)
 
 
 class Parts:
@@ -116,20 +145,27 @@ class Parts:
         missing."""
         middles, known = self.means(values), self.counts(values)
         whose = np.repeat(np.arange(len(self._ends) - 1), np.diff(self._ends))
-        ends = np.append(0, np.cumsum(np.diff(self._owned)[whose]))
-        current, out = np.full(int(self._owned[-1]), np.nan), np.empty(len(whose))
-        first = change = 0
-        while first < len(whose):
-            last = max(first + 1, int(np.searchsorted(ends, ends[first] + _TOGETHER, "right")) - 1)
-            some, bounds = np.empty(int(ends[last] - ends[first])), ends[first : last + 1] - ends[first]
-            follows = (first, last, change, self._reach, self._parts, values, self._owned)
-            with np.errstate(all="ignore"):
-                change = _squares(whose, *follows, middles, current, some)
-            out[first:last] = sums(some, bounds[:-1], bounds[1:])
-            first = last
+        out, unsure = np.empty(len(whose)), np.empty(len(whose), np.bool_)
+        shown = (self._reach, self._parts, values, self._owned, middles)
+        with np.errstate(all="ignore"):
+            _scatter(whose, *shown, np.full(int(self._owned[-1]), np.nan), out, unsure)
+        self._exactly(np.flatnonzero(unsure), whose, shown, out)
         with np.errstate(all="ignore"):
             found: Floats = np.sqrt(out / (known - 1))
         return np.where((known > 1) & np.isfinite(found), found, np.nan)
+
+    def _exactly(self, some: Ints, whose: Ints, shown: tuple[Any, ...], out: Floats) -> None:
+        """Let these sums be exact."""
+        ends = np.append(0, np.cumsum(np.diff(self._owned)[whose[some]]))
+        current = np.full(int(self._owned[-1]), np.nan)
+        first = change = 0
+        while first < len(some):
+            last = max(first + 1, int(np.searchsorted(ends, ends[first] + _TOGETHER, "right")) - 1)
+            squares, bounds = np.empty(int(ends[last] - ends[first])), ends[first : last + 1] - ends[first]
+            with np.errstate(all="ignore"):
+                change = _squares(whose, some[first:last], change, *shown, current, squares)
+            out[some[first:last]] = sums(squares, bounds[:-1], bounds[1:])
+            first = last
 
 
 FOLDS: dict[str, Any] = {

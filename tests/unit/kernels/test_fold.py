@@ -43,3 +43,33 @@ def test_functions_over_parts_are_those_of_what_each_showed_last(function, toget
         patch.setattr(fold, "_TOGETHER", together)
         found = fold.FOLDS[function](folded, values)
     np.testing.assert_array_equal(found, list(one_by_one(some, function)))
+
+
+def deviations(shown):
+    """Of parts that show so much, each from an instant of its own on; beside windows of the same."""
+    size = np.arange(1, len(shown) + 1)
+    parts = fold.Parts(
+        size, np.array([0, len(shown)]), np.array([0, len(shown)]), size - 1, np.array([0, len(shown)])
+    )
+    return fold.FOLDS["stddev"](parts, shown), AGGREGATES["stddev"](
+        shown, np.zeros(len(shown), np.int64), size
+    )
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-8, 1.0, 1e16, 1e150, 1e154])
+def test_a_deviation_is_rounded_once_whatever_the_order_and_size_of_squares(scale):
+    chance = np.random.default_rng(1)
+    for spread in (0.0, 1.0, 20.0):
+        found, expected = deviations(
+            scale * chance.normal(size=300) * np.exp(spread * chance.normal(size=300))
+        )
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("least", [0.0, 2.0**-40])
+def test_a_sum_of_squares_halfway_between_two_floats_is_rounded_as_all_of_it_says(least):
+    halfway = [2.0**26, -(2.0**26), 0.5, -0.5, 0.5, -0.5, least, -least]
+    found, expected = deviations(np.array(halfway))
+    np.testing.assert_array_equal(found, expected)
+    squares = 2.0**53 if least == 0 else 2.0**53 + 2
+    assert found[-1] == math.sqrt(squares / 7)

@@ -34,6 +34,7 @@ HOSTS, PLACES, SIZE = 10, 100, 1_000
 Batches = dict[str, pa.RecordBatch]
 
 _ROADS = "topic InductiveLoop (value float)\ntopic CarSpeed (value float mph)\n"
+_ALIKE = "topic InductiveLoop (value float)\ntopic CarSpeed (value float)\n"
 _LEVELS = """
 state Slow A = avg CarSpeed over 60 s each location      enter A.value < 7 mph exit A.value > 15 mph
 state Full A = avg InductiveLoop over 30 s each location enter A.value > 2.5   exit A.value < 1
@@ -43,6 +44,7 @@ state Jam
   enter A.valid && A.status == ingress && B.valid && B.status == ingress
   exit  A.valid && A.status == egress || B.valid && B.status == egress
 """
+_LASTING_JAM = _LEVELS.replace("B.status == ingress\n", "B.status == ingress for 30 s\n")
 _EVERY = """
 state Mean A = avg CarSpeed over 60 s each location enter A.value > -100 mph set level = A.value exit true
 """
@@ -145,6 +147,24 @@ KINDS = {
     "the latest of all roads beside that of each": Kind(_ROADS + _BESIDE, _of_roads),
     f"each coordinate of {PLACES} places (each x)": Kind(
         _MOVING + "state Row A = Jam each x enter A.level > 8 exit A.level < 2", journeys
+    ),
+    "any of two topics, each road": Kind(
+        _ALIKE
+        + "state Low A = any of (CarSpeed, InductiveLoop) each location enter A.value < 0.2"
+        + " exit A.value > 30",
+        _of_roads,
+    ),
+    "the sum of two topics, each road": Kind(
+        _ALIKE
+        + "state Low A = sum of (CarSpeed, InductiveLoop) each location enter A.value < 7 exit A.value > 15",
+        _of_roads,
+    ),
+    "a component on two others, with a guard over what is valid": Kind(_ROADS + _LASTING_JAM, _of_roads),
+    "a guard over what was nearest five seconds ago": Kind(
+        _ROADS
+        + "state Slow A = CarSpeed at -5 s each location enter A.value < 7 mph for 10 s"
+        + " exit A.value > 15 mph for 10 s",
+        _of_roads,
     ),
     "closest to a point": Kind(
         _MOVING + "state Near A = Jam closest to (500, 500) enter A.level > 8 exit A.level < 2", journeys

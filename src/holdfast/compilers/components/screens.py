@@ -74,7 +74,7 @@ def screened(component: Component, others: Iterable[Component] = ()) -> Screened
     reason = next(_reasons(component, statuses), None)
     if reason is not None:
         return reason
-    shows = {name: Shown(query, _topic(component, query), component) for name, query in component.inputs}
+    shows = {name: Shown(query, _topics(component, query), component) for name, query in component.inputs}
     rules = [component.enter] if component.momentary else [component.enter, component.exit]
     (enter, *leave), left = zip(*(screen(rule.when, shows) for rule in rules), strict=True)
     columns = {name: tuple(shown.columns.values()) for name, shown in shows.items()}
@@ -112,8 +112,9 @@ def _statuses(component: Component, others: Iterable[Component]) -> Iterator[tup
         yield name, ("ingress", "egress") if lasting.intersection(query.topics) else ("atomic",)
 
 
-def _topic(component: Component, query: Query) -> Topic:
-    return next(topic for topic in component.listens if topic.name == query.topics[0])
+def _topics(component: Component, query: Query) -> list[Topic]:
+    heard = {topic.name: topic for topic in component.listens}
+    return [heard[name] for name in query.topics]
 
 
 # --- reasons -----------------------------------------------------------------------------------
@@ -127,9 +128,6 @@ def _reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -
         yield from (f"{name or 'it'} {reason}" for reason in _query_reasons(query, statuses[name]))
     if len({query.separate for _, query in component.inputs}) > 1:
         yield from _sharing_reasons(component)
-    for rule in (component.enter, component.exit):
-        if rule.hold and _changes_by_itself(rule, component):
-            yield "a guard is over a predicate that time alone can change"
 
 
 def _sharing_reasons(component: Component) -> Iterator[str]:
@@ -152,9 +150,11 @@ def _sharing_reasons(component: Component) -> Iterator[str]:
 def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, ...]]) -> Iterator[str]:
     """Why one that hosts carry with them is."""
     for name, query in component.inputs:
+        who = name or "it"
+        if len(query.topics) > 1:
+            yield f"{who} looks at several topics around each source of {component.here}"
         if not query.is_relative:
             continue
-        who = name or "it"
         if query.time != Closest(NOW):
             yield f"{who} looks at more than the latest around each source of {component.here}"
         if len(statuses[name]) > 1:
@@ -167,8 +167,8 @@ def _roaming_reasons(component: Component, statuses: Mapping[str, tuple[Status, 
 
 
 def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
-    if not isinstance(query.topic, Closest):
-        yield "looks at several topics"
+    if len(query.topics) > 1 or not isinstance(query.topic, Closest):
+        yield from _topic_reasons(query, statuses)
     whole = (Multiple("any"), Pool(), *(Closest(Index(status)) for status in statuses))
     folds = [one for one in (query.location, query.status) if isinstance(one, Aggregate)]
     if query.status not in whole and not (
@@ -186,6 +186,19 @@ def _query_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
         or (isinstance(query.location, Multiple) and query.location.how != "separate")
     ):
         yield "aggregates statuses of several locations"
+
+
+def _topic_reasons(query: Query, statuses: tuple[Status, ...]) -> Iterator[str]:
+    """Why one that looks at several topics is."""
+    if isinstance(query.topic, Multiple) and query.topic.how == "separate":
+        yield "keeps topics apart"
+    if statuses != ("atomic",):
+        yield "looks at starts and ends of several topics"
+    if isinstance(query.status, Aggregate) or not (
+        isinstance(query.location, Pool)
+        or (isinstance(query.location, Multiple) and query.location.how == "separate")
+    ):
+        yield "looks at several topics, and chooses or makes one of locations or statuses"
 
 
 def _endless_reasons(component: Component, others: Iterable[Component], single: str | None) -> Iterator[str]:
@@ -206,18 +219,6 @@ def _endless_reasons(component: Component, others: Iterable[Component], single: 
             yield f"{who}, and makes one of locations or statuses"
 
 
-def _changes_by_itself(rule: Rule, component: Component) -> bool:
-    """Whether the rule's predicate can become true or false although no reading comes or leaves."""
-    inside = list(_leaves(rule.when))
-    queries = dict(component.inputs)
-    mentioned = {leaf.owner for leaf in inside if isinstance(leaf, Member)} & queries.keys() or queries.keys()
-    times = [queries[name].time for name in mentioned]
-    return any(isinstance(time, Closest) and time != Closest(NOW) for time in times) or any(
-        leaf == Name("now") or (isinstance(leaf, Member) and leaf.name == "valid" and leaf.owner != LAST)
-        for leaf in inside
-    )
-
-
 def _leaves(op: Expression) -> Iterator[Expression]:
     if isinstance(op, (Member, Name, Number)):
         yield op
@@ -233,7 +234,7 @@ class Shown:
     """What a query shows, and the columns of it that predicates read."""
 
     query: Query
-    topic: Topic
+    topics: Sequence[Topic]
     component: Component
     columns: dict[str, Column] = field(default_factory=dict)
 
@@ -253,29 +254,36 @@ class Shown:
     @cached_property
     def own(self) -> frozenset[str]:
         """The attributes of what it looks at."""
-        return frozenset(attribute.name for attribute in self.topic.attributes)
+        return frozenset(attribute.name for topic in self.topics for attribute in topic.attributes)
 
     def column(self, owner: str, name: str) -> Column | None:
         """An attribute as a column, if it can be one."""
         if name not in self.own:
             return self._besides(owner, name)
         kind, functions = self._kind(name), self._functions(name)
+        if kind is None:
+            return None
         if kind in ("text", "bool"):
             return None if functions else Column(f"{owner}.{name}", name, kind)
         if None in functions.values():
             return None
         return Column(
-            f"{owner}.{name}", name, "number", functions.get("function"), over=functions.get("over")
+            f"{owner}.{name}",
+            name,
+            "number",
+            functions.get("function"),
+            over=functions.get("over"),
+            across=functions.get("across"),
         )
 
     def _functions(self, name: str) -> dict[str, Function | None]:
-        """What makes one of many values of an attribute: the function of a window, and the one over locations
-        or statuses; ``None`` if it leaves out the attribute."""
+        """What makes one of many values of an attribute: the function of a window, the one over locations or
+        statuses, and that over topics; ``None`` if it leaves out the attribute."""
         query = self.query
         over = query.location if isinstance(query.location, Aggregate) else query.status
         return {
             which: _function(name, query, one.functions)
-            for which, one in (("function", query.time), ("over", over))
+            for which, one in (("function", query.time), ("over", over), ("across", query.topic))
             if isinstance(one, Aggregate)
         }
 
@@ -308,9 +316,9 @@ class Shown:
         """An attribute as a column of events, if it can be one."""
         found = self.column(owner, name)
         functions = self._functions(name)
-        if found is not None or not functions or name not in self.own:
+        kind = self._kind(name) if name in self.own else None
+        if found is not None or not functions or kind is None:
             return found
-        kind = self._kind(name)
         if kind in ("text", "bool"):
             return None if "count" in functions.values() else Column(f"{owner}.{name}", name, kind)
         return Column(f"{owner}.{name}", name, "number") if name in self.query.each else None
@@ -318,17 +326,17 @@ class Shown:
     def is_whole(self, name: str) -> bool:
         """Whether what it shows under a name is a whole number."""
         column = self.column("", name)
-        last = None if column is None else column.over or column.function
-        if column is None or last in ("avg", "stddev"):
-            return False
-        if column.attribute == "" or last == "count":
-            return True
-        return column.function not in ("avg", "stddev") and (
-            column.function == "count" or self._kind(name) == "int"
-        )
+        if column is None or column.attribute in ("", VALID, STATUS):
+            return column is not None and column.attribute == ""
+        whole = self._kind(name) == "int"
+        for function in (column.function, column.over, column.across):
+            whole = function == "count" or (whole and function not in ("avg", "stddev"))
+        return whole
 
-    def _kind(self, name: str) -> Kind:
-        return self.topic.by_name[name].kind
+    def _kind(self, name: str) -> Kind | None:
+        """The kind of an attribute; ``None`` if not all topics have the same."""
+        kinds = {topic.by_name[name].kind if name in topic.by_name else None for topic in self.topics}
+        return next(iter(kinds)) if len(kinds) == 1 else None
 
 
 def _function(

@@ -8,7 +8,7 @@ defines the meaning; so what is told is told by it, and a mask that is not exact
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from ...kernels.turn import contradicted
 from ...model.batch import concatenate, from_events, times, trimmed
 from ...model.event import Status
 from ...model.instant import BEGINNING, NEVER, Instant
-from ...model.query import Aggregate, Pool
+from ...model.query import Aggregate, Closest, Index, Pool, Query
 from ...model.topic import Topic
 from . import component
 from .component import Id, Instance, Published
@@ -52,6 +52,14 @@ class State(msgspec.Struct, tag="columns"):
     hosts: Hosts = {}
 
 
+class Piece(NamedTuple):
+    """What a query looks at of one topic."""
+
+    name: str
+    topic: Topic
+    query: Query
+
+
 @dataclass(frozen=True)
 class Fused:
     """A component and its plan."""
@@ -69,8 +77,16 @@ class Fused:
         assert found is not None
         return found
 
-    def topic(self, name: str) -> Topic:
-        return self.topics[self.smc.inputs[name].query.topics[0]]
+    @cached_property
+    def pieces(self) -> Mapping[str, Piece]:
+        """What the queries look at, of each topic by itself; those of one topic have the query's name."""
+        found = {}
+        for name, one in self.smc.inputs.items():
+            several = len(one.query.topics) > 1
+            for topic in one.query.topics:
+                query = replace(one.query, topic=Closest(Index(topic)))
+                found[f"{name}\x1e{topic}" if several else name] = Piece(name, self.topics[topic], query)
+        return found
 
     @cached_property
     def endless(self) -> tuple[str, ...]:
@@ -103,12 +119,10 @@ def take(fused: Fused, state: State, topic: str, batch: pa.RecordBatch) -> None:
         batch = _outdated(fused, state, topic, batch)
     late = times(batch) < state.until
     if late.any():
-        for name, one in fused.smc.inputs.items():
-            if topic in one.query.topics:
+        for of, piece in fused.pieces.items():
+            if topic == piece.topic.name:
                 some = batch.filter(pa.array(late))
-                state.content[name] = concatenate(
-                    [state.content[name], some] if name in state.content else [some]
-                )
+                state.content[of] = concatenate([state.content[of], some] if of in state.content else [some])
         if topic == fused.smc.here:
             hosts(state.hosts, Rows(fused.topics[topic], batch.filter(pa.array(late))))
         batch = batch.filter(pa.array(~late))
@@ -119,8 +133,8 @@ def take(fused: Fused, state: State, topic: str, batch: pa.RecordBatch) -> None:
 def due(fused: Fused, state: State) -> Instant | None:
     """The next instant of evaluation."""
     found = [int(times(batch).min()) for held in state.held.values() for batch in held]
-    for name, content in state.content.items():
-        for shift in fused.span(name).shifts[1:]:
+    for of, content in state.content.items():
+        for shift in fused.span(fused.pieces[of].name).shifts[1:]:
             ahead = times(content) + shift
             found.append(int(ahead[ahead >= state.until].min(initial=NEVER)))
     found += (at for at, _ in _ripe(fused.smc, state))
@@ -141,15 +155,19 @@ def _tick(smc: Smc, state: State) -> Instant | None:
 def _ripe(smc: Smc, state: State) -> Iterator[tuple[Instant, Id]]:
     """When guards that wait will have waited long enough."""
     for id, one in state.instances.items():
-        rule = smc.enter if one.since is None else smc.exit
-        if one.pending is not None and rule is not None:
-            yield one.pending + rule.hold, id
+        if (at := component.ripe(smc, one)) is not None:
+            yield at, id
 
 
 def kept_for_ever(fused: Fused, state: State | component.State) -> int:
     """How much is known of which nothing is ever forgotten, so that every evaluation goes through it."""
     if isinstance(state, State):
-        return sum(len(state.content[name]) for name in fused.endless if name in state.content)
+        kept = (
+            state.content[of]
+            for of, one in fused.pieces.items()
+            if of in state.content and one.name in fused.endless
+        )
+        return sum(map(len, kept))
     return sum(len(some) for name in fused.endless for some in state.info.points.get(name, {}).values())
 
 
@@ -188,7 +206,8 @@ def _evaluated(fused: Fused, state: State, until: Instant) -> Spoken:
     held = state.held.copy()
     ready = _ready(state, until)
     coded = {
-        name: _coded(fused, name, _gathered(fused, state, name, ready), keys) for name in fused.smc.inputs
+        of: _coded(fused, one.name, _gathered(state, of, one.topic, ready), keys)
+        for of, one in fused.pieces.items()
     }
     for _, (_, key) in _ripe(fused.smc, state):
         keys.setdefault(key, len(keys))
@@ -196,18 +215,21 @@ def _evaluated(fused: Fused, state: State, until: Instant) -> Spoken:
         for (_, key), one in state.instances.items():
             if one.since is not None:
                 keys.setdefault(key, len(keys))
-    seen = {name: _views(fused, name, rows, codes, len(keys)) for name, (rows, codes) in coded.items()}
+    made = {of: _views(fused, of, rows, codes, len(keys)) for of, (rows, codes) in coded.items()}
+    seen: dict[str, list[Series]] = {}
+    for of, views in made.items():
+        seen.setdefault(fused.pieces[of].name, []).extend(views)
     try:
         told = _told(fused, state, list(keys), seen, _moved(fused, state, ready), until)
     except Crowded as found:
         state.held = held
         return _evaluated(fused, state, found.until)
-    for name, views in seen.items():
+    for of, views in made.items():
         parts = []
         for series in views:
             kept, batch = series.kept(until), series.rows.batch
             parts.append(batch if kept.all() else batch.filter(pa.array(kept)))
-        state.content[name] = trimmed(parts[0] if len(parts) == 1 else concatenate(parts))
+        state.content[of] = trimmed(parts[0] if len(parts) == 1 else concatenate(parts))
     state.until = until
     return told
 
@@ -246,9 +268,10 @@ def _moved(fused: Fused, state: State, ready: Mapping[str, list[pa.RecordBatch]]
     return hosts(state.hosts, Rows(topic, concatenate(some) if len(some) > 1 else some[0]))
 
 
-def _views(fused: Fused, name: str, rows: Rows, codes: Ints, count: int) -> list[Series]:
-    """What a query may look at, of each status by itself unless it takes them together."""
-    query, collide = fused.smc.inputs[name].query, fused.smc.collide
+def _views(fused: Fused, of: str, rows: Rows, codes: Ints, count: int) -> list[Series]:
+    """What a query may look at of a topic, of each status by itself unless it takes them together."""
+    name, _, query = fused.pieces[of]
+    collide = fused.smc.collide
     statuses = fused.plan.statuses[name]
     shared = name in fused.shared
     carried, count = isinstance(fused.smc.here, str), 1 if shared else count
@@ -283,10 +306,9 @@ def _ready(state: State, until: Instant) -> dict[str, list[pa.RecordBatch]]:
     return ready
 
 
-def _gathered(fused: Fused, state: State, name: str, ready: Mapping[str, list[pa.RecordBatch]]) -> Rows:
-    """What a query may look at, in the order in which it came."""
-    topic = fused.topic(name)
-    parts = [state.content[name]] if name in state.content else []
+def _gathered(state: State, of: str, topic: Topic, ready: Mapping[str, list[pa.RecordBatch]]) -> Rows:
+    """What a query may look at of a topic, in the order in which it came."""
+    parts = [state.content[of]] if of in state.content else []
     parts += ready.get(topic.name, [])
     batch = concatenate(parts) if len(parts) > 1 else parts[0] if parts else bare(from_events(topic, []))
     return Rows(topic, batch)
@@ -316,9 +338,9 @@ def _coded(fused: Fused, name: str, rows: Rows, keys: dict[str, int]) -> tuple[R
 def _outdated(fused: Fused, state: State, topic: str, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Events that start or end something, each with the moment at which a later one says otherwise; that of
     earlier ones is noted, too."""
-    for name, content in state.content.items():
-        if topic in fused.smc.inputs[name].query.topics:
-            state.content[name] = outdated(content, batch)
+    for of, content in state.content.items():
+        if topic == fused.pieces[of].topic.name:
+            state.content[of] = outdated(content, batch)
     state.held[topic] = [outdated(held, batch) for held in state.held.get(topic, [])]
     return outdated(batch, batch)
 
@@ -350,15 +372,15 @@ def _numbered(batch: pa.RecordBatch, name: str, numbers: dict[str, int]) -> Ints
 
 def of_points(fused: Fused, points: component.State) -> State:
     """The state of a component that was evaluated one instant after another."""
-    smc = fused.smc
     held: dict[str, list[Knowledge]] = {}
     for _, _, known in sorted(points.held, key=lambda row: row[1]):
         held.setdefault(known.topic, []).append(known)
-    content = {
-        name: _judged(fused.topic(name), list(chain(*points.info.points[name].values())), points)
-        for name in smc.inputs
-        if points.info.points.get(name)
-    }
+    content = {}
+    for of, piece in fused.pieces.items():
+        every = chain(*points.info.points.get(piece.name, {}).values())
+        mine = [one for one in every if one.topic == piece.topic.name]
+        if mine:
+            content[of] = _judged(piece.topic, mine, points)
     state = State(points.until, content, {}, points.instances, points.hosts)
     for topic, some in held.items():
         take(fused, state, topic, of_knowledge(fused.topics[topic], some))
@@ -385,17 +407,18 @@ def to_points(fused: Fused, state: State) -> component.State:
     """The state to evaluate one instant after another."""
     tick = _tick(fused.smc, state)
     points = component.State(state.until, hosts=state.hosts, instances=state.instances, tick=tick)
-    for name, content in state.content.items():
+    for of, content in state.content.items():
+        piece = fused.pieces[of]
         until = content.column(UNTIL).to_pylist() if UNTIL in content.schema.names else [NEVER] * len(content)
-        for known, end in zip(to_knowledge(fused.topic(name), content), until, strict=True):
+        for known, end in zip(to_knowledge(piece.topic, content), until, strict=True):
             _witness(points.info, known, end, state.until)
-            component.look(fused.smc, points, name, known)
+            component.look(fused.smc, points, piece.name, known)
     for topic, held in state.held.items():
         for batch in held:
             for known in to_knowledge(fused.topics[topic], batch):
                 component.take(fused.smc, points, known)
-    for at, id in _ripe(fused.smc, state):
-        component.wake(points, at, id)
+    for id in state.instances:
+        component.ripen(fused.smc, points, id)
     return points
 
 

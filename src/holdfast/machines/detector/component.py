@@ -45,8 +45,9 @@ class Instance(msgspec.Struct, gc=False):
 
 
 class State(msgspec.Struct, tag="points"):
-    """``held`` is the input buffer, ``wakes`` the instants at which something changes by itself, both
-    heaps; everything before ``until`` has been evaluated."""
+    """``held`` is the input buffer, ``wakes`` the instants at which something changes by itself, ``ripe``
+    those at which a guard will have waited long enough, all heaps; everything before ``until`` has been
+    evaluated."""
 
     until: Instant = BEGINNING
     count: int = 0
@@ -56,6 +57,7 @@ class State(msgspec.Struct, tag="points"):
     hosts: dict[str, tuple[Instant, Where]] = {}
     instances: dict[Id, Instance] = {}
     tick: Instant | None = None
+    ripe: list[tuple[Instant, int, Id]] = []
 
 
 class Published(NamedTuple):
@@ -84,8 +86,7 @@ def take(smc: Smc, state: State, known: Knowledge) -> None:
 
 def due(state: State) -> Instant | None:
     """The next instant of evaluation."""
-    instants = [state.held[0][0]] if state.held else []
-    instants += [state.wakes[0][0]] if state.wakes else []
+    instants = [heap[0][0] for heap in (state.held, state.wakes, state.ripe) if heap]
     instants += [] if state.tick is None else [state.tick]
     return min(instants, default=None)
 
@@ -112,6 +113,9 @@ def _awaken(smc: Smc, state: State, now: Instant) -> Iterator[Concern]:
         yield from _update(smc, state, heappop(state.held)[2])
     while state.wakes and state.wakes[0][0] == now:
         yield heappop(state.wakes)[2]
+    while state.ripe and state.ripe[0][0] == now:
+        if _ripens(smc, state, id := heappop(state.ripe)[2]) == now:
+            yield id
     if state.tick == now:
         yield from ((None, key) for key in _keys(smc, state) if _is_recent(smc, state, key, now))
     _set_tick(smc, state, now)
@@ -165,6 +169,25 @@ def wake(state: State, at: Instant, concern: Concern) -> None:
     """Evaluate at an instant, unless it has been."""
     if at >= state.until:
         heappush(state.wakes, (at, _number(state), concern))
+
+
+def ripen(smc: Smc, state: State, id: Id) -> None:
+    """Evaluate a component of which a guard waits where that will have been long enough, if it still does."""
+    at = _ripens(smc, state, id)
+    if at is not None:
+        heappush(state.ripe, (at, _number(state), id))
+
+
+def _ripens(smc: Smc, state: State, id: Id) -> Instant | None:
+    """When the guard of a component that waits will have waited long enough."""
+    one = state.instances.get(id)
+    return None if one is None else ripe(smc, one)
+
+
+def ripe(smc: Smc, one: Instance) -> Instant | None:
+    """The same of an instance."""
+    rule = smc.enter if one.since is None else smc.exit
+    return None if one.pending is None or rule is None else one.pending + rule.hold
 
 
 def _number(state: State) -> int:
@@ -225,7 +248,7 @@ def _evaluate(smc: Smc, state: State, id: Id, now: Instant) -> Iterator[Publishe
     elif began != instance.pending:
         state.instances[id] = msgspec.structs.replace(instance, pending=began)
         if began is not None:
-            wake(state, began + rule.hold, id)
+            ripen(smc, state, id)
         elif instance.last is None:
             del state.instances[id]
     for name, one in smc.inputs.items():

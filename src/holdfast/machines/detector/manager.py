@@ -136,7 +136,7 @@ class Components:
         found = []
         for name, own in state.states.items():
             behind = self._levels[self._smcs[name].topic] * state.stability.interval
-            found += [first[0][0] + behind + 1 for first in (own.held, own.wakes) if first]
+            found += [first[0][0] + behind + 1 for first in (own.held, own.wakes, own.ripe) if first]
         return min(found, default=None)
 
 

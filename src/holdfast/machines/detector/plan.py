@@ -25,7 +25,7 @@ class Column(NamedTuple):
     """A column that predicates read: an attribute of what a query shows at each instant.
 
     ``function`` is that of the query's window; ``None`` where it shows the nearest, or what all have.
-    ``over`` is that over locations, or over starts and ends, if these are as one.
+    ``over`` is that over locations, or over starts and ends, if these are as one; ``across`` over topics.
     ``bound`` is how far from the host it is to be, by sign and limit; ``default`` is what counts where
     nothing is shown.
     """
@@ -37,6 +37,7 @@ class Column(NamedTuple):
     bound: tuple[str, float] | None = None
     default: Value = None
     over: Function | None = None
+    across: Function | None = None
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,11 @@ def selected(query: Query, table: Table, now: Instant, here: Where) -> Table:
     return _processed(EVALUATED[1:], query, table, now, here)
 
 
+def as_one(query: Query, table: Table, now: Instant, here: Where) -> Table:
+    """The same, of what all dimensions but the topic have shown of each topic."""
+    return _processed(EVALUATED[-1:], query, table, now, here)
+
+
 def _processed(
     dimensions: Sequence[Dimension], query: Query, table: Table, now: Instant, here: Where
 ) -> Table:

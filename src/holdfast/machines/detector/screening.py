@@ -15,7 +15,7 @@ from ...kernels.around import closest, near, seen
 from ...kernels.turn import shared
 from ...kernels.window import foremost, tally
 from ...model.instant import Duration, Instant
-from ...model.query import HERE, Ball, Closest, Index, Multiple, Pool
+from ...model.query import HERE, Aggregate, Ball, Closest, Index, Multiple, Pool
 from .folding import Fold
 from .plan import VALID, Column, Plan, Screen
 from .roaming import Around, Host
@@ -23,6 +23,7 @@ from .rows import Ints, Mask
 from .series import Cells, Series, Shown, as_batch, defaulted, passed
 from .smc import Rule, Smc
 from .span import Instants, every_instant
+from .together import Together
 
 MOST = 1 << 22
 """At most about so many instants of what all keys share are looked at for keys together."""
@@ -116,12 +117,16 @@ class Screened:
         return {name: shown for name in self._seen if (shown := self._of_query(name)) is not None}
 
     def _of_query(self, name: str) -> list[Shown] | None:
+        views = [series for series in self._seen[name] if not series.hidden]
+        if isinstance(self._smc.inputs[name].query.topic, Aggregate):
+            found, same = self._instants(views[0])
+            shown = Together([(series, series.cells(found)) for series in views], found.at)
+            return [_spread(shown.shown(self._plan.columns[name]), same)]
         some = []
-        for series in self._seen[name]:
-            if not series.hidden:
-                found, same = self._instants(series)
-                shown = self._shown(series, self._plan.columns[name], found)
-                some.append(shown if shown is None or same is None else shown.spread(same))
+        for series in views:
+            found, same = self._instants(series)
+            one = self._shown(series, self._plan.columns[name], found)
+            some.append(None if one is None else _spread(one, same))
         return None if None in some else [one for one in some if one is not None]
 
     @cached_property
@@ -200,7 +205,25 @@ class Screened:
             by.append((choice, found))
             mask |= found
         exact = screen.exact and all(one.exact for name in names for one in self.shown[name])
+        for name in names:
+            enough = self._enough_topics(name, by, exact=exact)
+            by = [(choice, found & enough) for choice, found in by]
+            mask &= enough
         return Candidates(rule, mask, np.full(size, exact), by=by)
+
+    def _enough_topics(self, name: str, by: Sequence[tuple[Choice, Mask]], *, exact: bool) -> Mask:
+        """Where as many topics of a query satisfy as are to, or it shows nothing; what is not exact may
+        show more of them than do."""
+        enough = np.ones(len(self.found.at), np.bool_)
+        topic = self._smc.inputs[name].query.topic
+        if isinstance(topic, Multiple) and (topic.how == "all" or (topic.how == "one" and exact)):
+            satisfied = np.zeros((len(self.shown[name]), len(enough)), np.bool_)
+            for choice, found in by:
+                if (number := choice[name]) is not None:
+                    satisfied[number] |= found
+            wanted = 1 if topic.how == "one" else len(satisfied)
+            enough = (satisfied.sum(axis=0) == wanted) | ~self._somewhere(name)
+        return enough
 
     def _choices(self, name: str, rule: Rule) -> list[int | None]:
         """The statuses of what a query may show, by number; ``None`` is nothing."""
@@ -408,6 +431,10 @@ class Screened:
         begins = self.found.ends[:-1]
         found: Ints = running[1:] - np.repeat(running[begins], np.diff(self.found.ends))
         return found
+
+
+def _spread(shown: Shown, same: Ints | None) -> Shown:
+    return shown if same is None else shown.spread(same)
 
 
 class _Residues(NamedTuple):

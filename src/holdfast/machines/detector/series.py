@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +30,7 @@ from .span import Instants, Span
 
 if TYPE_CHECKING:
     from .folding import Fold
+    from .together import Together
 
 Floats = NDArray[np.float64]
 
@@ -60,14 +61,14 @@ class Cells(NamedTuple):
 
 class Shown(NamedTuple):
     """What a query shows at instants: of which cells, and columns; ``exact`` as floats.  If it is ``vague``,
-    columns do not tell what there is.  If the parts of a key are as one, a ``fold`` says what of, at instants
-    that each of these is the same as."""
+    columns do not tell what there is.  If the parts of a key, or topics, are as one, a ``fold`` says what of,
+    at instants that each of these is the same as."""
 
     cells: Cells
     columns: dict[str, Any]
     exact: bool
     vague: bool = False
-    fold: Fold | None = None
+    fold: Fold | Together | None = None
     same: Ints | None = None
 
     @property
@@ -484,7 +485,7 @@ class Series:
             return True
         sizes = np.abs(values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
         deepest = int(np.diff(self.bounds).max(initial=1))
-        adds_up = _ADDS_UP.intersection((column.function, column.over))
+        adds_up = _ADDS_UP.intersection((column.function, column.over, column.across))
         return bool(np.nanmax(sizes, initial=0) * (widest if adds_up else 1) * deepest < _WHOLE)
 
     # --- for one key, and for later ---
@@ -623,6 +624,16 @@ class _Window:
     def point(self, i: int) -> Knowledge:
         (known,) = self._rows.knowledge(self._numbers[i : i + 1])
         return _judged(known, bool(self._valid[i]))
+
+
+def standings(views: Sequence[Series]) -> list[Ints]:
+    """For each row of each series where it stands among all."""
+    every = sorted({spot for series in views for spot in series.rows.standings.values})
+    rank = {spot: i for i, spot in enumerate(every)}
+    return [
+        np.array([rank[spot] for spot in s.rows.standings.values], np.int64)[s.rows.standings.codes]
+        for s in views
+    ]
 
 
 def _judged(known: Knowledge, valid: bool) -> Knowledge:

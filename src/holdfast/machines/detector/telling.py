@@ -20,8 +20,9 @@ from .plan import Column, Plan, Saying
 from .roaming import Host
 from .rows import SIGNATURE, STATUS, Ints, Mask, to_knowledge
 from .screening import Candidates, Choice, Screened, Views
-from .series import Cells, Series, Shown, picked
+from .series import Cells, Series, Shown, picked, standings
 from .smc import Smc
+from .together import Together
 
 WHERE = ("place", *AXES)
 
@@ -53,7 +54,7 @@ class _View(NamedTuple):
     cells: Cells
     at: Ints
     instants: Ints
-    fold: Fold | None = None
+    fold: Fold | Together | None = None
 
     def column(self, column: Column) -> Any:
         """The values of a column; windows are asked for in order, since they slide: what all keys share is
@@ -81,7 +82,7 @@ class _View(NamedTuple):
     @property
     def newest(self) -> Ints:
         """The rows that contributed last; anything where there is none."""
-        if self.fold is None:
+        if not isinstance(self.fold, Fold):
             return self.series.newest(self.cells)
         rows, is_clear = self.fold.newest(self.instants)
         if not is_clear:
@@ -214,11 +215,13 @@ class Telling:
         shown = [series for series in self.seen[name] if not series.hidden]
         every = self.screened.shown[name] if chosen is None else [Shown(chosen, {}, exact=True)]
         found = []
-        for number, (series, one) in enumerate(zip(shown, every, strict=True)):
+        for number, (series, one) in enumerate(zip(shown, every, strict=False)):
             where = np.flatnonzero(numbers == number)
             some = told[where]
             same = some if one.same is None else one.same[some]
             at = self.screened.found.at[some]
+            if isinstance(one.fold, Together):
+                return _by_topic(one.fold, where, at, same)
             found.append(_View(series, where, one.cells.at(some), at, same, one.fold))
         return found
 
@@ -280,20 +283,22 @@ class Telling:
         for name, number in choice.items():
             if number is None:
                 newest.append(np.full(len(told), BEGINNING))
-                keys += [newest[-1]] * 3 if len(self.screened.shown[name]) > 1 else []
+                keys += [newest[-1]] * 4 if len(self.screened.shown[name]) > 1 else []
                 continue
             series = [series for series in self.seen[name] if not series.hidden]
-            view = self._views(name, told, np.full(len(told), number))[number]
-            newest.append(_newest([view], len(told)))
-            if len(series) == 1:  # every choice has the same
+            views = self._views(name, told, np.full(len(told), number))
+            newest.append(_newest(views, len(told)))
+            if len(self.screened.shown[name]) == 1:  # every choice has the same
                 continue
             if series[number].folds or not series[number].span.nearest:
                 raise Unclear
-            rows, own = view.newest, series[number].status
+            rows, own = views[number].newest, series[number].status
             assert own is not None, "of several each has its own"
-            standings = _standings(series)[number]
+            spots = standings(series)[number]
+            topics = sorted({one.rows.topic.name for one in series})
+            topic = np.full(len(told), topics.index(series[number].rows.topic.name))
             status = np.full(len(told), sorted(STATUSES).index(own))
-            keys += [newest[-1], standings[rows] if len(standings) else rows, status]
+            keys += [newest[-1], spots[rows] if len(spots) else rows, topic, status]
         return [-np.max(np.stack(newest), axis=0), *keys]
 
     def _first(self, ranks: Sequence[list[Ints]], satisfied: Mask) -> Ints:
@@ -312,14 +317,16 @@ class Telling:
         return best
 
 
-def _standings(views: Sequence[Series]) -> list[Ints]:
-    """For each row of each series where it stands among all."""
-    every = sorted({spot for series in views for spot in series.rows.standings.values})
-    rank = {spot: i for i, spot in enumerate(every)}
-    return [
-        np.array([rank[spot] for spot in s.rows.standings.values], np.int64)[s.rows.standings.codes]
-        for s in views
-    ]
+def _by_topic(fold: Together, where: Ints, at: Ints, same: Ints) -> list[_View]:
+    """What topics show as one at some instants, together those to which the same topic contributed last."""
+    topics, is_clear = fold.latest(same)
+    if not is_clear:
+        raise Unclear
+    views = []
+    for number, (series, cells) in enumerate(fold.parts):
+        mine = topics == number
+        views.append(_View(series, where[mine], cells.at(same[mine]), at[mine], same[mine], fold))
+    return views
 
 
 def _newest(views: Sequence[_View], size: int) -> Ints:

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from ...model.event import Status
 from ...model.instant import Instant
+from ...model.query import Aggregate
 from .component import Id, Instance, Published, signature
 from .knowledge import Knowledge, Where, order
-from .query import Table
+from .query import Table, as_one
 from .roaming import Host
 from .rows import Ints
 from .screening import Candidates, Screened, Views
@@ -75,6 +76,9 @@ class Visible:
             if name not in known:
                 some = [self._table(name, i, key, now) for i in range(len(self._seen[name]))]
                 known[name] = some[0] if len(some) == 1 else sorted(chain.from_iterable(some), key=order)
+                query = self._smc.inputs[name].query
+                if isinstance(query.topic, Aggregate):
+                    known[name] = as_one(query, known[name], now, self.here(now))
             return known[name]
 
         return rule.detect(self._smc.inputs, tables, Context({}, one.last, now, self.here(now)))

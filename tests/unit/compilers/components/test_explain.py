@@ -32,7 +32,8 @@ def test_the_plan_says_what_is_looked_at_when_and_what_is_kept():
         "  delivery  ordered: 5 s behind the latest event; a later one goes to the late output",
         "  drops     events without location",
         "  keeps     of A the last 30 s; of B what is nearest in time; the last event of each scope",
-        "  plan      reference machine, because a guard is over a predicate that time alone can change",
+        "  plan      columns: A.value, B.value, many instants at once; "
+        "events are made one by one, because a guard waits",
         "",
         "component Near, level 2, from Cold, User",
         "  A         Cold within 10 m of here",

@@ -153,6 +153,14 @@ def test_a_missing_value_interrupts_a_guard_as_only_true_satisfies():
     assert marks(GUARD, readings) == [("ingress", 8)]
 
 
+def test_a_guard_that_was_interrupted_evaluates_nothing_where_it_would_have_ended():
+    """What is no longer valid is so at every later instant, but nobody looks before the next event."""
+    text = T + "topic U ()\nstate Old A = T B = U enter A.value > 1 && !A.valid for 10 s exit true"
+    ticks = [reading(t, "U", 1) for t in (1, 20)]
+    readings = [reading(0, "T", 1, 5.0), reading(2, "T", 1, 5.0), *ticks, reading(40, "T", 1, 0.0)]
+    assert marks(text, readings) == [("atomic", 30)]
+
+
 # --- memory ------------------------------------------------------------------------------------
 
 

@@ -101,10 +101,10 @@ def stepped(
             memory.state, told = operator.machine.step(memory.state, last, now)
             memory.due = operator.machine.due(memory.state)
             note(change, number, memory)
-            if taken:
-                told, is_anew = told._replace(single=(*taken.said, *told.single)), True
-            tables.append(table_of(work.published, operator, told))
-            heard |= operator.retold(told)
+            spoken = [told] if taken is None else [Told({}, taken.said), told]  # an edit speaks first
+            is_anew = is_anew or taken is not None
+            tables += (table_of(work.published, operator, each) for each in spoken)
+            heard |= _together(map(operator.retold, spoken))
         if memory is not None:
             after.operators[number] = memory
         for i, moment in _awaited(work, operator, memory):
@@ -130,11 +130,17 @@ def _advanced(reached: Mapping[str, Instant], told: Iterable[bytes]) -> dict[str
 
 
 def _by_topic(pieces: Iterable[Piece], arranged: Arranging) -> dict[str, pa.RecordBatch]:
-    arrived: dict[str, list[pa.RecordBatch]] = {}
-    for topic, _, events in pieces:
-        if topic is not None:
-            arrived.setdefault(topic, []).append(events)
-    return {topic: arranged(concatenate(some)) for topic, some in arrived.items()}
+    whole = _together({topic: events} for topic, _, events in pieces if topic is not None)
+    return {topic: arranged(events) for topic, events in whole.items()}
+
+
+def _together(parts: Iterable[Mapping[str, pa.RecordBatch]]) -> dict[str, pa.RecordBatch]:
+    """Rows by topic, those of the first part first."""
+    found: dict[str, list[pa.RecordBatch]] = {}
+    for part in parts:
+        for topic, rows in part.items():
+            found.setdefault(topic, []).append(rows)
+    return {topic: concatenate(some) for topic, some in found.items()}
 
 
 # --- states ------------------------------------------------------------------------------------------

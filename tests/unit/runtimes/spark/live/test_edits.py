@@ -230,6 +230,23 @@ def test_levels_go_on_as_files_say_and_where_these_have_gone_are_unknown_until_a
         ]
 
 
+def test_a_count_hears_what_an_edit_says_of_a_scope_before_what_readings_say():
+    """Of 'a' the edit says that nobody knows, then a reading that it is warm."""
+    with live.site() as here:
+        query = Query(here)
+        query.takes(defined(23, 20, "", MANY), reading(0, "a", 20))
+        query.forgets()
+        query.takes(defined(23, 22, "", MANY), reading(1, "a", 20), reading(2, "c", 24.5))
+        query.forgets()
+        now = defined(23, 20, "", MANY.replace("2", "3"))
+        assert sorted(query.takes(now, reading(3, "a", 24.5), reading(4, "b", 24.5))) == [
+            (2, "Warm", "a", "unknown", None),
+            (3, "Warm", "a", "ingress", None),
+            (4, "Many", None, "ingress", None),
+            (4, "Warm", "b", "ingress", None),
+        ]
+
+
 _parts = st.lists(
     st.tuples(st.sampled_from("abc"), st.sampled_from((20, 21.5, 23, 24.5, 26, 28))), min_size=1, max_size=6
 )

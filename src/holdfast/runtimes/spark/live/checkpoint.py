@@ -148,6 +148,11 @@ class Checkpoint:
         """What the shards of the generation before this one kept."""
         return self.folder / f"states-{self.generation}"
 
+    def has_generations_at(self, path: Path) -> bool:
+        """Whether something lies where generations do, which are removed when they are over."""
+        inside = path.relative_to(self.folder).parts if path.is_relative_to(self.folder) else ()
+        return any(_GENERATIONS.fullmatch(name) for name in inside[:1])
+
     def others(self) -> list[Path]:
         """What belongs to other generations."""
         found = (path for path in self.folder.iterdir() if _GENERATIONS.fullmatch(path.name))

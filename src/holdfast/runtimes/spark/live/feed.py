@@ -143,28 +143,32 @@ class FeedReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = len(self._log.entries)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        end = {**_taken(start), **self._further(start, limit)}  # Spark does a first batch whatever we say
+        if end == start:
+            return start
+        return {**end, _EDITS: self._feed.work.edits} if self._is_open(start) else end
+
+    def _further(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
+        """How far the next batch goes, if there is something to do."""
         feed, first = self._feed, start["files"]
         if feed.checkpoint.stop.exists():
-            return start
+            return {}
         if self._target is None:
             self._discover()
         if _END in start:
-            return start
+            return {}
         available = len(self._log.entries) if self._target is None else max(self._target, first)
         if first < available:
             most = limit.max_bytes if isinstance(limit, ReadMaxBytes) else NEVER
             first += _admitted(self._log.entries[first:available], most)
         elif feed.finish:
-            return _taken({**start, _END: 1})
-        end = {**start, "files": first, **self._by_the_clock(start)}
-        if end == start:
-            return start
-        return _taken({**end, _EDITS: feed.work.edits} if self._is_open(start) else end)
+            return {_END: 1}
+        return {"files": first, **self._by_the_clock(start)}
 
     def _is_open(self, start: dict[str, int]) -> bool:
         """Whether an edit is to be settled by what was read before, and has not been yet."""
         work = self._feed.work
-        return work.edited(start["files"]) and start.get(_EDITS, -1) < work.edits
+        return _END not in start and work.edited(start["files"]) and start.get(_EDITS, -1) < work.edits
 
     def _by_the_clock(self, start: dict[str, int]) -> dict[str, int]:
         """How far the clock lets event time come, where that is further than it was; not at every look, as

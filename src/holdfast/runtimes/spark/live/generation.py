@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ....errors import UsageError
 from ....files.whole import WholeFile
 from .checkpoint import LOST, Checkpoint, Generation, Plan
-from .damage import Done, done
+from .damage import Done
 from .memory import Shard
 from .sink import settle
 from .state import STORE
@@ -53,12 +53,13 @@ def moved(checkpoint: Checkpoint, old: Plan, new: Plan, last: Done | None, hand_
     return msgspec.structs.replace(new, generation=began)
 
 
-def sweep(checkpoint: Checkpoint) -> None:
-    """Remove what other generations have left, and what the shards have taken over."""
+def sweep(checkpoint: Checkpoint, last: Done | None) -> None:
+    """Remove what other generations have left, and after the ``last`` batch of this one, if there is
+    one, what the shards have taken over."""
     settle(checkpoint.folder)  # whose it is, before what it was goes
     for path in checkpoint.others():
         shutil.rmtree(path)
-    if checkpoint.states.exists() and done(checkpoint.spark):
+    if last is not None and checkpoint.states.exists():
         shutil.rmtree(checkpoint.states)
 
 

@@ -290,7 +290,8 @@ def prepared(
             raise _explained(error) from error
         batches.first = plan.generation.batch
     checkpoint.save(plan)
-    sweep(replace(checkpoint, generation=plan.generation.number))
+    now = replace(checkpoint, generation=plan.generation.number)
+    sweep(now, last(now.spark))
     batches.claim(plan.id)
     ledger.keep_only(plan.meanings)
     return plan, batches
@@ -379,6 +380,8 @@ class _Batches:
         if isinstance(self._sink, (ParquetSink, JsonLinesSink)):
             written.append(self._sink.path)
         _require_apart(written, live.folders)
+        for path in filter(checkpoint.has_generations_at, written):
+            raise UsageError(f"{path} lies where the checkpoint removes what is over; name another place")
 
     def claim(self, query: str) -> None:
         """Say whose the files are before anything is written to them."""

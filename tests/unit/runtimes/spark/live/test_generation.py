@@ -7,7 +7,7 @@ import json
 import pytest
 
 from holdfast import Engine, UsageError, check, parse
-from support.stages import STAGES, part
+from support.stages import SECOND, STAGES, part, reading
 
 live = pytest.importorskip("support.live")
 query = pytest.importorskip("holdfast.runtimes.spark.live.query")
@@ -24,9 +24,9 @@ class Story:
     def stream(self, text, **how):
         return live.Stream(self.here.live(parse(text), sink=self.sink, shards=3, **how))
 
-    def arrives(self, text):
+    def arrives(self, text, events=None):
         """Let a file arrive; the engine hears it."""
-        events = part(self.parts)
+        events = events or part(self.parts)
         self.parts += 1
         self.here.put(f"{self.parts}.parquet", check(parse(text)).topics[0], events)
         if self.engine is not None:
@@ -60,7 +60,7 @@ def test_it_says_what_an_engine_says_with_a_stage_more_and_more_and_fewer_again(
             story.takes(text)
             story.takes(text)
         assert story.same()
-        assert folders(here) == ["spark-2", "states-2"]
+        assert folders(here) == ["spark-2"], "the shards have what was kept"
         assert story.stream(STAGES[2]).record.holding == len(story.engine.holding())
 
 
@@ -115,7 +115,7 @@ def test_a_query_that_dies_when_it_has_handed_over_goes_on_from_there(monkeypatc
     with live.site() as here:
         story = Story(here)
         story.takes(STAGES[0])
-        monkeypatch.setattr(query, "sweep", dying(lambda _: None))
+        monkeypatch.setattr(query, "sweep", dying(lambda *_: None))
         with pytest.raises(live.Crash):
             story.stream(STAGES[1])
         monkeypatch.undo()
@@ -147,6 +147,60 @@ def test_stages_that_come_before_a_batch_are_handed_what_there_was():
         assert folders(here) == ["spark-3", "states-3"]
         story.takes(STAGES[2])
         assert story.same()
+
+
+def test_stages_that_come_when_nothing_else_does_are_there_when_something_does():
+    """Spark does a first batch though there is nothing to read."""
+    with live.site() as here:
+        story = Story(here)
+        story.takes(STAGES[0])
+        for text in (STAGES[1], STAGES[2]):
+            story.stream(text).run()
+            story.stream(text).run()
+        assert folders(here) == ["spark-2"]
+        story.takes(STAGES[2])
+        story.takes(STAGES[2])
+        assert story.same()
+        assert story.stream(STAGES[2]).record.holding == len(story.engine.holding())
+
+
+ENDED = """
+state Ended
+  W = Warm each floor
+  enter W.valid && W.status == egress
+  exit W.valid && W.status == ingress
+"""
+
+
+@pytest.mark.parametrize("stages", [None, 2], ids=["at a stage more", "at a stage it has"])
+def test_a_component_at_a_later_stage_does_not_hear_the_end_of_what_held_when_it_began(stages):
+    """An engine has one machine for all components, in which it does."""
+    with live.site() as here:
+        story = Story(here)
+        story.arrives(STAGES[0], [reading(at, "a1", value) for at, value in enumerate((10, 40, 40, 40))])
+        story.stream(STAGES[0], stages=stages).run()
+        values = (10, 10, 10, 40, 40, 40, 10, 10, 10)
+        text = STAGES[0] + ENDED
+        story.arrives(text, [reading(at, "a1", value) for at, value in enumerate(values, 4)])
+        story.stream(text).run()
+        told = story.told()
+        ended = [note for note in story.expected if note.subscription == "Ended"]
+        said = [(note.status, note.event.time // SECOND, note.id in told) for note in ended]
+        assert said == [("ingress", 5, False), ("egress", 8, False), ("ingress", 11, True)]
+        assert len(told) == len(story.expected) - 2
+
+
+@pytest.mark.parametrize("place", ["states-1", "spark-2", "spark/out"])
+def test_nothing_is_told_to_where_it_would_be_removed(place):
+    with live.site() as here:
+        story = Story(here)
+        story.takes(STAGES[0])
+        here.checkpoint.joinpath(place).parent.mkdir(exist_ok=True)
+        story.sink = f"parquet:{here.checkpoint / place}"
+        with pytest.raises(UsageError, match=f"{place} lies where the checkpoint removes what is over"):
+            story.stream(STAGES[0])
+        story.sink = f"parquet:{here.checkpoint / 'states'}"
+        story.stream(STAGES[0])
 
 
 def test_what_is_handed_over_and_then_lost_is_missed():

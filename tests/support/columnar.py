@@ -189,7 +189,7 @@ def several(draw):
     inputs = {}
     for name in draw(st.sampled_from(("A", "A", "AB"))):
         time = draw(st.sampled_from(times))
-        over = "avg " if "over" in time else ""
+        over = f"{draw(_folds)} " if "over" in time else ""
         topics = draw(
             st.sampled_from(("any of (T, U)", "one of (T, U)", "all of (U, T)", f"{function} of (T, U)", "T"))
         )

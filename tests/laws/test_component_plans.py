@@ -197,6 +197,20 @@ def test_keys_that_tell_of_a_window_that_they_share_tell_of_it_as_it_is_then(fun
     assert len(told_by_both(text, events)) == 3
 
 
+@pytest.mark.parametrize("enter", ["A.value > 2", "A.count > 1", "(A.value > 2) for 1 s"])
+@pytest.mark.parametrize("query", ["sum of (T, U)", "avg sum of (T, U) over 2 s"])
+@pytest.mark.parametrize("topics", ["TUTU", "TTUT"])
+def test_topics_are_one_at_a_place_and_at_a_point_that_is_written_as_it_by_themselves(query, enter, topics):
+    text = "topic T (value float)\ntopic U (value float)\n"
+    text += f"state F\n  A = {query} each location\n  enter {enter}\n  exit true\n"
+    spots = [{"location": (0.0,)}, {"place": "0.0"}] * 2
+    said = [
+        Event(topic, (i + 1) * SECOND, "s", {"value": 2.0}, **spot)
+        for i, (topic, spot) in enumerate(zip(topics, spots, strict=True))
+    ]
+    told_by_both(text, said)
+
+
 def told_by_both(text, events):
     it, reference = both(text)
     assert it.plans[0] is not None

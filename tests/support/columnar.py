@@ -189,7 +189,7 @@ def several(draw):
     inputs = {}
     for name in draw(st.sampled_from(("A", "A", "AB"))):
         time = draw(st.sampled_from(times))
-        over = "avg " if "over" in time else ""
+        over = f"{draw(_folds)} " if "over" in time else ""
         topics = draw(
             st.sampled_from(("any of (T, U)", "one of (T, U)", "all of (U, T)", f"{function} of (T, U)", "T"))
         )
@@ -204,11 +204,11 @@ def several(draw):
     leave = draw(st.sampled_from((leave, leave, leave, "true", "false")))
     sets = draw(st.sampled_from(("", "", " set level = 2 * A.value", " set seen = A.count else 0")))
     tick = draw(st.sampled_from(("", "", "", "  tick 1 s\n")))
+    delivery = draw(st.sampled_from(("", "", "  ordered 1 s\n", "  ordered 1 s late apply\n")))
     lines = "".join(f"  {name} = {query}\n" for name, query in inputs.items())
     collide = draw(st.sampled_from(("", "", "collide max\n", "collide count\n")))
-    return (
-        f"{TOPICS}{collide}state First\n{lines}  enter ({enter}){draw(_guards)}{sets}\n  exit {leave}\n{tick}"
-    )
+    rules = f"  enter ({enter}){draw(_guards)}{sets}\n  exit {leave}\n"
+    return f"{TOPICS}{collide}state First\n{lines}{rules}{tick}{delivery}"
 
 
 @st.composite

@@ -60,9 +60,11 @@ def as_one(query: Query, table: Table, now: Instant, here: Where) -> Table:
 def _processed(
     dimensions: Sequence[Dimension], query: Query, table: Table, now: Instant, here: Where
 ) -> Table:
-    """Some dimensions, one after the other; those before them are processed, and pools keep nothing apart."""
-    processed = pooled(query) | set(EVALUATED).difference(dimensions)
+    """Some dimensions, one after the other; those before them are processed, but for multiples, and pools
+    keep nothing apart."""
     parameters = dict(query.parameters())
+    before = set(EVALUATED).difference(dimensions)
+    processed = pooled(query) | {d for d in before if not isinstance(parameters[d], Multiple)}
     for dimension in dimensions:
         origin: Any = now if dimension == "time" else here
         match parameters[dimension]:

@@ -23,7 +23,7 @@ from .rows import Ints, Mask
 from .series import Cells, Series, Shown, as_batch, defaulted, passed
 from .smc import Rule, Smc
 from .span import Instants, every_instant
-from .together import Together
+from .together import Together, share
 
 MOST = 1 << 22
 """At most about so many instants of what all keys share are looked at for keys together."""
@@ -119,6 +119,8 @@ class Screened:
     def _of_query(self, name: str) -> list[Shown] | None:
         views = [series for series in self._seen[name] if not series.hidden]
         if isinstance(self._smc.inputs[name].query.topic, Aggregate):
+            if share(views):
+                return None
             found, same = self._instants(views[0])
             shown = Together([(series, series.cells(found)) for series in views], found.at)
             return [_spread(shown.shown(self._plan.columns[name]), same)]

@@ -11,9 +11,27 @@ import pyarrow as pa
 
 from ...kernels.aggregate import AGGREGATES
 from ...model.instant import BEGINNING
+from ...model.query import Pool
 from .plan import STATUS, Column
 from .rows import Ints, Mask
 from .series import Cells, Floats, Series, Shown, defaulted, standings
+
+
+def share(views: Sequence[Series]) -> bool:
+    """Whether several standings have one key, each of which stays by itself: a place, and a point that is
+    written as it."""
+    where = np.full(views[0].count, -1)
+    for series, spots in zip(views, standings(views), strict=True):
+        if isinstance(series.query.location, Pool):
+            return False
+        if series.divided:
+            return True
+        some = np.flatnonzero(series.starts[:-1] < series.starts[1:])
+        mine = spots[series.order[series.bounds[series.starts[some]]]]
+        if ((where[some] >= 0) & (where[some] != mine)).any():
+            return True
+        where[some] = mine
+    return False
 
 
 class Together:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from holdfast.machines.detector import component
@@ -159,6 +160,20 @@ def test_a_guard_that_was_interrupted_evaluates_nothing_where_it_would_have_ende
     ticks = [reading(t, "U", 1) for t in (1, 20)]
     readings = [reading(0, "T", 1, 5.0), reading(2, "T", 1, 5.0), *ticks, reading(40, "T", 1, 0.0)]
     assert marks(text, readings) == [("atomic", 30)]
+
+
+def test_a_guard_that_waits_in_a_state_of_an_earlier_version_goes_on():
+    """There, what guards wait for was among all that changes by itself."""
+    it = machine(GUARD)
+    state, _ = it.react(it.initial(), reading(0, "T", 1, 26.0))
+    state, _ = it.advance(state, SECOND)
+    kept = msgspec.msgpack.decode(it.to_bytes(state))
+    (own,) = kept["components"]
+    own["wakes"] = [*own["wakes"], *own.pop("ripe")]
+    state = it.from_bytes(msgspec.msgpack.encode(kept))
+    assert it.due(state) == 5 * SECOND
+    state, out = it.advance(state, 9 * SECOND)
+    assert [(t.status, t.event.time) for t in out] == [("ingress", 5 * SECOND)]
 
 
 # --- memory ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Engine, Event
+from holdfast import Engine, Event, cases
 from holdfast.model.batch import from_events
 from holdfast.model.topic import Attribute, Topic
 
@@ -187,3 +187,17 @@ def test_what_starts_and_ends_does_not_hold_in_whatever_order_readings_are(kind,
     assert [h.subscription for h in engine.holding()] == ["B"]
     statuses = [n.status for n in said if n.subscription == name]
     assert statuses == ([] if kind == "correlation" else ["ingress", "egress"])
+
+
+def test_what_a_state_says_of_one_moment_is_heard_in_the_order_in_which_it_says_it():
+    """It holds by the reading of ``b`` when that of ``a`` is too long ago: at one moment, as in an engine."""
+    [outcome] = cases("""
+        topic T (v float)
+        state A on T [v > 1 for 5 min; v < 0] unknown after 4 min
+        state Some = at least 1 of A until fewer than 1
+        case "at once"
+          given T from "b" every 20 min: 2, 2
+          given T from "a" every 1 min: 0.5, 2
+          expect Some: ingress at 5 min, egress at 5 min, ingress at 20 min
+    """)
+    assert sorted(outcome.found) == sorted(outcome.expect.marks)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from ..machines import machine
 from ..machines.machine import Batches, Machine, Mask, Told, transitions
+from ..model import batch as batches_of
 from ..model.batch import AXES, concatenate, from_events, in_order, order, plain, with_progress
 from ..model.event import Event, Notification, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
@@ -315,14 +316,9 @@ def in_turn(heard: pa.RecordBatch) -> pa.RecordBatch:
     order in which it has said it."""
     if SCOPE not in heard.schema.names:
         return in_order(heard)
-    size, scopes = len(heard), plain(heard.column(SCOPE)).dictionary_encode(null_encoding="encode")
-    codes = scopes.indices.to_numpy().astype(np.int64)
-    places = np.empty(size, np.int64)
-    places[order(heard).to_numpy()] = np.arange(size)
-    turns = np.argsort(codes, kind="stable")
-    low = codes[turns] * size
-    places[turns] = np.maximum.accumulate(places[turns] + low) - low
-    return heard.take(pa.array(np.argsort(places, kind="stable")))
+    places = np.empty(len(heard), np.int64)
+    places[order(heard).to_numpy()] = np.arange(len(heard))
+    return batches_of.in_turn(heard, places, SCOPE)
 
 
 def _of(rows: pa.RecordBatch, condition: int) -> pa.RecordBatch:

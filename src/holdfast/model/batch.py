@@ -117,6 +117,16 @@ def order(batch: pa.RecordBatch) -> pa.Array:
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 
+def in_turn(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> pa.RecordBatch:
+    """The rows by their places; but those with the same value in a column stay in the order in which they
+    are: none comes before one that stands before it."""
+    groups = plain(batch.column(by)).dictionary_encode(null_encoding="encode").indices.to_numpy()
+    turns = np.argsort(groups, kind="stable")
+    low, ranks = groups[turns].astype(np.int64) * len(batch), np.unique(places, return_inverse=True)[1]
+    ranks[turns] = np.maximum.accumulate(ranks[turns] + low) - low
+    return batch.take(pa.array(np.argsort(ranks, kind="stable")))
+
+
 def plain(column: pa.Array) -> pa.Array:
     """The column without a dictionary."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column

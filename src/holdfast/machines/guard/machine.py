@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ...kernels import guard as kernel
 from ...kernels.guard import BEGUN, EXPECTED, LAST, NEVER, NONE, ON, TELLS, UNDECIDED, UNKNOWN
-from ...model.batch import concatenate, reached, times
+from ...model.batch import concatenate, in_turn, reached, times
 from ...model.event import Event, Transition
 from ...model.guard import Care
 from ...model.instant import BEGINNING, Duration, Instant
@@ -319,8 +319,7 @@ class Guard:
             none = {} if batch is None else {name: told.rows(self.topic, self.shown, state, nothing, batch)}
             return state, Told(none)
         whole = parts[0] if len(parts) == 1 else concatenate(parts)
-        order = np.argsort(times(whole), kind="stable")
-        return state, Told({name: whole.take(pa.array(order))})
+        return state, Told({name: in_turn(whole, times(whole), told_as.SCOPE)})
 
     def _stepped(self, state: State, batch: pa.RecordBatch) -> tuple[State, pa.RecordBatch]:
         codes, keys = self.scoping(batch)[-1]

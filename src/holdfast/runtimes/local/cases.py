@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...compilers.families import on_history, operators
-from ...compilers.operator import Operator
+from ...compilers.operator import Operator, in_turn
 from ...lang.app import App
 from ...lang.check import check
 from ...lang.condition import Checked
@@ -102,10 +102,13 @@ def _said(checked: Checked, case: Case) -> list[Notification]:
 
 
 def _audible(operator: Operator, history: Sequence[Event], heard: Heard) -> list[Event]:
-    """The readings of a history, and what has been said of it, that an operator hears."""
+    """The readings of a history, and what has been said of it, that an operator hears: of each scope in the
+    order in which it was said."""
     topics = operator.topics
-    said = [event for name in operator.heard & heard.keys() for event in to_events(topics[name], heard[name])]
-    return sorted([event for event in history if event.topic in topics] + said, key=lambda e: e.order)
+    mine = [event for event in history if event.topic in topics]
+    for name in sorted(operator.heard & heard.keys()):
+        mine += to_events(topics[name], in_turn(heard[name]))
+    return sorted(mine, key=lambda event: event.time)
 
 
 def _events(topic: Topic, given: Given) -> Iterator[Event]:

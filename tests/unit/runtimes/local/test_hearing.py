@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast import Engine, Event
+from holdfast import Engine, Event, cases
+from holdfast.model.batch import from_events
+from holdfast.model.topic import Attribute, Topic
 
 TEXT = """topic Smoke (density float, room text)
 state Smoky on Smoke [density > 5; density < 2] per source
@@ -155,19 +157,47 @@ TURNS = {
 }
 
 
+def one_by_one(engine, events):
+    return [n for event in events for n in engine.push(event)]
+
+
+def at_once(engine, events):
+    topic = Topic("T", (Attribute("v", "float"), Attribute("room", "text")))
+    return engine.push_batch("T", from_events(topic, events))
+
+
+@pytest.mark.parametrize("come", [one_by_one, at_once])
 @pytest.mark.parametrize("kind", HEARD)
 @pytest.mark.parametrize("turns", TURNS)
-def test_what_starts_and_ends_does_not_hold_in_whatever_order_readings_are(kind, turns):
+def test_what_starts_and_ends_does_not_hold_in_whatever_order_readings_are(kind, turns, come):
     """They are timely, so they count as they come: the state has ended, and so has what hears it."""
     text, name = HEARD[kind]
     engine, said = Engine(ROOM + text), []
     readings = [(0, "s", -1, -1), *TURNS[turns], (6, "s", 0.5, -1), (7, "s", 0.5, -1)]
     said += engine.push(Event("U", 0, "u", {"v": 2.0}))
-    for second, source, v, number in readings:
-        attributes = {"v": float(v), "room": "r"}
-        said += engine.push(Event("T", second * 1_000_000, source, attributes, number, (0.5, 0.5)))
+    said += come(
+        engine,
+        [
+            Event("T", second * 1_000_000, source, {"v": float(v), "room": "r"}, number, (0.5, 0.5))
+            for second, source, v, number in readings
+        ],
+    )
     said += engine.push(Event("U", 8_000_000, "u", {"v": 0.5}))
     said += engine.finish()
     assert [h.subscription for h in engine.holding()] == ["B"]
     statuses = [n.status for n in said if n.subscription == name]
     assert statuses == ([] if kind == "correlation" else ["ingress", "egress"])
+
+
+def test_what_a_state_says_of_one_moment_is_heard_in_the_order_in_which_it_says_it():
+    """It holds by the reading of ``b`` when that of ``a`` is too long ago: at one moment, as in an engine."""
+    [outcome] = cases("""
+        topic T (v float)
+        state A on T [v > 1 for 5 min; v < 0] unknown after 4 min
+        state Some = at least 1 of A until fewer than 1
+        case "at once"
+          given T from "b" every 20 min: 2, 2
+          given T from "a" every 1 min: 0.5, 2
+          expect Some: ingress at 5 min, egress at 5 min, ingress at 20 min
+    """)
+    assert sorted(outcome.found) == sorted(outcome.expect.marks)

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from ..machines import machine
 from ..machines.machine import Batches, Machine, Mask, Told, transitions
-from ..model import batch as batches_of
-from ..model.batch import AXES, concatenate, from_events, in_order, order, plain, with_progress
+from ..model.batch import AXES, concatenate, from_events, in_order, order, plain, turns, with_progress
 from ..model.event import Event, Notification, Transition
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Attribute, Topic
@@ -316,9 +315,40 @@ def in_turn(heard: pa.RecordBatch) -> pa.RecordBatch:
     order in which it has said it."""
     if SCOPE not in heard.schema.names:
         return in_order(heard)
+    return heard.take(pa.array(np.argsort(_turns(heard, order(heard).to_numpy()), kind="stable")))
+
+
+def _turns(heard: pa.RecordBatch, ordered: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each row comes, given which row each is by (time, source, sequence)."""
     places = np.empty(len(heard), np.int64)
-    places[order(heard).to_numpy()] = np.arange(len(heard))
-    return batches_of.in_turn(heard, places, SCOPE)
+    places[ordered] = np.arange(len(heard))
+    return turns(heard, places, SCOPE)
+
+
+_BESIDE = {"source": "@source", "sequence": "@sequence"}
+"""Where a row has its own source and number while others stand in their places."""
+
+
+def by_turns(heard: pa.RecordBatch) -> pa.RecordBatch:
+    """The same rows, which a sort by (time, source, sequence) puts as `in_turn` does: one that would come
+    before another of its scope has the source and the number of that one, and its own beside them."""
+    if SCOPE not in heard.schema.names:
+        return heard
+    ordered = order(heard).to_numpy()
+    like = heard.take(pa.array(ordered[_turns(heard, ordered)]))
+    for name, own in _BESIDE.items():
+        heard = heard.append_column(own, plain(heard.column(name)))
+        heard = heard.set_column(heard.schema.get_field_index(name), name, like.column(name))
+    return heard
+
+
+def as_were(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """What `by_turns` made, with the sources and numbers that were theirs."""
+    for name, own in _BESIDE.items():
+        if own in rows.schema.names:
+            rows = rows.set_column(rows.schema.get_field_index(name), name, rows.column(own))
+            rows = rows.drop_columns([own])
+    return rows
 
 
 def _of(rows: pa.RecordBatch, condition: int) -> pa.RecordBatch:

@@ -120,11 +120,17 @@ def order(batch: pa.RecordBatch) -> pa.Array:
 def in_turn(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> pa.RecordBatch:
     """The rows by their places; but those with the same value in a column stay in the order in which they
     are: none comes before one that stands before it."""
+    return batch.take(pa.array(np.argsort(turns(batch, places, by), kind="stable")))
+
+
+def turns(batch: pa.RecordBatch, places: NDArray[np.int64], by: str) -> NDArray[np.int64]:
+    """The rank of each row's place; but of those with the same value in a column none has a lower one than
+    one that stands before it."""
     groups = plain(batch.column(by)).dictionary_encode(null_encoding="encode").indices.to_numpy()
-    turns = np.argsort(groups, kind="stable")
-    low, ranks = groups[turns].astype(np.int64) * len(batch), np.unique(places, return_inverse=True)[1]
-    ranks[turns] = np.maximum.accumulate(ranks[turns] + low) - low
-    return batch.take(pa.array(np.argsort(ranks, kind="stable")))
+    grouped = np.argsort(groups, kind="stable")
+    low, ranks = groups[grouped].astype(np.int64) * len(batch), np.unique(places, return_inverse=True)[1]
+    ranks[grouped] = np.maximum.accumulate(ranks[grouped] + low) - low
+    return ranks
 
 
 def plain(column: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pyarrow as pa
 
-from ....compilers.operator import Operator, in_turn, with_time
+from ....compilers.operator import Operator, as_were, by_turns, in_turn, with_time
 from ....compilers.slices import told_of
 from ....files.merge import merged
 from ....files.sort import Sorter, in_order
@@ -74,8 +74,9 @@ def _in_time(operator: Operator, pieces: Iterable[Piece]) -> Iterator[Told]:
             if piece.topic is None:
                 end = max(end, piece.reached)
             else:
-                sorters[piece.topic].add(piece.events)
-        for topic, events, until in merged({t: sorter.drain() for t, sorter in sorters.items()}):
+                heard = piece.topic in operator.heard
+                sorters[piece.topic].add(by_turns(piece.events) if heard else piece.events)
+        for topic, events, until in merged({t: map(as_were, each.drain()) for t, each in sorters.items()}):
             state, told = machine.step(state, {topic: events}, until)
             yield told
     yield machine.step(state, with_time(operator, {}, end), NEVER)[1]

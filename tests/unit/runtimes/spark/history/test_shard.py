@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from holdfast import Event
 from holdfast.compilers import slices
 from holdfast.lang.check import check
 from holdfast.lang.parse import parse
+from holdfast.model.batch import from_events
 from support.correlated import batches, definitions, expected, heard, histories
 
 shard = pytest.importorskip("holdfast.runtimes.spark.history.shard")
@@ -35,3 +37,29 @@ def test_slices_that_meet_in_shards_tell_what_the_whole_tells(monkeypatch, text,
             told += notice.from_table(work.published, table)
             assert table.column("id").to_pylist() == [n.id for n in notice.from_table(work.published, table)]
     assert heard(text, events, told) == expected(text, events)
+
+
+ONE_MOMENT = """topic T (v float)
+state A on T [v > 1 for 5 min; v < 0] unknown after 4 min
+state Some = at least 1 of A until fewer than 1
+"""
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 20])
+def test_a_later_stage_hears_what_a_state_says_of_one_moment_as_it_says_it(monkeypatch, memory):
+    """At 5 min it holds by the reading of ``b``, and that of ``a`` is too long ago; also from runs on disk."""
+    monkeypatch.setattr(shard, "MEMORY", memory)
+    rows = [(0, "a", 0.5), (0, "b", 2.0), (1, "a", 2.0), (20, "b", 2.0)]
+    events = [Event("T", at * 60_000_000, source, {"v": v}, i) for i, (at, source, v) in enumerate(rows)]
+    work = plan.Work.on_history(check(parse(ONE_MOMENT)))
+    (first, lower), (second, _) = sorted(work.operators.items(), key=lambda each: each[1].stage)
+    packed = pack.spread(pack.Mine(first, lower, "T", from_events(lower.topics["T"], events)), shards=1)
+    _, said = shard.step_shard(work, first, [row.to_pylist()[0]["events"] for row in packed])
+    passed = pack.passed_on(work.operators, said, 1)
+    table, _ = shard.step_shard(work, second, [row.to_pylist()[0]["events"] for row in passed])
+    told = notice.from_table(work.published, notice.identified(table))
+    assert [(n.status, n.event.time // 60_000_000) for n in told] == [
+        ("ingress", 5),
+        ("egress", 5),
+        ("ingress", 20),
+    ]

@@ -47,7 +47,7 @@ state Some = at least 1 of A until fewer than 1
 
 @pytest.mark.parametrize("memory", [1, 1 << 20])
 def test_a_later_stage_hears_what_a_state_says_of_one_moment_as_it_says_it(monkeypatch, memory):
-    """At 5 min it holds by the reading of ``b``, and that of ``a`` is too long ago; also from runs on disk."""
+    """At 5 min it holds by the reading of ``b``, and that of ``a`` is too long ago; from disk, too."""
     monkeypatch.setattr(shard, "MEMORY", memory)
     rows = [(0, "a", 0.5), (0, "b", 2.0), (1, "a", 2.0), (20, "b", 2.0)]
     events = [Event("T", at * 60_000_000, source, {"v": v}, i) for i, (at, source, v) in enumerate(rows)]

@@ -1,8 +1,8 @@
 """State filters as Spark's own window query; of what passes Python gives the ids, if they are wanted.
 
 One shuffle of the rows that some predicate holds for, sorted once: the value before tells what changed, and
-the change before tells since when.  What follows from a row (its bit, and the number that orders it among
-others of its time) is derived after the shuffle where rows are smaller without it.
+the change before tells since when.  Of one filter, the bit that a row leaves and the number that orders it
+among others of its time are one column: rows are then no larger than those of a query by hand.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ...table import IDENTIFYING, attributes_of, ids
 from ..plan import Work
 from ..schema import spark_schema
 from .closed import is_repeatable
-from .rows import naming, saying, seen_whole, sequence
+from .rows import naming, seen_whole, sequence
 from .scan import Unlike
 
 MOST = 4
@@ -47,16 +47,17 @@ def require(work: Work, frame: DataFrame) -> None:
 
 
 def notifications(
-    work: Work, columns: Sequence[str], having: Callable[[Mapping[str, str]], DataFrame]
+    work: Work, columns: Sequence[str], having: Callable[[Mapping[str, str]], DataFrame], *, numbered: bool
 ) -> DataFrame:
-    """The notifications of rows in our ``columns``, ``having`` what matters of their topics."""
+    """The notifications of rows in our ``columns``, ``having`` what matters of their topics; whether the
+    frame numbers them."""
     parts = []
     for operator in work.operators.values():
         (topic,) = operator.topics.values()
         query = changes(_filters(work, operator), naming(work.checked, topic))
         inside = (f"{name} IS NOT NULL" for name in query.apart if name != "source")
         mine = having({topic.name: " AND ".join([f"({query.where})", *inside])})
-        parts.append(_told(work, operator, columns, _passing(mine, columns, query), query.scope))
+        parts.append(_told(work, operator, columns, _passing(mine, columns, query, numbered), query.scope))
     return reduce(DataFrame.union, parts)
 
 
@@ -66,18 +67,17 @@ def _filters(work: Work, operator: Operator) -> list[Any]:
     return [known[names[0]] for names in operator.names]
 
 
-def _passing(rows: DataFrame, columns: Sequence[str], query: Changes) -> DataFrame:
+def _passing(rows: DataFrame, columns: Sequence[str], query: Changes, numbered: bool) -> DataFrame:
     """The rows that pass some filter, once for each: which it is, what it means there, and since when."""
     moving = [(i, turn) for i, turn in enumerate(query.turns) if turn.exit is not None]
     if not moving:
         rows = _derived(rows, columns, {})
         return _each(rows, [_momentary(i, turn) for i, turn in enumerate(query.turns)])
-    if _is_light(columns, query.apart):
-        rows = rows.repartition(*map(functions.expr, query.apart))
-    order = [name for name in ("time", "source", "sequence") if name not in query.apart]
+    order = [name for name in ("time", "source") if name not in query.apart]
     window = f"PARTITION BY {', '.join(query.apart) or '0'} ORDER BY {', '.join(order)}"
     if len(query.turns) == 1:
-        return _alternating(rows, columns, query.turns[0], window)
+        return _alternating(rows, columns, query.turns[0], window, numbered)
+    window = f"{window}, sequence"
     before = f"({window} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
     rows = _derived(rows, columns, {f"@on{i}": _bit(turn) for i, turn in moving})
     was = {f"@was{i}": f"coalesce(last(`@on{i}`, true) OVER {before}, false)" for i, _ in moving}
@@ -95,12 +95,6 @@ def _passing(rows: DataFrame, columns: Sequence[str], query: Changes) -> DataFra
     return _each(rows, [moved.get(i) or _momentary(i, turn) for i, turn in enumerate(query.turns)])
 
 
-def _is_light(columns: Sequence[str], apart: Sequence[str]) -> bool:
-    """Whether rows are no larger before anything is derived of them: beside what keeps scopes apart they say
-    one thing, from which the bit and the sequence follow."""
-    return bool(apart) and len({quoted(name) for name in saying(columns)}.difference(apart)) <= 1
-
-
 def _derived(rows: DataFrame, columns: Sequence[str], bits: Mapping[str, str]) -> DataFrame:
     """The rows with a sequence each, and with what they leave the bits at."""
     kept = (quoted(name) for name in columns if name != "sequence")
@@ -113,12 +107,35 @@ def _bit(turn: Turn) -> str:
     return f"CASE WHEN {turn.enter} THEN true WHEN {turn.exit} THEN false END"
 
 
-def _alternating(rows: DataFrame, columns: Sequence[str], turn: Turn, window: str) -> DataFrame:
+def _alternating(
+    rows: DataFrame, columns: Sequence[str], turn: Turn, window: str, numbered: bool
+) -> DataFrame:
     """The same for one filter, of rows that all satisfy one of its predicates."""
-    rows = _derived(rows, columns, {"@on": f"coalesce({turn.enter}, false)"})
-    rows = _with(rows, {"@was": f"lag(`@on`, 1, false) OVER ({window})"}).where("`@on` <> `@was`")
+    on = f"coalesce({turn.enter}, false)"
+    if numbered:
+        window = f"{window}, sequence"
+        rows = _derived(rows, columns, {"@on": on})
+        rows = _with(rows, {"@was": f"lag(`@on`, 1, false) OVER ({window})"}).where("`@on` <> `@was`")
+    else:
+        window = f"{window}, `@turn`"
+        rows = _turning(rows, columns, on, window)
     since = _ending("`@on`", f"lag(time) OVER ({window})")
     return _with(rows, {"@condition": "0", STATUS: _status("`@on`"), SINCE: since})
+
+
+_LOWEST = "shiftleft(1L, 63)"
+
+
+def _turning(rows: DataFrame, columns: Sequence[str], on: str, window: str) -> DataFrame:
+    """The rows that turn the bit, of a frame that does not number them: the hash of 63 bits that does, and
+    then the bit, are one whole number, by which they are ordered."""
+    kept = (quoted(name) for name in columns if name != "sequence")
+    turn = f"(shiftleft({sequence(columns)}, 1) | CAST({on} AS BIGINT)) ^ {_LOWEST}"
+    rows = rows.selectExpr(*kept, f"{turn} AS `@turn`")
+    before = f"lag(`@turn`, 1, {_LOWEST}) OVER ({window})"
+    rows = _with(rows, {"@before": before}).where("`@turn` & 1 <> `@before` & 1")
+    number = f"shiftrightunsigned(`@turn` ^ {_LOWEST}, 1)"
+    return _with(rows, {"@on": "`@turn` & 1 = 1", "sequence": number})
 
 
 def _with(rows: DataFrame, added: Mapping[str, str]) -> DataFrame:

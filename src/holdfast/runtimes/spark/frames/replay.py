@@ -146,7 +146,8 @@ def _require_rows(bad: Bad, report: bytes) -> None:
 
 def _natively(asked: _Asked) -> DataFrame:
     native.require(asked.work, asked.frame)
-    return native.notifications(asked.work, asked.laid.columns, asked.having)
+    numbered = asked.reading.theirs("sequence") in asked.frame.columns
+    return native.notifications(asked.work, asked.laid.columns, asked.having, numbered=numbered)
 
 
 def _by_partition(asked: _Asked) -> DataFrame:

@@ -16,11 +16,12 @@ class Request(NamedTuple):
 
 
 class Receiver:
-    """Answers every post with a status, and remembers it; ``answers`` may be changed on the way."""
+    """Answers every post with a status, and remembers it.  ``refuses`` says of the bodies which of them are
+    answered 400, with that text; all may be changed on the way."""
 
-    def __init__(self, status=200, headers=None):
+    def __init__(self, status=200, headers=None, refuses=None):
         self.requests: list[Request] = []
-        self.status, self.headers = status, headers or {}
+        self.status, self.headers, self.refuses = status, headers or {}, refuses
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -29,11 +30,13 @@ class Receiver:
                 receiver.requests.append(
                     Request(self.path, {k.lower(): v for k, v in self.headers.items()}, body)
                 )
-                self.send_response(receiver.status)
+                refusal = (receiver.refuses(body) if receiver.refuses else "") or ""
+                self.send_response(400 if refusal else receiver.status)
                 for name, value in receiver.headers.items():
                     self.send_header(name, value)
-                self.send_header("content-length", "0")
+                self.send_header("content-length", str(len(refusal.encode())))
                 self.end_headers()
+                self.wfile.write(refusal.encode())
 
             def log_message(self, *_):
                 pass

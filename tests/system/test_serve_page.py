@@ -23,6 +23,7 @@ from holdfast.model.batch import TIME, times
 from holdfast.model.instant import DAY, HOUR, MINUTE, show_instant
 from support.patience import PATIENCE, until
 from support.served import Served, browser
+from support.web import Receiver
 
 APP = """\
 topic Climate (temperature float °C, co2 float ppm)
@@ -225,6 +226,34 @@ def test_from_nothing_to_an_edited_rule(tmp_path, definition):
         page.sees("Climate")
         page.picture("health")
         assert page.complaints() == []
+
+
+def test_levels_and_refused_notifications_are_shown_and_sent_again(tmp_path):
+    rules, settings = tmp_path / "levels.hf", tmp_path / "serve.toml"
+    rules.write_text(
+        "topic T (value float)\n"
+        "levels Heat on T: warn [value > 25; value < 22], alarm [value > 30; value < 27] per source\n"
+    )
+    with Receiver(refuses=lambda body: "the pager knows no boilers") as receiver:
+        settings.write_text(
+            f'allowed_hosts = ["127.0.0.1"]\n[[webhook]]\nname = "pager"\nurl = "{receiver.url}"\n'
+        )
+        with Served(tmp_path, rules, "--config", settings) as service, browser() as window:
+            page = Page(window, service.url)
+            for value in (26, 31):
+                line = json.dumps({"topic": "T", "source": "boiler", "value": value})
+                httpx.post(f"{service.url}/api/readings", content=line, timeout=PATIENCE, trust_env=False)
+            page.open("now")
+            page.sees("alarm")
+            page.sees("is raised to alarm")
+            page.open("health")
+            page.sees("the pager knows no boilers")
+            receiver.refuses = None
+            page.press("Send all of pager again")
+            page.sees("Nothing was refused.")
+            found = [n for one in receiver.requests[-2:] for n in json.loads(one.body)["notifications"]]
+            assert {one["status"] for one in found} == {"ingress", "raised"}
+            assert page.complaints() == []
 
 
 def test_names_are_text_and_a_phone_has_room_for_all(tmp_path):

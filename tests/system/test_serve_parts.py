@@ -149,6 +149,54 @@ def test_alertmanager_knows_what_holds(tmp_path, definition):
             service.stop()
 
 
+def test_alertmanager_hears_of_a_muted_condition_when_the_mute_ends(tmp_path):
+    """Debian's Alertmanager has no alert while the condition is muted, also after a crash, but those of other
+    scopes; when the mute ends it has one with the level of that moment."""
+    manager, port = program("prometheus-alertmanager", "prometheus-alertmanager"), free_port()
+    rules = tmp_path / "alertmanager.yml"
+    rules.write_text("route: {receiver: nobody}\nreceivers: [{name: nobody}]\n")
+    definition, settings = tmp_path / "app.hf", tmp_path / "serve.toml"
+    definition.write_text(
+        "topic T (value float)\n"
+        "levels Heat on T: warn [value > 25; value < 22], alarm [value > 30; value < 27] per source\n"
+    )
+    settings.write_text(
+        f'allowed_hosts = ["127.0.0.1"]\n[[alertmanager]]\nname = "alerts"\nurl = "http://127.0.0.1:{port}"\n'
+    )
+    command = (
+        manager, f"--config.file={rules}", f"--storage.path={tmp_path / 'alerts'}",
+        "--cluster.listen-address=", f"--web.listen-address=127.0.0.1:{port}",
+    )  # fmt: skip
+
+    def active():
+        found = httpx.get(f"http://127.0.0.1:{port}/api/v2/alerts", timeout=PATIENCE, trust_env=False).json()
+        return {(one["labels"]["scope"], one["labels"]["level"]) for one in found}
+
+    with process(*command, log=tmp_path / "alertmanager.log"):
+        until(lambda: listens(port), "Alertmanager")
+        with Served(tmp_path, definition, "--config", settings) as service:
+
+            def post(path, body, method="POST"):
+                url = f"{service.url}{path}"
+                answer = httpx.request(
+                    method, url, content=json.dumps(body), timeout=PATIENCE, trust_env=False
+                )
+                assert answer.status_code == 200, answer.text
+
+            boiler = {"subscription": "Heat", "scope": "boiler"}
+            post("/api/mute", boiler | {"seconds": 10_000})
+            for source, value in (("boiler", 26), ("boiler", 31), ("attic", 26)):
+                post("/api/readings", {"topic": "T", "source": source, "value": value})
+            until(lambda: active() == {("attic", "warn")}, "the attic alone")
+            service.kill()
+            service.start()
+            post("/api/readings", {"topic": "T", "source": "attic", "value": 31})
+            until(lambda: active() == {("attic", "alarm")}, "the attic alone")
+            post("/api/mute", boiler, "DELETE")
+            until(lambda: active() == {("attic", "alarm"), ("boiler", "alarm")}, "the boiler")
+            service.stop()
+
+
 def test_an_overlay_is_heard(tmp_path, definition):
     """What ``holdfast publish`` tells a broker of the overlay is a reading of the service."""
     port = free_port()

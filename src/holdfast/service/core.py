@@ -89,6 +89,7 @@ class Core:
         self.engine = engine
         self.checked: Checked = check(engine.app, self._folder(self.files))
         self.topics: dict[str, Topic] = {topic.name: topic for topic in self.checked.topics}
+        self.leveled = frozenset(one.name for one in self.checked.leveled)
         self.corrected = frozenset(one.name for one in correcting(engine.app))
 
     def _folder(self, files: Mapping[str, str]) -> Copies:
@@ -140,7 +141,7 @@ class Core:
         some = [n for n in reversed(by_time) if n.status in TAKES_BACK.values()]
         some += (n for n in by_time if n.status not in TAKES_BACK.values())
         some += self._last_words(some)
-        return [told(n, now, self._id(n, position)) for n in some]
+        return [told(n, now, self._id(n, position), has_level=n.subscription in self.leveled) for n in some]
 
     def _last_words(self, some: Iterable[Notification]) -> list[Notification]:
         """What is so now, of scopes of which the last word says something else: it is of an earlier time."""
@@ -310,7 +311,7 @@ def _revised(n: Notification, before: Holding | None, at: Instant, position: int
 
 
 def _withdrawn(holding: Holding, at: Instant, position: int) -> Told:
-    name, scope, since, _ = holding
+    name, scope, since, *_ = holding
     id = notification_id(name, scope, WITHDRAWN, at, "", position)
     line: dict[str, Any] = {
         "id": id, "subscription": name, "scope": scope, "status": WITHDRAWN, "time": show_instant(at),

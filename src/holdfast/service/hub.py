@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from itertools import islice, takewhile
 
 from .store import Store, Told
 
 RECENT = 10_000
+_LONGEST_WAIT = 15.0
+"""Seconds."""
 
 
 class Hub:
@@ -34,8 +37,7 @@ class Hub:
                 self._from = told[-RECENT - 1].position
         self._recent.extend(told)
         self.last = told[-1].position
-        self._changed.set()
-        self._changed = asyncio.Event()
+        self.wake()
 
     async def after(self, position: int, most: int = 500) -> list[Told]:
         """Notifications after a position; none if there are none yet."""
@@ -46,16 +48,24 @@ class Hub:
         found = list(takewhile(lambda one: one.position > position, reversed(self._recent)))
         return found[: -most - 1 : -1]
 
-    async def stream(self, position: int, most: int = 500) -> AsyncIterator[list[Told]]:
-        """Notifications after a position, as they come; an empty list now and then when none do."""
+    def wake(self) -> None:
+        """Let all streams yield, also where there is nothing new."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def stream(
+        self, position: int, most: int = 500, longest: Callable[[], float] = lambda: _LONGEST_WAIT
+    ) -> AsyncIterator[list[Told]]:
+        """Notifications after a position, as they come; an empty list when none do for ``longest`` seconds,
+        or when streams are woken."""
         while True:
             changed = self._changed
             if some := await self.after(position, most):
                 position = some[-1].position
                 yield some
                 continue
-            try:
-                async with asyncio.timeout(15):  # wait_for of Python 3.11 may swallow a cancellation
+            with suppress(TimeoutError):
+                async with asyncio.timeout(longest()):  # wait_for of Python 3.11 may swallow a cancellation
                     await changed.wait()
-            except TimeoutError:
+            if position >= self.last:
                 yield []

@@ -131,7 +131,7 @@ def sinks_of(plan: Plan, service: Service) -> list[Sink]:
     for hook in config.webhook:
         found.append(Webhook(hook.name, hook.url, hook.headers, secret_of(hook, plan.folder), clock))
     for manager in config.alertmanager:
-        found.append(Alertmanager(manager.name, manager.url, manager.labels, service.holding, clock))
+        found.append(Alertmanager(manager.name, manager.url, manager.labels, clock))
     for part in config.parquet:
         found.append(ParquetSink(part.name, plan.folder / part.folder))
     return found

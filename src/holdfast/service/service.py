@@ -32,7 +32,7 @@ from .log.log import Appended, Log, NoRoom, joined
 from .log.seal import retain, seal
 from .named import FOLDER, digests, forget, keep, named
 from .origins import Origins
-from .store import Snapshot, Store, StoreFull, Told
+from .store import Snapshot, Store, StoreFull, Told, ends
 from .timeline import Timeline
 
 T = TypeVar("T")
@@ -380,6 +380,20 @@ class Service:
     async def holding(self) -> list[Holding]:
         """What holds now."""
         return await self.on_engine(lambda: self.core.engine.holding())
+
+    async def announced(self) -> list[Holding]:
+        """What is active and was notified, at the level that was notified last: a mute of the definition
+        withholds both."""
+        active = await self.holding()
+        targets = {one.target for one in self.core.checked.muted}
+        muted = [one for one in active if one.subscription in targets]
+        last = await asyncio.to_thread(lambda: {one[:2]: self.store.last_of(*one[:2]) for one in muted})
+        rest = [one for one in active if one.subscription not in targets]
+        return rest + [
+            one._replace(level=row.level)
+            for one in muted
+            if (row := last[one[:2]]) is not None and not ends(row)
+        ]
 
     async def settled(self) -> None:
         """Comes back when what is in the log now has been evaluated."""

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
-from ..errors import HoldfastError
+from ..errors import HoldfastError, UsageError
 from ..files.write import event_line
+from ..lang.levels import BEFORE, LEVEL
 from ..model.event import Notification, meant
 from ..model.instant import Instant
 from .feeds.submission import Rejected
@@ -26,7 +27,7 @@ _TABLES = """
 CREATE TABLE IF NOT EXISTS notifications (
     position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, subscription TEXT NOT NULL,
     scope TEXT, status TEXT NOT NULL, time INTEGER NOT NULL, since INTEGER, arrived INTEGER NOT NULL,
-    line TEXT NOT NULL
+    line TEXT NOT NULL, level TEXT, was TEXT
 );
 CREATE INDEX IF NOT EXISTS by_scope ON notifications (subscription, scope, time);
 CREATE INDEX IF NOT EXISTS by_time ON notifications (time);
@@ -38,8 +39,13 @@ CREATE TABLE IF NOT EXISTS snapshots (
 CREATE TABLE IF NOT EXISTS sinks (name TEXT PRIMARY KEY, position INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS dead_letters (
     sink TEXT NOT NULL, position INTEGER NOT NULL, reason TEXT NOT NULL, at INTEGER NOT NULL,
-    PRIMARY KEY (sink, position)
+    resend INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (sink, position)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS withheld (
+    sink TEXT NOT NULL, subscription TEXT NOT NULL, scope TEXT, first INTEGER NOT NULL,
+    latest INTEGER NOT NULL, starts INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS withheld_from ON withheld (sink, subscription, scope);
 CREATE TABLE IF NOT EXISTS marks (
     kind TEXT NOT NULL, subscription TEXT NOT NULL, scope TEXT NOT NULL, until INTEGER NOT NULL,
     who TEXT NOT NULL, note TEXT NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (kind, subscription, scope)
@@ -55,7 +61,13 @@ _TRIES = 600
 _PAYLOAD_KEPT = 4_096
 _WAL_PAGES = 10_000
 """Pages that are written beside the database before who writes moves them into it; snapshots do so before."""
-_COLUMNS = "position, id, subscription, scope, status, time, since, arrived, line"
+_COLUMNS = "position, id, subscription, scope, status, time, since, arrived, line, level, was"
+_FORM = 2
+"""The form of the tables; another one is refused."""
+
+
+Key = tuple[str, str | None]
+"""A condition in a scope."""
 
 
 class Told(NamedTuple):
@@ -70,6 +82,14 @@ class Told(NamedTuple):
     since: Instant | None
     arrived: Instant
     line: str
+    level: str | None = None
+    """Of levels: the level that this leads to."""
+    was: str | None = None
+    """Of levels: the level before."""
+
+    @property
+    def key(self) -> Key:
+        return self.subscription, self.scope
 
     @property
     def what(self) -> tuple[object, ...]:
@@ -100,14 +120,26 @@ class Mark(NamedTuple):
     at: Instant
 
 
+class Withheld(NamedTuple):
+    """What a sink was not sent of a muted condition in a scope: the positions of the first and of the latest
+    notification, and whether the first one starts the condition, so that the sink does not know it."""
+
+    first: int
+    latest: int
+    starts: bool
+
+
 class StoreFull(HoldfastError):
     """The database cannot be written now."""
 
 
-def told(notification: Notification, arrived: Instant, id: str | None = None) -> Told:
+def told(
+    notification: Notification, arrived: Instant, id: str | None = None, *, has_level: bool = False
+) -> Told:
     """A notification that is not yet in the database, under its own id or another."""
     id = id or notification.id
     n = notification
+    level, was = (n.event.attributes.get(name) for name in (LEVEL, BEFORE)) if has_level else (None, None)
     return Told(
         0,
         id,
@@ -118,6 +150,8 @@ def told(notification: Notification, arrived: Instant, id: str | None = None) ->
         n.since,
         arrived,
         event_line(n, id).rstrip("\n"),
+        cast("str | None", level),
+        cast("str | None", was),
     )
 
 
@@ -144,9 +178,11 @@ class Store:
         self._settling = self._opened(path)
         self._write_lock, self._read_lock = Lock(), Lock()
         with self._written() as database:
+            (form,) = database.execute("PRAGMA user_version").fetchone()
+            if form != _FORM and database.execute("SELECT 1 FROM sqlite_master").fetchone():
+                raise UsageError(f"{path} is of another version of Holdfast: start with an empty folder")
             database.executescript(_TABLES)
-            if "files" not in {row[1] for row in database.execute("PRAGMA table_info(snapshots)")}:
-                database.execute("ALTER TABLE snapshots ADD COLUMN files TEXT NOT NULL DEFAULT '{}'")
+            database.execute(f"PRAGMA user_version = {_FORM}")
 
     @staticmethod
     def _opened(path: Path) -> sqlite3.Connection:
@@ -178,17 +214,24 @@ class Store:
     # --- notifications ---
 
     def add(self, told: Sequence[Told]) -> list[Told]:
-        """Enter notifications; those that were not there yet, with their positions."""
+        """Enter notifications; those that were not there yet, with their positions.  An acknowledgement is of
+        what was active: a start, an end or a higher level ends it."""
         fresh = []
         with self._written() as database:
             for one in told:
                 done = database.execute(
-                    "INSERT INTO notifications (id, subscription, scope, status, time, since, arrived, line) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    f"INSERT INTO notifications ({_COLUMNS}) "
+                    "VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
                     one[1:],
                 )
-                if done.rowcount:
-                    fresh.append(one._replace(position=done.lastrowid or 0))
+                if not done.rowcount:
+                    continue
+                fresh.append(one._replace(position=done.lastrowid or 0))
+                if begins(one) or ends(one) or one.status in ("raised", "reopened"):
+                    database.execute(
+                        "DELETE FROM marks WHERE kind = 'acknowledge' AND subscription = ? AND scope = ?",
+                        (one.subscription, one.scope or ""),
+                    )
         return fresh
 
     def notifications(
@@ -215,7 +258,7 @@ class Store:
         """What was told last of a scope."""
         query = (
             f"SELECT {_COLUMNS} FROM notifications WHERE subscription = ? AND scope IS ? "
-            "ORDER BY time DESC, position DESC LIMIT 1"
+            "AND status <> 'summary' ORDER BY time DESC, position DESC LIMIT 1"
         )
         return next((Told(*row) for row in self._rows(query, (subscription, scope))), None)
 
@@ -236,17 +279,29 @@ class Store:
         )
         return [Told(*row) for row in self._rows(query, (start, end, end, most))]
 
+    def at(self, positions: Collection[int]) -> list[Told]:
+        """The notifications at some positions, in their order."""
+        query = f"SELECT {_COLUMNS} FROM notifications WHERE position = ?"
+        return [Told(*row) for position in sorted(positions) for row in self._rows(query, (position,))]
+
     @property
     def last(self) -> int:
         """The position of the last notification."""
         return self._rows("SELECT COALESCE(MAX(position), 0) FROM notifications")[0][0]
 
     def forget(self, before: Instant) -> int:
-        """Remove notifications that were told before an instant and that every sink has had."""
+        """Remove notifications that arrived before an instant, and what sinks refused before it.  Kept are
+        those that a sink has still to be sent, and the latest of each scope that is not over."""
         with self._written() as database:
+            database.execute("DELETE FROM dead_letters WHERE at < ?", (before,))
             done = database.execute(
-                "DELETE FROM notifications WHERE arrived < ? "
-                "AND position <= (SELECT COALESCE(MIN(position), 1 << 62) FROM sinks)",
+                "DELETE FROM notifications AS n WHERE arrived < ? "
+                "AND position <= (SELECT COALESCE(MIN(position), 1 << 62) FROM sinks) "
+                "AND position NOT IN (SELECT position FROM dead_letters "
+                "UNION SELECT first FROM withheld UNION SELECT latest FROM withheld) "
+                "AND (status IN ('egress', 'withdrawn', 'retracted', 'atomic') OR EXISTS (SELECT 1 "
+                "FROM notifications AS m WHERE m.subscription = n.subscription AND m.scope IS n.scope "
+                "AND m.position > n.position))",
                 (before,),
             )
             return done.rowcount
@@ -288,33 +343,77 @@ class Store:
         rows = self._rows("SELECT position FROM sinks WHERE name = ?", (sink,))
         return rows[0][0] if rows else None
 
-    def reach(self, sink: str, position: int) -> None:
-        """A sink has had everything up to a position."""
+    def reach(self, sink: str, position: int, withheld: Mapping[Key, Withheld | None] | None = None) -> None:
+        """A sink has had everything up to a position, but for what is withheld from it; ``withheld`` has what
+        changes of that."""
         with self._written() as database:
             database.execute("INSERT OR REPLACE INTO sinks VALUES (?, ?)", (sink, position))
+            for (name, scope), row in (withheld or {}).items():
+                where = "sink = ? AND subscription = ? AND scope IS ?"
+                database.execute(f"DELETE FROM withheld WHERE {where}", (sink, name, scope))
+                if row is not None:
+                    database.execute(
+                        "INSERT INTO withheld VALUES (?, ?, ?, ?, ?, ?)", (sink, name, scope, *row)
+                    )
+
+    def withheld(self, sink: str) -> dict[Key, Withheld]:
+        """What a sink was not sent of conditions that are muted."""
+        query = "SELECT subscription, scope, first, latest, starts FROM withheld WHERE sink = ?"
+        return {
+            (name, scope): Withheld(first, latest, bool(starts))
+            for name, scope, first, latest, starts in self._rows(query, (sink,))
+        }
 
     def keep_sinks(self, names: Iterable[str]) -> None:
         """Forget sinks that are no more, so that they hold nothing back."""
         with self._written() as database:
             known = {name for (name,) in database.execute("SELECT name FROM sinks")}
-            gone = known - set(names)
-            database.executemany("DELETE FROM sinks WHERE name = ?", [(name,) for name in gone])
+            gone = [(name,) for name in known - set(names)]
+            database.executemany("DELETE FROM sinks WHERE name = ?", gone)
+            database.executemany("DELETE FROM withheld WHERE sink = ?", gone)
 
     def bury(self, sink: str, position: int, reason: str, at: Instant) -> None:
-        """Put aside a notification that a sink will never take."""
+        """Put aside a notification that a sink refuses."""
         with self._written() as database:
             database.execute(
-                "INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?)", (sink, position, reason, at)
+                "INSERT OR REPLACE INTO dead_letters VALUES (?, ?, ?, ?, 0)", (sink, position, reason, at)
             )
 
+    def unbury(self, sink: str, position: int) -> None:
+        """A sink has taken a notification that it had refused."""
+        with self._written() as database:
+            database.execute("DELETE FROM dead_letters WHERE sink = ? AND position = ?", (sink, position))
+
     def dead_letters(self, most: int = 100) -> list[dict[str, Any]]:
-        """What sinks did not take, the latest first."""
+        """What sinks refused, the latest first."""
         rows = self._rows(
-            "SELECT d.sink, d.position, d.reason, d.at, n.line FROM dead_letters d "
+            "SELECT d.sink, d.position, d.reason, d.at, d.resend, n.line FROM dead_letters d "
             "LEFT JOIN notifications n ON n.position = d.position ORDER BY d.at DESC LIMIT ?",
             (most,),
         )
-        return [dict(zip(("sink", "position", "reason", "at", "line"), row, strict=True)) for row in rows]
+        names = ("sink", "position", "reason", "at", "resend", "line")
+        return [dict(zip(names, (*row[:4], bool(row[4]), row[5]), strict=True)) for row in rows]
+
+    def buried(self, sink: str) -> int:
+        """How many notifications a sink has refused and not taken since."""
+        return self._rows("SELECT COUNT(*) FROM dead_letters WHERE sink = ?", (sink,))[0][0]
+
+    def resend(self, sink: str, position: int | None = None) -> int:
+        """Ask for a refused notification to be sent again, or for all of a sink; how many are."""
+        with self._written() as database:
+            done = database.execute(
+                "UPDATE dead_letters SET resend = 1 WHERE sink = ? AND (? IS NULL OR position = ?)",
+                (sink, position, position),
+            )
+            return done.rowcount
+
+    def to_resend(self, sink: str, most: int) -> list[Told]:
+        """Refused notifications of a sink that are to be sent again."""
+        query = (
+            f"SELECT {_COLUMNS} FROM notifications WHERE position IN (SELECT position FROM dead_letters "
+            "WHERE sink = ? AND resend = 1 ORDER BY position LIMIT ?) ORDER BY position"
+        )
+        return [Told(*row) for row in self._rows(query, (sink, most))]
 
     # --- what people say of conditions ---
 

@@ -13,9 +13,9 @@ from holdfast.model.topic import Attribute, Topic
 from holdfast.service.core import Core
 from holdfast.service.log.frame import Definition, Readings
 from holdfast.service.log.log import Appended
-from holdfast.service.sinks.delivery import unmuted
+from holdfast.service.sinks.delivery import choose
 from holdfast.service.sinks.message import alerts, publications
-from holdfast.service.store import Mark, Store
+from holdfast.service.store import Store
 from holdfast.service.timeline import Row, Timeline, View
 from holdfast.service.trial import intervals
 
@@ -91,11 +91,12 @@ def test_the_last_word_says_what_is_so_now(world):
     assert world.read((15, 10.0)) == [("reopened", 20, 10), ("egress", 15, 10), ("known", 15, 30)]
     (*_, state) = publications(world.told, None, "state/{scope}")
     assert '"holds": true, "since": "1970-01-01T00:00:30.000000Z"' in state.payload
-    mute = Mark("mute", "Warm", "s", 99 * SECOND, "", "", 0)
+    muted = {("Warm", "s")}
     known = [one for one in world.told if one.status == "known"]
     assert len(known) == 1
-    assert unmuted(known, [mute]) == known
-    assert unmuted(known, [mute], world.core.corrected) == [], "it starts, for whoever listens"
+    kept = choose(known, muted, {}, world.core.corrected)
+    assert kept.sent == [], "it starts, for whoever listens"
+    assert kept.withheld["Warm", "s"].starts
 
 
 def test_an_alert_is_over_when_its_start_is_retracted(world):
@@ -105,7 +106,8 @@ def test_an_alert_is_over_when_its_start_is_retracted(world):
     world.read((22, 30.0), (23, 23.0))
     told = world.read((22, 10.0), (21, 30.0))
     assert ("retracted", 22, None) in told
-    found = alerts(world.told[-len(told) :], world.core.engine.holding(), 99 * SECOND, {})
+    found = alerts(world.told[-len(told) :], 99 * SECOND, {})
+    assert found
     assert all(one["startsAt"] <= one["endsAt"] for one in found)
 
 

@@ -606,16 +606,15 @@ def test_no_error_keeps_a_service_from_reading_its_files_once_more(by_row, caplo
     asyncio.run(story())
 
 
-def test_a_folder_of_an_earlier_version_goes_on(tmp_path):
+def test_a_folder_of_another_version_is_refused_in_one_sentence(tmp_path):
+    (tmp_path / "a").mkdir()
+    with closing(sqlite3.connect(tmp_path / "a" / "service.db")) as database:
+        database.execute("CREATE TABLE snapshots (one INTEGER PRIMARY KEY)")
+
     async def story():
-        async with served(tmp_path / "a") as service:
-            await service.submit(Submission([reading(1, 26.0)]))
-        with closing(sqlite3.connect(tmp_path / "a" / "service.db")) as database:
-            database.execute("ALTER TABLE snapshots DROP COLUMN files")
-        async with served(tmp_path / "a") as service:
-            assert [(h.subscription, h.since) for h in await service.holding()] == [("Warm", 1)]
-        async with served(tmp_path / "a") as service:
-            assert [(h.subscription, h.since) for h in await service.holding()] == [("Warm", 1)]
+        with pytest.raises(UsageError, match=r"service\.db is of another version of Holdfast"):
+            async with served(tmp_path / "a"):
+                pass
 
     asyncio.run(story())
 

@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from ...compilers.edit import standings
 from ...compilers.families import builds_on, meanings
 from ...compilers.resume import Resumed
 from ...errors import UsageError, did_you_mean
@@ -57,6 +58,8 @@ class Holding(NamedTuple):
     since: Instant
     known: bool = True
     """Whether that is known now, or was so when a reading came last."""
+    level: str | None = None
+    """The level, of levels."""
 
 
 class Subscription:
@@ -412,9 +415,12 @@ class Engine:
     def holding(self, of: Collection[str] | None = None) -> list[Holding]:
         """The conditions that hold now, by subscription and scope; some of them alone, if they are named."""
         running = [one for one in self._works.running if of is None or one.operator.serves(of)]
-        lost = {row[:2] for one in running for row in one.operator.unknown(one.state)}
-        rows = [row for one in running for row in one.operator.holding(one.state)]
-        found = [Holding(*row, row[:2] not in lost) for row in rows if of is None or row[0] in of]
+        found = [
+            Holding(*key, one.since, one.known, one.level)
+            for each in running
+            for key, one in standings(each.operator, each.state).items()
+            if one.since is not None and (of is None or key[0] in of)
+        ]
         return sorted(found, key=lambda h: (h.subscription, h.scope or ""))
 
     def unknown(self) -> list[tuple[str, str | None]]:

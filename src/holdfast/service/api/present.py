@@ -26,9 +26,15 @@ _LONGEST = 10**8
 
 @router.get("/health")
 async def health(site: Asked) -> Response:
-    """Whether the service takes readings; 503 when it does not, with the reason."""
+    """Whether the service takes readings; 503 when it does not, with the reason.  Sinks that cannot deliver,
+    or have refused something, are listed."""
     troubles = site.service.troubles
-    body = {"status": "trouble" if troubles else "ok", "troubles": troubles}
+    sinks = {
+        one["name"]: {name: one[name] for name in ("trouble", "behind", "dead_letters")}
+        for one in (sink.status(site.service.hub.last) for sink in site.sinks)
+        if one["trouble"] or one["dead_letters"]
+    }
+    body = {"status": "trouble" if troubles else "ok", "troubles": troubles, "sinks": sinks}
     return JSONResponse(body, 503 if troubles else 200)
 
 
@@ -127,12 +133,14 @@ async def _mark(site: Site, request: Request, kind: str, seconds: float | None) 
     until = NEVER if wanted is None else now + int(wanted * SECOND)
     told = Mark(kind, name, scope, until, user_of(request).name, str(said.get("note", ""))[:1_000], now)
     await asyncio.to_thread(site.service.store.mark, told)
+    site.service.hub.wake()
     return {"done": True}
 
 
 async def _unmark(site: Site, request: Request, kind: str) -> dict[str, Any]:
     name, scope = _key(await object_of(request))
     await asyncio.to_thread(site.service.store.unmark, kind, name, scope)
+    site.service.hub.wake()  # sinks are sent what was withheld
     return {"done": True}
 
 
@@ -161,8 +169,22 @@ async def rejects(site: Asked, most: int = 100) -> list[dict[str, Any]]:
 
 @router.get("/api/dead-letters")
 async def dead_letters(site: Asked, most: int = 100) -> list[dict[str, Any]]:
-    """What sinks refused for good, the latest first."""
+    """What sinks refused, the latest first, with the receiver's answer."""
     return await asyncio.to_thread(site.service.store.dead_letters, min(most, MOST))
+
+
+@router.post("/api/dead-letters/resend")
+async def resend(site: Asked, request: Request) -> dict[str, Any]:
+    """Send again what a sink refused: one notification by its position, or all of them."""
+    said = await object_of(request)
+    name, position = said.get("sink"), said.get("position")
+    if name not in [sink.sink.name for sink in site.sinks]:
+        raise UsageError(f"there is no sink '{name}'; there is {', '.join(s.sink.name for s in site.sinks)}")
+    if position is not None and type(position) is not int:
+        raise UsageError("'position' must be the number of a notification, or null for all")
+    count = await asyncio.to_thread(site.service.store.resend, name, position)
+    site.service.hub.wake()
+    return {"resending": count}
 
 
 @router.get("/metrics")
@@ -195,6 +217,7 @@ def _status(site: Site) -> dict[str, Any]:
 
 def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
     status = _status(site)
+    sinks = status["sinks"]
 
     def by(name: str, numbers: dict[str, float]) -> dict[str, float]:
         return {shown.label(name, key): value for key, value in numbers.items()}
@@ -209,5 +232,6 @@ def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
         "holdfast_waiting": ("gauge", {"": status["waiting"]}),
         "holdfast_behind": ("gauge", {"": status["behind"]}),
         "holdfast_up": ("gauge", {"": 0.0 if status["troubles"] else 1.0}),
-        "holdfast_sink_behind": ("gauge", by("sink", {s["name"]: s["behind"] for s in status["sinks"]})),
+        "holdfast_sink_behind": ("gauge", by("sink", {s["name"]: s["behind"] for s in sinks})),
+        "holdfast_sink_refused": ("gauge", by("sink", {s["name"]: s["dead_letters"] for s in sinks})),
     }

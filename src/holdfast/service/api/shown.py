@@ -10,7 +10,7 @@ from ...compilers.families import FAMILIES, operators
 from ...errors import DefinitionError, HoldfastError
 from ...files.interval import Interval
 from ...lang.condition import Checked
-from ...model.instant import NEVER, Instant, show_instant
+from ...model.instant import NEVER, show_instant
 from ...model.space import Circle, Polygon, Rectangle, Region, Shape
 from ...model.topic import Topic
 from ...runtimes.local.engine import Holding
@@ -33,18 +33,19 @@ def conditions(
     folded = {(one.subscription, one.scope): _storm(one) for one in storms}
     said = {(mark.kind, mark.subscription, mark.scope): mark for mark in marks}
     doubts = {(one.subscription, one.scope): one.time for one in unsure}
-    held = {one[:2]: one.since for one in holding}
+    held = {one[:2]: one for one in holding}
     return [
         {
             "subscription": name,
             "scope": scope,
-            "since": None if since is None else show_instant(since),
+            "since": None if one is None else show_instant(one.since),
+            "level": None if one is None else one.level,
             "unknown": None if (doubt := doubts.get((name, scope))) is None else show_instant(doubt),
-            "acknowledged": _mark(said.get(("acknowledge", name, scope)), since),
-            "muted": _mark(said.get(("mute", name, scope))),
+            "acknowledged": _mark(said.get(("acknowledge", name, scope))),
+            "muted": _mark(said.get(("mute", name, scope)) or said.get(("mute", name, None))),
             **folded.get((name, scope), {}),
         }
-        for (name, scope), since in (held | {key: held.get(key) for key in doubts}).items()
+        for (name, scope), one in (held | {key: held.get(key) for key in doubts}).items()
     ]
 
 
@@ -58,9 +59,8 @@ def _storm(one: Told) -> dict[str, Any]:
     return {"members": said["members"], "outline": polygon}
 
 
-def _mark(mark: Mark | None, since: Instant | None = None) -> dict[str, Any] | None:
-    """A mark; an acknowledgement is of what held then, not of what began later."""
-    if mark is None or (since is not None and mark.at < since):
+def _mark(mark: Mark | None) -> dict[str, Any] | None:
+    if mark is None:
         return None
     return {
         "who": mark.who,

@@ -1,6 +1,6 @@
 // How the service stands: rates, lag, what was late or refused, feeds and sinks.
 
-import { get } from "./api.js";
+import { get, send } from "./api.js";
 import { h, painted, put, say } from "./dom.js";
 import { showFull, showLength } from "./time.js";
 
@@ -21,7 +21,7 @@ export default {
         h("section", { class: "card" }, h("h2", {}, "In"), feeds),
         h("section", { class: "card" }, h("h2", {}, "Out"), sinks)),
       h("section", { class: "card" }, h("h2", {}, "What came and is no reading"), reasons, rejects),
-      h("section", { class: "card" }, h("h2", {}, "What sinks refused for good"), letters));
+      h("section", { class: "card" }, h("h2", {}, "What sinks refused"), letters));
     let plot = null;
 
     function draw() {
@@ -70,8 +70,23 @@ export default {
         const [refused, dead] = await Promise.all([get("/api/rejects", { most: 30 }), get("/api/dead-letters", { most: 30 })]);
         put(rejects, refused.length ? h("details", {}, h("summary", {}, `The latest ${refused.length}`),
           table(["When", "Where", "Why", "What"], refused.map((one) => [showFull(one.at), `${one.feed} ${one.channel}`, one.reason, h("code", { class: "cut" }, one.payload)]))) : null);
-        put(letters, table(["When", "Sink", "Why", "What"], dead.map((one) => [showFull(one.at), one.sink, one.reason, h("code", { class: "cut" }, one.line || "")]), "Nothing was refused."));
+        put(letters, table(["When", "Sink", "Answer", "Notification", ""], dead.map((one) => [showFull(one.at), one.sink, one.reason, h("code", { class: "cut" }, one.line || ""), again(one)]), "Nothing was refused."),
+          app.may("edit") ? [...new Set(dead.map((one) => one.sink))].map((name) => resend(`Send all of ${name} again`, { sink: name })) : null);
       } catch (error) { say(error.message, "bad"); }
+    }
+
+    function again(one) {
+      if (one.resend) return "is sent again";
+      return app.may("edit") ? resend("Send again", { sink: one.sink, position: one.position }) : "";
+    }
+
+    function resend(text, which) {
+      return h("button", {
+        type: "button", class: "small", "data-name": `resend ${which.sink} ${which.position ?? "all"}`,
+        onclick: async () => {
+          try { await send("POST", "/api/dead-letters/resend", which); await look(); } catch (error) { say(error.message, "bad"); }
+        },
+      }, text);
     }
 
     app.addEventListener("status", draw);

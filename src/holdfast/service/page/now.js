@@ -78,6 +78,7 @@ export default {
       const where = new URLSearchParams({ subscription: one.subscription, scope: one.scope === null ? "" : one.scope, all: one.scope === null ? 1 : "" });
       return h("tr", { class: one.unknown ? "unsure" : one.acknowledged || one.muted ? "calm" : "" },
         h("td", {}, h("a", { href: `#timeline?${where}` }, one.scope === null ? "everything" : one.scope),
+          one.level && h("span", { class: "badge level" }, one.level),
           one.unknown && h("span", { class: "badge unsure" }, `unknown since ${showTime(instant(one.unknown), app.now())}`),
           one.acknowledged && h("span", { class: "badge", title: one.acknowledged.note || "" }, `seen by ${one.acknowledged.who}`),
           one.muted && h("span", { class: "badge" }, one.muted.until ? `muted until ${showTime(instant(one.muted.until), app.now())}` : "muted")),
@@ -140,6 +141,7 @@ const WORDS = { ingress: "starts", egress: "ends", atomic: "happens", unknown: "
 
 function word(one) {
   const holds = one.since !== null;
+  if (one.status === "raised" || one.status === "lowered") return `is ${one.status} to ${one.attributes.level}`;
   if (one.status === "revised") return holds ? "holds by another definition" : "ends by another definition";
   if (one.status === "known") return holds ? "is known to hold" : "is known not to hold";
   return WORDS[one.status] || one.status;

@@ -9,6 +9,7 @@ from cyclonedds.core import DDSException
 from cyclonedds.pub import DataWriter
 from cyclonedds.topic import Topic
 
+from ...runtimes.local.engine import Holding
 from ..dds import LAST_WORDS, PATIENCE, TOLD, Membership, told_sample, told_type
 from ..store import Told
 from .delivery import Unavailable
@@ -19,6 +20,7 @@ class DdsSink:
 
     kind = "dds"
     heeds_mutes = True
+    refresh_every = None
 
     def __init__(self, membership: Membership) -> None:
         self.name = membership.name
@@ -38,6 +40,6 @@ class DdsSink:
         except DDSException as error:
             raise Unavailable(str(error)) from None
 
-    async def idle(self) -> None: ...
+    async def refresh(self, active: Sequence[Holding]) -> None: ...
 
     async def close(self) -> None: ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any
 
@@ -12,10 +13,17 @@ from ...errors import UsageError
 from ...model.instant import MINUTE, SECOND, Instant
 from ...runtimes.local.engine import Holding
 from ..store import Told
-from .delivery import Refusal, Unavailable
-from .message import alerts, body, signature
+from .delivery import Refusal, Unavailable, isolate
+from .message import Alert, alerts, body, signature, standing_alert
 
 _TIMEOUT = 10.0
+"""Seconds in which the receiver must go on."""
+_DEADLINE = 30.0
+"""Seconds for a whole request, with its answer."""
+_ANSWER = 500
+"""Bytes of a refusing answer that are kept; the rest is not read."""
+_ALERTS = 500
+"""Alerts in one request when all are sent again."""
 _LATER = frozenset({408, 425, 429})
 _FORBIDDEN = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 _METADATA = ip_address("fd00:ec2::254")
@@ -69,8 +77,9 @@ def require_headers(headers: Mapping[str, str]) -> None:
             raise UsageError(f"header '{name}': its value must be printable ASCII in one line")
 
 
-async def _posted(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> None:
-    """Post once; redirects are not followed."""
+async def _post(client: httpx.AsyncClient, url: str, content: bytes, headers: Mapping[str, str]) -> None:
+    """Post once, within the deadline.  Redirects are not followed, and of the answer only the status is read,
+    unless it refuses: then also the first bytes, which say why."""
     host = httpx.URL(url).host
 
     async def look(event: str, said: Mapping[str, Any]) -> None:
@@ -82,16 +91,32 @@ async def _posted(client: httpx.AsyncClient, url: str, content: bytes, headers: 
                 await connection.aclose()
                 raise
 
+    request = {"content": content, "headers": dict(headers), "extensions": {"trace": look}}
     try:
-        answer = await client.post(url, content=content, headers=dict(headers), extensions={"trace": look})
+        async with asyncio.timeout(_DEADLINE), client.stream("POST", url, **request) as answer:  # type: ignore[arg-type]
+            status = answer.status_code
+            if answer.is_success:
+                return
+            is_refusal = status < 500 and status not in _LATER
+            reason = await _beginning(answer) if is_refusal else ""
+    except TimeoutError:
+        raise Unavailable(f"{url} does not answer within {_DEADLINE:g} s") from None
     except httpx.HTTPError as error:
         raise Unavailable(f"{url}: {error or type(error).__name__}") from None
-    if answer.is_success:
-        return
-    what = f"{url} answers {answer.status_code}"
-    if answer.status_code in _LATER or answer.status_code >= 500:
-        raise Unavailable(what)
-    raise Refusal(what)
+    if is_refusal:
+        raise Refusal(f"{url} answers {status}" + (reason and f": {reason}"))
+    raise Unavailable(f"{url} answers {status}")
+
+
+async def _beginning(answer: httpx.Response) -> str:
+    """How an answer begins, as one line of text; whatever its length and compression say, no more is read."""
+    found = b""
+    async for part in answer.aiter_raw(_ANSWER):
+        found += part
+        if len(found) >= _ANSWER:
+            break
+    text = found[:_ANSWER].decode("utf-8", "replace")
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 class Webhook:
@@ -99,6 +124,7 @@ class Webhook:
 
     kind = "webhook"
     heeds_mutes = True
+    refresh_every = None
 
     def __init__(
         self,
@@ -118,36 +144,47 @@ class Webhook:
             stamp = str(self._clock() // SECOND)
             headers["x-holdfast-timestamp"] = stamp
             headers["x-holdfast-signature"] = signature(self._secret, stamp, content)
-        await _posted(self._client, self._url, content, headers)
+        await _post(self._client, self._url, content, headers)
 
-    async def idle(self) -> None: ...
+    async def refresh(self, active: Sequence[Holding]) -> None: ...
 
     async def close(self) -> None:
         await self._client.aclose()
 
 
 class Alertmanager:
-    """Keeps Alertmanager informed of what holds: at every change, and again before it would forget."""
+    """Keeps Alertmanager informed of what is active: at every change, and again before it would forget."""
 
     kind = "alertmanager"
     heeds_mutes = True
+    refresh_every = LASTS / SECOND / 10
 
-    def __init__(
-        self, name: str, url: str, labels: Mapping[str, str],
-        holding: Callable[[], Awaitable[list[Holding]]], clock: Callable[[], Instant],
-    ) -> None:  # fmt: skip
-        self.name, self._labels, self._holding, self._clock = name, labels, holding, clock
+    def __init__(self, name: str, url: str, labels: Mapping[str, str], clock: Callable[[], Instant]) -> None:
+        self.name, self._labels, self._clock = name, labels, clock
         self._url = url.rstrip("/") + "/api/v2/alerts"
         self._client = httpx.AsyncClient(timeout=_TIMEOUT, follow_redirects=False, trust_env=False)
 
     async def deliver(self, told: Sequence[Told]) -> None:
-        found: list[dict[str, Any]] = alerts(told, await self._holding(), self._clock() + LASTS, self._labels)
-        if found:
-            content = httpx.Request("POST", self._url, json=found).content
-            await _posted(self._client, self._url, content, {"content-type": "application/json"})
+        await self._send(alerts(told, self._clock() + LASTS, self._labels))
 
-    async def idle(self) -> None:
-        await self.deliver(())
+    async def refresh(self, active: Sequence[Holding]) -> None:
+        """Send all that is active; what is refused keeps nothing else from being sent."""
+        until = self._clock() + LASTS
+        found = [standing_alert(one, until, self._labels) for one in active]
+        refusals: list[Refusal] = []
+
+        async def note(_alert: Alert, refusal: Refusal) -> None:
+            refusals.append(refusal)
+
+        for first in range(0, len(found), _ALERTS):
+            await isolate(found[first : first + _ALERTS], self._send, note)
+        if refusals:
+            raise Refusal(f"{len(refusals)} of {len(found)} active conditions: {refusals[0]}")
+
+    async def _send(self, found: Sequence[Alert]) -> None:
+        if found:
+            content = httpx.Request("POST", self._url, json=list(found)).content
+            await _post(self._client, self._url, content, {"content-type": "application/json"})
 
     async def close(self) -> None:
         await self._client.aclose()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ...model.instant import Instant, show_instant
 from ...runtimes.local.engine import Holding
-from ..store import Told, begins, ends
+from ..store import Key, Told, begins, ends
 
 EVERYTHING = "all"
 """What stands for the scope of a condition that has none."""
@@ -17,7 +17,7 @@ _UNSAFE = {ord(c): f"%{ord(c):02X}" for c in "%/+#\0"}
 
 _HOLDS = {
     "ingress": True, "egress": False, "unknown": None, "withdrawn": None, "known": None, "revised": None,
-    "retracted": False, "reopened": True,
+    "retracted": False, "reopened": True, "raised": True, "lowered": True,
 }  # fmt: skip
 """The statuses that say what holds from then on."""
 
@@ -60,7 +60,8 @@ def _state(one: Told) -> dict[str, Any]:
     if one.status == "revised":
         holds = begins(one)
     began = one.since if one.status in ("known", "reopened") and one.since is not None else one.time
-    return {"holds": holds, "since": show_instant(began), "id": one.id}
+    level = {"level": one.level} if holds and one.level is not None else {}
+    return {"holds": holds, **level, "since": show_instant(began), "id": one.id}
 
 
 def body(told: Sequence[Told]) -> bytes:
@@ -73,30 +74,40 @@ def signature(secret: bytes, timestamp: str, content: bytes) -> str:
     return "sha256=" + hmac.digest(secret, timestamp.encode() + b"." + content, "sha256").hex()
 
 
-def alert(
-    subscription: str, scope: str | None, start: Instant, end: Instant, labels: Mapping[str, str]
-) -> dict[str, Any]:
-    """A condition as Alertmanager's API (v2) takes it."""
+Alert = dict[str, Any]
+"""A condition as Alertmanager's API (v2) takes it."""
+
+
+def alert(key: Key, level: str | None, start: Instant, end: Instant, labels: Mapping[str, str]) -> Alert:
+    """An alert, which never ends before it starts: Alertmanager would refuse all that is posted with it."""
+    name, scope = key
+    own = {"alertname": name, "scope": EVERYTHING if scope is None else scope}
     return {
-        "labels": {**labels, "alertname": subscription, "scope": EVERYTHING if scope is None else scope},
-        "annotations": {"summary": subscription + ("" if scope is None else f" in {scope}")},
-        "startsAt": show_instant(start),
+        "labels": {**labels, **own, **({} if level is None else {"level": level})},
+        "annotations": {"summary": name + ("" if scope is None else f" in {scope}")},
+        "startsAt": show_instant(min(start, end)),
         "endsAt": show_instant(end),
     }
 
 
-def alerts(
-    told: Iterable[Told], holding: Iterable[Holding], until: Instant, labels: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """What holds, for as long as until; what has ended, and what lasted no time."""
-    held = list(holding)
-    open_now = {(one.subscription, one.scope) for one in held}
-    found = [alert(one.subscription, one.scope, one.since, until, labels) for one in held]
+def standing_alert(one: Holding, until: Instant, labels: Mapping[str, str]) -> Alert:
+    """What is active, for as long as until."""
+    return alert(one[:2], one.level, one.since, until, labels)
+
+
+def alerts(told: Iterable[Told], until: Instant, labels: Mapping[str, str]) -> list[Alert]:
+    """What starts, for as long as until, and what ends.  Each level is an alert of its own: one that becomes
+    another ends where that starts."""
+    found = []
     for one in told:
-        over = ends(one) or one.status == "retracted"
-        if over and (one.subscription, one.scope) not in open_now:
-            start = one.time if one.since is None else one.since
-            found.append(alert(one.subscription, one.scope, start, one.time, labels))
+        since = one.time if one.since is None else one.since
+        if ends(one) or one.status == "retracted" or (one.status == "known" and one.since is None):
+            found.append(alert(one.key, one.was, since, one.time, labels))
+        elif one.was is not None and one.was != one.level:
+            found.append(alert(one.key, one.was, since, one.time, labels))
+            found.append(alert(one.key, one.level, one.time, until, labels))
+        elif begins(one) or one.status in ("reopened", "known"):
+            found.append(alert(one.key, one.level, since, until, labels))
         elif one.status == "atomic":
-            found.append(alert(one.subscription, one.scope, one.time, until, labels))
+            found.append(alert(one.key, None, one.time, until, labels))
     return found

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import paho.mqtt.client as paho
 
+from ...runtimes.local.engine import Holding
 from ..broker import Broker, client_of, connect
 from ..store import Told
 from .delivery import Unavailable
 from .message import publications
 
 _PATIENCE = 30.0
+"""Seconds in which the broker must have acknowledged all that it is sent at once."""
 
 
 class MqttSink:
@@ -21,6 +24,7 @@ class MqttSink:
 
     kind = "mqtt"
     heeds_mutes = True
+    refresh_every = None
 
     def __init__(self, broker: Broker, events: str | None, state: str | None) -> None:
         self.name = f"{broker.name} ({broker.client})"
@@ -44,7 +48,7 @@ class MqttSink:
         ]
         await asyncio.to_thread(_wait, sent)
 
-    async def idle(self) -> None: ...
+    async def refresh(self, active: Sequence[Holding]) -> None: ...
 
     async def close(self) -> None:
         if self._started:
@@ -53,9 +57,10 @@ class MqttSink:
 
 
 def _wait(sent: Sequence[Any]) -> None:
+    deadline = time.monotonic() + _PATIENCE
     try:
         for one in sent:
-            one.wait_for_publish(_PATIENCE)
+            one.wait_for_publish(max(0.0, deadline - time.monotonic()))
             if not one.is_published():
                 raise Unavailable("the broker does not acknowledge")
     except (ValueError, RuntimeError) as error:

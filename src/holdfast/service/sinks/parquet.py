@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...model.batch import TIME
+from ...runtimes.local.engine import Holding
 from ..store import Told
 from .delivery import Unavailable
 
@@ -17,6 +18,7 @@ _FORM = pa.schema(
     [
         ("position", pa.int64()), ("id", pa.string()), ("subscription", pa.string()), ("scope", pa.string()),
         ("status", pa.string()), ("time", TIME), ("since", TIME), ("arrived", TIME), ("line", pa.string()),
+        ("level", pa.string()), ("was", pa.string()),
     ]
 )  # fmt: skip
 
@@ -26,6 +28,7 @@ class ParquetSink:
 
     kind = "parquet"
     heeds_mutes = False
+    refresh_every = None
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self._folder = name, folder
@@ -46,6 +49,6 @@ class ParquetSink:
         pq.write_table(pa.Table.from_arrays(columns, schema=_FORM), part, compression="zstd")
         part.replace(path)
 
-    async def idle(self) -> None: ...
+    async def refresh(self, active: Sequence[Holding]) -> None: ...
 
     async def close(self) -> None: ...

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import App, Engine, Event, UsageError
+from holdfast import App, Engine, Event, Holding, UsageError
 from holdfast.lang import ops
 from holdfast.model.batch import from_events
 from holdfast.model.instant import SECOND
@@ -47,7 +47,20 @@ def test_the_conditions_that_hold_now_are_a_table():
     engine.push(reading(3, 30, "a"))
     engine.push(reading(5, 30, "b"))
     engine.push(reading(7, 10, "a"))
-    assert [tuple(h) for h in engine.holding()] == [("Warm", "b", 5, True)]
+    assert engine.holding() == [Holding("Warm", "b", 5)]
+
+
+def test_the_table_has_the_level_of_levels():
+    engine = Engine(
+        "topic Temperature (value float)\nlevels Heat on Temperature: warn [value > 25; value < 22], "
+        "alarm [value > 30; value < 27] per source"
+    )
+    engine.push(reading(3, 26, "a"))
+    engine.push(reading(5, 31, "b"))
+    assert engine.holding() == [
+        Holding("Heat", "a", 3, level="warn"),
+        Holding("Heat", "b", 5, level="alarm"),
+    ]
 
 
 def test_a_batch_says_what_its_events_would_have_said():
@@ -326,10 +339,10 @@ def test_subscriptions_may_come_and_go_between_snapshot_and_restart():
     without = Engine.restore(
         both.replace("state Warm on Temperature [value > 25; value < 22] per source", ""), engine.snapshot()
     )
-    assert [tuple(h) for h in without.holding()] == [("Cold", "s2", 1, True)]
+    assert without.holding() == [Holding("Cold", "s2", 1)]
     more = Engine.restore(both + "\nfilter Any on Temperature where value > 0", engine.snapshot())
-    assert [tuple(h) for h in more.holding()] == [("Cold", "s2", 1, True), ("Warm", "s1", 0, True)]
-    assert [tuple(h) for h in more.holding({"Warm", "Mild"})] == [("Warm", "s1", 0, True)]
+    assert more.holding() == [Holding("Cold", "s2", 1), Holding("Warm", "s1", 0)]
+    assert more.holding({"Warm", "Mild"}) == [Holding("Warm", "s1", 0)]
     assert said(more.push(reading(2, 10))) == [("Warm", "s1", "egress", 2), ("Any", None, "atomic", 2)]
 
 

@@ -1,0 +1,586 @@
+"""What receivers of notifications learn: what is muted, refused, slow, or at which level a condition is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.model.event import Event
+from holdfast.model.instant import HOUR, MINUTE, SECOND, instant
+from holdfast.service.config import AlertmanagerPart, WebhookPart
+from holdfast.service.feeds.submission import Given
+from holdfast.service.service import Submission
+from holdfast.service.sinks import http
+from holdfast.service.sinks.delivery import Refusal, choose, isolate
+from holdfast.service.sinks.message import alerts, publications
+from holdfast.service.store import StoreFull, Told
+from support.web import Receiver
+
+NOON = instant("2026-06-21T12:00Z")
+ALLOWED = {"allowed_hosts": ["127.0.0.1"]}
+LEVELS = """topic Temperature (value float)
+levels Heat on Temperature: warn [value > 25; value < 22], alarm [value > 30; value < 27] per source
+"""
+_numbers = count(1)
+
+
+async def read(site, *values, source="s1", topic="Temperature", attribute="value", at=0):
+    """Readings one second after the other, evaluated when it returns."""
+    await site.service.submit(
+        Submission(
+            [
+                Given(Event(topic, NOON + (at + i) * SECOND, source, {attribute: value}, next(_numbers)))
+                for i, value in enumerate(values)
+            ]
+        )
+    )
+    await site.service.settled()
+
+
+async def quiet(site):
+    """Wait until the first sink has had all, and has had time for what is due without a notification."""
+    (delivery, *_) = site.sinks
+    while delivery.position < site.service.hub.last:
+        await asyncio.sleep(0.005)
+    await asyncio.sleep(0.2)
+
+
+def bodies(receiver):
+    return [json.loads(request.body) for request in receiver.requests]
+
+
+def received(receiver):
+    """The notifications of a webhook, each with status and scope."""
+    return [(n["status"], n["scope"]) for body in bodies(receiver) for n in body["notifications"]]
+
+
+def labels(receiver):
+    """Alerts that Alertmanager was sent: (name, scope, level, whether it is over)."""
+    return [
+        (one["labels"]["alertname"], one["labels"]["scope"], one["labels"].get("level"), one["endsAt"])
+        for body in bodies(receiver)
+        for one in body
+    ]
+
+
+@pytest.fixture
+def webhook(asked):
+    """Runs a story beside a webhook: a function of a client, a site and the receiver."""
+    with Receiver() as receiver:
+
+        def run(story, **more):
+            hook = WebhookPart(name="hook", url=receiver.url)
+            asked(lambda client, site: story(client, site, receiver), webhook=[hook], **ALLOWED, **more)
+
+        yield run
+
+
+@pytest.fixture
+def alertmanager(asked):
+    with Receiver() as receiver:
+
+        def run(story, **more):
+            manager = AlertmanagerPart(name="alerts", url=receiver.url)
+            asked(
+                lambda client, site: story(client, site, receiver), alertmanager=[manager], **ALLOWED, **more
+            )
+
+        yield run
+
+
+def at_noon(site):
+    """Let the service's clock stand still at noon; the function that moves it on."""
+    now = [NOON]
+    site.service.clock = lambda: now[0]
+
+    def go_on(microseconds):
+        now[0] += microseconds
+        site.service.hub.wake()
+
+    return go_on
+
+
+async def mute(client, scope="s1", seconds=60, name="Warm"):
+    answer = await client.post("/api/mute", json={"subscription": name, "scope": scope, "seconds": seconds})
+    assert answer.status_code == 200, answer.text
+
+
+# --- mutes --------------------------------------------------------------------------------------------------
+
+
+def test_a_condition_that_started_while_muted_is_announced_when_the_mute_expires(webhook):
+    async def story(client, site, receiver):
+        go_on = at_noon(site)
+        await mute(client)
+        await read(site, 26)
+        await quiet(site)
+        assert received(receiver) == []
+        go_on(61 * SECOND)
+        while not received(receiver):
+            await asyncio.sleep(0.01)
+        await read(site, 20, at=70)
+        await quiet(site)
+        assert received(receiver) == [("ingress", "s1"), ("egress", "s1")]
+
+    webhook(story)
+
+
+def test_a_condition_that_started_and_ended_while_muted_reaches_nobody(webhook):
+    async def story(client, site, receiver):
+        go_on = at_noon(site)
+        await mute(client)
+        await read(site, 26, 20)
+        go_on(61 * SECOND)
+        await quiet(site)
+        assert received(receiver) == []
+
+    webhook(story)
+
+
+def test_the_end_of_what_started_before_a_mute_is_sent_at_once(webhook):
+    async def story(client, site, receiver):
+        at_noon(site)
+        await read(site, 26)
+        await mute(client)
+        await read(site, 20, at=10)
+        await quiet(site)
+        assert received(receiver) == [("ingress", "s1"), ("egress", "s1")]
+
+    webhook(story)
+
+
+def test_what_is_withheld_is_announced_also_when_the_mute_expires_while_the_service_is_down(webhook):
+    async def before(client, site, receiver):
+        at_noon(site)
+        await mute(client)
+        await read(site, 26)
+        await quiet(site)
+        assert received(receiver) == []
+
+    async def after(client, site, receiver):
+        at_noon(site)(HOUR)
+        while not received(receiver):
+            await asyncio.sleep(0.01)
+        assert received(receiver) == [("ingress", "s1")]
+
+    webhook(before)
+    webhook(after)
+
+
+def test_taking_a_mute_back_announces_what_is_active(webhook):
+    async def story(client, site, receiver):
+        at_noon(site)
+        await mute(client, seconds=10**6)
+        await read(site, 26)
+        await quiet(site)
+        await client.request("DELETE", "/api/mute", json={"subscription": "Warm", "scope": "s1"})
+        while not received(receiver):
+            await asyncio.sleep(0.01)
+        assert received(receiver) == [("ingress", "s1")]
+
+    webhook(story)
+
+
+def test_a_mute_without_a_scope_is_of_all_scopes(webhook):
+    async def story(client, site, receiver):
+        at_noon(site)
+        await mute(client, scope=None)
+        await read(site, 26, source="s1")
+        await read(site, 26, source="s2")
+        await quiet(site)
+        assert received(receiver) == []
+        rows = (await client.get("/api/conditions")).json()
+        assert [row["muted"]["who"] for row in rows] == ["local", "local"]
+
+    webhook(story)
+
+
+def test_levels_that_rise_while_muted_are_announced_at_the_level_that_they_have_then(webhook, definition):
+    definition.write_text(LEVELS)
+
+    async def story(client, site, receiver):
+        go_on = at_noon(site)
+        await read(site, 26)
+        await quiet(site)
+        await mute(client, name="Heat")
+        await read(site, 31, 26, 31, at=10)
+        await quiet(site)
+        assert received(receiver) == [("ingress", "s1")]
+        go_on(61 * SECOND)
+        while len(received(receiver)) < 2:
+            await asyncio.sleep(0.01)
+        assert received(receiver)[1:] == [("raised", "s1")]
+        assert bodies(receiver)[-1]["notifications"][0]["attributes"]["level"] == "alarm"
+
+    webhook(story)
+
+
+MUTED_BY_CLOCK = """topic Temperature (value float)
+state Warm on Temperature [value > 25; value < 22] per source
+mute Warm during "11:00 – 12:10"
+"""
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_mute_of_the_definition_announces_what_is_active_when_it_ends(webhook, definition, restarts):
+    definition.write_text(MUTED_BY_CLOCK)
+
+    async def before(client, site, receiver):
+        at_noon(site)
+        await read(site, 26, source="stays")
+        await read(site, 26, 20, source="passes")
+        await quiet(site)
+        assert received(receiver) == []
+        if not restarts:
+            await after(client, site, receiver)
+
+    async def after(client, site, receiver):
+        at_noon(site)
+        await read(site, 26, source="stays", at=15 * 60)
+        while len(received(receiver)) < 2:
+            await asyncio.sleep(0.01)
+        assert received(receiver) == [("summary", None), ("ingress", "stays")]
+
+    webhook(before)
+    if restarts:
+        webhook(after)
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["ingress", "egress", "raised", "unknown", "known", "atomic"]), st.booleans()),
+    max_size=12,
+)
+
+
+@given(steps)
+def test_whoever_is_muted_for_a_while_knows_in_the_end_what_is_active(steps):
+    """After the mute a receiver knows what one without a mute knows; it sees no end without a start."""
+    knows = is_active = False
+    withheld = {}
+    history = []
+    for position, (status, is_muted) in enumerate(steps, 1):
+        if (status == "ingress" and is_active) or (status in ("egress", "raised") and not is_active):
+            continue
+        is_active = status == "ingress" if status in ("ingress", "egress") else is_active
+        was = "warn" if status == "raised" else None
+        one = Told(position, str(position), "Heat", "s", status, 0, None, 0, "{}", None, was)
+        history.append(one)
+        sent, withheld = choose([one], {("Heat", "s")} if is_muted else (), withheld)
+        if not is_muted and withheld:  # the mute is over: what is withheld is sent first
+            sent = [one for one in history if one.position in _released(withheld)] + list(sent)
+            withheld = {}
+        for one in sent:
+            assert one.status not in ("egress", "raised") or knows
+            assert one.status != "ingress" or not knows
+            knows = (
+                knows if one.status in ("raised", "unknown", "known", "atomic") else one.status == "ingress"
+            )
+    final = [one for one in history if one.position in _released(withheld)]
+    assert knows or not is_active or "ingress" in [one.status for one in final]
+    assert not knows or is_active
+
+
+def _released(withheld):
+    return {p for one in withheld.values() for p in ([one.first] if one.starts else []) + [one.latest]}
+
+
+def test_alertmanager_is_not_sent_what_is_muted(alertmanager):
+    """Neither when it starts, nor when all that is active is sent again; when the mute is over, it is."""
+
+    async def story(client, site, receiver):
+        go_on = at_noon(site)
+        await mute(client, "s1")
+        await read(site, 26, source="s1")
+        await read(site, 26, source="s2")
+        await quiet(site)
+        site.sinks[0]._refreshed = None
+        site.service.hub.wake()
+        await quiet(site)
+        assert {scope for _, scope, *_ in labels(receiver)} == {"s2"}
+        go_on(61 * SECOND)
+        while "s1" not in {scope for _, scope, *_ in labels(receiver)}:
+            await asyncio.sleep(0.01)
+
+    alertmanager(story)
+
+
+def test_alertmanager_is_not_sent_what_the_definition_mutes(alertmanager, definition):
+    definition.write_text(MUTED_BY_CLOCK)
+
+    async def story(client, site, receiver):
+        at_noon(site)
+        await read(site, 26)
+        await quiet(site)
+        site.sinks[0]._refreshed = None
+        site.service.hub.wake()
+        await quiet(site)
+        assert labels(receiver) == []
+        await read(site, 26, at=15 * 60)
+        while not labels(receiver):
+            await asyncio.sleep(0.01)
+
+    alertmanager(story)
+
+
+# --- refusals -----------------------------------------------------------------------------------------------
+
+
+def test_one_refused_notification_takes_no_other_with_it(webhook):
+    async def story(client, site, receiver):
+        receiver.status = 503
+        receiver.refuses = lambda body: "no attics here" if b'"attic"' in body else None
+        for i in range(50):
+            await read(site, 26, source=f"s{i}" if i != 17 else "attic")
+        receiver.status = 200
+        await quiet(site)
+        accepted = [
+            n["scope"]
+            for request in receiver.requests
+            if b'"attic"' not in request.body
+            for n in json.loads(request.body)["notifications"]
+        ]
+        assert {*accepted} >= {f"s{i}" for i in range(50) if i != 17}
+        (letter,) = (await client.get("/api/dead-letters")).json()
+        assert json.loads(letter["line"])["scope"] == "attic"
+        assert letter["reason"].endswith("answers 400: no attics here")
+        health = (await client.get("/health")).json()
+        assert health["sinks"]["hook"]["dead_letters"] == 1
+
+    webhook(story)
+
+
+def test_what_was_refused_can_be_sent_again(webhook):
+    async def refused(client, site, receiver):
+        receiver.refuses = lambda body: "not yet"
+        await read(site, 26, source="s1")
+        await read(site, 26, source="s2")
+        await quiet(site)
+        assert len((await client.get("/api/dead-letters")).json()) == 2
+
+    async def again(client, site, receiver):
+        del receiver.requests[:]
+        assert site.sinks[0].buried == 2, "also after a restart"
+        answer = await client.post("/api/dead-letters/resend", json={"sink": "hook"})
+        assert answer.json() == {"resending": 2}
+        while site.sinks[0].buried != 2 or len(receiver.requests) < 2:
+            await asyncio.sleep(0.01)
+        assert len((await client.get("/api/dead-letters")).json()) == 2, "it is refused again"
+        receiver.refuses = None
+        await read(site, 20, source="s1", at=10)
+        await quiet(site)
+        del receiver.requests[:]
+        await client.post("/api/dead-letters/resend", json={"sink": "hook"})
+        while site.sinks[0].buried:
+            await asyncio.sleep(0.01)
+        assert received(receiver) == [("ingress", "s1"), ("egress", "s1"), ("ingress", "s2")]
+        assert (await client.get("/api/dead-letters")).json() == []
+        assert (await client.get("/health")).json()["sinks"] == {}
+
+    webhook(refused)
+    webhook(again)
+
+
+@pytest.mark.parametrize("asked_for", [{"sink": "nobody"}, {"sink": "hook", "position": "1"}, {}])
+def test_resending_says_what_is_wrong_with_a_request(webhook, asked_for):
+    async def story(client, site, receiver):
+        assert (await client.post("/api/dead-letters/resend", json=asked_for)).status_code == 422
+
+    webhook(story)
+
+
+@given(st.sets(st.integers(0, 40)), st.integers(1, 40))
+def test_all_but_the_refused_are_posted_in_their_order(refused, size):
+    posted, alone = [], []
+
+    async def post(items):
+        if refused & {*items}:
+            raise Refusal("no")
+        posted.extend(items)
+
+    async def bury(item, _refusal):
+        alone.append(item)
+
+    asyncio.run(isolate(range(size), post, bury))
+    assert posted == [i for i in range(size) if i not in refused]
+    assert alone == sorted(refused & {*range(size)})
+
+
+def test_no_alert_ends_before_it_starts():
+    backwards = Told(1, "1", "Warm", "s", "egress", NOON, NOON + MINUTE, 0, "{}")
+    (one,) = alerts([backwards], NOON + HOUR, {})
+    assert one["startsAt"] <= one["endsAt"]
+
+
+# --- levels -------------------------------------------------------------------------------------------------
+
+
+def test_the_level_is_in_conditions_retained_states_and_alerts(alertmanager, definition):
+    definition.write_text(LEVELS)
+
+    async def story(client, site, receiver):
+        await read(site, 26)
+        (row,) = (await client.get("/api/conditions")).json()
+        assert row["level"] == "warn"
+        await read(site, 31, at=10)
+        (row,) = (await client.get("/api/conditions")).json()
+        assert row["level"] == "alarm"
+        await quiet(site)
+        told = site.service.store.notifications()
+        state = json.loads(publications(told, None, "state/{scope}")[-1].payload)
+        assert (state["holds"], state["level"]) == (True, "alarm")
+        ends = {(level, end) for *_, level, end in labels(receiver)}
+        assert ("warn", "2026-06-21T12:00:10.000000Z") in ends, "it ends where the higher level starts"
+        assert "alarm" in {level for level, _ in ends}
+        await read(site, 20, at=20)
+        await quiet(site)
+        assert ("alarm", "2026-06-21T12:00:20.000000Z") in [one[2:] for one in labels(receiver)]
+        state = json.loads(publications(site.service.store.notifications(), None, "x/{scope}")[-1].payload)
+        assert state["holds"] is False
+        assert "level" not in state
+
+    alertmanager(story)
+
+
+def test_a_level_that_becomes_known_by_becoming_another_is_not_unknown_any_more(asked, definition):
+    definition.write_text(LEVELS.rstrip() + " unknown after 1 min\n")
+
+    async def story(client, site):
+        await read(site, 26)
+        await read(site, 26, source="other", at=100)
+        await read(site, 31, at=120)
+        states = publications(site.service.store.notifications(), None, "{scope}")
+        found = [json.loads(one.payload) for one in states if one.channel == "s1"]
+        assert [(one["holds"], one.get("level")) for one in found] == [
+            (True, "warn"), (None, None), (True, "alarm"),
+        ]  # fmt: skip
+
+    asked(story)
+
+
+def test_a_higher_level_and_a_new_start_end_an_acknowledgement(asked, definition):
+    definition.write_text(LEVELS)
+
+    async def story(client, site):
+        async def acknowledged():
+            rows = (await client.get("/api/conditions")).json()
+            return [row["acknowledged"] is not None for row in rows]
+
+        one = {"subscription": "Heat", "scope": "s1"}
+        await read(site, 26)
+        await client.post("/api/acknowledge", json=one)
+        assert await acknowledged() == [True]
+        await read(site, 31, at=10)
+        assert await acknowledged() == [False], "it was of the lower level"
+        await client.post("/api/acknowledge", json=one)
+        await read(site, 26, at=20)
+        assert await acknowledged() == [True], "a lower level is no news"
+        await read(site, 20, 26, at=30)
+        assert await acknowledged() == [False], "it was of what has ended"
+
+    asked(story)
+
+
+# --- bounds -------------------------------------------------------------------------------------------------
+
+
+class Endless:
+    """A receiver whose answer never ends: it sends for ever, or holds its peace."""
+
+    def __init__(self, status, part):
+        self._status, self._part, self._ends = status, part, threading.Event()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listening.getsockname()[1]}/hook"
+        self.sent = 0
+
+    def __enter__(self):
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._ends.set()
+        self._listening.close()
+
+    def _serve(self):
+        while not self._ends.is_set():
+            try:
+                peer, _ = self._listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._answer, args=(peer,), daemon=True).start()
+
+    def _answer(self, peer):
+        with peer:
+            peer.recv(65_536)
+            try:
+                peer.sendall(f"HTTP/1.1 {self._status} x\r\ncontent-type: text/plain\r\n\r\n".encode())
+                while not self._ends.is_set():
+                    if self._part:
+                        peer.sendall(self._part)
+                        self.sent += len(self._part)
+                    else:
+                        self._ends.wait(0.1)
+            except OSError:
+                return
+
+
+def test_of_an_endless_answer_no_more_is_read_than_its_beginning(asked):
+    async def story(client, site):
+        await read(site, 26)
+        while not site.sinks[0].buried:
+            await asyncio.sleep(0.01)
+        (letter,) = (await client.get("/api/dead-letters")).json()
+        assert len(letter["reason"]) < 1_000
+
+    with Endless(400, b"no, " * 10_000) as receiver:
+        hook = WebhookPart(name="hook", url=receiver.url)
+        asked(story, webhook=[hook], **ALLOWED)
+        assert receiver.sent < 50_000_000
+
+
+def test_a_receiver_that_never_finishes_is_given_up(asked, monkeypatch):
+    monkeypatch.setattr(http, "_DEADLINE", 0.3)
+
+    async def story(client, site):
+        await read(site, 26)
+        while not site.sinks[0].trouble:
+            await asyncio.sleep(0.01)
+        assert "does not answer within 0.3 s" in site.sinks[0].trouble
+
+    with Endless(400, b"") as receiver:
+        asked(story, webhook=[WebhookPart(name="hook", url=receiver.url)], **ALLOWED)
+
+
+def _refusing(write, full):
+    def attempt(*arguments):
+        if full[0]:
+            raise StoreFull("the service's database cannot be written: disk full")
+        return write(*arguments)
+
+    return attempt
+
+
+def test_a_sink_goes_on_when_the_database_is_full_for_a_while(webhook, monkeypatch):
+    async def story(client, site, receiver):
+        receiver.refuses = lambda body: "no" if b'"s1"' in body else None
+        store, full = site.service.store, [True]
+        for name in ("bury", "reach"):
+            monkeypatch.setattr(store, name, _refusing(getattr(store, name), full))
+        await read(site, 26)
+        while site.sinks[0].trouble is None:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        full[0] = False
+        await read(site, 26, source="s2")
+        while ("ingress", "s2") not in received(receiver):
+            await asyncio.sleep(0.01)
+        assert site.sinks[0].buried == 1
+
+    webhook(story)

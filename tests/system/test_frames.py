@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 from holdfast import UsageError
 from holdfast.runtimes.spark.frames.replay import replay
 from holdfast.runtimes.spark.frames.rows import events
+from holdfast.runtimes.spark.frames.scan import Unlike, _files
 from holdfast.runtimes.spark.plan import Work
 from support.runtimes import session
 
@@ -132,6 +133,71 @@ def test_a_scan_of_files_that_is_selected_renamed_and_filtered_goes_to_our_reade
         assert rows == packed.orderBy("time").toArrow().to_pylist(), condition
         assert rows
     assert [*told.values()] == ["files", "files", "files", "files", "native"]
+
+
+def test_tables_in_folders_in_buckets_and_behind_views_are_read_by_spark(tmp_path, caplog):
+    """Which rows count is Spark's to say where a scan is more than a plain list of Parquet files."""
+    spark = session()
+    rooms = [readings([24.0, 26.0, 27.0, 21.0], source=room) for room in ("attic", "lab", "hall")]
+    frame = rooms[0].union(rooms[1]).union(rooms[2])
+    spark.sql("DROP TABLE IF EXISTS bucketed")
+    frame.write.partitionBy("source").parquet(str(tmp_path / "folders"))
+    frame.write.bucketBy(2, "source").option("path", str(tmp_path / "buckets")).saveAsTable("bucketed")
+    frame.write.parquet(str(tmp_path / "plain"))
+    spark.read.parquet(str(tmp_path / "plain")).where("source <> 'lab'").createOrReplaceTempView(
+        "without_lab"
+    )
+    frames = {
+        "folders": spark.read.parquet(str(tmp_path / "folders")),
+        "buckets": spark.table("bucketed"),
+        "view": spark.table("without_lab"),
+    }
+    for name, one in frames.items():
+        caplog.clear()
+        with caplog.at_level("INFO", "holdfast.spark"):
+            found = replay(WARM, one).toArrow().to_pylist()
+        assert "replay of a frame: native; not files: its" in caplog.text
+        assert {row["scope"] for row in found} == {"attic", "lab", "hall"} - (
+            {"lab"} if name == "view" else set()
+        )
+        packed = replay(WARM, one, plan="packed").toArrow().to_pylist()
+        assert sorted(map(str, found)) == sorted(map(str, packed))
+    spark.sql("DROP TABLE bucketed")
+
+
+class _Java:
+    """Stands in for an object of Spark's Java side: a class name, and what its methods return."""
+
+    def __init__(self, name, **returns):
+        self._name = name
+        for method, value in returns.items():
+            setattr(self, method, lambda value=value: value)
+
+    def getClass(self):  # noqa: N802
+        return self
+
+    def getName(self):  # noqa: N802
+        return self._name
+
+    def getSimpleName(self):  # noqa: N802
+        return self._name.rpartition(".")[2]
+
+    def toString(self):  # noqa: N802
+        return "Parquet"
+
+
+def test_a_format_that_calls_itself_parquet_and_keeps_deletions_elsewhere_is_left_to_spark():
+    """Delta's format derives from Spark's; the whole story with a real table is a long test (test_delta)."""
+    sources = "org.apache.spark.sql.execution.datasources"
+    ours = (f"{sources}.parquet.ParquetFileFormat", f"{sources}.InMemoryFileIndex")
+    delta = (
+        "org.apache.spark.sql.delta.DeltaParquetFileFormat",
+        "org.apache.spark.sql.delta.TahoeLogFileIndex",
+    )
+    for format, index in ((delta[0], ours[1]), (ours[0], delta[1]), delta):
+        relation = _Java(f"{sources}.HadoopFsRelation", fileFormat=_Java(format), location=_Java(index))
+        with pytest.raises(Unlike, match="no plain list of Parquet files"):
+            _files(relation)
 
 
 def test_columns_by_other_names_even_awkward_ones():

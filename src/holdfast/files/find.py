@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -90,6 +91,7 @@ def split_topic(text: str, topics: Sequence[str]) -> tuple[str | None, str]:
 
 def _paths(place: str, topics: Sequence[str]) -> list[str]:
     if os.path.isdir(place):
+        _require_plain(Path(place).parents)
         paths = list(beneath(place))
         nothing = f"the folder '{place}' holds no files"
     elif os.path.exists(place):
@@ -98,6 +100,7 @@ def _paths(place: str, topics: Sequence[str]) -> list[str]:
         matches = glob.glob(place, recursive=True)
         folders = [m for m in matches if os.path.isdir(m)] if "**" not in place else []
         files = [m for m in matches if os.path.isfile(m) and not _skipped(os.path.basename(m))]
+        _require_plain({parent for file in files for parent in Path(file).parents})
         paths = list({*files, *(path for folder in folders for path in beneath(folder))})
         nothing = f"no file matches '{place}'"
     else:
@@ -135,6 +138,7 @@ def beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
     real = os.path.realpath(folder)
     if real in above:
         return
+    _require_plain([Path(folder)])
     for name in _names(folder):
         path = os.path.join(folder, name)
         if _skipped(name):
@@ -143,6 +147,20 @@ def beneath(folder: str, above: frozenset[str] = frozenset()) -> Iterator[str]:
             yield from beneath(path, above | {real})
         else:
             yield path
+
+
+_TABLES = {"_delta_log": "Delta", ".hoodie": "Hudi"}
+"""Folders in which table formats keep which files and rows count, and the names of these formats."""
+
+
+def _require_plain(folders: Iterable[Path]) -> None:
+    """Refuse the folder of a table whose files also hold rows that were deleted."""
+    for folder, (name, format) in product(folders, _TABLES.items()):
+        if (folder / name).is_dir():
+            raise UsageError(
+                f"the folder '{folder}' is a {format} table, whose files also hold deleted rows; "
+                "read it with Spark, and give the DataFrame to holdfast.spark.replay"
+            )
 
 
 def _input_file(path: str, rank: int, topic: str | None) -> InputFile:

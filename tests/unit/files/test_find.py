@@ -31,6 +31,15 @@ def test_a_glob_is_sorted_by_path(put, tmp_path):
     assert names(find([str(tmp_path / "**" / "*.csv")])) == ["10.csv", "9.csv", "1.csv"]
 
 
+@pytest.mark.parametrize(("log", "format"), [("_delta_log/0.json", "Delta"), (".hoodie/x", "Hudi")])
+@pytest.mark.parametrize("place", ["t", "t/*.parquet", "t/**/*.parquet", "t/day=1", "t/day=1/*.parquet"])
+def test_a_table_with_deleted_rows_is_not_read_as_files(put, tmp_path, log, format, place):
+    for name in (f"t/{log}", "t/a.parquet", "t/day=1/b.parquet"):
+        put(name, b"")
+    with pytest.raises(UsageError, match=f"is a {format} table, whose files also hold deleted rows"):
+        find([str(tmp_path / place)])
+
+
 def test_a_topic_before_the_path(put):
     path = put("a=b.csv", b"")
     assert [(f.topic, f.path) for f in find([f"T={path}"], ["T"])] == [("T", path)]

@@ -95,6 +95,17 @@ def _each(sequence: Any) -> Iterator[Any]:
     return (sequence.apply(i) for i in range(sequence.size()))
 
 
+_PARQUET = "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat"
+_FILES = "org.apache.spark.sql.execution.datasources.InMemoryFileIndex"
+"""What Spark itself reads files with.  A table format such as Delta has classes of its own, also derived ones
+that call themselves Parquet: which rows are deleted, or what columns are called, stands beside the files."""
+
+
+def _class_of(java: Any) -> str:
+    name: str = java.getClass().getName()
+    return name
+
+
 _HARMLESS = {"path", "paths", "recursivefilelookup", "pathglobfilter"}
 
 
@@ -102,8 +113,8 @@ def _files(relation: Any) -> list[InputFile]:
     """The files of a relation, if they are Parquet files of this machine, read without further ado."""
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         raise Unlike("it is not a scan of files")
-    if relation.fileFormat().toString() != "Parquet":
-        raise Unlike("its files are not Parquet")
+    if _class_of(relation.fileFormat()) != _PARQUET or _class_of(relation.location()) != _FILES:
+        raise Unlike("what its files say is not all: they are no plain list of Parquet files")
     if relation.partitionSchema().size() or relation.bucketSpec().isDefined():
         raise Unlike("its files are in folders by column, or in buckets")
     options = relation.options().keySet().toSeq()

@@ -1,5 +1,5 @@
-"""A real Delta table whose rows were deleted: with the release of Spark that Delta is made for, in an environment
-of its own, so a long test."""
+"""A real Delta table whose rows were deleted: with the release of Spark that Delta is made for, in an
+environment of its own, so a long test."""
 
 from __future__ import annotations
 

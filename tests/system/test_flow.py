@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import holdfast as hf
 from support.chaos import WARM, generate
@@ -89,3 +90,49 @@ def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
     frame = session().createDataFrame([], "time timestamp, source string, value double")
     with pytest.raises(hf.UsageError, match="for one that ends there is replay"):
         hf.spark.stream(WARM, frame)
+
+
+TIMELY = WARM.replace(" ordered 1 s", "")
+
+
+def test_a_stream_on_the_checkpoint_of_another_one_fails_and_leaves_the_state_as_it_was(
+    tmp_path: Path,
+) -> None:
+    """Its first batch fails, where the checkpoint was not named beforehand; the right stream goes on."""
+    (tmp_path / "in").mkdir()
+    generate(tmp_path / "in", files=2, rows=300, sensors=30)
+    expected = sorted(replayed(TIMELY, tmp_path / "in"), key=repr)
+    *_, last = sorted(path.name for path in (tmp_path / "in").iterdir())
+    (tmp_path / "in" / last).rename(tmp_path / last)
+
+    def run(app: str = TIMELY, shards: int = 4) -> list[tuple]:
+        return collected(
+            hf.spark.stream(app, arriving(tmp_path / "in"), shards=shards), tmp_path / "checkpoint"
+        )
+
+    first = run()
+    (tmp_path / last).rename(tmp_path / "in" / last)
+    with pytest.raises(
+        StreamingQueryException, match="with shards=4, and the stream has shards=8: pass shards=4"
+    ):
+        run(shards=8)
+    with pytest.raises(StreamingQueryException, match="was written with shards=4"):
+        run(shards=2)
+    with pytest.raises(StreamingQueryException, match="belongs to another definition"):
+        run(app=TIMELY.replace("> 25", "> 24"))
+    assert plain(first + run()) == expected
+
+
+def test_a_named_checkpoint_of_another_stream_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    generate(tmp_path / "in", files=1, rows=300, sensors=30)
+    app, checkpoint = TIMELY, tmp_path / "checkpoint"
+    incoming = arriving(tmp_path / "in")
+    hf.spark.stream(app, incoming, shards=8, checkpoint=checkpoint)  # never started: it claims nothing
+    collected(hf.spark.stream(app, incoming, shards=4, checkpoint=checkpoint), checkpoint)
+    with pytest.raises(hf.UsageError, match="was written with shards=4, and the stream has shards=8"):
+        hf.spark.stream(app, incoming, shards=8, checkpoint=checkpoint)
+    with pytest.raises(hf.UsageError, match="belongs to another definition"):
+        hf.spark.stream(app.replace("> 25", "> 24"), incoming, shards=4, checkpoint=checkpoint)
+    spaced = app.replace("per source", "  per source")
+    collected(hf.spark.stream(spaced, incoming, shards=4, checkpoint=checkpoint), checkpoint)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -19,9 +21,10 @@ from ....lang.app import App
 from ....lang.check import check, require_final
 from ....lang.parse import as_app
 from ....model.batch import from_ipc, in_order
+from ..fingerprint import claim, fingerprint
 from ..live.checkpoint import SHARDS
 from ..live.state import STORE, stated
-from ..pack import SPARK_SCHEMA, TOLD, packed, progress
+from ..pack import PROGRESS, SPARK_SCHEMA, TOLD, packed, progress, row
 from ..plan import Work
 from ..reading import Reader
 from ..schema import spark_schema
@@ -39,6 +42,7 @@ def stream(
     lets: Mapping[str, float | int | str | bool] | None = None,
     bad: Bad = "fail",
     shards: int = SHARDS,
+    checkpoint: str | Path | None = None,
 ) -> DataFrame:
     """The notifications of a streaming DataFrame, as a streaming DataFrame; columns as for ``replay``.
 
@@ -46,7 +50,8 @@ def stream(
     (time, source, sequence), one micro-batch after the other.  Late events of ordered conditions
     are rows with the status ``late``; ``zone`` is as for ``replay``.  Start it with ``writeStream``
     and a checkpoint of its own; ``shards`` and the definition must stay as they are as long as that
-    checkpoint is used.
+    checkpoint is used.  Name the folder of the checkpoint here, too: then another number of shards or
+    another definition is refused now.  Otherwise the query fails in its first batch.
 
     States live in RocksDB: the session's state store provider is set to it.
     """
@@ -58,10 +63,13 @@ def stream(
     work = Work(checked)
     reading = zone_of(frame, Reading(checked.topics, map or {}, topic=topic), zone)
     rows = events(work, frame, reading, bad=bad)
+    mark = fingerprint(work, shards)
+    if checkpoint is not None:
+        claim(frame.sparkSession, str(checkpoint), mark)
     for name, value in STORE.items():
         frame.sparkSession.conf.set(name, value)
     blobs = rows.mapInArrow(partial(_packed, work, shards), SPARK_SCHEMA)
-    said = stated(blobs, work, work.stages, shards, in_order)
+    said = stated(blobs, work, work.stages, shards, in_order, mark)
     return returned(said.mapInArrow(_unpacked, spark_schema(work.published)), frame, reading)
 
 
@@ -72,6 +80,7 @@ def _packed(work: Work, shards: int, batches: Iterable[pa.RecordBatch]) -> Itera
         for mine in reader.take(topic, batch):
             yield from packed(mine, shards)
     yield from progress({t: at for t, at in reader.reached.items() if t in work.clocks}, shards)
+    yield row(PROGRESS, 0, msgspec.msgpack.encode({}), 0)  # every batch meets one shard, and its fingerprint
 
 
 def _unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from ..fingerprint import Fingerprint
 from ..pack import (
     HEARD_BEFORE,
     KEPT,
@@ -44,8 +45,16 @@ STORE = {
 class ShardProcessor(StatefulProcessor):
     """``stepped`` as Spark calls it at a stage: packed rows in, packed rows out."""
 
-    def __init__(self, work: Work, stage: int, shards: int, arranged: Arranging = as_arrived) -> None:
+    def __init__(
+        self,
+        work: Work,
+        stage: int,
+        shards: int,
+        arranged: Arranging = as_arrived,
+        fingerprint: Fingerprint | None = None,
+    ) -> None:
         self._work, self._stage, self._shards, self._arranged = work, stage, shards, arranged
+        self._fingerprint = fingerprint
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._store = Store(
@@ -53,6 +62,7 @@ class ShardProcessor(StatefulProcessor):
             handle.getMapState("changes", "number int", "change binary"),
             handle.getValueState("head", "head binary"),
             handle.getListState("patches", "patch binary"),
+            self._fingerprint,
         )
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], _timers: Any) -> Iterator[Row]:  # noqa: N802
@@ -83,11 +93,16 @@ class ShardProcessor(StatefulProcessor):
 
 
 def stated(
-    rows: DataFrame, work: Work, stages: int, shards: int, arranged: Arranging = as_arrived
+    rows: DataFrame,
+    work: Work,
+    stages: int,
+    shards: int,
+    arranged: Arranging = as_arrived,
+    fingerprint: Fingerprint | None = None,
 ) -> DataFrame:
     """What packed rows become: a state operator for each stage, one after the other, leaves reports of
-    readers and notifications."""
+    readers and notifications.  With a ``fingerprint`` states that have another one are refused."""
     for stage in range(stages):
-        processor = ShardProcessor(work, stage, shards, arranged)
+        processor = ShardProcessor(work, stage, shards, arranged, fingerprint)
         rows = rows.groupBy("shard").transformWithState(processor, SPARK_SCHEMA, "append", "none")
     return rows

@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from ....errors import UsageError
+from ..fingerprint import Fingerprint
 from ..plan import Work
 from .checkpoint import LOST
 from .memory import Change, Shard
@@ -135,6 +136,8 @@ class Store:
     head: Any
     earlier: Any
     """Where earlier versions kept changes, as a list."""
+    fingerprint: Fingerprint | None = None
+    """That of the query, where it must be that of the state."""
 
     def take(self, raw: bytes) -> None:
         """Have what another store had of the shard; of this one nothing is there yet."""
@@ -150,7 +153,9 @@ class Store:
     def known(self, work: Work) -> Known:
         """The shard as it is in the store, whoever remembers it."""
         head = self._head()
-        lineage, token = head[:TOKEN], head[TOKEN:]
+        lineage, token = head[:TOKEN], head[TOKEN : 2 * TOKEN]
+        if head and self.fingerprint is not None:
+            self.fingerprint.require_same(head[2 * TOKEN :])
         found = CACHE.take(lineage, work) if head else None
         if found is not None and found.token != token:
             found = self._caught_up(found, token)
@@ -188,11 +193,13 @@ class Store:
     def keep(self, work: Work, known: Known, shard: Shard) -> None:
         """Write what a batch has changed, or all of it where that is no more, or much has changed since."""
         change, known.shard = shard.change, shard
-        if change is None or change.is_something:
+        is_unsigned = self.fingerprint is not None and not known.lineage
+        if change is None or change.is_something or is_unsigned:
             token = os.urandom(TOKEN)
             self._write(work, known, change, token)
             known.token = token
-            self.head.update((known.lineage + token,))
+            mark = b"" if self.fingerprint is None else self.fingerprint.encode()
+            self.head.update((known.lineage + token + mark,))
         if known.lineage:
             CACHE.put(known)
 

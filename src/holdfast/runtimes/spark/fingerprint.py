@@ -1,0 +1,82 @@
+"""Which stream a checkpoint belongs to: its number of shards and the meaning of its definition.
+
+The states of a stream lie in shards by a hash of their scope, and are numbered by operator.  Under another
+number of shards, or another definition, Spark would give them to the wrong ones.  So a fingerprint stands in
+the state of each shard, where the first batch finds it; and, where the checkpoint is named beforehand, in a
+folder of the checkpoint, so that ``stream`` itself can refuse.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import msgspec
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from ...errors import UsageError
+from .plan import Work
+
+_FORM = 1
+"""The form of states; one that is changed raises it."""
+_FOLDER = "holdfast"
+
+
+class Fingerprint(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What must stay as it is as long as a checkpoint is used."""
+
+    form: int
+    shards: int
+    conditions: str
+    """A digest of what the conditions mean, in the order of their operators."""
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self)
+
+    def require_same(self, found: bytes) -> None:
+        """Refuse a checkpoint that another stream has written; ``found`` is its fingerprint."""
+        try:
+            other = msgspec.json.decode(found, type=Fingerprint)
+        except msgspec.DecodeError:
+            other = Fingerprint(0, 0, "")
+        if other.form != self.form:
+            raise UsageError("this checkpoint is of another version of Holdfast: start with a new checkpoint")
+        if other.conditions != self.conditions:
+            raise UsageError(
+                "this checkpoint belongs to another definition: run the definition that it was written with, "
+                "or start with a new checkpoint (holdfast run goes on with a changed definition)"
+            )
+        if other.shards != self.shards:
+            raise UsageError(
+                f"this checkpoint was written with shards={other.shards}, and the stream has "
+                f"shards={self.shards}: pass shards={other.shards}, or start with a new checkpoint"
+            )
+
+
+def fingerprint(work: Work, shards: int) -> Fingerprint:
+    conditions = [(number, one.kept.names, one.kept.meanings) for number, one in work.operators.items()]
+    digest = blake2b(msgspec.json.encode(conditions), digest_size=16).hexdigest()
+    return Fingerprint(_FORM, shards, digest)
+
+
+def claim(spark: SparkSession, checkpoint: str, own: Fingerprint) -> None:
+    """Refuse a checkpoint of another stream; sign one that no query has used. Spark reads and writes, so that
+    the checkpoint may lie wherever Spark can reach."""
+    place = f"{checkpoint.rstrip('/')}/{_FOLDER}"
+    found = _rows(spark, "text", place)
+    is_used = bool(_rows(spark, "binaryFile", f"{checkpoint.rstrip('/')}/offsets"))
+    if found and is_used:
+        own.require_same(found[0].encode())
+    elif not is_used:
+        row = spark.createDataFrame([(own.encode().decode(),)], "value string")
+        row.coalesce(1).write.mode("overwrite").text(place)
+
+
+def _rows(spark: SparkSession, format: str, place: str) -> list[str]:
+    """The first column of what is there, at most one row; nothing if there is nothing."""
+    try:
+        return [str(row[0]) for row in spark.read.format(format).load(place).limit(1).collect()]
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return []

@@ -128,6 +128,11 @@ class Withheld(NamedTuple):
     latest: int
     starts: bool
 
+    @property
+    def positions(self) -> set[int]:
+        """Those of what the sink is sent when the mute is over."""
+        return {self.first, self.latest} if self.starts else {self.latest}
+
 
 class StoreFull(HoldfastError):
     """The database cannot be written now."""

@@ -273,8 +273,8 @@ def test_whoever_is_muted_for_a_while_knows_in_the_end_what_is_active(steps):
         one = Told(position, str(position), "Heat", "s", status, 0, None, 0, "{}", None, was)
         history.append(one)
         sent, withheld = choose([one], {("Heat", "s")} if is_muted else (), withheld)
-        if not is_muted and withheld:  # the mute is over: what is withheld is sent first
-            sent = [one for one in history if one.position in _released(withheld)] + list(sent)
+        if not is_muted:  # the mute is over: what is withheld is sent
+            sent = [*sent, *_of(history, withheld)]
             withheld = {}
         for one in sent:
             assert one.status not in ("egress", "raised") or knows
@@ -282,13 +282,13 @@ def test_whoever_is_muted_for_a_while_knows_in_the_end_what_is_active(steps):
             knows = (
                 knows if one.status in ("raised", "unknown", "known", "atomic") else one.status == "ingress"
             )
-    final = [one for one in history if one.position in _released(withheld)]
-    assert knows or not is_active or "ingress" in [one.status for one in final]
+    assert knows or not is_active or "ingress" in [one.status for one in _of(history, withheld)]
     assert not knows or is_active
 
 
-def _released(withheld):
-    return {p for one in withheld.values() for p in ([one.first] if one.starts else []) + [one.latest]}
+def _of(history, withheld):
+    positions = {at for one in withheld.values() for at in one.positions}
+    return [one for one in history if one.position in positions]
 
 
 def test_alertmanager_is_not_sent_what_is_muted(alertmanager):

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ...errors import HoldfastError
@@ -67,7 +68,8 @@ def choose(
     corrected: Collection[str] = (),
 ) -> Choice:
     """Withhold what is muted.  The sink still receives the end of what it knows to be active; a condition
-    that starts and ends while it is muted reaches it in no form.
+    that starts and ends while it is muted reaches it in no form.  What follows something withheld is
+    withheld, too.
 
     ``corrected`` are the conditions that correct what they emitted: of these, the status ``known`` starts or
     ends the condition.
@@ -80,14 +82,15 @@ def choose(
             left.pop(one.key, None)
             if before is None or not before.starts:
                 sent.append(one)
-        elif not is_muted(one.key, muted):
+        elif before is None and not is_muted(one.key, muted):
             sent.append(one)
         elif one.status not in ("atomic", "summary"):
             starts = one.was is None and (begins(one) or one.status == "reopened" or is_known)
+            known = None if starts else before
             left[one.key] = (
                 Withheld(one.position, one.position, starts)
-                if starts or before is None
-                else before._replace(latest=one.position)
+                if known is None
+                else known._replace(latest=one.position)
             )
     return Choice(sent, left)
 
@@ -143,8 +146,8 @@ class Delivery:
         """Deliver what comes, until cancelled."""
         try:
             async for batch in self._service.hub.stream(self.position, BATCH, self._longest_wait):
-                await self._release()
                 await self._take(batch)
+                await self._release()
                 await self._resend()
                 await self._refresh()
         finally:
@@ -235,15 +238,17 @@ class Delivery:
             self._expires = min(mark.until for mark in marks)
         if not free:
             return
-        positions = {one.latest for one in free.values()} | {one.first for one in free.values() if one.starts}
-        try:
-            await self._send(await asyncio.to_thread(self._service.store.at, positions))
-        except Unavailable as down:
-            self._say(str(down))
-            self._expires = self._service.clock() + SECOND  # again soon
-            return
-        kept = {key: one for key, one in self._withheld.items() if key not in free}
-        await self._reach(self.position, kept)
+        for first in range(0, len(free), BATCH):
+            some = dict(islice(free.items(), first, first + BATCH))
+            positions = {at for one in some.values() for at in one.positions}
+            try:
+                await self._send(await asyncio.to_thread(self._service.store.at, positions))
+            except Unavailable as down:
+                self._say(str(down))
+                self._expires = self._service.clock() + SECOND  # again soon
+                return
+            kept = {key: one for key, one in self._withheld.items() if key not in some}
+            await self._reach(self.position, kept)
 
     async def _resend(self) -> None:
         """Send again what was refused, where somebody has asked for that."""

@@ -72,6 +72,29 @@ def test_on_an_overlay(text, events):
 # --- on Spark, without Spark -------------------------------------------------------------------------
 
 
+BY_ROOM = """topic T (value float, road text, n int)
+state Hot on T [value > 1; value < 1] per n
+state Roads = at least 1 of Hot within road
+state {}
+"""
+
+
+@pytest.mark.parametrize("above", ["Any = any of Roads within road", "Two = at least 2 of Roads within road"])
+def test_a_count_over_a_count_ends_where_its_member_ended_elsewhere(above):
+    """Sensor 0 gets hot on road r2 and cools down on road r1: the end of r2 comes from r1."""
+    sharded = pytest.importorskip("support.sharded")
+    app = parse(BY_ROOM.format(above))
+    readings = [(0, 2.0, "r2", 0), (1, 2.0, "r2", 1), (2, 0.0, "r1", 0), (3, 0.0, "r3", 1)]
+    events = [
+        Event("T", at * SECOND, "s", {"value": value, "road": road, "n": n}, at)
+        for at, value, road, n in readings
+    ]
+    expected = visible(engine(app, events))
+    assert expected
+    for shards in (1, 2, 5, 16):
+        assert visible(sharded.sharded(app, events, shards)) == expected
+
+
 @few
 @given(text=anything, events=histories())
 def test_history_in_shards_and_stages(text, events):

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from holdfast import DefinitionError, Event, check, parse
 
 SECOND = 1_000_000
-TOPICS = """topic T (value float, level float, n int, road text, wet bool)
-topic U (value float, level float, n int, road text, wet bool)
+TOPICS = """topic T (value float, depth float, n int, road text, wet bool)
+topic U (value float, depth float, n int, road text, wet bool)
 region hall = rectangle (0) (2)
 region nook = rectangle (0) (1) in hall
 """
-KEYS = ("source", "road", "n", "wet", "level", "road, n", "wet, level")
+KEYS = ("source", "road", "n", "wet", "depth", "road, n", "wet, depth")
 
 _topics = st.sampled_from("TTU")
 _limits = st.sampled_from((0, 0.5, 1, 2))
@@ -38,7 +38,7 @@ _scopes = st.sampled_from(
         "",
         *(f"per {key}" for key in KEYS),
         "per road within source",
-        "per level within n",
+        "per depth within n",
         "per wet within road within source",
         "scope nook within hall",
         "per n scope hall",
@@ -47,10 +47,10 @@ _scopes = st.sampled_from(
 _turns = st.sampled_from(
     (
         "[value > 1; value < 1]",
-        "[value >= 1; level < 1]",
+        "[value >= 1; depth < 1]",
         "[wet; !wet]",
         "[n >= 2; n < 1]",
-        "[level > value; level <= value]",
+        "[depth > value; depth <= value]",
         '[road == "r1"; road != "r1"]',
         "[value > 2; true]",
         "[wet && value > 0; false]",
@@ -151,13 +151,13 @@ def components(draw, name, delivery=""):
     """A component, perhaps with one above it under the same key or under none."""
     key = draw(st.sampled_from((None, "location", *KEYS)))
     inputs = {own: draw(queries(key)) for own in draw(st.sampled_from(("A", "A", "AB")))}
-    attribute = draw(st.sampled_from(("value", "value", "level", "n")))
+    attribute = draw(st.sampled_from(("value", "value", "depth", "n")))
     otherwise = draw(st.sampled_from(("", "", f" else {draw(_limits)}")))
     tests = [
         f"{own}.{attribute}{otherwise} {draw(st.sampled_from(('>', '>=')))} {draw(_limits)}" for own in inputs
     ]
     guard = draw(st.sampled_from(("", "", "", " for 1 s")))
-    sets = draw(st.sampled_from(("", "", " set level = A.value", " set n = A.n")))
+    sets = draw(st.sampled_from(("", "", " set depth = A.value", " set n = A.n")))
     leave = draw(st.sampled_from((f"A.{attribute} < {draw(_limits)}", f"A.{attribute} < 1", "true")))
     tick = draw(st.sampled_from(("", "", "  tick 1 s\n")))
     text = f"state {name}\n" + "".join(f"  {own} = {query}\n" for own, query in inputs.items())
@@ -179,7 +179,7 @@ _ranges = st.sampled_from(("in [0, 2]", "in (0, 2]", ">= 1", "> 0.5", "< 2", "==
 @st.composite
 def correlations(draw, name, delivery=""):
     measured = draw(
-        st.sampled_from((("T.value", "U.value"), ("T.level", "U.n"), ("T.value", "T.n"), ("T.n", "U.level")))
+        st.sampled_from((("T.value", "U.value"), ("T.depth", "U.n"), ("T.value", "T.n"), ("T.n", "U.depth")))
     )
     named = draw(st.sampled_from(("", "", ' of "s1"')))
     near = "" if named else draw(st.sampled_from(("", "", ", 1 m", ", 2 m")))
@@ -194,7 +194,7 @@ _ladders = st.sampled_from(
     (
         "low [value > 0; value < 0], high [value > 1; value <= 1]",
         "high [n >= 2; n < 2], low [wet; !wet]",
-        "low [value > 0.5; level < 1], high [value > 1; false], top [n == 1; n == 1]",
+        "low [value > 0.5; depth < 1], high [value > 1; false], top [n == 1; n == 1]",
     )
 )
 
@@ -328,7 +328,7 @@ _readings = st.builds(
     st.sampled_from(("s1", "s1", "s2", "é")),
     mostly(0.0, 1.0, 2.0, rare=(None, -0.0)),
     value=mostly(-2.0, 0.0, 0.5, 1.0, 1.5, 2.0, 3.0, rare=(None, math.nan, math.inf, 1e16)),
-    level=mostly(0.0, 0.5, 1.0, rare=(None, math.nan, -0.0)),
+    depth=mostly(0.0, 0.5, 1.0, rare=(None, math.nan, -0.0)),
     n=mostly(0, 1, 2, 3, rare=(None, 2**53 + 1, -(2**63))),
     road=mostly("r1", "r2", rare=(None, "", "a,b")),
     wet=st.sampled_from((True, False, None)),

@@ -91,6 +91,12 @@ def keys_of(over: Heard) -> tuple[str, ...]:
             return ()
 
 
+def routing_keys(over: Heard) -> tuple[str, ...]:
+    """The attributes that have one value in all that a condition emits of a scope: whoever consumes that may
+    be sharded by them.  What ends a count may come from elsewhere than what started it."""
+    return () if isinstance(over, Tallied) and not over.settled else keys_of(over)
+
+
 def speaks_by_time(over: Heard) -> bool:
     """Whether a condition says things that no reading of that moment makes it say."""
     match over:

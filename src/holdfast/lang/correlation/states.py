@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from ...errors import DefinitionError
 from ...model.topic import Attribute, Topic
 from ..condition import Aligned, Correlated
-from ..hearing import Heard, is_momentary, keys_of, named
+from ..hearing import Heard, is_momentary, named, routing_keys
 from ..kinds import Scope
 from ..ops import Align, place_of
 from ..types import unknown_attribute
@@ -46,7 +46,7 @@ def aligned(statement: Align, made: Mapping[str, Heard]) -> Aligned:
         statement.within,
         math.inf if statement.near is None else statement.near,
         per,
-        all(set(per) <= set(keys_of(one)) for one in over),
+        all(set(per) <= set(routing_keys(one)) for one in over),
         _published(statement.name, told, per),
     )
 

@@ -12,7 +12,7 @@ from ...model.space import Forest, Gazetteer
 from ...model.topic import Attribute, Topic
 from .. import scopes
 from ..condition import Tallied
-from ..hearing import Heard, is_momentary, keys_of, named, speaks_by_time
+from ..hearing import Heard, is_momentary, keys_of, named, routing_keys, speaks_by_time
 from ..kinds import Scope
 from ..ops import Number, Tally, place_of
 from ..types import unknown_attribute
@@ -49,7 +49,7 @@ def tallied(statement: Tally, made: Mapping[str, Heard], known: Gazetteer, folde
         _quota(statement),
         within,
         forest,
-        forest is None and set(within) <= set(keys),
+        forest is None and set(within) <= set(routing_keys(over)),
         statement.joined,
         roster(statement, keys, within, forest, folder),
         statement.unknown,

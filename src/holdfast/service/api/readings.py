@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-import pyarrow as pa
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
 from ...errors import UsageError
+from ..feeds.arrow import read_stream
 from ..feeds.lines import taken
 from ..feeds.submission import NOWHERE, origin, table
 from ..log.frame import Readings
 from ..service import Service, Submission
-from .site import Asked
+from .site import Asked, Site
 
 router = APIRouter()
 
@@ -32,7 +32,7 @@ async def post(site: Asked, request: Request, topic: str | None = None) -> Respo
     key = request.headers.get("idempotency-key")
     identity = NOWHERE if key is None else origin(b"http", key.encode("latin-1"))
     if request.headers.get("content-type", "").startswith(ARROW):
-        entries = await asyncio.to_thread(_tables, service, body, topic, identity)
+        entries = await asyncio.to_thread(_tables, site, body, topic, identity)
         count = await service.submit(Submission(entries=entries, again=key is not None))
         return JSONResponse({"taken": count, "rejected": []})
     found = await asyncio.to_thread(taken, service.topics, body, service.clock(), identity)
@@ -43,17 +43,16 @@ async def post(site: Asked, request: Request, topic: str | None = None) -> Respo
     return JSONResponse({"taken": count, "rejected": bad}, 422 if bad and not found.given else 200)
 
 
-def _tables(service: Service, body: bytes, topic: str | None, identity: int) -> list[Readings]:
+def _tables(site: Site, body: bytes, topic: str | None, identity: int) -> list[Readings]:
+    service = site.service
     known = service.topics.get(topic or "")
     if known is None:
         names = ", ".join(service.topics) or "none"
         raise UsageError(f"say which topic an Arrow stream is of: ?topic=NAME. There is {names}.")
-    try:
-        batches = list(pa.ipc.open_stream(body))
-    except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"the body is not an Arrow stream: {error}") from None
+    stream = read_stream(known, body, service.clock(), site.limits.decoded)
+    service.counts.corrected += stream.corrected
     found, first = [], identity
-    for batch in batches:
+    for batch in stream.batches:
         found.append(table(known, batch, first))
         first += len(batch) if identity != NOWHERE else 0
     return found

@@ -25,9 +25,11 @@ from ..model.instant import SECOND, Duration, Instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Holding
 from .core import Change, Core
+from .evaluation import Evaluation, parts, shown
 from .feeds.submission import NOWHERE, Given, Rejected, runs
 from .hub import Hub
-from .log.frame import ORIGIN, Advance, Definition, Entry, Readings
+from .integrity import Integrity
+from .log.frame import ORIGIN, Advance, Definition, Entry, Readings, require_valid
 from .log.log import Appended, Log, NoRoom, joined
 from .log.seal import retain, seal
 from .named import FOLDER, digests, forget, keep, named
@@ -42,6 +44,10 @@ _GROUP = 64
 """Submissions that one group takes together at most."""
 _AHEAD = 8
 """Groups that are in the log and not yet evaluated, at most."""
+_NOTE_EVERY = 1.0
+"""Seconds after which the database notes how far the log is evaluated, also where nothing is told."""
+_TRY_AGAIN = 5.0
+"""Seconds after which a snapshot that failed is tried again."""
 
 
 def wall_clock() -> Instant:
@@ -94,16 +100,26 @@ class Service:
         base: Path,
         settings: Settings | None = None,
         clock: Callable[[], Instant] = wall_clock,
+        *,
+        accept_loss: bool = False,
     ) -> None:
+        """With ``accept_loss`` a service goes on without what is missing in its log."""
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
-        self.log = Log(folder, segment_bytes=self.settings.segment_bytes)
+        folder.mkdir(parents=True, exist_ok=True)
         self.store = Store(folder / "service.db")
+        try:
+            self.log = Log(folder, segment_bytes=self.settings.segment_bytes, number=self.store.log()[0])
+        except BaseException:
+            self.store.close()
+            raise
         self.base = base
         self.core = Core(base, clock, folder, lambda: wait([self.kept]))
+        self.evaluation = Evaluation(self.core, self._rewind, self._set_aside)
         self.counts = Counts()
         self.started = clock()
         self.troubles: dict[str, str] = {}
         """What keeps a part of the service from its work, by part."""
+        self.integrity = Integrity(folder)
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         """Done when the service cannot go on."""
         self._origins = Origins()
@@ -124,8 +140,15 @@ class Service:
         nothing is sealed or removed."""
         self._defining, self._forecasting = asyncio.Lock(), asyncio.Lock()
         self._snapshot_at = time.monotonic()
+        self._noted_at = 0.0
         self._advanced = 0
-        self._recover()
+        try:
+            self.integrity.require_whole(self.log, self.store, accept_loss=accept_loss)
+            self._recover()
+        except BaseException:
+            self.store.close()
+            self.log.close()
+            raise
         self.hub = Hub(self.store)
         self.timeline = Timeline(folder / "timeline.db")
 
@@ -135,15 +158,36 @@ class Service:
         if snapshot is not None:
             self.core.restore(snapshot)
             self._origins.restore(snapshot.origins)
+        self.evaluation.aside = dict(self.store.are_aside(self.core.position))
         needed = [*self.core.files.values()]
         for appended in self.log.after(self.core.position):
             self._origins.add(_origins(appended.entry))
-            self.store.add(self.core.take(appended))
+            self.store.add(self.evaluation.take(appended), self.core.position)
             needed += self.core.files.values()
         forget(self.folder / FOLDER, needed)
         self._look()
         self.evaluated = self.core.position
         """The position up to which the log has been evaluated, and what came of it told."""
+
+    def _rewind(self, position: int) -> None:
+        """Give the core the state that it had before a position: that of the last snapshot, and what came
+        after it once more."""
+        wait([self.kept])
+        core = self.core.copy(self.store.snapshot())
+        for appended in self.log.after(core.position, position):
+            for part in parts(appended, self.evaluation.aside, position):
+                core.take(part)
+        self.core.rewind(core)
+
+    def _set_aside(self, part: Appended, reason: str) -> None:
+        """Count and keep what cannot be evaluated, and remember to pass over it."""
+        topic = part.entry.topic if isinstance(part.entry, Readings) else type(part.entry).__name__
+        rejected = Rejected("log", f"{topic} at {part.position}", reason, shown(part.entry), self.clock())
+        found = Counter({f"log: {reason}": part.after - part.position})
+        self.counts.rejected.update(found)
+        with suppress(StoreFull):  # it fails again after a restart, and is set aside again
+            self.store.reject([rejected], found)
+            self.store.set_aside(part.position, part.after - part.position)
 
     def _look(self) -> None:
         """What other threads may know of the engine."""
@@ -205,6 +249,46 @@ class Service:
 
     def _append(self, group: list[Submission]) -> tuple[list[Appended], list[int]]:
         """Append what is new of a group, in the log's thread."""
+        try:
+            entries, taken, fresh = self._entries(group)
+        except Exception:
+            log.exception("readings cannot become entries of the log: they are looked at one by one")
+            entries, taken, fresh = self._entries([self._usable(one) for one in group])
+        if not entries:
+            return [], taken
+        appended = self.log.append(entries)
+        self._origins.add(fresh)
+        self.counts.logged += sum(taken)
+        self.counts.groups += 1
+        with suppress(NoRoom):  # the group is in the log; the next one will say it
+            self.log.rotate(self.settings.seal_every)
+        return appended, taken
+
+    def _usable(self, submission: Submission) -> Submission:
+        """A submission without what no entry can hold, which is rejected."""
+        bad: list[Rejected] = []
+        given = [one for one in submission.given if self._is_usable(one.event.topic, one, bad)]
+        entries = [one for one in submission.entries if self._is_usable("", one, bad)]
+        found = Counter(f"{one.feed}: {one.reason}" for one in bad)
+        self.counts.rejected.update(found)
+        with suppress(StoreFull):
+            self.store.reject(bad, found)
+        return submission._replace(given=given, entries=entries)
+
+    def _is_usable(self, topic: str, what: Given | Entry, bad: list[Rejected]) -> bool:
+        try:
+            for one in self._runs([what]) if isinstance(what, Given) else [what]:
+                require_valid(one)
+        except Exception as error:
+            said = repr(what).encode() if isinstance(what, Given) else shown(what)
+            topic = what.topic if isinstance(what, Readings) else topic
+            bad.append(Rejected("log", topic, f"the log cannot hold it: {error}", said, self.clock()))
+            return False
+        return True
+
+    def _entries(self, group: list[Submission]) -> tuple[list[Entry], list[int], set[int]]:
+        """What is new of a group as entries, how many readings of each submission that are, and their
+        origins."""
         entries: list[Entry] = []
         given: list[Given] = []
         taken: list[int] = []
@@ -219,17 +303,10 @@ class Service:
             fresh.update(one.origin for one in mine)
             fresh.update(origin for one in whole for origin in _origins(one))
             taken.append(len(mine) + sum(map(_size, whole)))
-            self.counts.repeated += _rows(submission) - taken[-1]
         entries += self._runs(given)
-        if not entries:
-            return [], taken
-        appended = self.log.append(entries)
-        self._origins.add(fresh)
-        self.counts.logged += sum(taken)
-        self.counts.groups += 1
-        with suppress(NoRoom):  # the group is in the log; the next one will say it
-            self.log.rotate(self.settings.seal_every)
-        return appended, taken
+        for entry in entries:
+            require_valid(entry)
+        return entries, taken, fresh
 
     def _is_new(self, origin: int, submission: Submission, fresh: set[int]) -> bool:
         if origin == NOWHERE or not submission.again:
@@ -263,9 +340,10 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._evaluating, work, *arguments)
 
     def _evaluate(self, group: list[Appended]) -> list[Told]:
-        told = [one for appended in joined(group) for one in self.core.take(appended)]
+        told = [one for appended in joined(group) for one in self.evaluation.take(appended)]
         self._look()
-        fresh = self._kept(told) if told else []
+        is_time = time.monotonic() - self._noted_at > _NOTE_EVERY
+        fresh = self._kept(told) if told or is_time else []
         self.counts.told.update(one.subscription for one in fresh)
         is_time = time.monotonic() - self._snapshot_at > self.settings.snapshot_every
         if is_time and self.kept.done() and self._heard.done():
@@ -276,7 +354,8 @@ class Service:
         """Notifications in the database, however long that takes."""
         while True:
             try:
-                fresh = self.store.add(told)
+                fresh = self.store.add(told, self.core.position)
+                self._noted_at = time.monotonic()
             except StoreFull as full:
                 self._in_trouble("notifications", str(full))
                 time.sleep(1)
@@ -300,8 +379,18 @@ class Service:
                 self.store.forget(before)
                 self.timeline.forget(before)
             self._in_trouble("snapshot")
-        except (StoreFull, OSError) as full:
-            self._in_trouble("snapshot", f"no snapshot can be taken: {full}")
+        except Exception as error:  # whatever it is, the log has all: it is tried again
+            if not isinstance(error, StoreFull | OSError):
+                log.exception("no snapshot can be taken")
+            self._in_trouble("snapshot", f"no snapshot can be taken: {error}")
+
+    async def _to_snapshots(self) -> None:
+        """Try again to take a snapshot that failed, also where nothing comes."""
+        while True:
+            await asyncio.sleep(_TRY_AGAIN / 10)
+            is_time = time.monotonic() - self._snapshot_at > _TRY_AGAIN
+            if "snapshot" in self.troubles and is_time and self.kept.done() and self._heard.done():
+                await self.on_engine(self.keep)
 
     async def _to_timeline(self) -> None:
         await self.timeline.follow(self.hub)
@@ -395,6 +484,7 @@ class Service:
     async def running(self) -> AsyncIterator[None]:
         """At work until the context ends; then everything is in the log, and a snapshot stands after it."""
         stages = [self._to_log, self._to_engine, self._by_the_clock, self._to_timeline]
+        stages += [self._to_snapshots, self.integrity.look]
         tasks = [asyncio.create_task(self._watched(stage)) for stage in stages]
         try:
             yield
@@ -408,8 +498,13 @@ class Service:
             self.close()
 
     @property
+    def takes_readings(self) -> bool:
+        """Whether the log can be written."""
+        return "log" not in self.troubles
+
+    @property
     def _is_stuck(self) -> bool:
-        return bool(self.troubles) or self.failed.done()
+        return not {"log", "notifications"}.isdisjoint(self.troubles) or self.failed.done()
 
     async def _watched(self, stage: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -422,7 +517,8 @@ class Service:
     def _stop(self) -> None:
         wait([self.kept, self._heard])
         if not self._is_stuck:
-            self.log.rotate(0)
+            with suppress(NoRoom):
+                self.log.rotate(0)
             self.keep()
             self.kept.result()
 

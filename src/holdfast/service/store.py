@@ -48,6 +48,10 @@ CREATE TABLE IF NOT EXISTS rejects (
     number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, feed TEXT NOT NULL,
     channel TEXT NOT NULL, reason TEXT NOT NULL, payload BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS log (
+    one INTEGER PRIMARY KEY CHECK (one = 0), number BLOB NOT NULL, evaluated INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS set_aside (position INTEGER PRIMARY KEY, span INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
 REJECTS_KEPT = 10_000
@@ -177,10 +181,12 @@ class Store:
 
     # --- notifications ---
 
-    def add(self, told: Sequence[Told]) -> list[Told]:
-        """Enter notifications; those that were not there yet, with their positions."""
+    def add(self, told: Sequence[Told], evaluated: int = 0) -> list[Told]:
+        """Enter notifications, and how far the log was ``evaluated`` then; return those that were not there
+        yet, with their positions."""
         fresh = []
         with self._written() as database:
+            database.execute("UPDATE log SET evaluated = max(evaluated, ?)", (evaluated,))
             for one in told:
                 done = database.execute(
                     "INSERT INTO notifications (id, subscription, scope, status, time, since, arrived, line) "
@@ -260,6 +266,7 @@ class Store:
             database.execute(
                 "INSERT OR REPLACE INTO snapshots VALUES (0, ?, ?, ?, ?, ?)", (*snapshot[:-1], files)
             )
+            database.execute("UPDATE log SET evaluated = max(evaluated, ?)", (snapshot.position,))
         self._settle()
 
     def _settle(self) -> None:
@@ -280,6 +287,30 @@ class Store:
         ):
             return Snapshot(position, definition, engine, origins, json.loads(files))
         return None
+
+    # --- the log beside it ---
+
+    def log(self) -> tuple[bytes, int]:
+        """The number of the log that belongs to this database, and how far it was evaluated at least."""
+        rows = self._rows("SELECT number, evaluated FROM log")
+        return rows[0] if rows else (b"", 0)
+
+    def belong_to(self, number: bytes) -> None:
+        """From now on belong to a log."""
+        with self._written() as database:
+            database.execute(
+                "INSERT INTO log VALUES (0, ?, 0) ON CONFLICT DO UPDATE SET number = excluded.number",
+                (number,),
+            )
+
+    def set_aside(self, position: int, span: int) -> None:
+        """Remember that the evaluation passes over positions of the log."""
+        with self._written() as database:
+            database.execute("INSERT OR REPLACE INTO set_aside VALUES (?, ?)", (position, span))
+
+    def are_aside(self, position: int) -> list[tuple[int, int]]:
+        """The positions from there on that the evaluation passes over, each with how many."""
+        return self._rows("SELECT * FROM set_aside WHERE position >= ? ORDER BY position", (position,))
 
     # --- sinks ---
 

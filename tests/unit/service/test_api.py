@@ -45,7 +45,7 @@ def test_a_storm_that_is_folded_has_its_size_and_outline(asked, definition):
 
 def test_readings_in_conditions_and_notifications_out(asked):
     async def story(client, site):
-        assert (await client.get("/health")).json() == {"status": "ok", "troubles": {}}
+        assert (await client.get("/health")).json() == {"status": "ok", "troubles": {}, "damage": []}
         assert await sent(client, line(0, 26), line(1, 31, sequence=7)) == {"taken": 2, "rejected": []}
         await site.service.settled()
         assert (await client.get("/api/conditions")).json() == [

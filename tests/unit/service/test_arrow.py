@@ -132,7 +132,7 @@ def test_a_reading_from_the_future_gets_the_time_of_its_arrival():
 
 
 def test_whatever_a_body_has_is_read_or_refused():
-    """Random damage to bodies of all kinds: a reading that is taken is whole, all else is an error in words."""
+    """Random damage to bodies of all kinds: what is taken is whole, all else is an error in words."""
     words = pa.array(["a", "bb", "a"]).dictionary_encode()
     whole = [
         stream(columns(name=pa.array(["a", None, "cc"]), n=pa.array([1, None, 3]), on=pa.array([True] * 3))),

@@ -26,10 +26,16 @@ _LONGEST = 10**8
 
 @router.get("/health")
 async def health(site: Asked) -> Response:
-    """Whether the service takes readings; 503 when it does not, with the reason."""
-    troubles = site.service.troubles
-    body = {"status": "trouble" if troubles else "ok", "troubles": troubles}
-    return JSONResponse(body, 503 if troubles else 200)
+    """Whether the service takes readings; 503 when it does not, with the reason.  What else is in trouble, or
+    damaged in the log, is said in any case."""
+    service = site.service
+    is_well = not service.troubles and not service.integrity.damage
+    body = {
+        "status": "ok" if is_well else "trouble",
+        "troubles": service.troubles,
+        "damage": service.integrity.damage,
+    }
+    return JSONResponse(body, 200 if service.takes_readings else 503)
 
 
 @router.get("/api/conditions")
@@ -177,6 +183,8 @@ def _status(site: Site) -> dict[str, Any]:
         "started": service.started,
         "now": service.clock(),
         "troubles": service.troubles,
+        "takes_readings": service.takes_readings,
+        "damage": service.integrity.damage,
         "readings": counts.logged,
         "repeated": counts.repeated,
         "corrected": counts.corrected,
@@ -208,6 +216,7 @@ def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
         "holdfast_notifications_total": ("counter", by("subscription", dict(site.service.counts.told))),
         "holdfast_waiting": ("gauge", {"": status["waiting"]}),
         "holdfast_behind": ("gauge", {"": status["behind"]}),
-        "holdfast_up": ("gauge", {"": 0.0 if status["troubles"] else 1.0}),
+        "holdfast_up": ("gauge", {"": float(status["takes_readings"])}),
+        "holdfast_damage": ("gauge", {"": len(status["damage"])}),
         "holdfast_sink_behind": ("gauge", by("sink", {s["name"]: s["behind"] for s in status["sinks"]})),
     }

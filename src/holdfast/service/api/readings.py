@@ -12,7 +12,7 @@ from ..feeds.arrow import read_stream
 from ..feeds.lines import taken
 from ..feeds.submission import NOWHERE, origin, table
 from ..log.frame import Readings
-from ..service import Service, Submission
+from ..service import Submission
 from .site import Asked, Site
 
 router = APIRouter()
@@ -27,8 +27,8 @@ async def post(site: Asked, request: Request, topic: str | None = None) -> Respo
     The answer comes when they are on disk.  With an ``Idempotency-Key`` a repetition changes nothing.
     """
     service, body = site.service, await request.body()
-    if service.troubles:
-        return JSONResponse({"error": "; ".join(service.troubles.values())}, 503, {"retry-after": "5"})
+    if not service.takes_readings:
+        return JSONResponse({"error": service.troubles["log"]}, 503, {"retry-after": "5"})
     key = request.headers.get("idempotency-key")
     identity = NOWHERE if key is None else origin(b"http", key.encode("latin-1"))
     if request.headers.get("content-type", "").startswith(ARROW):

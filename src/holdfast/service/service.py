@@ -33,7 +33,7 @@ from .log.frame import ORIGIN, Advance, Definition, Entry, Readings, require_val
 from .log.log import Appended, Log, NoRoom, joined
 from .log.seal import retain, seal
 from .named import FOLDER, digests, forget, keep, named
-from .origins import Origins
+from .origins import REMEMBERED_FOR, Origins, Repeated, Request, Requests
 from .store import Snapshot, Store, StoreFull, Told
 from .timeline import Timeline
 
@@ -70,11 +70,13 @@ class Settings:
 
 
 class Submission(NamedTuple):
-    """What a feed brings at once; ``again`` says that it may have been brought before."""
+    """What a feed brings at once; ``again`` says that its messages may have been brought before.  Of those of
+    one ``request`` the first is taken."""
 
     given: Sequence[Given] = ()
     entries: Sequence[Entry] = ()
     again: bool = False
+    request: Request | None = None
 
 
 @dataclass
@@ -122,7 +124,7 @@ class Service:
         self.integrity = Integrity(folder)
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         """Done when the service cannot go on."""
-        self._origins = Origins()
+        self._origins, self._requests = Origins(), Requests(self.store.body_of)
         self._waiting: asyncio.Queue[tuple[Submission, asyncio.Future[int]]] = asyncio.Queue()
         self.waiting = 0
         """Readings that wait for the log."""
@@ -162,6 +164,7 @@ class Service:
         needed = [*self.core.files.values()]
         for appended in self.log.after(self.core.position):
             self._origins.add(_origins(appended.entry))
+            self._requests.add(_requests([appended.entry]), self.clock())
             self.store.add(self.evaluation.take(appended), self.core.position)
             needed += self.core.files.values()
         forget(self.folder / FOLDER, needed)
@@ -197,7 +200,8 @@ class Service:
     # --- taking readings ---
 
     async def submit(self, submission: Submission) -> int:
-        """Bring readings; comes back when the log has them, with how many were new."""
+        """Bring readings; comes back when the log has them, with how many were new.  A request that was taken
+        before is ``Repeated``."""
         await self._room.wait()
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._count_waiting(_rows(submission))
@@ -229,12 +233,16 @@ class Service:
             appended, taken = await self._durable([one for one, _ in group])
             for (submission, done), count in zip(group, taken, strict=True):
                 self._count_waiting(-_rows(submission))
-                if not done.done():
+                if done.done():
+                    continue
+                if isinstance(count, Repeated):
+                    done.set_exception(count)
+                else:
                     done.set_result(count)
             if appended:
                 await self._logged.put(appended)
 
-    async def _durable(self, group: list[Submission]) -> tuple[list[Appended], list[int]]:
+    async def _durable(self, group: list[Submission]) -> tuple[list[Appended], list[int | Repeated]]:
         """A group in the log, however long that takes."""
         loop = asyncio.get_running_loop()
         while True:
@@ -247,21 +255,25 @@ class Service:
             self._in_trouble("log")
             return done
 
-    def _append(self, group: list[Submission]) -> tuple[list[Appended], list[int]]:
+    def _append(self, group: list[Submission]) -> tuple[list[Appended], list[int | Repeated]]:
         """Append what is new of a group, in the log's thread."""
         try:
-            entries, taken, fresh = self._entries(group)
+            entries, taken = self._entries(group)
         except Exception:
             log.exception("readings cannot become entries of the log: they are looked at one by one")
-            entries, taken, fresh = self._entries([self._usable(one) for one in group])
-        if not entries:
-            return [], taken
-        appended = self.log.append(entries)
-        self._origins.add(fresh)
-        self.counts.logged += sum(taken)
-        self.counts.groups += 1
-        with suppress(NoRoom):  # the group is in the log; the next one will say it
-            self.log.rotate(self.settings.seal_every)
+            group[:] = map(self._usable, group)
+            entries, taken = self._entries(group)
+        appended = self.log.append(entries) if entries else []
+        self._origins.add(origin for entry in entries for origin in _origins(entry))
+        new = [one.request for one, count in zip(group, taken, strict=True) if type(count) is int]
+        self._requests.add([one for one in new if one is not None], self.clock())
+        number = sum(count for count in taken if type(count) is int)
+        self.counts.logged += number
+        self.counts.repeated += sum(map(_rows, group)) - number
+        if appended:
+            self.counts.groups += 1
+            with suppress(NoRoom):  # the group is in the log; the next one will say it
+                self.log.rotate(self.settings.seal_every)
         return appended, taken
 
     def _usable(self, submission: Submission) -> Submission:
@@ -286,27 +298,34 @@ class Service:
             return False
         return True
 
-    def _entries(self, group: list[Submission]) -> tuple[list[Entry], list[int], set[int]]:
-        """What is new of a group as entries, how many readings of each submission that are, and their
-        origins."""
+    def _entries(self, group: list[Submission]) -> tuple[list[Entry], list[int | Repeated]]:
+        """What is new of a group as entries, and how many readings of each submission that are."""
         entries: list[Entry] = []
         given: list[Given] = []
-        taken: list[int] = []
+        taken: list[int | Repeated] = []
         fresh: set[int] = set()
+        requests: dict[bytes, bytes] = {}
         for submission in group:
+            request = submission.request
+            if request is not None:
+                if (repeated := self._requests.repeated(request, requests)) is not None:
+                    taken.append(repeated)
+                    continue
+                requests[request.key] = request.body
             mine = [one for one in submission.given if self._is_new(one.origin, submission, fresh)]
-            whole = [one for one in submission.entries if self._is_new(_first(one), submission, fresh)]
-            if whole:
-                entries += [*self._runs(given), *whole]
-                given = []
-            given += mine
             fresh.update(one.origin for one in mine)
-            fresh.update(origin for one in whole for origin in _origins(one))
-            taken.append(len(mine) + sum(map(_size, whole)))
+            if request is not None or submission.entries:
+                entries += self._runs(given)
+                given = []
+                own = [*self._runs(mine if request else ()), *submission.entries]
+                entries += own if request is None else [_of_request(one, request) for one in own]
+            if request is None:
+                given += mine
+            taken.append(len(mine) + sum(map(_size, submission.entries)))
         entries += self._runs(given)
         for entry in entries:
             require_valid(entry)
-        return entries, taken, fresh
+        return entries, taken
 
     def _is_new(self, origin: int, submission: Submission, fresh: set[int]) -> bool:
         if origin == NOWHERE or not submission.again:
@@ -371,7 +390,9 @@ class Service:
     def _keep(self, snapshot: Snapshot) -> None:
         """Keep a snapshot, and seal the segments that it makes dispensable."""
         try:
-            self.store.keep(snapshot)
+            requests, before = self._requests.fresh(), self.clock() - REMEMBERED_FOR
+            self.store.keep(snapshot, requests, before)
+            self._requests.kept(requests)
             seal(self.folder, snapshot.position)
             retain(self.folder, seconds=self.settings.keep_seconds, size=self.settings.keep_bytes)
             if self.settings.keep_seconds is not None:
@@ -536,8 +557,14 @@ def _origins(entry: Entry) -> list[int]:
     return np.asarray(entry.batch.column(ORIGIN)).tolist() if isinstance(entry, Readings) else []
 
 
-def _first(entry: Entry) -> int:
-    return _origins(entry)[0] if _size(entry) else NOWHERE
+def _of_request(entry: Entry, request: Request) -> Entry:
+    return entry._replace(request=request.to_bytes()) if isinstance(entry, Readings) else entry
+
+
+def _requests(entries: Iterable[Entry]) -> list[Request]:
+    """The requests that brought entries."""
+    found = dict.fromkeys(one.request for one in entries if isinstance(one, Readings) and one.request)
+    return list(map(Request.from_bytes, found))
 
 
 def _size(entry: Entry) -> int:

@@ -51,6 +51,10 @@ CREATE TABLE IF NOT EXISTS rejects (
 CREATE TABLE IF NOT EXISTS log (
     one INTEGER PRIMARY KEY CHECK (one = 0), number BLOB NOT NULL, evaluated INTEGER NOT NULL
 );
+CREATE TABLE IF NOT EXISTS requests (
+    key BLOB PRIMARY KEY, body BLOB NOT NULL, at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS requests_by_time ON requests (at);
 CREATE TABLE IF NOT EXISTS set_aside (position INTEGER PRIMARY KEY, span INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
@@ -259,14 +263,19 @@ class Store:
 
     # --- snapshots ---
 
-    def keep(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot in place of the one before, and wait until the disk has it."""
+    def keep(
+        self, snapshot: Snapshot, requests: Iterable[tuple[bytes, bytes, Instant]] = (), before: Instant = 0
+    ) -> None:
+        """Keep a snapshot in place of the one before, with the requests since then, and wait until the disk
+        has it.  Requests from ``before`` an instant are forgotten."""
         files = json.dumps(dict(snapshot.files))
         with self._written() as database:
             database.execute(
                 "INSERT OR REPLACE INTO snapshots VALUES (0, ?, ?, ?, ?, ?)", (*snapshot[:-1], files)
             )
             database.execute("UPDATE log SET evaluated = max(evaluated, ?)", (snapshot.position,))
+            database.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?, ?)", requests)
+            database.execute("DELETE FROM requests WHERE at < ?", (before,))
         self._settle()
 
     def _settle(self) -> None:
@@ -280,6 +289,11 @@ class Store:
                 return
             time.sleep(0.1)  # somebody reads what was before, or moves what was written
         raise StoreFull("the service's database is read by somebody who does not end")
+
+    def body_of(self, key: bytes) -> bytes | None:
+        """What the request with a key brought, by its digest, if there was one."""
+        rows = self._rows("SELECT body FROM requests WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
 
     def snapshot(self) -> Snapshot | None:
         for position, definition, engine, origins, files in self._rows(

@@ -14,7 +14,7 @@ import pytest
 from holdfast.model.batch import TIME
 from holdfast.model.event import Event
 from holdfast.runtimes.local.engine import Engine
-from holdfast.service.feeds.submission import NOWHERE, Given, table
+from holdfast.service.feeds.submission import Given, table
 from holdfast.service.log import frame
 from holdfast.service.log.frame import Advance
 from holdfast.service.service import Service, Settings, Submission
@@ -53,7 +53,7 @@ def badges(topic, names):
         "source": [f"door-{i}" for i in range(len(names))],
         "name": names,
     }
-    return table(topic, pa.RecordBatch.from_pydict(columns), NOWHERE)
+    return table(topic, pa.RecordBatch.from_pydict(columns))
 
 
 def told(service):

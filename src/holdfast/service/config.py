@@ -160,6 +160,7 @@ class Config(_Part):
     certificate: str | None = None
     key: str | None = None
     edit: bool = True
+    files: str | None = None
     allowed_hosts: list[str] = []
     keep: KeepPart = msgspec.field(default_factory=KeepPart)
     limits: LimitsPart = msgspec.field(default_factory=LimitsPart)

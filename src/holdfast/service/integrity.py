@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ..errors import UsageError
 from .log.damage import Damage, changed_files, damage_of
-from .log.log import Log, segments_of
+from .log.log import Log, hide, segments_of
 from .log.seal import Seal, seals
 from .store import Store
 
@@ -49,6 +49,7 @@ class Integrity:
             if log_.next < end:
                 log_.pass_over(end)
             accepted = sorted({*self._accepted(), *map(str, damage)})
+            hide(self._folder / ACCEPTED)
             (self._folder / ACCEPTED).write_text(json.dumps(accepted, indent=1), encoding="utf-8")
         store.belong_to(log_.number)
         self.report(map(str, damage))

@@ -155,6 +155,7 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
             service,
             plan.definition.parent,
             (lambda changed: _save(plan.definition, changed)) if plan.config.edit else None,
+            None if plan.config.files is None else plan.folder / plan.config.files,
             users_of(plan.config),
             tuple(plan.config.hosts),
             limits_of(plan.config),

@@ -31,6 +31,7 @@ from .hub import Hub
 from .integrity import Integrity
 from .log.frame import ORIGIN, Advance, Definition, Entry, Readings, require_valid
 from .log.log import Appended, Log, NoRoom, joined
+from .log.seal import FOLDER as READINGS
 from .log.seal import retain, seal
 from .named import FOLDER, digests, forget, keep, named
 from .origins import REMEMBERED_FOR, Origins, Repeated, Request, Requests
@@ -107,7 +108,8 @@ class Service:
     ) -> None:
         """With ``accept_loss`` a service goes on without what is missing in its log."""
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
-        folder.mkdir(parents=True, exist_ok=True)
+        for inner in (folder, folder / "wal", folder / READINGS, folder / FOLDER):
+            inner.mkdir(mode=0o750, parents=True, exist_ok=True)
         self.store = Store(folder / "service.db")
         try:
             self.log = Log(folder, segment_bytes=self.settings.segment_bytes, number=self.store.log()[0])
@@ -142,7 +144,7 @@ class Service:
         nothing is sealed or removed."""
         self._defining, self._forecasting = asyncio.Lock(), asyncio.Lock()
         self._snapshot_at = time.monotonic()
-        self._noted_at = 0.0
+        self._noted_at, self._ends = 0.0, False
         self._advanced = 0
         try:
             self.integrity.require_whole(self.log, self.store, accept_loss=accept_loss)
@@ -377,6 +379,8 @@ class Service:
                 self._noted_at = time.monotonic()
             except StoreFull as full:
                 self._in_trouble("notifications", str(full))
+                if self._ends:  # the log has all: the next start goes on from the last snapshot
+                    raise
                 time.sleep(1)
                 continue
             self._in_trouble("notifications")
@@ -512,6 +516,7 @@ class Service:
         finally:
             while (self.waiting or self.evaluated < self.log.next) and not self._is_stuck:
                 await asyncio.sleep(0.01)
+            self._ends = True
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

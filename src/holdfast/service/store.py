@@ -21,6 +21,7 @@ from ..files.write import event_line
 from ..model.event import Notification, meant
 from ..model.instant import Instant
 from .feeds.submission import Rejected
+from .log.log import hide
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS notifications (
@@ -147,6 +148,7 @@ class Store:
     """The database; safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:
+        hide(path)
         self._writing = self._opened(path)
         self._reading = self._opened(path)
         self._settling = self._opened(path)

@@ -79,7 +79,7 @@ class Log:
         self.folder = folder
         self._limit = segment_bytes
         wal = folder / "wal"
-        wal.mkdir(parents=True, exist_ok=True)
+        wal.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._lock = _locked(folder)
         segments = segments_of(folder) or [Segment(0, wal / _name(0))]
         scans = [scan_segment(segment) for segment in segments]
@@ -262,6 +262,14 @@ def _write(file: int, raw: bytes) -> None:
     view = memoryview(raw)
     while view:
         view = view[os.write(file, view) :]
+
+
+def hide(path: Path) -> None:
+    """Let nobody but the owner and the group read a file, or look into a folder; a file that is not there
+    begins empty."""
+    if not path.exists():
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o640))
+    path.chmod(path.stat().st_mode & ~0o007)
 
 
 def sync_folder(folder: Path) -> None:

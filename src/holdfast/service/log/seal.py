@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from ...model.batch import concatenate
 from .frame import ORIGIN, Framed, Readings, Unreadable, span
-from .log import Segment, read_segment, scan_segment, segments_of, sync_folder
+from .log import Segment, hide, read_segment, scan_segment, segments_of, sync_folder
 
 log = logging.getLogger("holdfast.service")
 
@@ -109,7 +109,7 @@ def _put(folder: Path, one: Seal) -> None:
         file.write(raw + b"\n" + blake2b(raw, digest_size=16).hexdigest().encode())
         file.flush()
         os.fsync(file.fileno())
-    part.chmod(0o640)
+    hide(part)
     part.replace(folder / f"{one.first:020}{_SUFFIX}")
     sync_folder(folder)
 
@@ -152,7 +152,7 @@ def _table(path: Path, topic: str, batches: Sequence[pa.RecordBatch]) -> Path:
     pq.write_table(table, part, compression="zstd", write_page_checksum=True)
     with open(part, "rb") as file:
         os.fsync(file.fileno())
-    part.chmod(0o640)
+    hide(part)
     part.replace(path)
     return path
 
@@ -182,6 +182,7 @@ def retain(folder: Path, *, seconds: float | None, size: int | None) -> list[Pat
         too_old = seconds is not None and time.time() - found.st_mtime > seconds
         if not too_old and (size is None or total <= size):
             break
+        hide(folder / FOLDER / _TRIMMED)
         (folder / FOLDER / _TRIMMED).write_text(path.name)
         path.unlink()
         removed.append(path)

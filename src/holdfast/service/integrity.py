@@ -40,8 +40,8 @@ class Integrity:
         losses, end = self._losses(log_, store, [one for one in damage if one.is_missing])
         if losses and not accept_loss:
             raise UsageError(
-                f"{self._folder}: {'; '.join(losses)}. Restore wal/, readings/ and service.db from one "
-                "backup, or start with --accept-loss, which goes on without what is missing"
+                f"{self._folder}: {'; '.join(losses)}. Restore the whole folder from one backup, or "
+                "start with --accept-loss, which goes on without what is missing"
             )
         if accept_loss:
             for loss in dict.fromkeys((*losses, *map(str, damage))):

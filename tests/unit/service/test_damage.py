@@ -192,11 +192,11 @@ def test_a_missing_file_of_sealed_readings_is_noticed(three):
 
 
 def test_a_missing_or_damaged_seal_is_noticed(three):
-    path = three / "readings" / "00000000000000000001.seal"
+    path = three / "seals" / "00000000000000000001.json"
     raw = bytearray(path.read_bytes())
     raw[20] ^= 1
     path.write_bytes(raw)
-    assert ["seal is damaged" in str(one) for one in damage_of(three)] == [True]
+    assert ["seals/00000000000000000001.json is damaged" in str(one) for one in damage_of(three)] == [True]
     path.unlink()
     assert [(one.first, one.after, one.is_missing) for one in damage_of(three)] == [(1, 2, True)]
 

@@ -242,7 +242,7 @@ def test_nobody_else_on_the_machine_reads_what_a_service_keeps(asked, definition
         os.umask(before)
     kept = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
     assert {"service.db", "timeline.db", "lock", "sensors.csv"} <= {path.name for path in kept}
-    assert {".wal", ".parquet", ".seal"} <= {path.suffix for path in kept}
+    assert {".wal", ".parquet", ".json"} <= {path.suffix for path in kept}
     assert [path for path in kept if path.stat().st_mode & 0o007] == []
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .frame import Scan
 from .log import scan_segment, segments_of
-from .seal import FOLDER, Seal, SealedFile, digest, is_trimmed, seals, trimmed
+from .seal import FOLDER, SEALS, Seal, SealedFile, digest, is_trimmed, seals, trimmed
 
 
 class Damage(NamedTuple):
@@ -55,7 +55,7 @@ def damage_of_sealed(folder: Path) -> list[Damage]:
     removed, found = trimmed(folder), list[Damage]()
     for one in seals(folder):
         if not isinstance(one, Seal):
-            found.append(Damage(f"{FOLDER}/{one.first:020}.seal", one.first, one.first + 1, "is damaged"))
+            found.append(Damage(f"{SEALS}/{one.first:020}.json", one.first, one.first + 1, "is damaged"))
             continue
         found += (Damage(f"segment {one.first:020}", *lost, "could not be read in part") for lost in one.lost)
         for name, known in one.files.items():
@@ -86,7 +86,7 @@ def changed_files(folder: Path) -> Iterator[Damage | None]:
 
 def _sealed_pieces(folder: Path) -> Iterator[_Piece]:
     for one in seals(folder):
-        where = f"{FOLDER}/{one.first:020}.seal"
+        where = f"{SEALS}/{one.first:020}.json"
         if isinstance(one, Seal):
             yield _Piece(where, one.first, one.follows, one.after)
         else:

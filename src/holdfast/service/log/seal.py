@@ -1,6 +1,6 @@
 """Segments become Parquet files: one for each topic, with the columns that every reader of files knows.
 
-Beside them each segment leaves a seal: its positions, the files with their sizes and digests, and what of it
+Each segment leaves a seal: its positions, the files with their sizes and digests, and what of it
 could not be read.  By the seals a missing or damaged file is noticed.
 """
 
@@ -30,7 +30,8 @@ log = logging.getLogger("holdfast.service")
 
 FOLDER = "readings"
 _PIECES = 1_000
-_SUFFIX = ".seal"
+SEALS = "seals"
+_SUFFIX = ".json"
 _TRIMMED = "trimmed"
 """Beside the files when some were removed: the name of the last of them."""
 
@@ -77,7 +78,8 @@ def _sealed(segment: Segment, following: Segment, folder: Path) -> list[Path]:
     first, after = segment.first, following.first if next_one is None else next_one.follows
     lost = _lost(found, first, after)
     known = {path.name: SealedFile(path.stat().st_size, digest(path)) for path in files}
-    _put(folder / FOLDER, Seal(first, after, first if mine is None else mine.follows, known, lost))
+    sync_folder(folder / FOLDER)
+    _put(folder / SEALS, Seal(first, after, first if mine is None else mine.follows, known, lost))
     if lost:  # its bytes stay for who wants to look at them
         segment.path.rename(folder / f"damaged-{segment.path.name}")
     else:
@@ -103,6 +105,7 @@ def digest(path: Path) -> str:
 
 
 def _put(folder: Path, one: Seal) -> None:
+    folder.mkdir(mode=0o750, exist_ok=True)
     raw = msgspec.json.encode(one)
     part = folder / f".{one.first:020}{_SUFFIX}.part"
     with open(part, "wb") as file:
@@ -116,7 +119,7 @@ def _put(folder: Path, one: Seal) -> None:
 
 def seals(folder: Path) -> list[Seal | Unsealed]:
     """The seals of a log, in order."""
-    return [_seal_at(path) for path in sorted((folder / FOLDER).glob(f"*{_SUFFIX}"))]
+    return [_seal_at(path) for path in sorted((folder / SEALS).glob(f"*{_SUFFIX}"))]
 
 
 def _seal_at(path: Path) -> Seal | Unsealed:
@@ -197,7 +200,7 @@ def _forget_seals(folder: Path, last: str) -> None:
     for one in seals(folder):
         names = one.files if isinstance(one, Seal) else ()
         if f"{one.first:020}" <= last and all(name <= last for name in names):
-            (folder / FOLDER / f"{one.first:020}{_SUFFIX}").unlink()
+            (folder / SEALS / f"{one.first:020}{_SUFFIX}").unlink()
 
 
 @contextmanager

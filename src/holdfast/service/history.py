@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..errors import InputError
 from ..model.batch import TIME
 from ..model.instant import Instant
 from .log.frame import ORIGIN, Readings
@@ -44,7 +45,7 @@ def stored(folder: Path, topic: str, stretch: Stretch) -> Iterator[pa.RecordBatc
                     yield from pq.ParquetFile(path, page_checksum_verification=True).iter_batches(1 << 18)
             except FileNotFoundError:  # retention has taken it
                 continue
-            except (OSError, pa.ArrowException) as error:
+            except (OSError, pa.ArrowException, InputError) as error:
                 log.warning("%s: damaged, and left out: %s", path, error)
     yield from tail
 

@@ -44,6 +44,7 @@ class Integrity:
                 "start with --accept-loss, which goes on without what is missing"
             )
         if accept_loss:
+            damage += filter(None, changed_files(self._folder))
             for loss in dict.fromkeys((*losses, *map(str, damage))):
                 log.warning("lost, and accepted: %s", loss)
             if log_.next < end:

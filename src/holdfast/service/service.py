@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from sqlite3 import DatabaseError
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -110,7 +111,10 @@ class Service:
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
         for inner in (folder, folder / "wal", folder / READINGS, folder / FOLDER):
             inner.mkdir(mode=0o750, parents=True, exist_ok=True)
-        self.store = Store(folder / "service.db")
+        try:
+            self.store = Store(folder / "service.db")
+        except DatabaseError as error:
+            raise _damaged(folder, error) from error
         try:
             self.log = Log(folder, segment_bytes=self.settings.segment_bytes, number=self.store.log()[0])
         except BaseException:
@@ -149,9 +153,11 @@ class Service:
         try:
             self.integrity.require_whole(self.log, self.store, accept_loss=accept_loss)
             self._recover()
-        except BaseException:
+        except BaseException as error:
             self.store.close()
             self.log.close()
+            if isinstance(error, DatabaseError):
+                raise _damaged(folder, error) from error
             raise
         self.hub = Hub(self.store)
         self.timeline = Timeline(folder / "timeline.db")
@@ -560,6 +566,13 @@ class Service:
 
 def _origins(entry: Entry) -> list[int]:
     return np.asarray(entry.batch.column(ORIGIN)).tolist() if isinstance(entry, Readings) else []
+
+
+def _damaged(folder: Path, error: DatabaseError) -> UsageError:
+    return UsageError(
+        f"{folder / 'service.db'}: {error}. Restore the whole folder from one backup; or move service.db "
+        "away and start with --accept-loss: what the log still has is then computed again"
+    )
 
 
 def _of_request(entry: Entry, request: Request) -> Entry:

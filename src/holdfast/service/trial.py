@@ -31,7 +31,9 @@ def overlaps(path: str, start: Instant, end: Instant) -> bool:
     """Whether a file of the log has readings of a stretch of time."""
     try:
         table = pq.ParquetFile(path)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
         raise InputError(f"{path}: damaged: {error}") from error
     column = table.schema_arrow.get_field_index("time")
     groups = [table.metadata.row_group(i).column(column).statistics for i in range(table.num_row_groups)]

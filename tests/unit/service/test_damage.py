@@ -301,6 +301,46 @@ def test_health_and_status_say_what_is_damaged_and_readings_are_taken(asked, mon
     asked(story)
 
 
+def test_a_changed_file_of_readings_is_reported_and_what_reads_it_says_so(asked):
+    async def first(client, site):
+        line = '{"topic": "Temperature", "source": "s1", "value": 26}'
+        assert (await client.post("/api/readings", content=line)).json()["taken"] == 1
+
+    async def then(client, site):
+        while not (found := (await client.get("/health")).json()["damage"]):
+            await asyncio.sleep(0.01)
+        assert "Temperature.parquet is damaged" in found[0]
+        assert (await client.get("/api/readings?topic=Temperature")).json()["total"] == 0
+        text = site.service.core.definition
+        answer = await client.post("/api/dry-run", json={"text": text})
+        assert (answer.status_code, "Temperature.parquet" in answer.text) == (422, True)
+        edit = text.replace("value > 25", "value > 24")
+        assert (await client.put("/api/definition", json={"text": edit})).status_code == 200
+
+    folders = []
+    asked(lambda client, site: _then(first(client, site), folders.append(site.service.folder)))
+    (path,) = sealed(folders[0])
+    raw = bytearray(path.read_bytes())
+    raw[-20] ^= 0xFF
+    path.write_bytes(raw)
+    asked(then)
+
+
+async def _then(story, _):
+    await story
+
+
+def test_a_damaged_database_is_refused_and_the_message_says_what_to_do(tmp_path):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await sent(service, 26.0)
+        (tmp_path / "a" / "service.db").write_bytes(b"nonsense" * 1_000)
+        with pytest.raises(UsageError, match=r"service.db: file is not a database. Restore"):
+            Service(tmp_path / "a", tmp_path / "a")
+
+    asyncio.run(story())
+
+
 # --- the log is behind the database -------------------------------------------------------------------------
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...errors import HoldfastError
 from ...model.event import UNNUMBERED
 from ...model.instant import Instant
 from ...model.topic import Topic
@@ -33,7 +32,7 @@ def taken(topics: Mapping[str, Topic], body: bytes, now: Instant) -> Taken:
         lines.sequence = UNNUMBERED
         try:
             event, wrong = arrived(lines.event(line, now), now)
-        except HoldfastError as error:
+        except Exception as error:  # whatever it is, the next line may be right
             found.rejected.append(Rejected("http", f"line {number + 1}", str(error), line, now))
             continue
         corrected += wrong

@@ -46,7 +46,7 @@ _GROUP = 64
 """Submissions that one group takes together at most."""
 _AHEAD = 8
 """Groups that are in the log and not yet evaluated, at most."""
-_NOTE_EVERY = 1.0
+_NOTE_EVERY = 0.5
 """Seconds after which the database notes how far the log is evaluated, also where nothing is told."""
 _TRY_AGAIN = 5.0
 """Seconds after which a snapshot that failed is tried again."""
@@ -148,7 +148,7 @@ class Service:
         nothing is sealed or removed."""
         self._defining, self._forecasting = asyncio.Lock(), asyncio.Lock()
         self._snapshot_at = time.monotonic()
-        self._noted_at, self._ends = 0.0, False
+        self._noted, self._ends = 0, False
         self._advanced = 0
         try:
             self.integrity.require_whole(self.log, self.store, accept_loss=accept_loss)
@@ -369,8 +369,7 @@ class Service:
     def _evaluate(self, group: list[Appended]) -> list[Told]:
         told = [one for appended in joined(group) for one in self.evaluation.take(appended)]
         self._look()
-        is_time = time.monotonic() - self._noted_at > _NOTE_EVERY
-        fresh = self._kept(told) if told or is_time else []
+        fresh = self._kept(told) if told else []
         self.counts.told.update(one.subscription for one in fresh)
         is_time = time.monotonic() - self._snapshot_at > self.settings.snapshot_every
         if is_time and self.kept.done() and self._heard.done():
@@ -382,7 +381,7 @@ class Service:
         while True:
             try:
                 fresh = self.store.add(told, self.core.position)
-                self._noted_at = time.monotonic()
+                self._noted = self.core.position
             except StoreFull as full:
                 self._in_trouble("notifications", str(full))
                 if self._ends:  # the log has all: the next start goes on from the last snapshot
@@ -415,13 +414,21 @@ class Service:
                 log.exception("no snapshot can be taken")
             self._in_trouble("snapshot", f"no snapshot can be taken: {error}")
 
-    async def _to_snapshots(self) -> None:
-        """Try again to take a snapshot that failed, also where nothing comes."""
+    async def _to_database(self) -> None:
+        """Note how far the log is evaluated, and try again to take a snapshot that failed, also where nothing
+        comes."""
         while True:
-            await asyncio.sleep(_TRY_AGAIN / 10)
+            await asyncio.sleep(min(_NOTE_EVERY, _TRY_AGAIN))
+            if self.evaluated > self._noted:
+                await self.on_engine(self._note)
             is_time = time.monotonic() - self._snapshot_at > _TRY_AGAIN
             if "snapshot" in self.troubles and is_time and self.kept.done() and self._heard.done():
                 await self.on_engine(self.keep)
+
+    def _note(self) -> None:
+        with suppress(StoreFull):  # the next snapshot or notification says it
+            self.store.add([], self.core.position)
+            self._noted = self.core.position
 
     async def _to_timeline(self) -> None:
         await self.timeline.follow(self.hub)
@@ -515,7 +522,7 @@ class Service:
     async def running(self) -> AsyncIterator[None]:
         """At work until the context ends; then everything is in the log, and a snapshot stands after it."""
         stages = [self._to_log, self._to_engine, self._by_the_clock, self._to_timeline]
-        stages += [self._to_snapshots, self.integrity.look]
+        stages += [self._to_database, self.integrity.look]
         tasks = [asyncio.create_task(self._watched(stage)) for stage in stages]
         try:
             yield

@@ -401,6 +401,21 @@ def test_a_log_behind_the_database_is_refused_and_the_message_says_what_to_do(tm
     asyncio.run(story())
 
 
+def test_readings_that_were_evaluated_and_told_nothing_are_missed_too(tmp_path):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await sent(service, *[20.0] * 6)
+            while service.store.log()[1] < service.log.next:
+                await asyncio.sleep(0.01)
+            copied(tmp_path / "a", tmp_path / "b")
+        path = max((tmp_path / "b" / "wal").glob("*.wal"))
+        path.write_bytes(path.read_bytes()[:-200])
+        with pytest.raises(UsageError, match=r"behind the database.* 1 readings or definitions are missing"):
+            Service(tmp_path / "b", tmp_path / "b")
+
+    asyncio.run(story())
+
+
 def test_a_segment_that_is_missing_in_the_middle_is_refused(tmp_path):
     async def story():
         async with served(tmp_path / "a") as service:

@@ -21,6 +21,7 @@ from selenium.webdriver import Keys
 from holdfast import demo
 from holdfast.model.batch import TIME, times
 from holdfast.model.instant import DAY, HOUR, MINUTE, show_instant
+from support import kept
 from support.patience import PATIENCE, until
 from support.served import Served, browser
 from support.web import Receiver
@@ -426,3 +427,19 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
         page.edit("> 25 °C", "> 23 °C")
         page.sees("If saved")
         assert page.run(CANNOT_SAVE), "who may only see cannot save"
+
+
+def test_the_page_shows_damage_in_the_log_and_that_readings_are_taken(tmp_path):
+    definition = tmp_path / "app.hf"
+    definition.write_text(kept.APP)
+    kept.kept(tmp_path / "data", 0, 30)
+    gone = min((tmp_path / "data/readings").glob("*-Climate.parquet"))
+    gone.unlink()
+    with Served(tmp_path, definition) as service, browser() as window:
+        page = Page(window, service.url)
+        page.open("health")
+        page.sees("Damaged or missing in the log")
+        page.sees(f"readings/{gone.name} is missing")
+        banner = page.run("return document.querySelector('#trouble').innerText")
+        assert banner.startswith("Damage in the log: ")
+        assert page.complaints() == []

@@ -35,6 +35,7 @@ def logs(inputs: list[str]) -> Iterator[list[str]]:
     """The inputs with the files of a service's log in place of ``log:DIR``, also what it has not sealed."""
     from contextlib import ExitStack
 
+    from ..service.log.damage import damage_of
     from ..service.log.log import is_log
     from ..service.log.seal import history
 
@@ -49,6 +50,8 @@ def logs(inputs: list[str]) -> Iterator[list[str]]:
                     f"--input {text}: no service keeps its log there; name the folder of its --data"
                 )
             else:
+                for damage in damage_of(Path(place)):
+                    typer.echo(f"{place}: {damage}; its readings are left out", err=True)
                 found += stack.enter_context(history(Path(place)))
         yield found
 

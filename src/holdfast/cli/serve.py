@@ -38,6 +38,9 @@ def serve(
             metavar="NAME", help="A subscription that cannot keep what is known of it begins afresh."
         ),
     ] = None,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Go on without what is missing or damaged in the log.")
+    ] = False,
     demo: Annotated[bool, typer.Option("--demo", help="A generated building, in quick motion.")] = False,
     speed: Annotated[
         float, typer.Option(metavar="TIMES", min=1, help="With --demo: how many times as fast as real.")
@@ -60,7 +63,7 @@ def serve(
         raise UsageError("give a definition (APP.hf), or --demo for a generated building, not both")
     with tempfile.TemporaryDirectory(prefix="holdfast-serve-") as scratch:
         plan = _demo(Path(scratch), data, speed) if definition is None else _plan(definition, data, config)
-        plan = _with(plan, listen, mqtt or [], restart or [])
+        plan = _with(plan, listen, mqtt or [], restart or [], accept_loss)
         from ..runtimes.overlay.commands.serve import until_stopped
         from ..service.serve import serve as run
 
@@ -121,7 +124,7 @@ def _demo(scratch: Path, data: Path | None, speed: float) -> Plan:
     return plan
 
 
-def _with(plan: Plan, listen: str | None, mqtt: list[str], restart: list[str]) -> Plan:
+def _with(plan: Plan, listen: str | None, mqtt: list[str], restart: list[str], accept_loss: bool) -> Plan:
     """The plan with what the options say."""
     from dataclasses import replace
 
@@ -133,7 +136,7 @@ def _with(plan: Plan, listen: str | None, mqtt: list[str], restart: list[str]) -
         broker.broker(plan.folder)
     config = msgspec.structs.replace(plan.config, mqtt=[*plan.config.mqtt, *brokers])
     at = plan.listen if listen is None else service.address_of(listen)
-    return replace(plan, config=config, listen=at, restart=tuple(restart))
+    return replace(plan, config=config, listen=at, restart=tuple(restart), accept_loss=accept_loss)
 
 
 def _print_token(name: str) -> None:

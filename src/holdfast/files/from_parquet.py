@@ -35,7 +35,12 @@ def opened(
 ) -> pq.ParquetFile:
     """The file, its footer read, unless it is given."""
     try:
-        return pq.ParquetFile(file.path, metadata=footer, read_dictionary=list(dictionaries))
+        return pq.ParquetFile(
+            file.path,
+            metadata=footer,
+            read_dictionary=list(dictionaries),
+            page_checksum_verification=True,
+        )
     except (pa.ArrowException, OSError) as error:
         raise InputError(_not_parquet(file, error)) from None
 

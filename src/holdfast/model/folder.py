@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -15,27 +16,37 @@ class Folder(Protocol):
 
 
 class Within:
-    """A folder of which only its own files are read.
+    """A folder of which only declared files are read: those of the folder ``declared``, and those ``known``
+    by name.  ``opened`` has the names that it led to.
 
-    >>> Within(Path("/srv/alarms")) / "limits.csv"
-    PosixPath('/srv/alarms/limits.csv')
-    >>> Within(Path("/srv/alarms")) / "../../etc/passwd"
+    >>> srv = Within(Path("/srv/alarms"), declared=Path("/srv/alarms/tables"), known=["limits.csv"])
+    >>> srv / "limits.csv", srv / "tables/rooms.csv"
+    (PosixPath('/srv/alarms/limits.csv'), PosixPath('/srv/alarms/tables/rooms.csv'))
+    >>> srv / "broker.password"
     Traceback (most recent call last):
-    holdfast.errors.UsageError: '../../etc/passwd': a definition reads files of its own folder only
-    >>> Within(Path("/srv/alarms")) / "limits\\0.csv"
+    holdfast.errors.UsageError: 'broker.password' is in no declared folder ('files' in serve.toml)
+    >>> srv / "tables/../../passwd"
+    Traceback (most recent call last):
+    holdfast.errors.UsageError: 'tables/../../passwd' is in no declared folder ('files' in serve.toml)
+    >>> srv / "limits\\0.csv"
     Traceback (most recent call last):
     holdfast.errors.UsageError: 'limits\\x00.csv' leads to no file: embedded null byte
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, declared: Path | None = None, known: Iterable[str] = ()) -> None:
         self._folder = folder.resolve()
+        self._declared = None if declared is None else declared.resolve()
+        self._known = frozenset(known)
+        self.opened: list[str] = []
 
     def __truediv__(self, path: str) -> Path:
         found = self._folder / path
         try:
-            is_here = found.resolve().is_relative_to(self._folder)
+            file = found.resolve()
         except (OSError, RuntimeError, ValueError) as error:  # a name that is none, links that lead in a ring
             raise UsageError(f"{path!r} leads to no file: {error}") from error
-        if not is_here:
-            raise UsageError(f"'{path}': a definition reads files of its own folder only")
+        is_declared = self._declared is not None and file.is_relative_to(self._declared)
+        if not is_declared and path not in self._known:
+            raise UsageError(f"'{path}' is in no declared folder ('files' in serve.toml)")
+        self.opened.append(path)
         return found

@@ -146,6 +146,7 @@ class LimitsPart(_Part):
     """``[limits]``: what one request, and one address, may have."""
 
     body: str = "8 MB"
+    decoded: str = "64 MB"
     seconds: float = 30.0
     requests: int = 200
     failures: int = 10
@@ -159,6 +160,7 @@ class Config(_Part):
     certificate: str | None = None
     key: str | None = None
     edit: bool = True
+    files: str | None = None
     allowed_hosts: list[str] = []
     keep: KeepPart = msgspec.field(default_factory=KeepPart)
     limits: LimitsPart = msgspec.field(default_factory=LimitsPart)
@@ -271,7 +273,10 @@ def _checks(config: Config) -> Iterator[tuple[str, Any]]:
     for name in ("age", "idle", "snapshot", "seal"):
         if (value := getattr(keep, name)) is not None:
             yield f"keep.{name}", lambda value=value: parse_duration(value)
-    for path, size in (("keep.size", keep.size), ("limits.body", config.limits.body)):
+    for path, size in (
+        *((f"limits.{name}", getattr(config.limits, name)) for name in ("body", "decoded")),
+        ("keep.size", keep.size),
+    ):
         if size is not None:
             yield path, lambda size=size: bytes_of(size)
     for i, user in enumerate(config.user):
@@ -374,7 +379,9 @@ def settings_of(config: Config) -> Settings:
 
 def limits_of(config: Config) -> Limits:
     limits = config.limits
-    return Limits(bytes_of(limits.body), limits.seconds, limits.requests, limits.failures)
+    return Limits(
+        bytes_of(limits.body), bytes_of(limits.decoded), limits.seconds, limits.requests, limits.failures
+    )
 
 
 def users_of(config: Config) -> tuple[User, ...]:

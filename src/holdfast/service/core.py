@@ -30,7 +30,7 @@ from ..model.event import TAKES_BACK, Notification, notification_id
 from ..model.instant import Instant, show_instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Engine, Holding
-from .log.frame import Advance, Definition, Entry, Readings
+from .log.frame import Advance, Definition, Entry, Readings, Unreadable
 from .log.log import Appended
 from .log.past import before, is_whole
 from .named import FOLDER, Copies
@@ -104,14 +104,22 @@ class Core:
     def snapshot(self, origins: bytes = b"") -> Snapshot:
         return Snapshot(self.position, self.definition, self.engine.snapshot(), origins, self.files)
 
-    def copy(self, snapshot: Snapshot) -> Core:
-        """Another that goes on where this one has taken a snapshot, and may do so in another thread."""
+    def copy(self, snapshot: Snapshot | None) -> Core:
+        """Another that goes on where this one has taken a snapshot, and may do so in another thread; without
+        one it begins."""
         other = Core(self._base, self._clock, self._log, self._still)
-        other.restore(snapshot)
+        if snapshot is not None:
+            other.restore(snapshot)
         return other
 
+    def rewind(self, other: Core) -> None:
+        """Have the state of another; what was counted stays."""
+        self.definition, self.position, self.files = other.definition, other.position, other.files
+        self._begin(other.engine)
+
     def take(self, appended: Appended) -> list[Told]:
-        """Process an entry; what it starts or ends, by time."""
+        """Process an entry; what it starts or ends, by time.  Where that raises, the state is that of neither
+        before nor after: ``restore`` or ``rewind`` it."""
         if appended.position < self.position:
             return []
         assert appended.position == self.position, "the log has a gap"
@@ -123,6 +131,8 @@ class Core:
                 return self._told(self.engine.advance(until), appended.position)
             case Definition() as definition:
                 return self._taken(definition, appended.position)
+            case Unreadable():
+                return []
 
     def _read(self, topic: str, batch: pa.RecordBatch, position: int) -> list[Told]:
         try:
@@ -131,9 +141,10 @@ class Core:
         except (KeyError, UsageError):  # the topic has gone, or has other attributes now
             self.unread[topic] += len(batch)
             return []
+        found = self._told(self.engine.push_conformed(known, fitting), position)
         self.readings[topic] += len(batch)
         self.sources.hear(topic, fitting)
-        return self._told(self.engine.push_conformed(known, fitting), position)
+        return found
 
     def _told(self, notifications: Sequence[Notification], position: int) -> list[Told]:
         """What is taken back comes first, the latest of it first of all; the rest by time."""

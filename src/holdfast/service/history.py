@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..errors import InputError
 from ..model.batch import TIME
 from ..model.instant import Instant
 from .log.frame import ORIGIN, Readings
 from .log.log import read_segment, segments_of
 from .log.seal import sealed
 from .trial import overlaps
+
+log = logging.getLogger("holdfast.service")
 
 Stretch = tuple[Instant, Instant]
 
@@ -38,9 +42,11 @@ def stored(folder: Path, topic: str, stretch: Stretch) -> Iterator[pa.RecordBatc
         if path.name.endswith(suffix) and path.name.removesuffix(suffix) not in unsealed:
             try:
                 if overlaps(str(path), *stretch):
-                    yield from pq.ParquetFile(path).iter_batches(1 << 18)
+                    yield from pq.ParquetFile(path, page_checksum_verification=True).iter_batches(1 << 18)
             except FileNotFoundError:  # retention has taken it
                 continue
+            except (OSError, pa.ArrowException, InputError) as error:
+                log.warning("%s: damaged, and left out: %s", path, error)
     yield from tail
 
 

@@ -13,7 +13,7 @@ from ..errors import UsageError
 from ..lang.check import check
 from ..lang.parse import parse
 from ..model.folder import Folder
-from .log.log import sync_folder
+from .log.log import hide, sync_folder
 
 FOLDER = "files"
 """Where they are kept, beside the log: each under the digest of what it says and its own name."""
@@ -89,12 +89,13 @@ def _put(path: Path, said: bytes) -> None:
     """A file that is there whole, or not at all."""
     if path.exists():
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     with part.open("wb") as file:
         file.write(said)
         file.flush()
         os.fsync(file.fileno())
+    hide(part)
     part.replace(path)
     for folder in (path.parent, path.parent.parent, path.parent.parent.parent):  # each may be new in the next
         sync_folder(folder)

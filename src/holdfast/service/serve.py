@@ -78,6 +78,8 @@ class Plan:
     folder: Path = Path()
     """Paths of the configuration begin here."""
     restart: Sequence[str] = ()
+    accept_loss: bool = False
+    """Go on without what is missing in the log."""
     feeds: Sequence[Callable[[Service], Any]] = ()
     """Further feeds: functions from the service to something that runs and has a status."""
     clock: Callable[[], Instant] = wall_clock
@@ -142,7 +144,9 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
     """A service at work, with everything that is configured; where it listens."""
     require_safe(plan)
     _text(plan.definition)  # before there is a folder
-    service = Service(plan.data, plan.definition.parent, settings_of(plan.config), plan.clock)
+    service = Service(
+        plan.data, plan.definition.parent, settings_of(plan.config), plan.clock, accept_loss=plan.accept_loss
+    )
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(service.running())
         await _begin(plan, service)
@@ -151,6 +155,7 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
             service,
             plan.definition.parent,
             (lambda changed: _save(plan.definition, changed)) if plan.config.edit else None,
+            None if plan.config.files is None else plan.folder / plan.config.files,
             users_of(plan.config),
             tuple(plan.config.hosts),
             limits_of(plan.config),

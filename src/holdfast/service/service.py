@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from sqlite3 import DatabaseError
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,13 +26,16 @@ from ..model.instant import SECOND, Duration, Instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Holding
 from .core import Change, Core
+from .evaluation import Evaluation, parts, shown
 from .feeds.submission import NOWHERE, Given, Rejected, runs
 from .hub import Hub
-from .log.frame import ORIGIN, Advance, Definition, Entry, Readings
+from .integrity import Integrity
+from .log.frame import ORIGIN, Advance, Definition, Entry, Readings, require_valid
 from .log.log import Appended, Log, NoRoom, joined
+from .log.seal import FOLDER as READINGS
 from .log.seal import retain, seal
 from .named import FOLDER, digests, forget, keep, named
-from .origins import Origins
+from .origins import REMEMBERED_FOR, Origins, Repeated, Request, Requests
 from .store import Snapshot, Store, StoreFull, Told, ends
 from .timeline import Timeline
 
@@ -42,6 +46,10 @@ _GROUP = 64
 """Submissions that one group takes together at most."""
 _AHEAD = 8
 """Groups that are in the log and not yet evaluated, at most."""
+_NOTE_EVERY = 0.5
+"""Seconds after which the database notes how far the log is evaluated, also where nothing is told."""
+_TRY_AGAIN = 5.0
+"""Seconds after which a snapshot that failed is tried again."""
 
 
 def wall_clock() -> Instant:
@@ -64,11 +72,13 @@ class Settings:
 
 
 class Submission(NamedTuple):
-    """What a feed brings at once; ``again`` says that it may have been brought before."""
+    """What a feed brings at once; ``again`` says that its messages may have been brought before.  Of those of
+    one ``request`` the first is taken."""
 
     given: Sequence[Given] = ()
     entries: Sequence[Entry] = ()
     again: bool = False
+    request: Request | None = None
 
 
 @dataclass
@@ -94,19 +104,33 @@ class Service:
         base: Path,
         settings: Settings | None = None,
         clock: Callable[[], Instant] = wall_clock,
+        *,
+        accept_loss: bool = False,
     ) -> None:
+        """With ``accept_loss`` a service goes on without what is missing in its log."""
         self.folder, self.settings, self.clock = folder, settings or Settings(), clock
-        self.log = Log(folder, segment_bytes=self.settings.segment_bytes)
-        self.store = Store(folder / "service.db")
+        for inner in (folder, folder / "wal", folder / READINGS, folder / FOLDER):
+            inner.mkdir(mode=0o750, parents=True, exist_ok=True)
+        try:
+            self.store = Store(folder / "service.db")
+        except DatabaseError as error:
+            raise _damaged(folder, error) from error
+        try:
+            self.log = Log(folder, segment_bytes=self.settings.segment_bytes, number=self.store.log()[0])
+        except BaseException:
+            self.store.close()
+            raise
         self.base = base
         self.core = Core(base, clock, folder, lambda: wait([self.kept]))
+        self.evaluation = Evaluation(self.core, self._rewind, self._set_aside)
         self.counts = Counts()
         self.started = clock()
         self.troubles: dict[str, str] = {}
         """What keeps a part of the service from its work, by part."""
+        self.integrity = Integrity(folder)
         self.failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         """Done when the service cannot go on."""
-        self._origins = Origins()
+        self._origins, self._requests = Origins(), Requests(self.store.body_of)
         self._waiting: asyncio.Queue[tuple[Submission, asyncio.Future[int]]] = asyncio.Queue()
         self.waiting = 0
         """Readings that wait for the log."""
@@ -124,8 +148,17 @@ class Service:
         nothing is sealed or removed."""
         self._defining, self._forecasting = asyncio.Lock(), asyncio.Lock()
         self._snapshot_at = time.monotonic()
+        self._noted, self._ends = 0, False
         self._advanced = 0
-        self._recover()
+        try:
+            self.integrity.require_whole(self.log, self.store, accept_loss=accept_loss)
+            self._recover()
+        except BaseException as error:
+            self.store.close()
+            self.log.close()
+            if isinstance(error, DatabaseError):
+                raise _damaged(folder, error) from error
+            raise
         self.hub = Hub(self.store)
         self.timeline = Timeline(folder / "timeline.db")
 
@@ -135,15 +168,37 @@ class Service:
         if snapshot is not None:
             self.core.restore(snapshot)
             self._origins.restore(snapshot.origins)
+        self.evaluation.aside = dict(self.store.are_aside(self.core.position))
         needed = [*self.core.files.values()]
         for appended in self.log.after(self.core.position):
             self._origins.add(_origins(appended.entry))
-            self.store.add(self.core.take(appended))
+            self._requests.add(_requests([appended.entry]), self.clock())
+            self.store.add(self.evaluation.take(appended), self.core.position)
             needed += self.core.files.values()
         forget(self.folder / FOLDER, needed)
         self._look()
         self.evaluated = self.core.position
         """The position up to which the log has been evaluated, and what came of it told."""
+
+    def _rewind(self, position: int) -> None:
+        """Give the core the state that it had before a position: that of the last snapshot, and what came
+        after it once more."""
+        wait([self.kept])
+        core = self.core.copy(self.store.snapshot())
+        for appended in self.log.after(core.position, position):
+            for part in parts(appended, self.evaluation.aside, position):
+                core.take(part)
+        self.core.rewind(core)
+
+    def _set_aside(self, part: Appended, reason: str) -> None:
+        """Count and keep what cannot be evaluated, and remember to pass over it."""
+        topic = part.entry.topic if isinstance(part.entry, Readings) else type(part.entry).__name__
+        rejected = Rejected("log", f"{topic} at {part.position}", reason, shown(part.entry), self.clock())
+        found = Counter({f"log: {reason}": part.after - part.position})
+        self.counts.rejected.update(found)
+        with suppress(StoreFull):  # it fails again after a restart, and is set aside again
+            self.store.reject([rejected], found)
+            self.store.set_aside(part.position, part.after - part.position)
 
     def _look(self) -> None:
         """What other threads may know of the engine."""
@@ -153,7 +208,8 @@ class Service:
     # --- taking readings ---
 
     async def submit(self, submission: Submission) -> int:
-        """Bring readings; comes back when the log has them, with how many were new."""
+        """Bring readings; comes back when the log has them, with how many were new.  A request that was taken
+        before is ``Repeated``."""
         await self._room.wait()
         done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._count_waiting(_rows(submission))
@@ -185,12 +241,16 @@ class Service:
             appended, taken = await self._durable([one for one, _ in group])
             for (submission, done), count in zip(group, taken, strict=True):
                 self._count_waiting(-_rows(submission))
-                if not done.done():
+                if done.done():
+                    continue
+                if isinstance(count, Repeated):
+                    done.set_exception(count)
+                else:
                     done.set_result(count)
             if appended:
                 await self._logged.put(appended)
 
-    async def _durable(self, group: list[Submission]) -> tuple[list[Appended], list[int]]:
+    async def _durable(self, group: list[Submission]) -> tuple[list[Appended], list[int | Repeated]]:
         """A group in the log, however long that takes."""
         loop = asyncio.get_running_loop()
         while True:
@@ -203,33 +263,77 @@ class Service:
             self._in_trouble("log")
             return done
 
-    def _append(self, group: list[Submission]) -> tuple[list[Appended], list[int]]:
+    def _append(self, group: list[Submission]) -> tuple[list[Appended], list[int | Repeated]]:
         """Append what is new of a group, in the log's thread."""
+        try:
+            entries, taken = self._entries(group)
+        except Exception:
+            log.exception("readings cannot become entries of the log: they are looked at one by one")
+            group[:] = map(self._usable, group)
+            entries, taken = self._entries(group)
+        appended = self.log.append(entries) if entries else []
+        self._origins.add(origin for entry in entries for origin in _origins(entry))
+        new = [one.request for one, count in zip(group, taken, strict=True) if type(count) is int]
+        self._requests.add([one for one in new if one is not None], self.clock())
+        number = sum(count for count in taken if type(count) is int)
+        self.counts.logged += number
+        self.counts.repeated += sum(map(_rows, group)) - number
+        if appended:
+            self.counts.groups += 1
+            with suppress(NoRoom):  # the group is in the log; the next one will say it
+                self.log.rotate(self.settings.seal_every)
+        return appended, taken
+
+    def _usable(self, submission: Submission) -> Submission:
+        """A submission without what no entry can hold, which is rejected."""
+        bad: list[Rejected] = []
+        given = [one for one in submission.given if self._is_usable(one.event.topic, one, bad)]
+        entries = [one for one in submission.entries if self._is_usable("", one, bad)]
+        found = Counter(f"{one.feed}: {one.reason}" for one in bad)
+        self.counts.rejected.update(found)
+        with suppress(StoreFull):
+            self.store.reject(bad, found)
+        return submission._replace(given=given, entries=entries)
+
+    def _is_usable(self, topic: str, what: Given | Entry, bad: list[Rejected]) -> bool:
+        try:
+            for one in self._runs([what]) if isinstance(what, Given) else [what]:
+                require_valid(one)
+        except Exception as error:
+            said = repr(what).encode() if isinstance(what, Given) else shown(what)
+            topic = what.topic if isinstance(what, Readings) else topic
+            bad.append(Rejected("log", topic, f"the log cannot hold it: {error}", said, self.clock()))
+            return False
+        return True
+
+    def _entries(self, group: list[Submission]) -> tuple[list[Entry], list[int | Repeated]]:
+        """What is new of a group as entries, and how many readings of each submission that are."""
         entries: list[Entry] = []
         given: list[Given] = []
-        taken: list[int] = []
+        taken: list[int | Repeated] = []
         fresh: set[int] = set()
+        requests: dict[bytes, bytes] = {}
         for submission in group:
+            request = submission.request
+            if request is not None:
+                if (repeated := self._requests.repeated(request, requests)) is not None:
+                    taken.append(repeated)
+                    continue
+                requests[request.key] = request.body
             mine = [one for one in submission.given if self._is_new(one.origin, submission, fresh)]
-            whole = [one for one in submission.entries if self._is_new(_first(one), submission, fresh)]
-            if whole:
-                entries += [*self._runs(given), *whole]
-                given = []
-            given += mine
             fresh.update(one.origin for one in mine)
-            fresh.update(origin for one in whole for origin in _origins(one))
-            taken.append(len(mine) + sum(map(_size, whole)))
-            self.counts.repeated += _rows(submission) - taken[-1]
+            if request is not None or submission.entries:
+                entries += self._runs(given)
+                given = []
+                own = [*self._runs(mine if request else ()), *submission.entries]
+                entries += own if request is None else [_of_request(one, request) for one in own]
+            if request is None:
+                given += mine
+            taken.append(len(mine) + sum(map(_size, submission.entries)))
         entries += self._runs(given)
-        if not entries:
-            return [], taken
-        appended = self.log.append(entries)
-        self._origins.add(fresh)
-        self.counts.logged += sum(taken)
-        self.counts.groups += 1
-        with suppress(NoRoom):  # the group is in the log; the next one will say it
-            self.log.rotate(self.settings.seal_every)
-        return appended, taken
+        for entry in entries:
+            require_valid(entry)
+        return entries, taken
 
     def _is_new(self, origin: int, submission: Submission, fresh: set[int]) -> bool:
         if origin == NOWHERE or not submission.again:
@@ -263,7 +367,7 @@ class Service:
         return await asyncio.get_running_loop().run_in_executor(self._evaluating, work, *arguments)
 
     def _evaluate(self, group: list[Appended]) -> list[Told]:
-        told = [one for appended in joined(group) for one in self.core.take(appended)]
+        told = [one for appended in joined(group) for one in self.evaluation.take(appended)]
         self._look()
         fresh = self._kept(told) if told else []
         self.counts.told.update(one.subscription for one in fresh)
@@ -276,9 +380,12 @@ class Service:
         """Notifications in the database, however long that takes."""
         while True:
             try:
-                fresh = self.store.add(told)
+                fresh = self.store.add(told, self.core.position)
+                self._noted = self.core.position
             except StoreFull as full:
                 self._in_trouble("notifications", str(full))
+                if self._ends:  # the log has all: the next start goes on from the last snapshot
+                    raise
                 time.sleep(1)
                 continue
             self._in_trouble("notifications")
@@ -292,7 +399,9 @@ class Service:
     def _keep(self, snapshot: Snapshot) -> None:
         """Keep a snapshot, and seal the segments that it makes dispensable."""
         try:
-            self.store.keep(snapshot)
+            requests, before = self._requests.fresh(), self.clock() - REMEMBERED_FOR
+            self.store.keep(snapshot, requests, before)
+            self._requests.kept(requests)
             seal(self.folder, snapshot.position)
             retain(self.folder, seconds=self.settings.keep_seconds, size=self.settings.keep_bytes)
             if self.settings.keep_seconds is not None:
@@ -300,8 +409,26 @@ class Service:
                 self.store.forget(before)
                 self.timeline.forget(before)
             self._in_trouble("snapshot")
-        except (StoreFull, OSError) as full:
-            self._in_trouble("snapshot", f"no snapshot can be taken: {full}")
+        except Exception as error:  # whatever it is, the log has all: it is tried again
+            if not isinstance(error, StoreFull | OSError):
+                log.exception("no snapshot can be taken")
+            self._in_trouble("snapshot", f"no snapshot can be taken: {error}")
+
+    async def _to_database(self) -> None:
+        """Note how far the log is evaluated, and try again to take a snapshot that failed, also where nothing
+        comes."""
+        while True:
+            await asyncio.sleep(min(_NOTE_EVERY, _TRY_AGAIN))
+            if self.evaluated > self._noted:
+                await self.on_engine(self._note)
+            is_time = time.monotonic() - self._snapshot_at > _TRY_AGAIN
+            if "snapshot" in self.troubles and is_time and self.kept.done() and self._heard.done():
+                await self.on_engine(self.keep)
+
+    def _note(self) -> None:
+        with suppress(StoreFull):  # the next snapshot or notification says it
+            self.store.add([], self.core.position)
+            self._noted = self.core.position
 
     async def _to_timeline(self) -> None:
         await self.timeline.follow(self.hub)
@@ -409,12 +536,14 @@ class Service:
     async def running(self) -> AsyncIterator[None]:
         """At work until the context ends; then everything is in the log, and a snapshot stands after it."""
         stages = [self._to_log, self._to_engine, self._by_the_clock, self._to_timeline]
+        stages += [self._to_database, self.integrity.look]
         tasks = [asyncio.create_task(self._watched(stage)) for stage in stages]
         try:
             yield
         finally:
             while (self.waiting or self.evaluated < self.log.next) and not self._is_stuck:
                 await asyncio.sleep(0.01)
+            self._ends = True
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -422,8 +551,13 @@ class Service:
             self.close()
 
     @property
+    def takes_readings(self) -> bool:
+        """Whether the log can be written."""
+        return "log" not in self.troubles
+
+    @property
     def _is_stuck(self) -> bool:
-        return bool(self.troubles) or self.failed.done()
+        return not {"log", "notifications"}.isdisjoint(self.troubles) or self.failed.done()
 
     async def _watched(self, stage: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -436,7 +570,8 @@ class Service:
     def _stop(self) -> None:
         wait([self.kept, self._heard])
         if not self._is_stuck:
-            self.log.rotate(0)
+            with suppress(NoRoom):
+                self.log.rotate(0)
             self.keep()
             self.kept.result()
 
@@ -454,8 +589,21 @@ def _origins(entry: Entry) -> list[int]:
     return np.asarray(entry.batch.column(ORIGIN)).tolist() if isinstance(entry, Readings) else []
 
 
-def _first(entry: Entry) -> int:
-    return _origins(entry)[0] if _size(entry) else NOWHERE
+def _damaged(folder: Path, error: DatabaseError) -> UsageError:
+    return UsageError(
+        f"{folder / 'service.db'}: {error}. Restore the whole folder from one backup; or move service.db "
+        "away and start with --accept-loss: what the log still has is then computed again"
+    )
+
+
+def _of_request(entry: Entry, request: Request) -> Entry:
+    return entry._replace(request=request.to_bytes()) if isinstance(entry, Readings) else entry
+
+
+def _requests(entries: Iterable[Entry]) -> list[Request]:
+    """The requests that brought entries."""
+    found = dict.fromkeys(one.request for one in entries if isinstance(one, Readings) and one.request)
+    return list(map(Request.from_bytes, found))
 
 
 def _size(entry: Entry) -> int:

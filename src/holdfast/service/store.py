@@ -22,6 +22,7 @@ from ..lang.levels import BEFORE, LEVEL
 from ..model.event import Notification, meant
 from ..model.instant import Instant
 from .feeds.submission import Rejected
+from .log.log import hide
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS notifications (
@@ -54,6 +55,14 @@ CREATE TABLE IF NOT EXISTS rejects (
     number INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, feed TEXT NOT NULL,
     channel TEXT NOT NULL, reason TEXT NOT NULL, payload BLOB NOT NULL
 );
+CREATE TABLE IF NOT EXISTS log (
+    one INTEGER PRIMARY KEY CHECK (one = 0), number BLOB NOT NULL, evaluated INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS requests (
+    key BLOB PRIMARY KEY, body BLOB NOT NULL, at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS requests_by_time ON requests (at);
+CREATE TABLE IF NOT EXISTS set_aside (position INTEGER PRIMARY KEY, span INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
 REJECTS_KEPT = 10_000
@@ -178,6 +187,7 @@ class Store:
     """The database; safe to use from several threads."""
 
     def __init__(self, path: Path) -> None:
+        hide(path)
         self._writing = self._opened(path)
         self._reading = self._opened(path)
         self._settling = self._opened(path)
@@ -218,11 +228,13 @@ class Store:
 
     # --- notifications ---
 
-    def add(self, told: Sequence[Told]) -> list[Told]:
-        """Enter notifications; those that were not there yet, with their positions.  An acknowledgement is of
-        what was active: a start, an end or a higher level ends it."""
+    def add(self, told: Sequence[Told], evaluated: int = 0) -> list[Told]:
+        """Enter notifications, and how far the log was ``evaluated`` then; return those that were not there
+        yet, with their positions.  An acknowledgement is of what was active: a start, an end or a higher
+        level ends it."""
         fresh = []
         with self._written() as database:
+            database.execute("UPDATE log SET evaluated = max(evaluated, ?)", (evaluated,))
             for one in told:
                 done = database.execute(
                     f"INSERT INTO notifications ({_COLUMNS}) "
@@ -313,13 +325,19 @@ class Store:
 
     # --- snapshots ---
 
-    def keep(self, snapshot: Snapshot) -> None:
-        """Keep a snapshot in place of the one before, and wait until the disk has it."""
+    def keep(
+        self, snapshot: Snapshot, requests: Iterable[tuple[bytes, bytes, Instant]] = (), before: Instant = 0
+    ) -> None:
+        """Keep a snapshot in place of the one before, with the requests since then, and wait until the disk
+        has it.  Requests from ``before`` an instant are forgotten."""
         files = json.dumps(dict(snapshot.files))
         with self._written() as database:
             database.execute(
                 "INSERT OR REPLACE INTO snapshots VALUES (0, ?, ?, ?, ?, ?)", (*snapshot[:-1], files)
             )
+            database.execute("UPDATE log SET evaluated = max(evaluated, ?)", (snapshot.position,))
+            database.executemany("INSERT OR REPLACE INTO requests VALUES (?, ?, ?)", requests)
+            database.execute("DELETE FROM requests WHERE at < ?", (before,))
         self._settle()
 
     def _settle(self) -> None:
@@ -334,12 +352,41 @@ class Store:
             time.sleep(0.1)  # somebody reads what was before, or moves what was written
         raise StoreFull("the service's database is read by somebody who does not end")
 
+    def body_of(self, key: bytes) -> bytes | None:
+        """What the request with a key brought, by its digest, if there was one."""
+        rows = self._rows("SELECT body FROM requests WHERE key = ?", (key,))
+        return rows[0][0] if rows else None
+
     def snapshot(self) -> Snapshot | None:
         for position, definition, engine, origins, files in self._rows(
             "SELECT position, definition, engine, origins, files FROM snapshots"
         ):
             return Snapshot(position, definition, engine, origins, json.loads(files))
         return None
+
+    # --- the log beside it ---
+
+    def log(self) -> tuple[bytes, int]:
+        """The number of the log that belongs to this database, and how far it was evaluated at least."""
+        rows = self._rows("SELECT number, evaluated FROM log")
+        return rows[0] if rows else (b"", 0)
+
+    def belong_to(self, number: bytes) -> None:
+        """From now on belong to a log."""
+        with self._written() as database:
+            database.execute(
+                "INSERT INTO log VALUES (0, ?, 0) ON CONFLICT DO UPDATE SET number = excluded.number",
+                (number,),
+            )
+
+    def set_aside(self, position: int, span: int) -> None:
+        """Remember that the evaluation passes over positions of the log."""
+        with self._written() as database:
+            database.execute("INSERT OR REPLACE INTO set_aside VALUES (?, ?)", (position, span))
+
+    def are_aside(self, position: int) -> list[tuple[int, int]]:
+        """The positions from there on that the evaluation passes over, each with how many."""
+        return self._rows("SELECT * FROM set_aside WHERE position >= ? ORDER BY position", (position,))
 
     # --- sinks ---
 

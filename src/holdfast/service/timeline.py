@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from ..model.instant import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from .hub import Hub
+from .log.log import hide
 from .store import Told, ends
 
 log = logging.getLogger("holdfast.service")
@@ -81,6 +82,7 @@ class Timeline:
     """The bars, in a database of their own."""
 
     def __init__(self, path: Path) -> None:
+        hide(path)
         self._database = sqlite3.connect(path, timeout=60, check_same_thread=False)
         self._lock = Lock()
         with self._lock, self._database as database:

@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..compilers.advise.judge import FLAP
-from ..errors import UsageError
+from ..errors import InputError, UsageError
 from ..files.find import find
 from ..files.interval import Interval, Pairing
 from ..files.reading import Reading
@@ -28,7 +29,12 @@ MOST = 200_000
 
 def overlaps(path: str, start: Instant, end: Instant) -> bool:
     """Whether a file of the log has readings of a stretch of time."""
-    table = pq.ParquetFile(path)
+    try:
+        table = pq.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise InputError(f"{path}: damaged: {error}") from error
     column = table.schema_arrow.get_field_index("time")
     groups = [table.metadata.row_group(i).column(column).statistics for i in range(table.num_row_groups)]
     return any(_instant(g.min) < end and _instant(g.max) >= start for g in groups if g is not None)

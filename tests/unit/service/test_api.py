@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from holdfast.model.instant import show_instant
 from holdfast.service.log.log import NoRoom
+from support.web import TOKENS
 
 ARROW = {"content-type": "application/vnd.apache.arrow.stream"}
 
@@ -45,7 +46,8 @@ def test_a_storm_that_is_folded_has_its_size_and_outline(asked, definition):
 
 def test_readings_in_conditions_and_notifications_out(asked):
     async def story(client, site):
-        assert (await client.get("/health")).json() == {"status": "ok", "troubles": {}, "sinks": {}}
+        healthy = {"status": "ok", "troubles": {}, "damage": [], "sinks": {}}
+        assert (await client.get("/health")).json() == healthy
         assert await sent(client, line(0, 26), line(1, 31, sequence=7)) == {"taken": 2, "rejected": []}
         await site.service.settled()
         assert (await client.get("/api/conditions")).json() == [
@@ -134,12 +136,99 @@ def test_arrow_streams_are_readings(asked):
 
 def test_what_is_posted_again_with_its_key_is_taken_once(asked):
     async def story(client, site):
-        body = "\n".join([line(0, 26), line(1, 21)])
-        for taken in (2, 0):
+        body = "\n".join([line(0, 26), line(1, 21), "nonsense"])
+        for taken in (2, 0, 0):
             answer = await client.post("/api/readings", content=body, headers={"idempotency-key": "k1"})
-            assert answer.json()["taken"] == taken
+            assert (answer.status_code, answer.json()["taken"]) == (200, taken)
+        assert sum(site.service.store.counts().values()) == 1, "what is rejected is counted once, too"
         answer = await client.post("/api/readings", content=body, headers={"idempotency-key": "k2"})
         assert answer.json()["taken"] == 2
+        for _ in range(2):
+            answer = await client.post("/api/readings", content="nonsense", headers={"idempotency-key": "k3"})
+            assert answer.status_code == 422
+        assert sum(site.service.store.counts().values()) == 3
+
+    asked(story)
+
+
+def test_a_key_that_was_used_for_another_body_is_refused_not_ignored(asked):
+    async def story(client, site):
+        key = {"idempotency-key": "k"}
+        assert (await client.post("/api/readings", content=line(0, 26), headers=key)).json()["taken"] == 1
+        other = await client.post("/api/readings", content=line(1, 26), headers=key)
+        assert (other.status_code, "used before for another body" in other.text) == (422, True)
+        assert site.service.counts.logged == 1
+
+    asked(story)
+
+
+def test_the_keys_of_one_user_are_not_those_of_another(asked):
+    async def story(client, site):
+        for role in ("send", "edit"):
+            headers = {"idempotency-key": "1", "authorization": f"Bearer {TOKENS[role]}"}
+            answer = await client.post("/api/readings", content=line(0, 26), headers=headers)
+            assert answer.json()["taken"] == 1
+
+    asked(story, users=True)
+
+
+def test_a_repeated_request_of_any_size_changes_nothing_also_after_many_others_and_a_restart(asked):
+    """More readings than messages of brokers are remembered: in one request, and in others after it."""
+    many = 150_000
+    times = pa.array(range(1_780_000_000_000_000, 1_780_000_000_000_000 + many), pa.timestamp("us", "UTC"))
+    table = pa.table({"time": times, "source": ["a"] * many, "value": [20.0] * many})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    body, url = sink.getvalue().to_pybytes(), "/api/readings?topic=Temperature"
+    keyed = [line(0, 26), line(1, 21)]
+
+    async def sent_once(client, key, wanted):
+        answer = await client.post(url, content=body, headers={**ARROW, "idempotency-key": key})
+        assert answer.json() == {"taken": wanted, "rejected": []}
+
+    async def first(client, site):
+        answer = await client.post(
+            "/api/readings", content="\n".join(keyed), headers={"idempotency-key": "k"}
+        )
+        assert answer.json()["taken"] == 2
+        await sent_once(client, "big", many)
+        await sent_once(client, "big", 0)
+        await sent_once(client, "other", many)
+        await sent_once(client, "big", 0)
+
+    async def again(client, site):
+        await sent_once(client, "big", 0)
+        answer = await client.post(
+            "/api/readings", content="\n".join(keyed), headers={"idempotency-key": "k"}
+        )
+        assert answer.json()["taken"] == 0
+        assert (site.service.counts.logged, site.service.counts.repeated) == (0, many + 2)
+
+    asked(first, limits={"body": "20 MB"})
+    asked(again, limits={"body": "20 MB"})
+
+
+def test_requests_that_come_at_the_same_time_with_one_key_are_taken_once(asked):
+    async def story(client, site):
+        body, key = "\n".join([line(0, 26), "nonsense"]), {"idempotency-key": "k"}
+        answers = await asyncio.gather(
+            *(client.post("/api/readings", content=body, headers=key) for _ in range(20))
+        )
+        assert sorted(one.json()["taken"] for one in answers) == [0] * 19 + [1]
+        assert sum(site.service.store.counts().values()) == 1
+
+    asked(story)
+
+
+def test_readings_are_taken_while_no_snapshot_can_be_and_health_says_so(asked):
+    async def story(client, site):
+        site.service.troubles = {"snapshot": "no snapshot can be taken: no room"}
+        health = await client.get("/health")
+        assert (health.status_code, health.json()["status"]) == (200, "trouble")
+        assert health.json()["troubles"] == {"snapshot": "no snapshot can be taken: no room"}
+        assert (await sent(client, line(0, 26)))["taken"] == 1
+        assert "holdfast_up 1" in (await client.get("/metrics")).text
 
     asked(story)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from contextlib import suppress
 from functools import partial
@@ -165,20 +166,84 @@ def test_path_traversal(asked, path):
     ],
     ids=["gazetteer", "table", "roster", "roster of a count", "pairs", "group"],
 )
-def test_a_definition_reads_no_files_elsewhere(asked, tmp_path, naming):
-    (tmp_path / "inside.toml").write_text("")
+def test_a_definition_reads_files_of_the_declared_folder_alone(asked, tmp_path, naming):
+    """Neither elsewhere nor beside the definition, where passwords may be; errors show nothing of them."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "link").symlink_to(tmp_path / "broker.password")
+    (tmp_path / "broker.password").write_text("secret,words\nroot,words\n")
+    paths = ["/etc/passwd", "../../../etc/passwd", "x/../../etc/passwd", "tables/../../../etc/passwd"]
 
     async def story(client, site):
-        for path in ("/etc/passwd", "../../../etc/passwd", "x/../../etc/passwd"):
+        for path in (*paths, "broker.password", "./broker.password", "tables/link", "data/service.db"):
             text = naming.format(path)
             for url in ("/api/check", "/api/dry-run", "/api/explain"):
-                answer = await client.post(url, json={"text": text})
-                assert "reads files of its own folder only" in answer.text
-                assert "root" not in answer.text
-            saved = await client.put("/api/definition", json={"text": text})
+                for role in ("see", "edit"):
+                    answer = await client.post(url, json={"text": text}, headers=bearer(TOKENS[role]))
+                    assert "in no declared folder" in answer.text
+                    assert "root" not in answer.text
+                    assert "words" not in answer.text
+            saved = await client.put("/api/definition", json={"text": text}, headers=bearer(TOKENS["edit"]))
             assert saved.status_code == 422
 
+    asked(story, users=True, files="tables")
+    asked(story, users=True)
+
+
+@pytest.mark.parametrize("role", ["see", "acknowledge", "edit"])
+def test_errors_show_what_stands_in_a_file_to_those_alone_who_may_change_definitions(asked, tmp_path, role):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "rooms.csv").write_text("secret,words\na,b\n")
+    text = 'topic T (value float)\nstate S on T [value > 1; value < 0] per source roster "tables/rooms.csv"'
+
+    async def story(client, site):
+        answer = await client.post("/api/check", json={"text": text}, headers=bearer(TOKENS[role]))
+        (error,) = answer.json()["errors"]
+        assert error["line"] == 2
+        assert ("secret" in error["message"]) == (role == "edit")
+        assert ("users with the role 'edit' see why" in error["message"]) == (role != "edit")
+        (tmp_path / "tables" / "rooms.csv").write_text("source\na\n")
+        answer = await client.post("/api/check", json={"text": text}, headers=bearer(TOKENS[role]))
+        assert answer.json()["ok"]
+        wrong = await client.post("/api/check", json={"text": text[:30]}, headers=bearer(TOKENS[role]))
+        assert "see why" not in wrong.text, "no file has anything to do with it"
+
+    asked(story, users=True, files="tables")
+
+
+def test_a_definition_over_http_may_name_the_files_that_the_running_one_names(asked, definition, tmp_path):
+    (tmp_path / "sensors.csv").write_text("source\ns1\n")
+    definition.write_text(definition.read_text().replace("per source", 'per source roster "sensors.csv"'))
+
+    async def story(client, site):
+        text = site.service.core.definition.replace("value > 25", "value > 24")
+        assert (await client.post("/api/check", json={"text": text})).json()["ok"]
+        assert (await client.put("/api/definition", json={"text": text})).status_code == 200
+
     asked(story)
+
+
+def test_nobody_else_on_the_machine_reads_what_a_service_keeps(asked, definition, tmp_path):
+    (tmp_path / "sensors.csv").write_text("source\ns1\n")
+    definition.write_text(definition.read_text().replace("per source", 'per source roster "sensors.csv"'))
+
+    async def story(client, site):
+        await client.post("/api/readings", content='{"topic": "Temperature", "source": "s1", "value": 26}')
+        await site.service.settled()
+        site.service.log.rotate(0)
+        await site.service.on_engine(site.service.keep)
+        site.service.kept.result()
+
+    before = os.umask(0o022)
+    try:
+        asked(story)
+        (tmp_path / "data" / "service.db").chmod(0o644)  # as an earlier version has left it
+        asked(story)
+    finally:
+        os.umask(before)
+    kept = [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+    assert {"service.db", "timeline.db", "lock", "sensors.csv"} <= {path.name for path in kept}
+    assert {".wal", ".parquet", ".json"} <= {path.suffix for path in kept}
+    assert [path for path in kept if path.stat().st_mode & 0o007] == []
 
 
 def test_a_huge_body(asked):

@@ -15,16 +15,19 @@ import pytest
 from holdfast.errors import UsageError
 from holdfast.lang.parse import parse
 from holdfast.model.event import Event
-from holdfast.model.instant import SECOND
+from holdfast.model.instant import HOUR, SECOND
 from holdfast.runtimes.local.engine import Engine
 from holdfast.service import core, named
-from holdfast.service.feeds.submission import Given, Rejected, table
+from holdfast.service import service as service_module
+from holdfast.service.feeds.submission import Given, Rejected
 from holdfast.service.log.frame import Definition
 from holdfast.service.log.log import NoRoom
 from holdfast.service.log.past import is_whole
 from holdfast.service.log.seal import retain, sealed
+from holdfast.service.origins import Repeated, Request
 from holdfast.service.serve import Address, Plan, _take_again, serving
 from holdfast.service.service import Service, Settings, Submission
+from holdfast.service.store import Store
 from support.patience import PATIENCE
 
 APP = """
@@ -140,23 +143,50 @@ def test_what_a_broker_sends_again_is_taken_once_also_after_a_restart(tmp_path):
             assert await service.submit(Submission(given)) == 50
             assert await service.submit(Submission(given[-5:], again=True)) == 0
             assert service.counts.repeated == 5
-            batch = service.topics["Temperature"]
-            arrow = table(batch, _batch(), origin=10**6)
-            assert await service.submit(Submission(entries=[arrow], again=True)) == 2
-            assert await service.submit(Submission(entries=[arrow], again=True)) == 0
         async with served(tmp_path / "a") as service:
             assert await service.submit(Submission(given, again=True)) == 0
-            assert await service.submit(Submission(entries=[arrow], again=True)) == 0
             assert await service.submit(Submission(given[:2])) == 2, "not said to be sent again"
 
     asyncio.run(story())
 
 
-def _batch():
-    import pyarrow as pa
+def test_a_keyed_request_is_known_for_a_day_also_after_a_crash(tmp_path):
+    clock, request = Clock(), Request.of([b"ann", b"k"], [b"body"])
+    keyed = Submission([reading(1, 26.0), reading(2, 20.0)], request=request)
 
-    times = pa.array([10**9, 10**9 + 1], pa.timestamp("us", "UTC"))
-    return pa.RecordBatch.from_pydict({"time": times, "source": ["a", "b"], "value": [1.0, 2.0]})
+    async def story():
+        async with served(tmp_path / "a", clock=clock, snapshot_every=1e9) as service:
+            assert await service.submit(keyed) == 2
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock)  # no snapshot knows of it
+        for _ in range(3):
+            async with served(tmp_path / "b", clock=clock, segment_bytes=1) as service:
+                clock.now += 6 * HOUR
+                with pytest.raises(Repeated):
+                    await service.submit(keyed)
+                await service.on_engine(service.keep)
+                service.kept.result()
+                with pytest.raises(Repeated):
+                    await service.submit(keyed)
+        clock.now += 7 * HOUR
+        async with served(tmp_path / "b", clock=clock):
+            pass  # a snapshot forgets what is older than a day
+        async with served(tmp_path / "b", clock=clock) as service:
+            assert await service.submit(keyed) == 2
+
+    asyncio.run(story())
+
+
+def test_keyed_requests_do_not_push_out_what_a_broker_may_send_again(tmp_path):
+    async def story():
+        given = [one._replace(origin=i + 1) for i, one in enumerate(day(50))]
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission(given))
+            for i in range(15):
+                some = [reading(i, 20.0)] * 10_000
+                await service.submit(Submission(some, request=Request.of([b"%d" % i], [b"body"])))
+            assert await service.submit(Submission(given, again=True)) == 0
+
+    asyncio.run(story())
 
 
 def test_time_goes_on_by_the_clock_and_is_told_once(tmp_path):
@@ -193,6 +223,57 @@ def test_while_there_is_no_room_nothing_is_acknowledged(tmp_path, monkeypatch):
             assert service.troubles == {}
 
     asyncio.run(story())
+
+
+def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_meanwhile(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(service_module, "_TRY_AGAIN", 0.05)
+    keep, tries = Store.keep, []
+
+    def failing(*_):
+        tries.append(1)
+        raise (
+            OSError(24, "Too many open files") if len(tries) % 2 else RuntimeError("of a kind nobody expects")
+        )
+
+    async def story():
+        async with served(tmp_path / "a", snapshot_every=0.0) as service:
+            monkeypatch.setattr(Store, "keep", failing)
+            assert await service.submit(Submission([reading(1, 26.0)])) == 1
+            while len(tries) < 4:  # nothing comes meanwhile
+                await asyncio.sleep(0.01)
+            assert "no snapshot can be taken" in service.troubles["snapshot"]
+            assert service.takes_readings
+            assert await service.submit(Submission([reading(2, 20.0)])) == 1
+            await service.settled()
+            assert len(service.store.notifications()) == 2
+            monkeypatch.setattr(Store, "keep", keep)
+            while service.troubles:
+                await asyncio.sleep(0.01)
+            assert service.store.snapshot().position == service.log.next
+
+    asyncio.run(story())
+
+
+def test_a_service_stops_in_order_also_while_no_snapshot_can_be_taken(tmp_path, monkeypatch):
+    async def story():
+        async with served(tmp_path / "a") as service:
+            await service.submit(Submission([reading(1, 26.0)]))
+            with monkeypatch.context() as patch:
+                patch.setattr(Store, "keep", _no_room)
+                await service.on_engine(service.keep)
+                service.kept.result()
+                assert "snapshot" in service.troubles
+            await service.submit(Submission([reading(2, 27.0)]))
+        async with served(tmp_path / "a") as service:
+            assert (service.core.position, service.store.snapshot().position) == (3, 3)
+
+    asyncio.run(story())
+
+
+def _no_room(*_):
+    raise OSError(28, "No space left on device")
 
 
 def _full(_entries):

@@ -16,8 +16,9 @@ from ..core import statements
 from ..log.frame import Definition
 from ..trial import bars, differences, summary, trial
 from . import shown
+from .access import User
 from .past import really
-from .site import Asked, Site, checked_by, object_of, stretch_of, text_of
+from .site import Asked, Site, checked_by, object_of, stretch_of, text_of, user_of
 
 router = APIRouter()
 
@@ -51,7 +52,7 @@ async def check(site: Asked, request: Request) -> dict[str, Any]:
     said = await object_of(request)
     text = text_of(said)
     try:
-        found = await asyncio.to_thread(checked_by, site, text)
+        found = await asyncio.to_thread(checked_by, site, text, user_of(request))
     except HoldfastError as error:
         return {"ok": False, "errors": [shown.fault(error)]}
     service = site.service
@@ -64,7 +65,7 @@ async def check(site: Asked, request: Request) -> dict[str, Any]:
 @router.post("/api/explain")
 async def plan(site: Asked, request: Request) -> dict[str, Any]:
     """The plan of a definition."""
-    found = await asyncio.to_thread(checked_by, site, text_of(await object_of(request)))
+    found = await asyncio.to_thread(checked_by, site, text_of(await object_of(request)), user_of(request))
     return {"plan": explain(found)}
 
 
@@ -72,7 +73,7 @@ async def plan(site: Asked, request: Request) -> dict[str, Any]:
 async def dry_run(site: Asked, request: Request) -> dict[str, Any]:
     """When would this have fired?  Over the stored readings, beside what was really told."""
     said = await object_of(request)
-    found = await asyncio.to_thread(checked_by, site, text_of(said))
+    found = await asyncio.to_thread(checked_by, site, text_of(said), user_of(request))
     stretch = stretch_of(site, said.get("start"), said.get("end"), 7 * DAY)
     then = await asyncio.to_thread(trial, found, site.service.folder, stretch)
     told = await really(site, stretch)
@@ -93,36 +94,39 @@ async def dry_run(site: Asked, request: Request) -> dict[str, Any]:
 async def put(site: Asked, request: Request) -> dict[str, Any]:
     """Run another definition; ``restart`` names subscriptions that begin afresh."""
     said = await object_of(request)
-    return await _run(site, text_of(said), said)
+    return await _run(site, user_of(request), text_of(said), said)
 
 
 @router.post("/api/subscriptions")
 async def add(site: Asked, request: Request) -> dict[str, Any]:
     """Run one more statement, or several."""
     said = await object_of(request)
-    return await _run(site, f"{site.service.core.definition.rstrip()}\n\n{text_of(said).strip()}\n", said)
+    return await _run(
+        site, user_of(request), f"{site.service.core.definition.rstrip()}\n\n{text_of(said).strip()}\n", said
+    )
 
 
 @router.put("/api/subscriptions/{name}")
 async def edit(site: Asked, name: str, request: Request) -> dict[str, Any]:
     """Put another text in the place of a subscription."""
     said = await object_of(request)
-    return await _run(site, _replaced(site.service.core.definition, name, text_of(said).strip()), said)
+    text = _replaced(site.service.core.definition, name, text_of(said).strip())
+    return await _run(site, user_of(request), text, said)
 
 
 @router.delete("/api/subscriptions/{name}")
-async def remove(site: Asked, name: str) -> dict[str, Any]:
+async def remove(site: Asked, name: str, request: Request) -> dict[str, Any]:
     """End a subscription; what holds of it is withdrawn."""
-    return await _run(site, _replaced(site.service.core.definition, name, None), {})
+    return await _run(site, user_of(request), _replaced(site.service.core.definition, name, None), {})
 
 
-async def _run(site: Site, text: str, said: dict[str, Any]) -> dict[str, Any]:
+async def _run(site: Site, user: User, text: str, said: dict[str, Any]) -> dict[str, Any]:
     if site.save is None:
         raise UsageError("the definition of this service cannot be changed over HTTP")
     restart = said.get("restart", [])
     if not isinstance(restart, list) or not all(isinstance(name, str) for name in restart):
         raise UsageError("'restart' must be a list of names")
-    await asyncio.to_thread(checked_by, site, text)
+    await asyncio.to_thread(checked_by, site, text, user)
     return shown.change(await site.service.define(text, restart, site.save))
 
 

@@ -39,6 +39,8 @@ class Limits:
     """How much one request, and one address, may have."""
 
     body: int = 8 << 20
+    decoded: int = 64 << 20
+    """Bytes that an Arrow stream may take once it is decoded."""
     seconds: float = 30.0
     """How long a request's body may take to come."""
     requests: int = 200

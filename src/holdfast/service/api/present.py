@@ -26,16 +26,21 @@ _LONGEST = 10**8
 
 @router.get("/health")
 async def health(site: Asked) -> Response:
-    """Whether the service takes readings; 503 when it does not, with the reason.  Sinks that cannot deliver,
-    or have refused something, are listed."""
-    troubles = site.service.troubles
-    sinks = {
-        one["name"]: {name: one[name] for name in ("trouble", "behind", "dead_letters")}
-        for one in (sink.status(site.service.hub.last) for sink in site.sinks)
-        if one["trouble"] or one["dead_letters"]
+    """Whether the service takes readings; 503 when it does not, with the reason.  What else is in trouble, or
+    damaged in the log, is said in any case, as are sinks that cannot deliver or have refused something."""
+    service = site.service
+    is_well = not service.troubles and not service.integrity.damage
+    body = {
+        "status": "ok" if is_well else "trouble",
+        "troubles": service.troubles,
+        "damage": service.integrity.damage,
+        "sinks": {
+            one["name"]: {name: one[name] for name in ("trouble", "behind", "dead_letters")}
+            for one in (sink.status(service.hub.last) for sink in site.sinks)
+            if one["trouble"] or one["dead_letters"]
+        },
     }
-    body = {"status": "trouble" if troubles else "ok", "troubles": troubles, "sinks": sinks}
-    return JSONResponse(body, 503 if troubles else 200)
+    return JSONResponse(body, 200 if service.takes_readings else 503)
 
 
 @router.get("/api/conditions")
@@ -199,6 +204,8 @@ def _status(site: Site) -> dict[str, Any]:
         "started": service.started,
         "now": service.clock(),
         "troubles": service.troubles,
+        "takes_readings": service.takes_readings,
+        "damage": service.integrity.damage,
         "readings": counts.logged,
         "repeated": counts.repeated,
         "corrected": counts.corrected,
@@ -231,7 +238,8 @@ def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
         "holdfast_notifications_total": ("counter", by("subscription", dict(site.service.counts.told))),
         "holdfast_waiting": ("gauge", {"": status["waiting"]}),
         "holdfast_behind": ("gauge", {"": status["behind"]}),
-        "holdfast_up": ("gauge", {"": 0.0 if status["troubles"] else 1.0}),
+        "holdfast_up": ("gauge", {"": float(status["takes_readings"])}),
+        "holdfast_damage": ("gauge", {"": len(status["damage"])}),
         "holdfast_sink_behind": ("gauge", by("sink", {s["name"]: s["behind"] for s in sinks})),
         "holdfast_sink_refused": ("gauge", by("sink", {s["name"]: s["dead_letters"] for s in sinks})),
     }

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import pyarrow as pa
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
+from fastapi import Request as HttpRequest
 from fastapi.responses import JSONResponse, Response
 
 from ...errors import UsageError
+from ..feeds.arrow import read_stream
 from ..feeds.lines import taken
-from ..feeds.submission import NOWHERE, origin, table
-from ..log.frame import Readings
-from ..service import Service, Submission
-from .site import Asked
+from ..feeds.submission import Rejected, table
+from ..origins import Repeated, Request
+from ..service import Submission
+from .site import Asked, Site, user_of
 
 router = APIRouter()
 
@@ -21,39 +24,61 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 @router.post("/api/readings")
-async def post(site: Asked, request: Request, topic: str | None = None) -> Response:
+async def post(site: Asked, request: HttpRequest, topic: str | None = None) -> Response:
     """Readings: JSON lines as ``holdfast publish`` takes them, or an Arrow stream (with ``?topic=``).
 
-    The answer comes when they are on disk.  With an ``Idempotency-Key`` a repetition changes nothing.
+    The answer comes when they are on disk.  With an ``Idempotency-Key`` a repetition changes nothing for a
+    day; another body with the key of the same user is refused.
     """
     service, body = site.service, await request.body()
-    if service.troubles:
-        return JSONResponse({"error": "; ".join(service.troubles.values())}, 503, {"retry-after": "5"})
-    key = request.headers.get("idempotency-key")
-    identity = NOWHERE if key is None else origin(b"http", key.encode("latin-1"))
-    if request.headers.get("content-type", "").startswith(ARROW):
-        entries = await asyncio.to_thread(_tables, service, body, topic, identity)
-        count = await service.submit(Submission(entries=entries, again=key is not None))
-        return JSONResponse({"taken": count, "rejected": []})
-    found = await asyncio.to_thread(taken, service.topics, body, service.clock(), identity)
-    service.counts.corrected += found.corrected
-    await service.reject(found.rejected)
-    count = await service.submit(Submission(found.given, again=key is not None)) if found.given else 0
+    if not service.takes_readings:
+        return JSONResponse({"error": service.troubles["log"]}, 503, {"retry-after": "5"})
+    is_arrow = request.headers.get("content-type", "").startswith(ARROW)
+    found = await asyncio.to_thread(_tables if is_arrow else _lines, site, body, topic)
     bad = [{"where": one.channel, "reason": one.reason} for one in found.rejected[:100]]
-    return JSONResponse({"taken": count, "rejected": bad}, 422 if bad and not found.given else 200)
+    is_empty = not (found.submission.given or found.submission.entries)
+    keyed = found.submission._replace(request=_keyed(request, topic, body))
+    try:
+        count = 0 if is_empty and keyed.request is None else await service.submit(keyed)
+    except Repeated as repeated:
+        if not repeated.is_same:
+            raise
+        count = 0
+    else:
+        service.counts.corrected += found.corrected
+        await service.reject(found.rejected)
+    return JSONResponse({"taken": count, "rejected": bad}, 422 if bad and is_empty else 200)
 
 
-def _tables(service: Service, body: bytes, topic: str | None, identity: int) -> list[Readings]:
+class _Found(NamedTuple):
+    """What a body brings."""
+
+    submission: Submission
+    rejected: Sequence[Rejected] = ()
+    corrected: int = 0
+
+
+def _keyed(request: HttpRequest, topic: str | None, body: bytes) -> Request | None:
+    """The identity of a request with a key."""
+    key = request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    kind = request.headers.get("content-type", "")
+    who = user_of(request).name.encode()
+    return Request.of((who, key.encode("latin-1")), (kind.encode("latin-1"), (topic or "").encode(), body))
+
+
+def _lines(site: Site, body: bytes, _topic: str | None) -> _Found:
+    found = taken(site.service.topics, body, site.service.clock())
+    return _Found(Submission(found.given), found.rejected, found.corrected)
+
+
+def _tables(site: Site, body: bytes, topic: str | None) -> _Found:
+    service = site.service
     known = service.topics.get(topic or "")
     if known is None:
         names = ", ".join(service.topics) or "none"
         raise UsageError(f"say which topic an Arrow stream is of: ?topic=NAME. There is {names}.")
-    try:
-        batches = list(pa.ipc.open_stream(body))
-    except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"the body is not an Arrow stream: {error}") from None
-    found, first = [], identity
-    for batch in batches:
-        found.append(table(known, batch, first))
-        first += len(batch) if identity != NOWHERE else 0
-    return found
+    stream = read_stream(known, body, service.clock(), site.limits.decoded)
+    entries = [table(known, batch) for batch in stream.batches if len(batch)]
+    return _Found(Submission(entries=entries), corrected=stream.corrected)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from ...errors import UsageError
+from ...errors import DefinitionError, HoldfastError, UsageError
 from ...lang.check import check
 from ...lang.condition import Checked
 from ...lang.parse import parse
@@ -18,7 +18,7 @@ from ...model.folder import Within
 from ...model.instant import MINUTE, Duration, Instant, instant
 from ..service import Service
 from ..sinks.delivery import Delivery
-from .access import User
+from .access import User, may
 from .guard import Limits
 
 MOST = 10_000
@@ -34,6 +34,8 @@ class Site:
     """The folder of the definition."""
     save: Callable[[str], None] | None = None
     """Writes a changed definition where it came from; without it the definition cannot be changed."""
+    files: Path | None = None
+    """The folder whose files a definition may name that is sent over HTTP."""
     users: tuple[User, ...] = ()
     hosts: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
@@ -72,9 +74,20 @@ def text_of(said: dict[str, Any]) -> str:
     return text
 
 
-def checked_by(site: Site, text: str) -> Checked:
-    """A definition that somebody sent: it reads no files outside its own folder."""
-    return check(parse(text), Within(site.base))
+def checked_by(site: Site, text: str, user: User) -> Checked:
+    """A definition that a user sent.  It reads the files that the running definition names and those of the
+    declared folder, and no others.  Only who may change definitions sees what is wrong in them."""
+    folder = Within(site.base, site.files, site.service.core.files)
+    try:
+        return check(parse(text), folder)
+    except HoldfastError as error:
+        if not folder.opened or may(user, "edit"):
+            raise
+        names = ", ".join(dict.fromkeys(folder.opened))
+        message = (
+            f"this does not fit what the definition reads from {names}; users with the role 'edit' see why"
+        )
+        raise DefinitionError(message, error.place if isinstance(error, DefinitionError) else None) from None
 
 
 def stretch_of(site: Site, start: Any, end: Any, length: Duration) -> tuple[Instant, Instant]:

@@ -98,7 +98,7 @@ class DdsFeed:
                     raise InputError("it has no source")
                 admitted(heard.topic, event.attributes)
                 event, wrong = arrived(event, now)
-            except InputError as error:
+            except Exception as error:  # whatever it is, the next may be right
                 rejected.append(Rejected("dds", heard.topic.name, str(error), repr(sample).encode(), now))
                 continue
             self.service.counts.corrected += wrong

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...errors import HoldfastError
 from ...model.event import UNNUMBERED
 from ...model.instant import Instant
 from ...model.topic import Topic
 from ...runtimes.overlay.commands.lines import Lines
 from .arrival import arrived
-from .submission import NOWHERE, Given, Rejected
+from .submission import Given, Rejected
 
 
 class Taken(NamedTuple):
@@ -22,7 +21,7 @@ class Taken(NamedTuple):
     corrected: int = 0
 
 
-def taken(topics: Mapping[str, Topic], body: bytes, now: Instant, origin: int = NOWHERE) -> Taken:
+def taken(topics: Mapping[str, Topic], body: bytes, now: Instant) -> Taken:
     """The readings of a body of JSON lines; lines that are none are put aside."""
     found = Taken([], [])
     corrected = 0
@@ -33,9 +32,9 @@ def taken(topics: Mapping[str, Topic], body: bytes, now: Instant, origin: int = 
         lines.sequence = UNNUMBERED
         try:
             event, wrong = arrived(lines.event(line, now), now)
-        except HoldfastError as error:
+        except Exception as error:  # whatever it is, the next line may be right
             found.rejected.append(Rejected("http", f"line {number + 1}", str(error), line, now))
             continue
         corrected += wrong
-        found.given.append(Given(event, NOWHERE if origin == NOWHERE else origin + number))
+        found.given.append(Given(event))
     return found._replace(corrected=corrected)

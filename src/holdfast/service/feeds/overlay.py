@@ -87,7 +87,7 @@ class OverlayFeed:
                 self.messages += 1
                 try:
                     event, wrong = arrived(self._event(what), now)
-                except InputError as error:
+                except Exception as error:  # whatever it is, the next may be right
                     said = repr(dict(what.content)).encode()
                     rejected.append(Rejected("overlay", what.subscription, str(error), said, now))
                     continue

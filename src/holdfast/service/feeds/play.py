@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...model.batch import TIME, times
 from ...model.instant import DAY, MINUTE, Instant
 from ..service import Service, Submission
-from .submission import NOWHERE, table
+from .submission import table
 
 
 class Play:
@@ -41,7 +41,7 @@ class Play:
             for midnight in range(start - start % DAY, end, DAY):
                 part = _between(batch, self._dawn - midnight, start, end)
                 if len(part):
-                    entries.append(table(self._service.topics[name], part, NOWHERE))
+                    entries.append(table(self._service.topics[name], part))
                     self.played += len(part)
         if entries:
             await self._service.submit(Submission(entries=entries))

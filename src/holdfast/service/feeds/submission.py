@@ -51,15 +51,14 @@ def runs(topics: Mapping[str, Topic], given: Iterable[Given]) -> Iterator[Readin
         yield readings(topics[name], [one.event for one in mine], [one.origin for one in mine])
 
 
-def table(topic: Topic, batch: pa.RecordBatch | pa.Table, origin: int) -> Readings:
-    """A batch that somebody sent, as an entry of the log; each row has an origin if the batch has one."""
+def table(topic: Topic, batch: pa.RecordBatch | pa.Table) -> Readings:
+    """A batch that somebody sent, as an entry of the log."""
     conformed = conform(topic, batch)
     if "sequence" not in conformed.schema.names:
         numbers = pa.array(np.full(len(conformed), UNNUMBERED), pa.int64())
         conformed = conformed.append_column("sequence", numbers)
-    rows = np.arange(len(conformed), dtype=np.int64)
-    told = rows + origin if origin != NOWHERE else np.zeros(len(conformed), np.int64)
-    return Readings(topic.name, conformed.append_column(ORIGIN, pa.array(told)))
+    nowhere = pa.array(np.full(len(conformed), NOWHERE), pa.int64())
+    return Readings(topic.name, conformed.append_column(ORIGIN, nowhere))
 
 
 def origin(*parts: bytes) -> int:

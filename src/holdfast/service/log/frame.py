@@ -1,4 +1,9 @@
-"""Entries as bytes, each with a checksum: what a crash tore is known by it."""
+"""Entries as bytes, each between two copies of a head: a damaged byte costs at most the entry that it is in.
+
+A segment begins with the log's own number, which marks every head.  Nobody outside knows it, so that no text
+within an entry can be taken for a head where a reader looks for the next one.  The head is repeated after the
+entry: a damaged copy costs nothing, and where an entry ends is known from either side.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +15,21 @@ from zlib import crc32
 import msgspec
 import pyarrow as pa
 
-from ...errors import InputError
+from ...errors import UsageError
 from ...model.batch import from_ipc
 from ...model.instant import Instant
 
-_HEAD = struct.Struct("<IIQB")  # length of the body, checksum, position, kind
-_CHECKED = struct.Struct("<IQB")
-_TOPIC = b"holdfast.topic"
+_FORMAT = b"HFlog\x02\r\n"
+_SEGMENT = struct.Struct("<8s8sQQ")  # format, the log's number, first position, end of the log before it
+_HEAD = struct.Struct("<8sIIQIBB")  # mark, length, checksum of the body, position, span, kind, flags
+_CHECKSUM = struct.Struct("<I")
+_SEGMENT_SIZE = _SEGMENT.size + _CHECKSUM.size
+_SIZE = _HEAD.size + _CHECKSUM.size
+NUMBER_SIZE = 8
+_READINGS, _ADVANCE, _DEFINITION = 1, 2, 3
+_LAST, _CLOSING = 1, 2
+"""Flags of a head: its entry is the last of a group; it stands after its entry."""
+_TOPIC, _REQUEST = b"holdfast.topic", b"holdfast.request"
 _COMPRESSED_FROM = 64
 """Rows from which compressing a batch pays."""
 
@@ -25,10 +38,12 @@ ORIGIN = "origin"
 
 
 class Readings(NamedTuple):
-    """Readings of one topic, in the order of their arrival."""
+    """Readings of one topic, in the order of their arrival; ``request`` is the digest of the keyed request
+    that brought them, if one did."""
 
     topic: str
     batch: pa.RecordBatch
+    request: bytes = b""
 
 
 class Advance(NamedTuple):
@@ -47,29 +62,65 @@ class Definition(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
 
 
-Entry = Readings | Advance | Definition
+class Unreadable(NamedTuple):
+    """An entry that cannot be read: so many positions are passed over.  Its bytes are damaged or missing
+    (``is_damage``), or were never a right entry."""
+
+    span: int
+    reason: str
+    is_damage: bool = True
+
+
+Entry = Readings | Advance | Definition | Unreadable
 
 
 def span(entry: Entry) -> int:
     """How many positions an entry takes: one for each reading."""
-    return len(entry.batch) if isinstance(entry, Readings) else 1
+    match entry:
+        case Readings(_, batch):
+            return len(batch)
+        case Unreadable(span):
+            return span
+    return 1
 
 
-def to_bytes(position: int, entry: Entry) -> bytes:
-    """The entry as it is appended."""
+def require_valid(entry: Entry) -> None:
+    """Raise where a column is not what it seems: text that is none, offsets that lead elsewhere."""
+    if isinstance(entry, Readings):
+        entry.batch.validate(full=True)
+
+
+# --- writing ------------------------------------------------------------------------------------------------
+
+
+def header(number: bytes, first: int, follows: int) -> bytes:
+    """The beginning of a segment."""
+    return _checked(_SEGMENT.pack(_FORMAT, number, first, follows))
+
+
+def to_bytes(number: bytes, position: int, entry: Entry, *, is_last: bool = True) -> bytes:
+    """The entry as it is appended; ``is_last`` says that it ends a group."""
     kind, body = _encoded(entry)
-    checked = _CHECKED.pack(len(body), position, kind)
-    return _HEAD.pack(len(body), crc32(body, crc32(checked)), position, kind) + body
+    flags = _LAST if is_last else 0
+    known = number, len(body), crc32(body), position, span(entry), kind
+    return _checked(_HEAD.pack(*known, flags)) + body + _checked(_HEAD.pack(*known, flags | _CLOSING))
+
+
+def _checked(raw: bytes) -> bytes:
+    return raw + _CHECKSUM.pack(crc32(raw))
 
 
 def _encoded(entry: Entry) -> tuple[int, bytes]:
     match entry:
-        case Readings(topic, batch):
-            return 1, _ipc(batch.replace_schema_metadata({_TOPIC: topic.encode()}))
+        case Readings(topic, batch, request):
+            known = {_TOPIC: topic.encode(), **({_REQUEST: request} if request else {})}
+            return _READINGS, _ipc(batch.replace_schema_metadata(known))
         case Advance(until):
-            return 2, until.to_bytes(8, "little", signed=True)
+            return _ADVANCE, until.to_bytes(8, "little", signed=True)
         case Definition():
-            return 3, msgspec.json.encode(entry)
+            return _DEFINITION, msgspec.json.encode(entry)
+        case Unreadable():
+            raise AssertionError("what cannot be read is not written")
 
 
 def _ipc(batch: pa.RecordBatch) -> bytes:
@@ -81,16 +132,182 @@ def _ipc(batch: pa.RecordBatch) -> bytes:
     return raw
 
 
+# --- reading ------------------------------------------------------------------------------------------------
+
+
+class Header(NamedTuple):
+    """What a segment says of itself."""
+
+    number: bytes
+    first: int
+    follows: int
+
+
+class Record(NamedTuple):
+    """The bytes of an entry in a segment; without a ``body`` they are damaged."""
+
+    position: int
+    span: int
+    kind: int
+    is_last: bool
+    body: memoryview | None
+    start: int
+    end: int
+
+    @property
+    def after(self) -> int:
+        return self.position + self.span
+
+
+class Scan(NamedTuple):
+    """What the bytes of a segment hold."""
+
+    header: Header | None
+    """Nothing if that is damaged, or not yet there."""
+    number: bytes
+    """The log's number, also where the header is damaged; empty where nothing says it."""
+    records: list[Record]
+    after: int
+    """The position after the last record."""
+    begin: int
+    """Where records begin; 0 where not even the header was written to its end."""
+    end: int
+    """Where the last record ends; what comes after it was not written to its end, or is damaged."""
+    size: int
+
+
+class _Head(NamedTuple):
+    length: int
+    checksum: int
+    position: int
+    span: int
+    kind: int
+    flags: int
+
+
+def scan(raw: bytes, first: int) -> Scan:
+    """The records of a segment; behind damaged bytes it goes on with the next head."""
+    if len(raw) < _SEGMENT_SIZE:
+        return Scan(None, b"", [], first, 0, 0, len(raw))
+    head = _header(raw)
+    mark = head.number if head is not None else raw[_SEGMENT_SIZE : _SEGMENT_SIZE + NUMBER_SIZE]
+    is_marked = head is not None or _head_at(raw, _SEGMENT_SIZE, mark) is not None
+    if not is_marked and raw[: len(_FORMAT)] != _FORMAT and len(raw) > _SEGMENT_SIZE:
+        raise UsageError(
+            "this log was written by another version of Holdfast, which this one does not read; name an "
+            "empty folder with --data, or start the version that wrote it"
+        )
+    if not is_marked:
+        mark = _marked(raw)
+    records = list(_records(memoryview(raw), mark, first)) if mark else []
+    end = records[-1].end if records else _SEGMENT_SIZE
+    return Scan(head, mark, records, records[-1].after if records else first, _SEGMENT_SIZE, end, len(raw))
+
+
+def _header(raw: bytes) -> Header | None:
+    found, (checksum,) = raw[: _SEGMENT.size], _CHECKSUM.unpack_from(raw, _SEGMENT.size)
+    form, *known = _SEGMENT.unpack(found)
+    return Header(*known) if form == _FORMAT and crc32(found) == checksum else None
+
+
+def _marked(raw: bytes) -> bytes:
+    """The number of a log whose header and first head are damaged, by the head that ends the bytes."""
+    mark = raw[-_SIZE:][:NUMBER_SIZE]
+    return mark if _head_at(raw, len(raw) - _SIZE, mark) is not None else b""
+
+
+def _head_at(raw: bytes | memoryview, at: int, mark: bytes) -> _Head | None:
+    """The head that stands there, if one does."""
+    if at < 0 or at + _SIZE > len(raw) or raw[at : at + NUMBER_SIZE] != mark:
+        return None
+    (checksum,) = _CHECKSUM.unpack_from(raw, at + _HEAD.size)
+    if crc32(raw[at : at + _HEAD.size]) != checksum:
+        return None
+    return _Head(*_HEAD.unpack_from(raw, at)[1:])
+
+
+def _records(raw: memoryview, mark: bytes, position: int) -> Iterator[Record]:
+    at = _SEGMENT_SIZE
+    while at < len(raw):
+        head = _head_at(raw, at, mark)
+        found = None if head is None or head.flags & _CLOSING else _opened(raw, at, head, mark)
+        if found is None or found.position < position:
+            found = _beyond(raw, at, mark, position)
+        if found is None:  # nothing comes that is whole
+            return
+        if found.position > position:  # what was between is gone
+            yield Record(position, found.position - position, 0, True, None, at, found.start)
+        yield found
+        position, at = found.after, found.end
+
+
+def _opened(raw: memoryview, at: int, head: _Head, mark: bytes) -> Record | None:
+    """The record that begins with a head that is right; nothing if it is not there to its end."""
+    start, end = at + _SIZE, at + _SIZE + head.length + _SIZE
+    if end > len(raw):
+        return None
+    body = raw[start : start + head.length]
+    if crc32(body) == head.checksum:
+        return _record(head, body, at, end)
+    is_whole = any(_head_at(raw, place, mark) is not None for place in (end - _SIZE, end)) or end == len(raw)
+    return _record(head, None, at, end) if is_whole else None  # else bytes were lost: its end is elsewhere
+
+
+def _beyond(raw: memoryview, at: int, mark: bytes, position: int) -> Record | None:
+    """The next record that can be placed behind damaged bytes: the damaged one itself by the head that stands
+    after it, or the one that follows."""
+    place = at
+    while (place := raw.obj.find(mark, place + 1)) >= 0:  # type: ignore[attr-defined]
+        head = _head_at(raw, place, mark)
+        if head is None or head.position < position:
+            continue
+        if not head.flags & _CLOSING:
+            found = _opened(raw, place, head, mark)
+            if found is None and head.position > position:  # of this one too only the beginning is right
+                return Record(position, head.position - position, 0, True, None, at, place)
+            if found is None:
+                continue
+            return found
+        start = place - head.length
+        body = raw[start:place] if start - _SIZE == at else None
+        is_right = body is not None and crc32(body) == head.checksum
+        return _record(head, body if is_right else None, at, place + _SIZE)
+    return None
+
+
+def _record(head: _Head, body: memoryview | None, start: int, end: int) -> Record:
+    return Record(head.position, head.span, head.kind, bool(head.flags & _LAST), body, start, end)
+
+
+def decoded(record: Record) -> Entry:
+    """The entry of a record; whatever is wrong with it, it can be passed over."""
+    if record.body is None:
+        return Unreadable(record.span, "its bytes are damaged")
+    try:
+        entry = _decoded(record.kind, bytes(record.body))
+    except (
+        Exception
+    ) as error:  # a right checksum of wrong bytes: whatever that raises, the next entry is right
+        return Unreadable(record.span, f"it cannot be decoded: {error}", is_damage=False)
+    if span(entry) != record.span:
+        return Unreadable(record.span, f"it has {span(entry)} readings, not {record.span}", is_damage=False)
+    return entry
+
+
 def _decoded(kind: int, body: bytes) -> Entry:
     match kind:
         case 1:
             batch = from_ipc(body)
-            return Readings(batch.schema.metadata[_TOPIC].decode(), batch.replace_schema_metadata(None))
+            batch.validate(full=True)
+            known = batch.schema.metadata
+            return Readings(
+                known[_TOPIC].decode(), batch.replace_schema_metadata(None), known.get(_REQUEST, b"")
+            )
         case 2:
             return Advance(int.from_bytes(body, "little", signed=True))
         case 3:
             return msgspec.json.decode(body, type=Definition)
-    raise InputError(f"the log has an entry of kind {kind}, which this version of Holdfast does not know")
+    raise ValueError(f"there is no entry of kind {kind}")
 
 
 class Framed(NamedTuple):
@@ -101,14 +318,7 @@ class Framed(NamedTuple):
     end: int
 
 
-def entries(raw: bytes, offset: int = 0) -> Iterator[Framed]:
-    """The entries that are whole, up to the first that is not."""
-    while len(raw) - offset >= _HEAD.size:
-        length, checksum, position, kind = _HEAD.unpack_from(raw, offset)
-        start, offset = offset + _HEAD.size, offset + _HEAD.size + length
-        if len(raw) < offset:
-            return
-        body = raw[start:offset]
-        if crc32(body, crc32(_CHECKED.pack(length, position, kind))) != checksum:
-            return
-        yield Framed(position, _decoded(kind, body), offset)
+def entries(raw: bytes, first: int = 0) -> Iterator[Framed]:
+    """The entries of a segment whose first position is known, with what cannot be read among them."""
+    for record in scan(raw, first).records:
+        yield Framed(record.position, decoded(record), record.end)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,10 +14,25 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...errors import HoldfastError, InputError, UsageError
+from ...errors import HoldfastError, UsageError
 from ...model.batch import concatenate
 from ...model.event import UNNUMBERED
-from .frame import Entry, Framed, Readings, entries, span, to_bytes
+from .frame import (
+    NUMBER_SIZE,
+    Entry,
+    Framed,
+    Readings,
+    Record,
+    Scan,
+    Unreadable,
+    entries,
+    header,
+    scan,
+    span,
+    to_bytes,
+)
+
+log = logging.getLogger("holdfast.service")
 
 SEGMENT_BYTES = 64 << 20
 
@@ -58,33 +74,54 @@ class Segment(NamedTuple):
 class Log:
     """Appends to the log in a folder, for one process at a time."""
 
-    def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, folder: Path, *, segment_bytes: int = SEGMENT_BYTES, number: bytes = b"") -> None:
+        """``number`` is the log's own, for a folder whose segments do not say it."""
         self.folder = folder
         self._limit = segment_bytes
         wal = folder / "wal"
-        wal.mkdir(parents=True, exist_ok=True)
+        wal.mkdir(mode=0o750, parents=True, exist_ok=True)
         self._lock = _locked(folder)
-        segments = segments_of(folder)
+        segments = segments_of(folder) or [Segment(0, wal / _name(0))]
+        scans = [scan_segment(segment) for segment in segments]
+        known = [one.number for one in scans if one.number]
+        self.number = known[0] if known else number or os.urandom(NUMBER_SIZE)
+        """By which this log is known from others."""
         self.torn = 0
-        """How many bytes of an entry that was never acknowledged the last crash left."""
-        last = segments[-1] if segments else Segment(0, wal / _name(0))
-        self._file = os.open(last.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o640)
-        self._current, self.next, self._size = last, *self._recovered(last)
+        """How many bytes of a group that was never acknowledged the last crash left."""
+        self._current = segments[-1]
+        self._file = os.open(self._current.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o640)
+        self.next, self._size = self._recovered(self._current, scans[-1])
         self._begun = time.monotonic()
         sync_folder(wal)
 
-    def _recovered(self, segment: Segment) -> tuple[int, int]:
-        """The next position and the size, once what a crash tore is put aside."""
-        raw = segment.path.read_bytes()
-        after, end = segment.first, 0
-        for framed in entries(raw):
-            after, end = framed.position + span(framed.entry), framed.end
-        if end < len(raw):
-            self.torn = len(raw) - end
-            (self.folder / f"torn-{after:020}.bin").write_bytes(raw[end:])
-            os.ftruncate(self._file, end)
+    def _recovered(self, segment: Segment, found: Scan) -> tuple[int, int]:
+        """The next position and the size, once what a crash tore is put aside: a group that was not written
+        to its end."""
+        whole = _whole_groups(found.records)
+        after, end = (whole[-1].after, whole[-1].end) if whole else (segment.first, found.begin)
+        if end < found.size:
+            self.torn = found.size - end
+            self._put_aside(segment, after, end)
+        if not found.number:  # there is no header yet, or nothing but a damaged one
+            os.ftruncate(self._file, 0)
+            end = os.write(self._file, header(self.number, segment.first, segment.first))
             os.fsync(self._file)
+        self._begins = found.begin or end
         return after, end
+
+    def _put_aside(self, segment: Segment, after: int, end: int) -> None:
+        """Cut off what was not written to its end, and keep a copy."""
+        torn = self.folder / f"torn-{after:020}.bin"
+        log.warning(
+            "%s: its last %d bytes are not whole records; they are now in %s",
+            segment.path,
+            self.torn,
+            torn.name,
+        )
+        with os.fdopen(os.open(torn, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o640), "wb") as file:
+            file.write(segment.path.read_bytes()[end:])
+        os.ftruncate(self._file, end)
+        os.fsync(self._file)
 
     def append(self, group: Sequence[Entry]) -> list[Appended]:
         """Append entries and wait until the disk has them; readings without a number get their position's.
@@ -95,7 +132,9 @@ class Log:
         for entry in group:
             placed.append(Appended(position, _numbered(entry, position)))
             position += span(entry)
-        raw = b"".join(to_bytes(one.position, one.entry) for one in placed)
+        raw = b"".join(
+            to_bytes(self.number, one.position, one.entry, is_last=one is placed[-1]) for one in placed
+        )
         try:
             _write(self._file, raw)
             os.fdatasync(self._file)
@@ -107,37 +146,50 @@ class Log:
 
     def rotate(self, older_than: float = float("inf")) -> bool:
         """Begin a new segment if this one is full, or has something and is so many seconds old."""
-        if not self._size or (self._size < self._limit and time.monotonic() - self._begun < older_than):
+        is_young = self._size < self._limit and time.monotonic() - self._begun < older_than
+        if self._size <= self._begins or is_young:
             return False
-        following = Segment(self.next, self.folder / "wal" / _name(self.next))
+        self._begin(self.next)
+        return True
+
+    def pass_over(self, position: int) -> None:
+        """Go on at a later position: what was between is lost."""
+        self._begin(position)
+        self.next = position
+
+    def _begin(self, first: int) -> None:
+        """Begin a segment; what was before it ended at the next position."""
+        following = Segment(first, self.folder / "wal" / _name(first))
+        raw = header(self.number, first, self.next)
         try:
-            file = os.open(following.path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
-            sync_folder(self.folder / "wal")
+            file = _created(following.path, raw)
         except OSError as error:
             raise NoRoom(f"the log in {self.folder} cannot be written: {error.strerror}") from error
         os.close(self._file)
-        self._file, self._current, self._size, self._begun = file, following, 0, time.monotonic()
-        return True
+        self._file, self._current, self._begun = file, following, time.monotonic()
+        self._size = self._begins = len(raw)
 
     @property
     def current(self) -> int:
         """The first position of the segment that is being written."""
         return self._current.first
 
-    def after(self, position: int) -> Iterator[Appended]:
-        """The entries from a position on, as they were appended."""
+    def after(self, position: int, before: int | None = None) -> Iterator[Appended]:
+        """The entries from a position on, as they were appended; what is missing or damaged among them is
+        ``Unreadable``."""
+        end = self.next if before is None else before
         segments = segments_of(self.folder)
-        if segments and position < segments[0].first:
-            raise InputError(
-                f"{self.folder}: the log begins at {segments[0].first}, the snapshot needs {position}; "
-                "restore both from the same backup"
-            )
-        ends = [segment.first for segment in segments[1:]] + [self.next]
-        for segment, end in zip(segments, ends, strict=True):
-            if end > position:
-                for framed in read_segment(segment, end):
-                    if framed.position >= position:
-                        yield Appended(framed.position, framed.entry)
+        following = [segment.first for segment in segments[1:]] + [end]
+        for segment, ends in zip(segments, following, strict=True):
+            if ends <= position:
+                continue
+            for framed in read_segment(segment):
+                after = framed.position + span(framed.entry)
+                if framed.position < end and after > position:
+                    yield from _missing(position, framed.position)
+                    yield Appended(framed.position, framed.entry)
+                    position = after
+        yield from _missing(position, end)
 
     def close(self) -> None:
         os.close(self._file)
@@ -150,14 +202,25 @@ def segments_of(folder: Path) -> list[Segment]:
     return sorted(Segment(int(path.stem), path) for path in paths)
 
 
-def read_segment(segment: Segment, end: int | None = None) -> Iterator[Framed]:
-    """The entries of a segment, which reaches to ``end`` if that is known."""
-    reached = segment.first
-    for framed in entries(segment.path.read_bytes()):
-        yield framed
-        reached = framed.position + span(framed.entry)
-    if end is not None and reached < end:
-        raise InputError(f"{segment.path}: damaged; it should reach to {end} and can be read to {reached}")
+def read_segment(segment: Segment) -> Iterator[Framed]:
+    """The entries of a segment; what is damaged among them is ``Unreadable``."""
+    return entries(segment.path.read_bytes(), segment.first)
+
+
+def scan_segment(segment: Segment) -> Scan:
+    """What the bytes of a segment hold; nothing if there is no such file."""
+    return scan(segment.path.read_bytes() if segment.path.exists() else b"", segment.first)
+
+
+def _whole_groups(records: list[Record]) -> list[Record]:
+    """The records up to the end of the last group that was written to its end."""
+    ends = [i for i, record in enumerate(records) if record.is_last]
+    return records[: ends[-1] + 1] if ends else []
+
+
+def _missing(position: int, end: int) -> Iterator[Appended]:
+    if position < end:
+        yield Appended(position, Unreadable(end - position, "it is missing"))
 
 
 def is_log(folder: Path) -> bool:
@@ -181,10 +244,32 @@ def _numbered(entry: Entry, position: int) -> Entry:
     return Readings(entry.topic, batch.set_column(index, batch.schema.field(index), pa.array(numbers)))
 
 
+def _created(path: Path, raw: bytes) -> int:
+    """A new file, durable with its first bytes, or none."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o640)
+    try:
+        _write(file, raw)
+        os.fsync(file)
+        sync_folder(path.parent)
+    except OSError:
+        os.close(file)
+        path.unlink()
+        raise
+    return file
+
+
 def _write(file: int, raw: bytes) -> None:
     view = memoryview(raw)
     while view:
         view = view[os.write(file, view) :]
+
+
+def hide(path: Path) -> None:
+    """Let nobody but the owner and the group read a file, or look into a folder; a file that is not there
+    begins empty."""
+    if not path.exists():
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o640))
+    path.chmod(path.stat().st_mode & ~0o007)
 
 
 def sync_folder(folder: Path) -> None:

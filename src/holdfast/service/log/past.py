@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote
@@ -11,15 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...model.batch import concatenate, times
-from .frame import Definition, Entry, Readings, span
+from .damage import damage_of_sealed
+from .frame import Advance, Entry, Readings, span
 from .log import Segment, read_segment, segments_of
-from .seal import began_empty, is_trimmed, sealed
+from .seal import is_trimmed, sealed, seals
+
+log = logging.getLogger("holdfast.service")
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether nothing was removed from a log."""
-    begins = began_empty(folder) or 0 in _firsts(folder)
-    return begins and not is_trimmed(folder)
+    """Whether nothing was removed from a log, and nothing of its sealed segments is lost."""
+    firsts = {segment.first for segment in segments_of(folder)} | {one.first for one in seals(folder)}
+    return 0 in firsts and not is_trimmed(folder) and not damage_of_sealed(folder)
 
 
 def before(folder: Path, position: int, together: Collection[Collection[str]]) -> Iterator[Entry]:
@@ -41,7 +45,7 @@ def _firsts(folder: Path) -> list[int]:
 
 def _unsealed(folder: Path, first: int, position: int) -> list[Entry]:
     (path,) = [one.path for one in segments_of(folder) if one.first == first] or [folder / "gone"]
-    found = [one for one in read_segment(Segment(first, path)) if not isinstance(one.entry, Definition)]
+    found = [one for one in read_segment(Segment(first, path)) if isinstance(one.entry, Readings | Advance)]
     return [one.entry for one in found if one.position + span(one.entry) <= position]
 
 
@@ -52,11 +56,17 @@ def _sealed(folder: Path, first: int, together: Collection[Collection[str]]) -> 
         if int(number) == first:
             paths[unquote(topic)] = path
     for some in [*together, *([topic] for topic in paths if not any(topic in some for some in together))]:
-        yield from _by_time({topic: _readings(paths[topic]) for topic in paths if topic in some})
+        found = {topic: _readings(paths[topic]) for topic in paths if topic in some}
+        yield from _by_time({topic: batch for topic, batch in found.items() if batch is not None})
 
 
-def _readings(path: Path) -> pa.RecordBatch:
-    table = pq.ParquetFile(path).read().drop_columns(["topic"])
+def _readings(path: Path) -> pa.RecordBatch | None:
+    """The readings of a file; nothing if it is damaged."""
+    try:
+        table = pq.ParquetFile(path, page_checksum_verification=True).read().drop_columns(["topic"])
+    except (OSError, pa.ArrowException) as error:
+        log.warning("%s: damaged, and left out: %s", path, error)
+        return None
     return concatenate((table if len(table) else table.schema.empty_table()).to_batches())
 
 

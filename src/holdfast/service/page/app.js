@@ -48,10 +48,10 @@ async function look() {
     heard(status.now);
     app.status = status;
     app.user = status.user;
-    const troubles = Object.values(status.troubles);
+    const troubles = [...Object.values(status.troubles), ...status.damage.map((one) => `Damage in the log: ${one}`)];
     const trouble = document.getElementById("trouble");
     trouble.hidden = !troubles.length;
-    put(trouble, troubles.length ? `Readings are not acknowledged now: ${troubles.join("; ")}` : "");
+    put(trouble, `${status.takes_readings ? "" : "Readings are not acknowledged now: "}${troubles.join("; ")}`);
     app.tell("status");
   } catch (error) {
     linked(false);

@@ -12,7 +12,7 @@ export default {
   icon: "♥",
   open(main, app) {
     const tiles = h("div", { class: "tiles" }), rate = h("div", { class: "chart" });
-    const feeds = h("div"), sinks = h("div"), reasons = h("div"), rejects = h("div"), letters = h("div"), topics = h("div");
+    const feeds = h("div"), sinks = h("div"), reasons = h("div"), rejects = h("div"), letters = h("div"), topics = h("div"), damage = h("div");
     main.append(h("h1", { class: "sr" }, "Health"), tiles,
       h("div", { class: "columns even" },
         h("section", { class: "card" }, h("h2", {}, "Readings a second"), rate),
@@ -20,6 +20,7 @@ export default {
       h("div", { class: "columns even" },
         h("section", { class: "card" }, h("h2", {}, "In"), feeds),
         h("section", { class: "card" }, h("h2", {}, "Out"), sinks)),
+      damage,
       h("section", { class: "card" }, h("h2", {}, "What came and is no reading"), reasons, rejects),
       h("section", { class: "card" }, h("h2", {}, "What sinks refused"), letters));
     let plot = null;
@@ -42,6 +43,7 @@ export default {
         tile(rejected.toLocaleString(), "rejected", rejected ? "warn" : ""),
         tile(showLength(it.now - it.started), "since it started"));
       drawRate();
+      put(damage, it.damage.length ? h("section", { class: "card" }, h("h2", {}, "Damaged or missing in the log"), h("ul", {}, it.damage.map((one) => h("li", {}, one)))) : null);
       put(topics, table(["Topic", "Readings"], Object.entries(it.topics).map(([name, n]) => [name, n.toLocaleString()]), "No reading yet."),
         Object.keys(it.unread).length ? h("p", { class: "faint" }, `Of topics that are not declared: ${Object.entries(it.unread).map(([name, n]) => `${name} ${n.toLocaleString()}`).join(", ")}`) : null,
         it.corrected ? h("p", { class: "faint" }, `${it.corrected.toLocaleString()} came with a time in the future and got that of their arrival.`) : null,

@@ -18,7 +18,7 @@ from ..runtimes.overlay.connection.address import parse_address
 from ..runtimes.overlay.connection.handshake import read_token
 from .api.access import ROLES, User, is_digest
 from .api.guard import Limits
-from .broker import Broker, Will, broker_of
+from .broker import HEARTBEAT, Broker, Will, broker_of
 from .feeds.mapping import Pattern, Payload, Route
 from .service import Settings
 from .sinks.http import require_allowed, require_headers
@@ -68,6 +68,7 @@ class MqttPart(_Part):
     key: str | None = None
     share: str | None = None
     will: WillPart | None = None
+    heartbeat: str = HEARTBEAT
     map: list[MapPart] = []
     events: str | None = None
     state: str | None = None
@@ -80,6 +81,7 @@ class MqttPart(_Part):
             self.version, _beside(folder, self.ca), _beside(folder, self.certificate),
             _beside(folder, self.key), self.share,
             None if self.will is None else Will(self.will.topic, self.will.gone, self.will.here),
+            self.heartbeat,
         )  # fmt: skip
 
 
@@ -289,6 +291,7 @@ def _checks(config: Config) -> Iterator[tuple[str, Any]]:
 def _brokers(config: Config) -> Iterator[tuple[str, Any]]:
     for i, broker in enumerate(config.mqtt):
         yield f"mqtt[{i}].url", lambda broker=broker: broker_of(broker.url)
+        yield f"mqtt[{i}].heartbeat", lambda broker=broker: _require_channel(broker.heartbeat)
         for j, part in enumerate(broker.map):
             yield f"mqtt[{i}].map[{j}].from", lambda part=part: Pattern(part.pattern)
     for i, member in enumerate(config.dds):
@@ -314,6 +317,11 @@ def _refuse(message: str) -> None:
 def _require_domain(domain: int) -> None:
     if not 0 <= domain <= 232:
         raise UsageError("domains of DDS have numbers from 0 to 232")
+
+
+def _require_channel(channel: str) -> None:
+    if "+" in channel or "#" in channel:
+        raise UsageError("heartbeats are published to one topic of MQTT: + and # mean several")
 
 
 def _require_interface(interface: str) -> None:

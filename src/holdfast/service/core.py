@@ -30,7 +30,7 @@ from ..model.event import TAKES_BACK, Notification, notification_id
 from ..model.instant import Instant, show_instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Engine, Holding
-from .log.frame import Advance, Definition, Entry, Readings
+from .log.frame import Advance, Definition, Entry, Pause, Readings
 from .log.log import Appended
 from .log.past import before, is_whole
 from .named import FOLDER, Copies
@@ -39,7 +39,7 @@ from .store import Snapshot, Told, told
 
 log = logging.getLogger("holdfast.service")
 
-Heard = Iterator[tuple[str, pa.RecordBatch] | Instant]
+Heard = Iterator[tuple[str, pa.RecordBatch] | Mapping[str, Instant]]
 """What another definition would have heard: readings of topics, and how far time has come."""
 
 WITHDRAWN = "withdrawn"
@@ -90,6 +90,10 @@ class Core:
         self.checked: Checked = check(engine.app, self._folder(self.files))
         self.topics: dict[str, Topic] = {topic.name: topic for topic in self.checked.topics}
         self.corrected = frozenset(one.name for one in correcting(engine.app))
+        self.together = _together(self.checked)
+        """The topics that are evaluated together."""
+        self.spread = max((one.behind for one in operators(self.checked)), default=0)
+        """How much disorder is waited for."""
 
     def _folder(self, files: Mapping[str, str]) -> Copies:
         return Copies(self._kept, self._base, files)
@@ -119,7 +123,10 @@ class Core:
             case Readings(topic, batch):
                 return self._read(topic, batch, appended.position)
             case Advance(until):
-                return self._told(self.engine.advance(until), appended.position)
+                return self._told(self.engine.reach(until), appended.position)
+            case Pause(topics):
+                self.engine.pause(topics)
+                return []
             case Definition() as definition:
                 return self._taken(definition, appended.position)
 

@@ -163,6 +163,7 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
         stack.push_async_callback(_ended, outs)
         page = asyncio.create_task(server.serve([listening]))
         stack.push_async_callback(_stopped, server, page)
+        await service.attend(feeds)
         ins = [asyncio.create_task(feed.run()) for feed in feeds]
         stack.push_async_callback(_ended, ins)
         while not server.started:

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,10 +25,11 @@ from ..errors import UsageError
 from ..model.instant import SECOND, Duration, Instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Holding
+from .clock import Feed, WallTime, read_until
 from .core import Change, Core
 from .feeds.submission import NOWHERE, Given, Rejected, runs
 from .hub import Hub
-from .log.frame import ORIGIN, Advance, Definition, Entry, Readings
+from .log.frame import ORIGIN, Advance, Definition, Entry, Pause, Readings
 from .log.log import Appended, Log, NoRoom, joined
 from .log.seal import retain, seal
 from .named import FOLDER, digests, forget, keep, named
@@ -64,11 +66,13 @@ class Settings:
 
 
 class Submission(NamedTuple):
-    """What a feed brings at once; ``again`` says that it may have been brought before."""
+    """What a feed brings at once; ``again`` says that it may have been brought before.  ``read`` is up to
+    when the feeds have brought all readings of a topic: the wall clock may let event time come so far."""
 
     given: Sequence[Given] = ()
     entries: Sequence[Entry] = ()
     again: bool = False
+    read: Mapping[str, Instant] = MappingProxyType({})
 
 
 @dataclass
@@ -124,8 +128,10 @@ class Service:
         nothing is sealed or removed."""
         self._defining, self._forecasting = asyncio.Lock(), asyncio.Lock()
         self._snapshot_at = time.monotonic()
-        self._advanced = 0
+        self.feeds: Sequence[Feed] = ()
+        self._wall_time = WallTime(self.settings.idle)
         self._recover()
+        self._paused = Pause(tuple(sorted(self.core.engine.paused)))
         self.hub = Hub(self.store)
         self.timeline = Timeline(folder / "timeline.db")
 
@@ -149,6 +155,8 @@ class Service:
         """What other threads may know of the engine."""
         self.topics: Mapping[str, Topic] = self.core.topics
         self._due = self.core.engine.due
+        self._reached = dict(self.core.engine.reached)
+        self._together, self._spread = self.core.together, self.core.spread
 
     # --- taking readings ---
 
@@ -216,11 +224,14 @@ class Service:
                 entries += [*self._runs(given), *whole]
                 given = []
             given += mine
+            self._note_lags(mine, whole)
             fresh.update(one.origin for one in mine)
             fresh.update(origin for one in whole for origin in _origins(one))
             taken.append(len(mine) + sum(map(_size, whole)))
             self.counts.repeated += _rows(submission) - taken[-1]
         entries += self._runs(given)
+        if reads := [one.read for one in group if one.read]:
+            entries += self._advance(reads[-1])
         if not entries:
             return [], taken
         appended = self.log.append(entries)
@@ -230,6 +241,21 @@ class Service:
         with suppress(NoRoom):  # the group is in the log; the next one will say it
             self.log.rotate(self.settings.seal_every)
         return appended, taken
+
+    def _note_lags(self, given: Iterable[Given], entries: Iterable[Entry]) -> None:
+        """Remember how long readings took to arrive."""
+        now, lags = self.clock(), self._wall_time.lags
+        for event, _ in given:
+            lags.add(event.topic, event.source, now - event.time, now)
+        for entry in entries:
+            if isinstance(entry, Readings):
+                lags.add_batch(entry.topic, entry.batch, now)
+
+    def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:
+        """Let event time come as far as the wall clock allows, where something is due."""
+        until = self._wall_time.advance(read, self._reached, self._together, self._spread)
+        is_due = self._due is not None and max(until.values(), default=self._due) > self._due
+        return [Advance(until)] if is_due else []
 
     def _is_new(self, origin: int, submission: Submission, fresh: set[int]) -> bool:
         if origin == NOWHERE or not submission.again:
@@ -306,14 +332,30 @@ class Service:
     async def _to_timeline(self) -> None:
         await self.timeline.follow(self.hub)
 
+    async def attend(self, feeds: Sequence[Feed]) -> None:
+        """Have feeds, before they bring anything: timers over their topics wait until they have caught up."""
+        self.feeds = feeds
+        await self._pause(read_until(feeds, self.topics, self.clock()))
+
+    async def _pause(self, read: Iterable[str]) -> None:
+        """Let timers wait over topics of which not all is read."""
+        paused = Pause(tuple(sorted(self.topics.keys() - set(read))))
+        if paused != self._paused:
+            self._paused = paused
+            await self.submit(Submission(entries=[paused]))
+
     async def _by_the_clock(self) -> None:
         """Let time go on where nothing comes: what is due without a reading becomes an entry of the log."""
         while True:
             await asyncio.sleep(0.2)
-            until = self.clock() - self.settings.idle
-            if self._due is not None and until > self._due and until - self._advanced >= SECOND:
-                self._advanced = until
-                await self.submit(Submission(entries=[Advance(until)]))
+            await self.look_at_the_clock()
+
+    async def look_at_the_clock(self) -> None:
+        """Let the event time of topics of which all is read come as far as the wall clock allows."""
+        read = read_until(self.feeds, self.topics, self.clock())
+        await self._pause(read)
+        if read and self._due is not None:
+            await self.submit(Submission(read=read))
 
     # --- what runs, and what holds ---
 

@@ -36,21 +36,21 @@ def folder(tmp_path):
 
 def test_what_was_appended_is_there_again(folder):
     log = Log(folder)
-    log.append([measured(1.0, 2.0), Advance(7)])
+    log.append([measured(1.0, 2.0), Advance({"T": 7})])
     log.append([Definition(APP, ("Warm",), 5)])
     log.close()
     again = Log(folder)
     found = list(again.after(0))
     assert [(one.position, one.after) for one in found] == [(0, 2), (2, 3), (3, 4)]
     assert found[0].entry.batch.column("value").to_pylist() == [1.0, 2.0]
-    assert [one.entry for one in found[1:]] == [Advance(7), Definition(APP, ("Warm",), 5)]
+    assert [one.entry for one in found[1:]] == [Advance({"T": 7}), Definition(APP, ("Warm",), 5)]
     assert (again.next, again.torn) == (4, 0)
     assert [one.position for one in again.after(2)] == [2, 3]
 
 
 def test_readings_that_follow_one_another_are_one_piece(folder):
     log = Log(folder)
-    parts = log.append([measured(1.0, 2.0), measured(3.0), Advance(7), measured(4.0)])
+    parts = log.append([measured(1.0, 2.0), measured(3.0), Advance({"T": 7}), measured(4.0)])
     found = list(joined(parts))
     assert [(one.position, one.after) for one in found] == [(0, 3), (3, 4), (4, 5)]
     assert found[0].entry.batch.column("value").to_pylist() == [1.0, 2.0, 3.0]
@@ -60,7 +60,7 @@ def test_readings_that_follow_one_another_are_one_piece(folder):
 
 def test_readings_without_a_number_get_their_position(folder):
     log = Log(folder)
-    log.append([Advance(1)])
+    log.append([Advance({"T": 1})])
     (placed,) = log.append([measured(1.0, 2.0)])
     assert placed.entry.batch.column("sequence").to_pylist() == [1, 2]
     (placed,) = log.append([measured(1.0, sequence=77)])
@@ -69,7 +69,7 @@ def test_readings_without_a_number_get_their_position(folder):
 
 @given(st.integers(min_value=0, max_value=400))
 def test_whatever_a_crash_tears_is_an_entry_or_nothing(cut):
-    raw = b"".join(to_bytes(i, Advance(i)) for i in range(10))
+    raw = b"".join(to_bytes(i, Advance({"T": i})) for i in range(10))
     whole = list(entries(raw))
     found = list(entries(raw[:cut]))
     assert found == [one for one in whole if one.end <= cut]

@@ -3,6 +3,10 @@
 Paho's network thread only puts messages into a list; everything else happens in the event loop.  A
 message of quality 1 stays with the broker until it is acknowledged; one that the broker sends
 again, because we died in between, is known by its number and content.
+
+A broker does not say where its backlog ends.  So the feed publishes a heartbeat every second to a channel of
+its own, which queues behind all messages that were published before: what comes back was sent when the log
+had not yet all of these, and has it now.
 """
 
 from __future__ import annotations
@@ -16,21 +20,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import paho.mqtt.client as paho
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from ...errors import InputError
+from ...model.instant import SECOND, Duration, Instant
 from ..broker import Broker, client_of, connect
 from ..service import Service, Submission
 from .hearing import Hearing, Plain
 from .mapping import Metrics, Route, finder, read
 from .quick import Quick
 from .sparkplug import Nodes
-from .submission import NOWHERE, Given, Rejected, origin
+from .submission import NOWHERE, Given, Rejected, lag_of, origin
 
 log = logging.getLogger("holdfast.service")
 
+BEAT = 1.0
+"""Seconds between heartbeats."""
+OVERDUE = 10.0
+"""Seconds after which a heartbeat that the broker has acknowledged and not delivered will not come: it has no
+right to."""
 UNACKNOWLEDGED = 100_000
 """Messages of quality 0 beyond so many that wait are dropped, and counted."""
 _AT_ONCE = 5_000
@@ -56,6 +67,26 @@ class Message(NamedTuple):
 
 
 @dataclass
+class Beats:
+    """What heartbeats say of one connection."""
+
+    connection: int = 0
+    returned: Instant | None = None
+    """When the last that has come back was sent, by the service's clock: the log has all that was published
+    before."""
+    acknowledged: float | None = None
+    """When the broker first acknowledged one, if none has come back."""
+    heard: float = 0.0
+    """When a message came last."""
+
+    def will_return(self, now: float) -> bool:
+        """Whether the broker can be expected to deliver them."""
+        if self.returned is not None or self.acknowledged is None:
+            return True
+        return now - max(self.acknowledged, self.heard) < OVERDUE
+
+
+@dataclass
 class MqttFeed:
     """A broker's messages as readings."""
 
@@ -67,6 +98,9 @@ class MqttFeed:
     connected: bool = False
     """What is published from now on comes here."""
     trouble: str | None = None
+    lag: Duration | None = None
+    """How long the latest reading took from its time to its arrival."""
+    _beats: Beats = field(default_factory=Beats)
     _inbox: deque[Message] = field(default_factory=deque)
     _connection: int = 0
     _admitted: bool = False
@@ -84,6 +118,8 @@ class MqttFeed:
         self._client.on_message = self._on_message
         self._client.hear = self._hear
         self._client.on_subscribe = self._on_subscribe
+        self._client.on_publish = self._on_publish
+        self._run = uuid4().hex[:8]
         if (will := self.broker.will) is not None:
             self._client.will_set(will.channel, will.gone, qos=1, retain=True)
 
@@ -91,11 +127,15 @@ class MqttFeed:
 
     def _on_connect(self, client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         self._connection += 1
+        self._beats = Beats(self._connection)
         self._admitted = not reason.is_failure
         if not self._admitted:
             self._say(f"refused: {reason}")
             return
-        client.subscribe([self._wanted(route) for route in self.routes])
+        wanted = [self._wanted(route) for route in self.routes]
+        if self._beat_channel:
+            wanted.append((self._beat_channel, SubscribeOptions(1) if self.broker.version == 5 else 1))
+        client.subscribe(wanted)
         if (will := self.broker.will) is not None:
             client.publish(will.channel, will.here, qos=1, retain=True)
 
@@ -110,8 +150,9 @@ class MqttFeed:
         return share + route.pattern.filter, qos
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        refused = [str(reason) for reason in reasons if reason.is_failure]
-        self.connected = len(refused) < len(reasons)
+        mine = reasons[: len(self.routes)]
+        refused = [str(reason) for reason in mine if reason.is_failure]
+        self.connected = len(refused) < len(mine)
         self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
@@ -119,6 +160,10 @@ class MqttFeed:
         if self._admitted:  # who was refused is told why, not that the connection is gone
             self._say(f"not connected: {reason}")
         self.connected = self._admitted = False
+
+    def _on_publish(self, _client: Any, _data: Any, _mid: Any, _reason: Any, _properties: Any) -> None:
+        if self._beats.acknowledged is None:
+            self._beats.acknowledged = time.monotonic()
 
     def _on_connect_fail(self, _client: Any, _data: Any) -> None:
         self._say("the broker cannot be reached")
@@ -145,6 +190,7 @@ class MqttFeed:
     async def run(self) -> None:
         """Take messages until cancelled."""
         connect(self._client, self.broker)
+        beating = asyncio.create_task(self._beat())
         try:
             while True:
                 await self._wake.wait()
@@ -153,7 +199,20 @@ class MqttFeed:
                     await self._gathered()
                     await self._take([self._inbox.popleft() for _ in range(min(len(self._inbox), _AT_ONCE))])
         finally:
+            beating.cancel()
             await asyncio.to_thread(self._leave)
+
+    async def _beat(self) -> None:
+        """Publish a heartbeat every second while the broker is there."""
+        while True:
+            if self.connected and self._beat_channel and self._beats.will_return(time.monotonic()):
+                said = f"{self._run} {self._beats.connection} {self.service.clock()}"
+                self._client.publish(self._beat_channel, said, qos=1)
+            await asyncio.sleep(BEAT)
+
+    @property
+    def _beat_channel(self) -> str:
+        return self.broker.heartbeat.replace("{client}", self.broker.client)
 
     async def _gathered(self) -> None:
         """Comes back when no more messages come, or enough have."""
@@ -174,17 +233,51 @@ class MqttFeed:
         """Messages into the log; then, and only then, the broker may forget them."""
         now = self.service.clock()
         rejected: list[Rejected] = []
-        for again, some in groupby(messages, key=lambda message: message.again):
+        beats = [one.payload for one in messages if one.channel == self._beat_channel]
+        readings = [one for one in messages if one.channel != self._beat_channel]
+        for again, some in groupby(readings, key=lambda message: message.again):
             given = [one for message in some for one in self._given(message, now, rejected)]
             if given:
                 await self.service.submit(Submission(given, again=again))
+                self.lag = now - max(one.event.time for one in given)
         await self.service.reject(rejected)
-        self.messages += len(messages)
+        self.messages += len(readings)
+        self._heard_beats(beats, len(readings))
         mine = [message for message in messages if message.qos and message.connection == self._connection]
         self._client.acknowledge([message.number for message in mine if message.qos == 1])
         for message in mine:
             if message.qos > 1:  # nobody asks for it, but a broker may send it
                 self._client.ack(message.number, message.qos)
+
+    def _heard_beats(self, beats: Sequence[bytes], readings: int) -> None:
+        """All messages before these heartbeats are in the log."""
+        known = self._beats
+        if readings:
+            known.heard = time.monotonic()
+        for beat in beats:
+            run, _, rest = beat.partition(b" ")
+            connection, _, sent = rest.partition(b" ")
+            if run == self._run.encode() and int(connection) == known.connection:
+                known.returned = int(sent)
+
+    def serves(self, topic: str) -> bool:
+        return any(route.topic in (topic, None) for route in self.routes)
+
+    def read_until(self) -> Instant | None:
+        """As far as the last heartbeat says; if the broker delivers none, up to now while nothing waits."""
+        if not self.connected:
+            return None
+        now, beats = self.service.clock(), self._beats
+        if not self._beat_channel or not beats.will_return(time.monotonic()):
+            return None if self._inbox else now
+        if beats.returned is None or now - beats.returned > self._overdue:
+            return None
+        return beats.returned
+
+    @property
+    def _overdue(self) -> Duration:
+        """How old a heartbeat may be of a feed that has caught up."""
+        return int(max(3 * BEAT * SECOND, self.service.settings.idle))
 
     def _given(self, message: Message, now: int, rejected: list[Rejected]) -> list[Given]:
         try:
@@ -213,6 +306,8 @@ class MqttFeed:
             "kind": "mqtt",
             "connected": self.connected,
             "trouble": self.trouble,
+            "caught_up": self.read_until() is not None,
+            "lag": lag_of(self.lag),
             "messages": self.messages,
             "waiting": len(self._inbox),
             "dropped": self.dropped,

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ...model.batch import conform, from_events
 from ...model.event import UNNUMBERED, Event
-from ...model.instant import Instant
+from ...model.instant import SECOND, Duration, Instant
 from ...model.topic import Topic
 from ..log.frame import ORIGIN, Readings
 
@@ -35,6 +35,11 @@ class Given(NamedTuple):
 
     event: Event
     origin: int = NOWHERE
+
+
+def lag_of(lag: Duration | None) -> float | None:
+    """How long the latest reading of a feed took from its time to its arrival, in seconds."""
+    return None if lag is None else lag / SECOND
 
 
 def readings(topic: Topic, events: Sequence[Event], origins: Sequence[int] | None = None) -> Readings:

@@ -32,9 +32,15 @@ class Readings(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The clock says that time has come so far."""
+    """The wall clock lets the event time of topics come so far."""
 
-    until: Instant
+    until: dict[str, Instant]
+
+
+class Pause(NamedTuple):
+    """Readings of these topics may wait in a feed that is not connected or has a backlog."""
+
+    topics: tuple[str, ...] = ()
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -47,7 +53,7 @@ class Definition(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
 
 
-Entry = Readings | Advance | Definition
+Entry = Readings | Advance | Pause | Definition
 
 
 def span(entry: Entry) -> int:
@@ -67,7 +73,9 @@ def _encoded(entry: Entry) -> tuple[int, bytes]:
         case Readings(topic, batch):
             return 1, _ipc(batch.replace_schema_metadata({_TOPIC: topic.encode()}))
         case Advance(until):
-            return 2, until.to_bytes(8, "little", signed=True)
+            return 4, msgspec.json.encode(until)
+        case Pause(topics):
+            return 5, msgspec.json.encode(topics)
         case Definition():
             return 3, msgspec.json.encode(entry)
 
@@ -86,10 +94,12 @@ def _decoded(kind: int, body: bytes) -> Entry:
         case 1:
             batch = from_ipc(body)
             return Readings(batch.schema.metadata[_TOPIC].decode(), batch.replace_schema_metadata(None))
-        case 2:
-            return Advance(int.from_bytes(body, "little", signed=True))
         case 3:
             return msgspec.json.decode(body, type=Definition)
+        case 4:
+            return Advance(msgspec.json.decode(body, type=dict[str, int]))
+        case 5:
+            return Pause(msgspec.json.decode(body, type=tuple[str, ...]))
     raise InputError(f"the log has an entry of kind {kind}, which this version of Holdfast does not know")
 
 

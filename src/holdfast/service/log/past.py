@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...model.batch import concatenate, times
-from .frame import Definition, Entry, Readings, span
+from .frame import Definition, Entry, Pause, Readings, span
 from .log import Segment, read_segment, segments_of
 from .seal import began_empty, is_trimmed, sealed
 
@@ -41,7 +41,9 @@ def _firsts(folder: Path) -> list[int]:
 
 def _unsealed(folder: Path, first: int, position: int) -> list[Entry]:
     (path,) = [one.path for one in segments_of(folder) if one.first == first] or [folder / "gone"]
-    found = [one for one in read_segment(Segment(first, path)) if not isinstance(one.entry, Definition)]
+    found = [
+        one for one in read_segment(Segment(first, path)) if not isinstance(one.entry, (Definition, Pause))
+    ]
     return [one.entry for one in found if one.position + span(one.entry) <= position]
 
 

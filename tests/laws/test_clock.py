@@ -37,7 +37,7 @@ WAIT, PERIOD, START = 12 * SECOND, 2 * SECOND, 1_750_000_000 * SECOND
 
 @dataclass
 class Device:
-    """One that measures in a rhythm; ``stores`` says at which steps of the story it keeps what it measures."""
+    """One that measures in a rhythm, and may keep for a while what it measures."""
 
     name: str
     skew: int

@@ -26,8 +26,10 @@ _LONGEST = 10**8
 
 @router.get("/health")
 async def health(site: Asked) -> Response:
-    """Whether the service takes readings; 503 when it does not, with the reason."""
-    troubles = site.service.troubles
+    """Whether the service takes and passes on readings; 503 when it does not, with the reason.
+
+    A feed that is not connected, and a feed or sink that ended and is started again, are troubles too."""
+    troubles = site.service.troubles | shown.feed_troubles(site.feed_status(), site.sink_status())
     body = {"status": "trouble" if troubles else "ok", "troubles": troubles}
     return JSONResponse(body, 503 if troubles else 200)
 
@@ -187,8 +189,8 @@ def _status(site: Site) -> dict[str, Any]:
         "waiting": service.waiting,
         "behind": service.log.next - service.evaluated,
         "topics": dict(service.core.readings),
-        "sinks": [sink.status(service.hub.last) for sink in site.sinks],
-        "feeds": [feed.status() for feed in site.feeds],
+        "sinks": site.sink_status(),
+        "feeds": site.feed_status(),
         "editable": site.save is not None,
     }
 
@@ -209,5 +211,21 @@ def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
         "holdfast_waiting": ("gauge", {"": status["waiting"]}),
         "holdfast_behind": ("gauge", {"": status["behind"]}),
         "holdfast_up": ("gauge", {"": 0.0 if status["troubles"] else 1.0}),
+        "holdfast_feed_connected": (
+            "gauge",
+            by("feed", {f["name"]: f["connected"] for f in status["feeds"]}),
+        ),
+        "holdfast_feed_caught_up": (
+            "gauge",
+            by("feed", {f["name"]: f["caught_up"] for f in status["feeds"]}),
+        ),
+        "holdfast_feed_lag_seconds": (
+            "gauge",
+            by("feed", {f["name"]: f["lag"] for f in status["feeds"] if f["lag"] is not None}),
+        ),
+        "holdfast_restarts_total": (
+            "counter",
+            by("part", {one["name"]: one["restarts"] for one in (*status["feeds"], *status["sinks"])}),
+        ),
         "holdfast_sink_behind": ("gauge", by("sink", {s["name"]: s["behind"] for s in status["sinks"]})),
     }

@@ -24,7 +24,7 @@ from ...runtimes.local.admission import admitted
 from ..dds import ALL, Membership, event_of, sample_of
 from ..service import Service, Submission
 from .arrival import arrived
-from .submission import Given, Rejected, lag_of
+from .submission import Given, Rejected, lag_of, rejection
 
 log = logging.getLogger("holdfast.service")
 
@@ -100,8 +100,9 @@ class DdsFeed:
                     raise InputError("it has no source")
                 admitted(heard.topic, event.attributes)
                 event, wrong = arrived(event, now)
-            except InputError as error:
-                rejected.append(Rejected("dds", heard.topic.name, str(error), repr(sample).encode(), now))
+            except Exception as error:  # whatever it is, the feed goes on
+                said = repr(sample).encode(errors="replace")
+                rejected.append(rejection("dds", heard.topic.name, error, said, now))
                 continue
             self.service.counts.corrected += wrong
             given.append(Given(event))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...errors import HoldfastError
 from ...model.event import UNNUMBERED
 from ...model.instant import Instant
 from ...model.topic import Topic
 from ...runtimes.overlay.commands.lines import Lines
 from .arrival import arrived
-from .submission import NOWHERE, Given, Rejected
+from .submission import NOWHERE, Given, Rejected, rejection
 
 
 class Taken(NamedTuple):
@@ -33,8 +32,8 @@ def taken(topics: Mapping[str, Topic], body: bytes, now: Instant, origin: int = 
         lines.sequence = UNNUMBERED
         try:
             event, wrong = arrived(lines.event(line, now), now)
-        except HoldfastError as error:
-            found.rejected.append(Rejected("http", f"line {number + 1}", str(error), line, now))
+        except Exception as error:  # one line never costs the others
+            found.rejected.append(rejection("http", f"line {number + 1}", error, line, now))
             continue
         corrected += wrong
         found.given.append(Given(event, NOWHERE if origin == NOWHERE else origin + number))

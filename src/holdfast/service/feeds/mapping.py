@@ -209,7 +209,7 @@ def _sequence(said: Any) -> int:
         return UNNUMBERED
     try:
         number = int(said)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"sequence {said!r} is not a whole number") from None
     if not 0 <= number < 2**63:
         raise InputError(f"sequence {said!r} is not a whole number of 63 bits")
@@ -291,12 +291,19 @@ def _number_rows(route: Route, topic: Topic, payload: bytes) -> Iterator[dict[st
 
 
 def _csv_rows(route: Route, _topic: Topic, payload: bytes) -> Iterator[dict[str, Any]]:
-    for cells in csv.reader(_text(payload).splitlines()):
+    for cells in _csv_cells(_text(payload)):
         if not cells:
             continue
         if len(cells) != len(route.columns):
             raise InputError(f"a line has {len(cells)} columns in place of {len(route.columns)}")
         yield {name: cell for name, cell in zip(route.columns, cells, strict=True) if name}
+
+
+def _csv_cells(text: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(text.splitlines())
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}") from None
 
 
 def _metric_rows(route: Route, topic: Topic, metrics: Metrics) -> Iterator[dict[str, Any]]:

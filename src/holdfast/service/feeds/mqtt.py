@@ -26,6 +26,7 @@ import paho.mqtt.client as paho
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from ...errors import InputError
+from ...model.event import Event
 from ...model.instant import SECOND, Duration, Instant
 from ..broker import Broker, client_of, connect
 from ..service import Service, Submission
@@ -33,7 +34,7 @@ from .hearing import Hearing, Plain
 from .mapping import Metrics, Route, finder, read
 from .quick import Quick
 from .sparkplug import Nodes
-from .submission import NOWHERE, Given, Rejected, lag_of, origin
+from .submission import NOWHERE, Given, Rejected, lag_of, origin, rejection
 
 log = logging.getLogger("holdfast.service")
 
@@ -281,23 +282,26 @@ class MqttFeed:
 
     def _given(self, message: Message, now: int, rejected: list[Rejected]) -> list[Given]:
         try:
-            quick = self._quick.read(message.channel, self.service.topics, message.payload, now)
-            if quick is not None:
-                self.service.counts.corrected += quick[1]
-                return [Given(quick[0], message.origin)]
-            found = self._find(message.channel)
-            if found is None:
-                raise InputError("no mapping takes this channel")
-            said: bytes | Metrics = message.payload
-            if found[0].payload == "sparkplug":
-                said = self._nodes.rows(message.channel, message.payload)
-            events = read(found, self.service.topics, said, now)
-        except InputError as error:
-            rejected.append(Rejected("mqtt", message.channel, str(error), message.payload, now))
+            events = self._events(message, now)
+        except Exception as error:  # whatever a message does to its mapping, the feed goes on
+            rejected.append(rejection("mqtt", message.channel, error, message.payload, now))
             return []
         self.service.counts.corrected += sum(wrong for _, wrong in events)
         first = message.origin
         return [Given(event, first + i if first else NOWHERE) for i, (event, _) in enumerate(events)]
+
+    def _events(self, message: Message, now: int) -> list[tuple[Event, bool]]:
+        """The events of a message, each with whether its clock was wrong."""
+        quick = self._quick.read(message.channel, self.service.topics, message.payload, now)
+        if quick is not None:
+            return [quick]
+        found = self._find(message.channel)
+        if found is None:
+            raise InputError("no mapping takes this channel")
+        said: bytes | Metrics = message.payload
+        if found[0].payload == "sparkplug":
+            said = self._nodes.rows(message.channel, message.payload)
+        return read(found, self.service.topics, said, now)
 
     def status(self) -> dict[str, Any]:
         """How it stands."""

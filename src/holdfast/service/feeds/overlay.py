@@ -22,7 +22,7 @@ from ...runtimes.overlay.connection.identity import Identity
 from ...runtimes.overlay.tcp import TcpHost
 from ..service import Service, Submission
 from .arrival import arrived
-from .submission import Given, Rejected, lag_of
+from .submission import Given, Rejected, lag_of, rejection
 
 log = logging.getLogger("holdfast.service")
 
@@ -89,9 +89,9 @@ class OverlayFeed:
                 self.messages += 1
                 try:
                     event, wrong = arrived(self._event(what), now)
-                except InputError as error:
-                    said = repr(dict(what.content)).encode()
-                    rejected.append(Rejected("overlay", what.subscription, str(error), said, now))
+                except Exception as error:  # whatever it is, the feed goes on
+                    said = repr(dict(what.content)).encode(errors="replace")
+                    rejected.append(rejection("overlay", what.subscription, error, said, now))
                     continue
                 self.service.counts.corrected += wrong
                 given.append(Given(event))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
@@ -10,11 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ...errors import HoldfastError
 from ...model.batch import conform, from_events
 from ...model.event import UNNUMBERED, Event
 from ...model.instant import SECOND, Duration, Instant
 from ...model.topic import Topic
 from ..log.frame import ORIGIN, Readings
+
+log = logging.getLogger("holdfast.service")
 
 NOWHERE = 0
 """The origin of a reading whose message has no identity."""
@@ -35,6 +39,14 @@ class Given(NamedTuple):
 
     event: Event
     origin: int = NOWHERE
+
+
+def rejection(feed: str, channel: str, error: Exception, payload: bytes, at: Instant) -> Rejected:
+    """Why something is no reading; what nobody has foreseen is logged, too."""
+    if isinstance(error, HoldfastError):
+        return Rejected(feed, channel, str(error), payload, at)
+    log.error("%s: a message on %r cannot be read", feed, channel[:200], exc_info=error)
+    return Rejected(feed, channel, f"it cannot be read: {type(error).__name__}: {error}", payload, at)
 
 
 def lag_of(lag: Duration | None) -> float | None:

@@ -267,7 +267,7 @@ def test_late_apply_takes_late_events_on_arrival():
     engine = Engine(ORDERED.replace("10 s", "10 s late apply"))
     engine.push(at(20, 30))
     engine.push(at(40, 30))
-    assert [(n.status, n.event.time) for n in engine.push(at(9, 10))] == [("egress", 9 * SECOND)]
+    assert [(n.status, n.event.time) for n in engine.push(at(9, 10))] == [("egress", 20 * SECOND)]
     assert engine.late_counts == {}
 
 
@@ -467,3 +467,11 @@ def test_what_cannot_be_a_parameter_is_a_usage_error(lets, message):
 def test_a_snapshot_is_bytes():
     with pytest.raises(UsageError, match="a snapshot is the bytes"):
         Engine.restore("topic T (value float)", "holdfast snapshot 3")
+
+
+def test_a_late_reading_ends_nothing_before_it_started():
+    engine = Engine("topic T (v float)\nstate Warm on T [v > 25; v < 22] per source")
+    start = 1_750_000_000_000_000
+    for at, value in [(0, 20.0), (10, 26.0), (5, 21.0)]:
+        notes = engine.push(Event("T", start + at, "s", {"v": value}))
+    assert [(n.status, n.event.time - start, n.since - start) for n in notes] == [("egress", 10, 10)]

@@ -161,6 +161,8 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
         service.store.keep_sinks(sink.name for sink in sinks)
         server, listening = _server(plan, site)
         site.tasks = {id(one): Supervised(name, one.run) for one, name in _named(site)}
+        for sink in site.sinks:
+            stack.push_async_callback(sink.close)
         outs = [asyncio.create_task(site.tasks[id(sink)].run()) for sink in site.sinks]
         stack.push_async_callback(_ended, outs)
         page = asyncio.create_task(server.serve([listening]))

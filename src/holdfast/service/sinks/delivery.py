@@ -66,18 +66,19 @@ class Delivery:
         self.buried = 0
 
     async def run(self) -> None:
-        """Deliver what comes, until cancelled."""
-        try:
-            async for some in self._service.hub.stream(self.position, BATCH):
-                if some:
-                    await self._delivered(some)
-                    self.position = some[-1].position
-                    with suppress(StoreFull):  # told again after a crash, which is allowed
-                        await asyncio.to_thread(self._service.store.reach, self.sink.name, self.position)
-                else:
-                    await self._quiet()
-        finally:
-            await self.sink.close()
+        """Deliver what comes, until cancelled; ``close`` comes after that."""
+        async for some in self._service.hub.stream(self.position, BATCH):
+            if some:
+                await self._delivered(some)
+                self.position = some[-1].position
+                with suppress(StoreFull):  # told again after a crash, which is allowed
+                    await asyncio.to_thread(self._service.store.reach, self.sink.name, self.position)
+            else:
+                await self._quiet()
+
+    async def close(self) -> None:
+        """Let go of the other side."""
+        await self.sink.close()
 
     async def _quiet(self) -> None:
         with suppress(Unavailable, Refusal):

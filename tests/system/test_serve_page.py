@@ -22,7 +22,7 @@ from holdfast import demo
 from holdfast.model.batch import TIME, times
 from holdfast.model.instant import DAY, HOUR, MINUTE, show_instant
 from support.patience import PATIENCE, until
-from support.served import Served, browser
+from support.served import Mosquitto, Served, browser
 
 APP = """\
 topic Climate (temperature float °C, co2 float ppm)
@@ -397,3 +397,26 @@ def test_with_users_the_page_asks_for_a_token(tmp_path, definition):
         page.edit("> 25 °C", "> 23 °C")
         page.sees("If saved")
         assert page.run(CANNOT_SAVE), "who may only see cannot save"
+
+
+def test_the_page_shows_that_a_broker_is_lost(tmp_path, definition):
+    with (
+        Mosquitto(tmp_path / "broker") as broker,
+        browser() as window,
+        Served(tmp_path, definition, "--mqtt", broker.url) as service,
+    ):
+        page = Page(window, service.url)
+        page.open("now")
+        link = "return document.querySelector('#link').textContent"
+        until(lambda: page.run(link) == "live", "the connection")
+        page.sees("1 of 1")
+        broker.stop()
+        until(lambda: page.run(link) == "1 of 1 feeds not connected", "the loss in the header")
+        page.sees("0 of 1")
+        trouble = page.run("return document.querySelector('#trouble').textContent")
+        assert f"feed {broker.url} is not connected" in trouble
+        page.open("health")
+        page.sees("not connected")
+        broker.start()
+        until(lambda: page.run(link) == "live", "its return")
+        assert page.complaints() == []

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from ..errors import DefinitionError, HoldfastError, Place, UsageError
-from ..files.reading import TimeUnit
+from ..files.reading import TimeUnit, parse_zone
 from ..lang.parse import parse_duration
 from ..model.instant import SECOND
 from ..runtimes.overlay.connection.address import parse_address
@@ -39,11 +39,13 @@ class MapPart(_Part):
     items: str | None = None
     time_unit: TimeUnit | None = None
     qos: Literal[0, 1, 2] = 1
+    time_zone: str | None = None
 
     def route(self) -> Route:
         return Route(
             Pattern(self.pattern), self.topic, self.payload, self.fields, tuple(self.columns), self.items,
             "ms" if self.payload == "sparkplug" else self.time_unit, self.qos,
+            None if self.time_zone is None else parse_zone(self.time_zone),
         )  # fmt: skip
 
 
@@ -294,6 +296,7 @@ def _brokers(config: Config) -> Iterator[tuple[str, Any]]:
         yield f"mqtt[{i}].heartbeat", lambda broker=broker: _require_channel(broker.heartbeat)
         for j, part in enumerate(broker.map):
             yield f"mqtt[{i}].map[{j}].from", lambda part=part: Pattern(part.pattern)
+            yield f"mqtt[{i}].map[{j}].time_zone", lambda part=part: parse_zone(part.time_zone or "UTC")
     for i, member in enumerate(config.dds):
         yield f"dds[{i}].domain", lambda member=member: _require_domain(member.domain)
         yield f"dds[{i}].interface", lambda member=member: _require_interface(member.interface)

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from ...errors import UsageError
+from ...errors import UsageError, did_you_mean
 from ...model.instant import NEVER, SECOND
 from ...runtimes.local.engine import Holding
 from ..service import Service
@@ -29,7 +29,7 @@ async def health(site: Asked) -> Response:
     """Whether the service takes and passes on readings; 503 when it does not, with the reason.
 
     A feed that is not connected, and a feed or sink that ended and is started again, are troubles too."""
-    troubles = site.service.troubles | shown.feed_troubles(site.feed_status(), site.sink_status())
+    troubles = site.service.troubles | shown.part_troubles(site.feed_status(), site.sink_status())
     body = {"status": "trouble" if troubles else "ok", "troubles": troubles}
     return JSONResponse(body, 503 if troubles else 200)
 
@@ -122,6 +122,7 @@ async def unmute(site: Asked, request: Request) -> dict[str, Any]:
 async def _mark(site: Site, request: Request, kind: str, seconds: float | None) -> dict[str, Any]:
     said = await object_of(request)
     name, scope = _key(said)
+    _require_known(site, name)
     now = site.service.clock()
     wanted = said.get("seconds", seconds)
     if wanted is not None and (type(wanted) not in (int, float) or not 0 < wanted <= _LONGEST):
@@ -130,6 +131,15 @@ async def _mark(site: Site, request: Request, kind: str, seconds: float | None) 
     told = Mark(kind, name, scope, until, user_of(request).name, str(said.get("note", ""))[:1_000], now)
     await asyncio.to_thread(site.service.store.mark, told)
     return {"done": True}
+
+
+def _require_known(site: Site, name: str) -> None:
+    """Refuse a name that no condition has: a mark on it would do nothing."""
+    known = site.service.core.names
+    if name not in known:
+        raise UsageError(
+            f"there is no condition '{name}'. {did_you_mean(name, known) or 'There is ' + ', '.join(known)}"
+        )
 
 
 async def _unmark(site: Site, request: Request, kind: str) -> dict[str, Any]:
@@ -184,13 +194,15 @@ def _status(site: Site) -> dict[str, Any]:
         "corrected": counts.corrected,
         "rejected": service.store.counts(),
         "unread": dict(service.core.unread),
+        "without_key": dict(service.core.without_key),
         "late": service.core.engine.late_counts,
         "notifications": service.hub.last,
         "waiting": service.waiting,
         "behind": service.log.next - service.evaluated,
         "topics": dict(service.core.readings),
-        "sinks": site.sink_status(),
-        "feeds": site.feed_status(),
+        "sinks": (sinks := site.sink_status()),
+        "feeds": (feeds := site.feed_status()),
+        "part_troubles": shown.part_troubles(feeds, sinks),
         "editable": site.save is not None,
     }
 
@@ -206,6 +218,7 @@ def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
         "holdfast_readings_repeated_total": ("counter", {"": status["repeated"]}),
         "holdfast_readings_corrected_total": ("counter", {"": status["corrected"]}),
         "holdfast_rejected_total": ("counter", by("reason", status["rejected"])),
+        "holdfast_without_key_total": ("counter", by("reason", status["without_key"])),
         "holdfast_late_total": ("counter", by("subscription", status["late"])),
         "holdfast_notifications_total": ("counter", by("subscription", dict(site.service.counts.told))),
         "holdfast_waiting": ("gauge", {"": status["waiting"]}),

@@ -41,7 +41,7 @@ def conditions(
             "since": None if since is None else show_instant(since),
             "unknown": None if (doubt := doubts.get((name, scope))) is None else show_instant(doubt),
             "acknowledged": _mark(said.get(("acknowledge", name, scope)), since),
-            "muted": _mark(said.get(("mute", name, scope))),
+            "muted": _mark(said.get(("mute", name, scope)) or said.get(("mute", name, None))),
             **folded.get((name, scope), {}),
         }
         for (name, scope), since in (held | {key: held.get(key) for key in doubts}).items()
@@ -142,7 +142,7 @@ def _outline(shape: Shape | None) -> dict[str, Any] | None:
     return None
 
 
-def feed_troubles(feeds: Iterable[Mapping[str, Any]], sinks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+def part_troubles(feeds: Iterable[Mapping[str, Any]], sinks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """What keeps feeds from bringing readings, and what ended and is started again, by part."""
     found = {}
     for kind, parts in (("feed", feeds), ("sink", sinks)):

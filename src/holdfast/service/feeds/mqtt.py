@@ -15,9 +15,10 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -31,7 +32,7 @@ from ...model.instant import SECOND, Duration, Instant
 from ..broker import Broker, client_of, connect
 from ..service import Service, Submission
 from .hearing import Hearing, Plain
-from .mapping import Metrics, Route, finder, read
+from .mapping import Found, Metrics, Route, finder, read
 from .quick import Quick
 from .sparkplug import Nodes
 from .submission import NOWHERE, Given, Rejected, lag_of, origin, rejection
@@ -133,12 +134,18 @@ class MqttFeed:
         if not self._admitted:
             self._say(f"refused: {reason}")
             return
-        wanted = [self._wanted(route) for route in self.routes]
+        wanted = list(map(self._wanted, self._asked))
         if self._beat_channel:
             wanted.append((self._beat_channel, SubscribeOptions(1) if self.broker.version == 5 else 1))
         client.subscribe(wanted)
         if (will := self.broker.will) is not None:
             client.publish(will.channel, will.here, qos=1, retain=True)
+
+    @property
+    def _asked(self) -> list[Route]:
+        """The mappings by what they ask the broker for, each with the highest quality."""
+        by_quality = sorted(self.routes, key=lambda route: route.qos)
+        return list({route.pattern.filter: route for route in by_quality}.values())
 
     def _wanted(self, route: Route) -> tuple[str, Any]:
         """What to ask for.  Quality 2 hands a message over before it is on disk, and a client that dies then
@@ -151,7 +158,7 @@ class MqttFeed:
         return share + route.pattern.filter, qos
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        mine = reasons[: len(self.routes)]
+        mine = reasons[: len(self._asked)]
         refused = [str(reason) for reason in mine if reason.is_failure]
         self.connected = len(refused) < len(mine)
         self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)
@@ -281,26 +288,27 @@ class MqttFeed:
         return int(max(3 * BEAT * SECOND, self.service.settings.idle))
 
     def _given(self, message: Message, now: int, rejected: list[Rejected]) -> list[Given]:
-        try:
-            events = self._events(message, now)
-        except Exception as error:  # whatever a message does to its mapping, the feed goes on
-            rejected.append(rejection("mqtt", message.channel, error, message.payload, now))
-            return []
+        events: list[tuple[Event, bool]] = []
+        metrics = cache(partial(self._nodes.rows, message.channel, message.payload))
+        for found in self._find(message.channel) or (None,):
+            try:
+                events += self._events(found, message, metrics, now)
+            except Exception as error:  # whatever a message does to its mapping, the feed goes on
+                rejected.append(rejection("mqtt", message.channel, error, message.payload, now))
         self.service.counts.corrected += sum(wrong for _, wrong in events)
         first = message.origin
         return [Given(event, first + i if first else NOWHERE) for i, (event, _) in enumerate(events)]
 
-    def _events(self, message: Message, now: int) -> list[tuple[Event, bool]]:
-        """The events of a message, each with whether its clock was wrong."""
+    def _events(
+        self, found: Found | None, message: Message, metrics: Callable[[], Metrics], now: int
+    ) -> list[tuple[Event, bool]]:
+        """What a mapping makes of a message, each event with whether its clock was wrong."""
+        if found is None:
+            raise InputError("no mapping takes this channel")
         quick = self._quick.read(message.channel, self.service.topics, message.payload, now)
         if quick is not None:
             return [quick]
-        found = self._find(message.channel)
-        if found is None:
-            raise InputError("no mapping takes this channel")
-        said: bytes | Metrics = message.payload
-        if found[0].payload == "sparkplug":
-            said = self._nodes.rows(message.channel, message.payload)
+        said = metrics() if found[0].payload == "sparkplug" else message.payload
         return read(found, self.service.topics, said, now)
 
     def status(self) -> dict[str, Any]:

@@ -41,9 +41,13 @@ class Sink(Protocol):
 
 
 def unmuted(told: Iterable[Told], marks: Iterable[Mark], corrected: Collection[str] = ()) -> list[Told]:
-    """What a sink is told: no starts of what is muted, but every end."""
+    """What a sink is told: no starts of what is muted, but every end.  A mute without a scope is of all."""
     muted = {(mark.subscription, mark.scope) for mark in marks if mark.kind == "mute"}
-    return [one for one in told if not _starts(one, corrected) or (one.subscription, one.scope) not in muted]
+
+    def is_muted(one: Told) -> bool:
+        return (one.subscription, one.scope) in muted or (one.subscription, None) in muted
+
+    return [one for one in told if not (_starts(one, corrected) and is_muted(one))]
 
 
 def _starts(one: Told, corrected: Collection[str]) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from holdfast.service.config import parse
+from holdfast.service.feeds import mqtt
 from holdfast.service.serve import Address, Plan, serving
 from support.certificates import certified
 from support.patience import PATIENCE, until
@@ -159,6 +160,36 @@ def test_a_lost_broker_is_visible_in_health_and_metrics(tmp_path, definition):
             assert (await answers(client, 200))[0] == {"status": "ok", "troubles": {}}
 
     with Mosquitto(tmp_path / "broker") as broker:
+        asyncio.run(story(broker))
+
+
+@pytest.mark.parametrize("rules", ["", "topic readwrite site/#\n"])
+def test_a_feed_catches_up_whether_or_not_the_broker_delivers_heartbeats(
+    tmp_path, definition, monkeypatch, rules
+):
+    """One broker has rules by which the service may not read its own heartbeats."""
+    monkeypatch.setattr(mqtt, "OVERDUE", 1.0)
+    monkeypatch.setattr(mqtt, "QUIET", 0.5)
+    (tmp_path / "rules").write_text(rules)
+    settings = ["allow_anonymous true", *([f"acl_file {tmp_path / 'rules'}"] if rules else [])]
+
+    async def story(broker):
+        config = parse(
+            f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
+        )
+        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        async with serving(plan) as (site, _), asyncio.timeout(PATIENCE):
+            feed = site.feeds[0]
+            assert feed.read_until() is None
+            while not feed.status()["caught_up"] or site.service.core.engine.paused:
+                await asyncio.sleep(0.05)
+            assert (feed.messages, feed.trouble) == (0, None), "a heartbeat is no message"
+            broker.stop()
+            while feed.connected or not site.service.core.engine.paused:
+                await asyncio.sleep(0.05)
+            assert feed.read_until() is None
+
+    with Mosquitto(tmp_path / "broker", *settings) as broker:
         asyncio.run(story(broker))
 
 

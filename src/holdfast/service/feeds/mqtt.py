@@ -41,6 +41,8 @@ log = logging.getLogger("holdfast.service")
 
 BEAT = 1.0
 """Seconds between heartbeats."""
+QUIET = 2.0
+"""Seconds without a message after which a feed without heartbeats seems to have read its backlog."""
 OVERDUE = 10.0
 """Seconds after which a heartbeat that the broker has acknowledged and not delivered will not come: it has no
 right to."""
@@ -78,8 +80,11 @@ class Beats:
     before."""
     acknowledged: float | None = None
     """When the broker first acknowledged one, if none has come back."""
+    begun: float = field(default_factory=time.monotonic)
     heard: float = 0.0
     """When a message came last."""
+    is_current: bool = False
+    """Whether it has caught up as far as its messages say, where the broker delivers no heartbeats."""
 
     def will_return(self, now: float) -> bool:
         """Whether the broker can be expected to deliver them."""
@@ -122,6 +127,7 @@ class MqttFeed:
         self._client.on_subscribe = self._on_subscribe
         self._client.on_publish = self._on_publish
         self._run = uuid4().hex[:8]
+        self._beat_channel = self.broker.heartbeat.replace("{client}", self.broker.client)
         if (will := self.broker.will) is not None:
             self._client.will_set(will.channel, will.gone, qos=1, retain=True)
 
@@ -169,7 +175,10 @@ class MqttFeed:
             self._say(f"not connected: {reason}")
         self.connected = self._admitted = False
 
-    def _on_publish(self, _client: Any, _data: Any, _mid: Any, _reason: Any, _properties: Any) -> None:
+    def _on_publish(self, _client: Any, _data: Any, _mid: Any, reason: Any, _properties: Any) -> None:
+        if reason.is_failure and self._beat_channel:  # some brokers end a connection for each
+            log.warning("%s: heartbeats on %s: %s", self.broker.name, self._beat_channel, reason)
+            self._beat_channel = ""
         if self._beats.acknowledged is None:
             self._beats.acknowledged = time.monotonic()
 
@@ -217,10 +226,6 @@ class MqttFeed:
                 said = f"{self._run} {self._beats.connection} {self.service.clock()}"
                 self._client.publish(self._beat_channel, said, qos=1)
             await asyncio.sleep(BEAT)
-
-    @property
-    def _beat_channel(self) -> str:
-        return self.broker.heartbeat.replace("{client}", self.broker.client)
 
     async def _gathered(self) -> None:
         """Comes back when no more messages come, or enough have."""
@@ -272,15 +277,23 @@ class MqttFeed:
         return any(route.topic in (topic, None) for route in self.routes)
 
     def read_until(self) -> Instant | None:
-        """As far as the last heartbeat says; if the broker delivers none, up to now while nothing waits."""
+        """As far as the last heartbeat says; if the broker delivers none, up to now once messages are new."""
         if not self.connected:
             return None
         now, beats = self.service.clock(), self._beats
         if not self._beat_channel or not beats.will_return(time.monotonic()):
-            return None if self._inbox else now
+            return now if self._seems_current() else None
         if beats.returned is None or now - beats.returned > self._overdue:
             return None
         return beats.returned
+
+    def _seems_current(self) -> bool:
+        """Whether nothing came for a while since the connection began, or what comes is new."""
+        beats = self._beats
+        is_quiet = time.monotonic() - max(beats.begun, beats.heard) >= QUIET
+        is_new = beats.heard > 0 and self.lag is not None and self.lag <= self.service.settings.idle
+        beats.is_current |= is_quiet or is_new
+        return beats.is_current and not self._inbox
 
     @property
     def _overdue(self) -> Duration:

@@ -278,7 +278,7 @@ class Engine:
         out: list[Notification] = []
         heard: Heard = {}
         for running in works.listening[topic.name]:
-            if said := running.take(event, works.now):
+            if said := running.take(event, works.passed):
                 out += works.addressed(running, said, heard)
         return self._deliver(out + works.passed_on(heard))
 
@@ -300,7 +300,7 @@ class Engine:
             if works.remembers:
                 works.remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
         listening = [one for one in works.running if topic in one.operator.topics or one.operator.heard]
-        return self._deliver(list(passed_on(listening, {topic: batch}, works.now)))
+        return self._deliver(list(passed_on(listening, {topic: batch}, works.passed)))
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
         """Push every event, let time run out, and yield the notifications as they come."""
@@ -330,7 +330,7 @@ class Engine:
         heard: Heard = {}
         for one in works.running:
             if one.operator.machine.is_timed and not one.operator.heard:
-                out += works.addressed(one, one.advance(works.now(one)), heard)
+                out += works.addressed(one, one.advance(works.passed(one)), heard)
         return self._deliver(out + works.passed_on(heard))
 
     def finish(self) -> list[Notification]:

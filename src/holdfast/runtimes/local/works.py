@@ -232,7 +232,11 @@ class Works:
 
     def now(self, one: Running) -> Instant:
         """How far one of them looks."""
-        return BEGINNING if self.is_paused(one) else one.now(self.reached)
+        return one.now(self.reached)
+
+    def passed(self, one: Running) -> Instant:
+        """How far time may come for one of them: nowhere while its timers wait."""
+        return BEGINNING if self.is_paused(one) else self.now(one)
 
     def is_paused(self, one: Running) -> bool:
         """Whether time does nothing to one of them now."""
@@ -272,7 +276,7 @@ class Works:
 
     def passed_on(self, heard: Heard) -> list[Notification]:
         """What those say who hear other conditions."""
-        return list(passed_on(self.hearing, heard, self.now)) if self.hearing else []
+        return list(passed_on(self.hearing, heard, self.passed)) if self.hearing else []
 
 
 def _can_pause(one: Running) -> bool:

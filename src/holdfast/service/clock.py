@@ -49,13 +49,16 @@ class Lags:
     _latest: dict[str, dict[str, Duration]] = field(default_factory=dict)
     _before: dict[str, dict[str, Duration]] = field(default_factory=dict)
     _begun: dict[str, Instant] = field(default_factory=dict)
+    _last: dict[str, Instant] = field(default_factory=dict)
 
     def add(self, topic: str, source: str, lag: Duration, now: Instant) -> None:
         """A reading has arrived."""
-        if now - self._begun.setdefault(topic, now) > _RECENT:
-            self._before[topic], self._latest[topic] = self._latest[topic], {}
-            self._begun[topic] = now
-        self._latest.setdefault(topic, {})[source] = max(0, lag)
+        if now - self._begun.get(topic, now - _RECENT - 1) > _RECENT:
+            is_recent = now - self._last.get(topic, now) <= _RECENT
+            self._before[topic] = self._latest.get(topic, {}) if is_recent else {}
+            self._latest[topic], self._begun[topic] = {}, now
+        self._last[topic] = now
+        self._latest[topic][source] = max(0, lag)
 
     def add_batch(self, topic: str, batch: pa.RecordBatch, now: Instant) -> None:
         """Readings have arrived together."""

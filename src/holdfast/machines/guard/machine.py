@@ -218,7 +218,7 @@ class Guard:
         if own is not None and self.lengths is not None:
             waits, each = own, 1
             lengths = () if event is None else self.lengths.of_one(event)
-        out = dict[tuple[int, int], int]()
+        before, out = due[0], dict[tuple[int, int], int]()
         _, count = kernel.taken.body(
             (0,), (at,), event is not None, words, cells, due, rules, waits, each, lengths, state.until,
             0, NEVER, out,
@@ -231,11 +231,11 @@ class Guard:
                 said.sort(key=_moment)
         if event is not None:
             self._keep_one(state, code, cells, event)
-            if at == cells[0].last:
-                state.lags[code] = 2 * (max(state.until, at) - at)
-        state.due[code] = due[0]
-        if due[0] < state.next or state.lags[code]:
-            state.next = min(state.next, due[0] + int(state.lags[code]))
+            if (state.until > at or state.lagging) and at == cells[0].last:
+                state.lags[code], state.lagging = 2 * (max(state.until, at) - at), True
+        if due[0] != before or state.lagging:
+            state.due[code] = due[0]
+            state.next = min(state.next, due[0] + (int(state.lags[code]) if state.lagging else 0))
         return said
 
     def _keep_one(self, state: State, code: int, cells: Sequence[Cell], event: Event) -> None:
@@ -290,7 +290,7 @@ class Guard:
         limit = until
         if until == NEVER:  # nobody is waited for any longer
             limit, state.next = max(state.latest, state.until) + 1, BEGINNING
-            state.lags[:] = 0
+            state.lags[:], state.lagging = 0, False
         if limit > BEGINNING + 1:
             if state.start is None:
                 self.started(state, limit)
@@ -310,7 +310,7 @@ class Guard:
         last = state.there["last"].max(axis=1, initial=NONE)
         lags = state.lags[: len(last)]
         own = np.maximum(last, max(state.until, EARLIEST) - lags)
-        lags[:] = np.where(last == NONE, 0, np.maximum(until, own) - own)
+        lags[:], state.lagging = np.where(last == NONE, 0, np.maximum(until, own) - own), True
         if state.touched is not None:
             state.touched.add(np.arange(len(last)))
         state.next = int(state.wakes().min(initial=NEVER))
@@ -362,10 +362,12 @@ class Guard:
         said = told.rows(self.topic, self.shown, state, out, batch)
         met = np.unique(own[inside])
         self._keep(state, met, batch)
-        newest = np.full(len(state.keys), NONE)
-        np.maximum.at(newest, own[inside], moments[inside])
-        news = met[newest[met] == state.there["last"][met, 0]]
-        state.lags[news] = 2 * (np.maximum(state.until, newest[news]) - newest[news])
+        if state.lagging or state.until > int(moments[inside].min()):
+            state.lagging = True
+            newest = np.full(len(state.keys), NONE)
+            np.maximum.at(newest, own[inside], moments[inside])
+            news = met[newest[met] == state.there["last"][met, 0]]
+            state.lags[news] = 2 * (np.maximum(state.until, newest[news]) - newest[news])
         state.next = min(state.next, int(state.wakes(met).min()))
         return state, said
 

@@ -92,6 +92,8 @@ class State:
     start: Instant | None = None
     taken: bool = False
     """Whether it has had a reading."""
+    lagging: bool = False
+    """Whether any scope lags, or did."""
     hot: dict[int, Hot] = field(default_factory=dict)
     """What single events have touched, and the records do not yet say."""
     touched: Touched | None = None
@@ -122,8 +124,8 @@ class State:
     def wakes(self, codes: NDArray[Any] | None = None) -> NDArray[np.int64]:
         """How far time must have come before it alone does something to each scope, or to some."""
         some = slice(len(self.keys)) if codes is None else codes
-        due, lags = self.due[some], self.lags[some]
-        return np.where(due == NEVER, due, due + lags) if lags.any() else due
+        due = self.due[some]
+        return np.where(due == NEVER, due, due + self.lags[some]) if self.lagging else due
 
     @property
     def nbytes(self) -> int:
@@ -210,6 +212,7 @@ def _give(old: State, new: State, codes: NDArray[Any], to: NDArray[Any]) -> None
     """Give what is known of some scopes to a state in which they have other codes."""
     there = old.there["flags"][codes]
     new.settle()
+    new.lagging |= old.lagging
     cells, theirs = old.cells(codes), new.cells(to)
     new.scopes[theirs], new.due[to], new.lags[to] = old.scopes[cells], old.due[codes], old.lags[codes]
     if old.waits is not None and new.waits is not None:
@@ -273,7 +276,8 @@ def from_bytes(
     table = from_ipc(kept.scopes)
     codes = state.keys.codes(table.column(_KEY))
     state.widen()
-    state.lags[codes] = table.column(_LAG).to_numpy()
+    state.lags[codes] = lags = table.column(_LAG).to_numpy()
+    state.lagging |= bool(lags.any())
     some = state.there[codes]
     readings = None if kept.last is None else known_of(topic, from_ipc(kept.last))
     has_last = np.zeros(len(codes), np.bool_)

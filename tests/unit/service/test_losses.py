@@ -8,15 +8,17 @@ from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 import httpx
+import pyarrow as pa
 import pytest
 
-from holdfast.errors import DefinitionError, InputError
+from holdfast.errors import DefinitionError, InputError, UsageError
 from holdfast.files.interval import Interval
 from holdfast.model.instant import instant
 from holdfast.model.topic import Attribute, Topic
 from holdfast.service.config import parse
 from holdfast.service.feeds.mapping import Pattern, Route, finder, read
 from holdfast.service.feeds.quick import Quick
+from holdfast.service.feeds.submission import table
 from holdfast.service.serve import Address, Plan, serving
 from holdfast.service.sinks.delivery import unmuted
 from holdfast.service.store import Mark, Told
@@ -66,6 +68,14 @@ def test_a_time_without_a_zone_is_refused_over_http(asked):
         assert "has no zone" in answer.json()["rejected"][0]["reason"]
 
     asked(story)
+
+
+def test_an_arrow_column_of_times_without_a_zone_is_refused():
+    batch = pa.RecordBatch.from_pydict(
+        {"time": pa.array([0], pa.timestamp("ms")), "source": ["a"], "energy": [1.0]}
+    )
+    with pytest.raises(UsageError, match="the column 'time' has no zone"):
+        table(METER, batch, 0)
 
 
 # --- mappings ---

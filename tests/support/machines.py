@@ -177,8 +177,14 @@ def _bit_by_bit(app, events):
             taken = events if one.delivery.wait is None else naive.in_order(events)
             for status, at, since, event in naive.run(one, histories.chain(one.per, one.scope), taken):
                 scope = histories.label(one.per, one.scope, at)
-                rows.append((one.name, scope, status, since, event.order))
+                rows.append((one.name, scope, status, since, _not_before(since, event)))
     return rows
+
+
+def _not_before(since, event):
+    """The order of an event, which counts as if it had come with the start that it ends if it is older."""
+    at, *rest = event.order
+    return (at if since is None else max(at, since), *rest)
 
 
 # --- levels: the same filters, of which the highest is told --------------------------------------------
@@ -228,7 +234,7 @@ def _rung_by_rung(app, events):
                 else:
                     status, since_then = "raised" if high > low else "lowered", since[scope]
                 since[scope] = event.time
-                rows.append((ladder.name, scope, status, since_then, event.order))
+                rows.append((ladder.name, scope, status, since_then, _not_before(since_then, event)))
     return rows
 
 

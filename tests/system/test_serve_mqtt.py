@@ -14,6 +14,7 @@ import pytest
 from paho.mqtt.enums import CallbackAPIVersion
 
 from holdfast.service.config import parse
+from holdfast.service.feeds import mqtt
 from holdfast.service.serve import Address, Plan, serving
 from support.certificates import certified
 from support.patience import PATIENCE, until
@@ -127,6 +128,122 @@ def test_a_broker_that_refuses_us_or_is_gone(tmp_path, definition):
 
     with Mosquitto(tmp_path / "broker", "allow_anonymous false") as broker:
         asyncio.run(story(broker))
+
+
+def test_a_lost_broker_is_visible_in_health_and_metrics(tmp_path, definition):
+    async def answers(client, code):
+        async with asyncio.timeout(PATIENCE):
+            while (found := await client.get("/health")).status_code != code:
+                await asyncio.sleep(0.05)
+        return found.json(), (await client.get("/metrics")).text
+
+    async def story(broker):
+        config = parse(f'[[mqtt]]\nurl = "{broker.url}"\n')
+        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        async with serving(plan) as (site, address), httpx.AsyncClient(
+            base_url=f"http://{address}", timeout=PATIENCE, trust_env=False
+        ) as client:  # fmt: skip
+            body, metrics = await answers(client, 200)
+            label = f'{{feed="{broker.url}"}}'
+            assert body == {"status": "ok", "troubles": {}}
+            async with asyncio.timeout(PATIENCE):
+                while not site.feeds[0].status()["caught_up"]:
+                    await asyncio.sleep(0.05)
+            assert f"holdfast_feed_connected{label} 1" in metrics
+            broker.stop()
+            body, metrics = await answers(client, 503)
+            assert "is not connected" in body["troubles"][f"feed {broker.url}"]
+            assert f"holdfast_feed_connected{label} 0" in metrics
+            assert f"holdfast_feed_caught_up{label} 0" in metrics
+            assert (await client.post("/api/readings", content=READING)).json()["taken"] == 1
+            broker.start()
+            assert (await answers(client, 200))[0] == {"status": "ok", "troubles": {}}
+
+    with Mosquitto(tmp_path / "broker") as broker:
+        asyncio.run(story(broker))
+
+
+@pytest.mark.parametrize("rules", ["", "topic readwrite site/#\n"])
+def test_a_feed_catches_up_whether_or_not_the_broker_delivers_heartbeats(
+    tmp_path, definition, monkeypatch, rules
+):
+    """One broker has rules by which the service may not read its own heartbeats."""
+    monkeypatch.setattr(mqtt, "OVERDUE", 1.0)
+    monkeypatch.setattr(mqtt, "QUIET", 0.5)
+    (tmp_path / "rules").write_text(rules)
+    settings = ["allow_anonymous true", *([f"acl_file {tmp_path / 'rules'}"] if rules else [])]
+
+    async def story(broker):
+        config = parse(
+            f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
+        )
+        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        async with serving(plan) as (site, _), asyncio.timeout(PATIENCE):
+            feed = site.feeds[0]
+            assert feed.read_until() is None
+            while not feed.status()["caught_up"] or site.service.core.engine.paused:
+                await asyncio.sleep(0.05)
+            assert (feed.messages, feed.trouble) == (0, None), "a heartbeat is no message"
+            broker.stop()
+            while feed.connected or not site.service.core.engine.paused:
+                await asyncio.sleep(0.05)
+            assert feed.read_until() is None
+
+    with Mosquitto(tmp_path / "broker", *settings) as broker:
+        asyncio.run(story(broker))
+
+
+READING = json.dumps({"topic": "Climate", "source": "a", "temperature": 20.0})
+SPOILT = {  # messages that were the end of a feed
+    "csv": b"1," + b"9" * 200_000,
+    "json": b'{"temperature": 1, "sequence": 1e999}',
+    "sparkplug": bytes.fromhex("0801120f0a0873657175656e6365650000807f"),
+}
+
+
+@pytest.mark.parametrize("payload", SPOILT)
+def test_a_message_that_spoils_its_mapping_is_rejected_and_the_next_one_is_taken(
+    tmp_path, definition, payload
+):
+    kinds = {
+        "csv": 'payload = "csv"\ncolumns = ["sequence", "temperature"]',
+        "json": "",
+        "sparkplug": 'payload = "sparkplug"',
+    }
+    channel = "site/group/DDATA/edge/{}"
+
+    async def story(broker):
+        config = parse(
+            f'''
+[[mqtt]]
+url = "{broker.url}"
+[[mqtt.map]]
+from = "site/+/+/+/{{source}}"
+topic = "Climate"
+{kinds[payload]}
+[[mqtt.map]]
+from = "good/{{source}}"
+topic = "Climate"
+payload = "number"
+'''
+        )
+        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        async with serving(plan) as (site, _), asyncio.timeout(PATIENCE):
+            with client(broker.port, "test") as mine:
+                while not site.feeds[0].connected:
+                    await asyncio.sleep(0.01)
+                mine.publish(channel.format("a"), SPOILT[payload], qos=1)
+                mine.publish("good/b", "21", qos=1)
+                while site.service.counts.logged < 1 or not site.service.store.rejects():
+                    await asyncio.sleep(0.01)
+            assert sum(site.service.counts.rejected.values()) == 1
+            assert site.feed_status()[0]["restarts"] == 0
+            (rejected,) = site.service.store.rejects()
+            return rejected["reason"]
+
+    with Mosquitto(tmp_path / "broker") as broker:
+        reason = asyncio.run(story(broker))
+    assert any(word in reason for word in ("not CSV", "not a whole number", "not JSON"))
 
 
 @pytest.mark.parametrize("version", [3, 5])

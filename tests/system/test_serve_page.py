@@ -23,7 +23,7 @@ from holdfast.model.batch import TIME, times
 from holdfast.model.instant import DAY, HOUR, MINUTE, show_instant
 from support import kept
 from support.patience import PATIENCE, until
-from support.served import Served, browser
+from support.served import Mosquitto, Served, browser
 from support.web import Receiver
 
 APP = """\
@@ -442,4 +442,27 @@ def test_the_page_shows_damage_in_the_log_and_that_readings_are_taken(tmp_path):
         page.sees(f"readings/{gone.name} is missing")
         banner = page.run("return document.querySelector('#trouble').innerText")
         assert banner.startswith("Damage in the log: ")
+        assert page.complaints() == []
+
+
+def test_the_page_shows_that_a_broker_is_lost(tmp_path, definition):
+    with (
+        Mosquitto(tmp_path / "broker") as broker,
+        browser() as window,
+        Served(tmp_path, definition, "--mqtt", broker.url) as service,
+    ):
+        page = Page(window, service.url)
+        page.open("now")
+        link = "return document.querySelector('#link').textContent"
+        until(lambda: page.run(link) == "live", "the connection")
+        page.sees("1 of 1")
+        broker.stop()
+        until(lambda: page.run(link) == "1 of 1 feeds not connected", "the loss in the header")
+        page.sees("0 of 1")
+        trouble = page.run("return document.querySelector('#trouble').textContent")
+        assert f"feed {broker.url} is not connected" in trouble
+        page.open("health")
+        page.sees("not connected")
+        broker.start()
+        until(lambda: page.run(link) == "live", "its return")
         assert page.complaints() == []

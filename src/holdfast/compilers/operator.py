@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from ..machines import machine
 from ..machines.machine import Batches, Machine, Mask, Told, transitions
 from ..model.batch import AXES, concatenate, from_events, in_order, order, plain, turns, with_progress
-from ..model.event import Event, Notification, Transition
+from ..model.event import Event, Notification, Transition, notify
 from ..model.instant import BEGINNING, NEVER, Duration, Instant
 from ..model.topic import Attribute, Topic
 
@@ -211,7 +211,7 @@ class Operator:
         for event, status, scope, since, condition in said:
             place = scope if shown is None or scope is None else shown(scope)
             for name in self.subscriptions if condition < 0 else names[condition]:
-                yield Notification(name, event, status, place, since)
+                yield notify(name, event, status, place, since)
 
     def shows(self, scope: str | None) -> str | None:
         """A scope in transitions as people read it."""

@@ -22,7 +22,7 @@ from ..model.instant import NEVER, Duration, Instant
 from ..model.scope import once_listed
 from ..model.topic import Topic
 from .guard.machine import Guard
-from .machine import Batches, Machine, Mask, Noting, Survey, Told, mattering, transitions
+from .machine import Batches, Machine, Mask, Noting, Pausing, Survey, Told, can_pause, mattering, transitions
 
 
 class Height(msgspec.Struct, array_like=True):
@@ -81,6 +81,16 @@ class Levels:
     @property
     def is_timed(self) -> bool:
         return any(one.is_timed for one in self.inside)
+
+    @property
+    def pauses(self) -> bool:
+        return all(map(can_pause, self.inside))
+
+    def resume(self, state: State, until: Instant) -> State:
+        for i, one in enumerate(self.inside):
+            if isinstance(one, Pausing):
+                state.inner[i] = one.resume(state.inner[i], until)
+        return state
 
     @property
     def compacts(self) -> bool:

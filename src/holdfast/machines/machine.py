@@ -146,6 +146,23 @@ class Noting(Protocol):
         """The state with what has changed in it since, as ``from_bytes`` reads it."""
 
 
+@runtime_checkable
+class Pausing(Protocol):
+    """A machine whose timers count only while readings can come."""
+
+    @property
+    def pauses(self) -> bool:
+        """Whether they do so in this one."""
+
+    def resume(self, state: Any, until: Instant) -> Any:
+        """Go on after a pause in which no reading could come, at the end of which time has come so far."""
+
+
+def can_pause(machine: Machine) -> bool:
+    """Whether the timers of a machine count only while readings can come."""
+    return isinstance(machine, Pausing) and machine.pauses
+
+
 # --- what is told ------------------------------------------------------------------------------------
 
 

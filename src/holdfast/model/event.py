@@ -116,6 +116,16 @@ class Notification(NamedTuple):
         }
 
 
+def notify(
+    subscription: str, event: Event, status: Status, scope: str | None, since: Instant | None
+) -> Notification:
+    """A transition for a subscription.  Nothing ends before it starts: a late reading that ends what began
+    later counts as if it had come with that."""
+    if since is not None and since > event.time:
+        event = replace(event, time=since)
+    return Notification(subscription, event, status, scope, since)
+
+
 class _Said(Protocol):
     @property
     def status(self) -> str: ...

@@ -101,7 +101,7 @@ def _by_columns(
         "subscription": names,
         "scope": operator.shown_scopes(passed.column(SCOPE)),
         "status": plain(passed.column(STATUS)),
-        "time": passed.column("time"),
+        "time": _not_before(passed.column(SINCE), passed.column("time")),
         "since": passed.column(SINCE),
         "topic": pa.repeat(topic.name, len(passed)),
         "source": plain(passed.column("source")),
@@ -116,6 +116,11 @@ def _by_columns(
     schema = schema_of(topics)
     whole = [columns[f.name] if f.name in columns else pa.nulls(len(passed), f.type) for f in schema]
     return pa.Table.from_arrays(whole, schema=schema)
+
+
+def _not_before(since: pa.Array, times: pa.Array) -> pa.Array:
+    """The times, none before the start: nothing ends before it starts."""
+    return pc.max_element_wise(times.cast(pa.int64()), since.cast(pa.int64())).cast(TIME)
 
 
 def _addressed(operator: Operator, words: NDArray[np.uint64]) -> tuple[NDArray[np.intp], pa.Array]:

@@ -17,6 +17,7 @@ from ..errors import UsageError
 
 INFLIGHT = 10_000
 """Messages that a broker may send before the first of them is acknowledged (MQTT 5)."""
+HEARTBEAT = "holdfast/heartbeat/{client}"
 _A_MONTH = 30 * 86_400
 
 
@@ -45,6 +46,8 @@ class Broker:
     share: str | None = None
     """Several services of one name share the messages among them."""
     will: Will | None = None
+    heartbeat: str = HEARTBEAT
+    """The channel of our own heartbeats; nothing for none."""
 
     @property
     def name(self) -> str:

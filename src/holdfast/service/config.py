@@ -11,14 +11,14 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from ..errors import DefinitionError, HoldfastError, Place, UsageError
-from ..files.reading import TimeUnit
+from ..files.reading import TimeUnit, parse_zone
 from ..lang.parse import parse_duration
 from ..model.instant import SECOND
 from ..runtimes.overlay.connection.address import parse_address
 from ..runtimes.overlay.connection.handshake import read_token
 from .api.access import ROLES, User, is_digest
 from .api.guard import Limits
-from .broker import Broker, Will, broker_of
+from .broker import HEARTBEAT, Broker, Will, broker_of
 from .feeds.mapping import Pattern, Payload, Route
 from .service import Settings
 from .sinks.http import require_allowed, require_headers
@@ -39,11 +39,13 @@ class MapPart(_Part):
     items: str | None = None
     time_unit: TimeUnit | None = None
     qos: Literal[0, 1, 2] = 1
+    time_zone: str | None = None
 
     def route(self) -> Route:
         return Route(
             Pattern(self.pattern), self.topic, self.payload, self.fields, tuple(self.columns), self.items,
             "ms" if self.payload == "sparkplug" else self.time_unit, self.qos,
+            None if self.time_zone is None else parse_zone(self.time_zone),
         )  # fmt: skip
 
 
@@ -68,6 +70,7 @@ class MqttPart(_Part):
     key: str | None = None
     share: str | None = None
     will: WillPart | None = None
+    heartbeat: str = HEARTBEAT
     map: list[MapPart] = []
     events: str | None = None
     state: str | None = None
@@ -80,6 +83,7 @@ class MqttPart(_Part):
             self.version, _beside(folder, self.ca), _beside(folder, self.certificate),
             _beside(folder, self.key), self.share,
             None if self.will is None else Will(self.will.topic, self.will.gone, self.will.here),
+            self.heartbeat,
         )  # fmt: skip
 
 
@@ -294,8 +298,10 @@ def _checks(config: Config) -> Iterator[tuple[str, Any]]:
 def _brokers(config: Config) -> Iterator[tuple[str, Any]]:
     for i, broker in enumerate(config.mqtt):
         yield f"mqtt[{i}].url", lambda broker=broker: broker_of(broker.url)
+        yield f"mqtt[{i}].heartbeat", lambda broker=broker: _require_channel(broker.heartbeat)
         for j, part in enumerate(broker.map):
             yield f"mqtt[{i}].map[{j}].from", lambda part=part: Pattern(part.pattern)
+            yield f"mqtt[{i}].map[{j}].time_zone", lambda part=part: parse_zone(part.time_zone or "UTC")
     for i, member in enumerate(config.dds):
         yield f"dds[{i}].domain", lambda member=member: _require_domain(member.domain)
         yield f"dds[{i}].interface", lambda member=member: _require_interface(member.interface)
@@ -319,6 +325,11 @@ def _refuse(message: str) -> None:
 def _require_domain(domain: int) -> None:
     if not 0 <= domain <= 232:
         raise UsageError("domains of DDS have numbers from 0 to 232")
+
+
+def _require_channel(channel: str) -> None:
+    if "+" in channel or "#" in channel:
+        raise UsageError("heartbeats are published to one topic of MQTT: + and # mean several")
 
 
 def _require_interface(interface: str) -> None:

@@ -30,7 +30,7 @@ from ..model.event import TAKES_BACK, Notification, notification_id
 from ..model.instant import Instant, show_instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Engine, Holding
-from .log.frame import Advance, Definition, Entry, Readings, Unreadable
+from .log.frame import Advance, Definition, Entry, Pause, Readings, Unreadable
 from .log.log import Appended
 from .log.past import before, is_whole
 from .named import FOLDER, Copies
@@ -39,7 +39,7 @@ from .store import Snapshot, Told, told
 
 log = logging.getLogger("holdfast.service")
 
-Heard = Iterator[tuple[str, pa.RecordBatch] | Instant]
+Heard = Iterator[tuple[str, pa.RecordBatch] | Mapping[str, Instant]]
 """What another definition would have heard: readings of topics, and how far time has come."""
 
 WITHDRAWN = "withdrawn"
@@ -82,6 +82,8 @@ class Core:
         self.readings: Counter[str] = Counter()
         self.refused: Exception | None = None
         """Why the latest definition in the log could not be taken."""
+        self.without_key: Counter[str] = Counter()
+        """Readings that lack what a condition is kept apart by, and so mean nothing to it, by condition."""
         self.unread: Counter[str] = Counter()
         """Readings of topics that were not declared when their turn came."""
 
@@ -91,6 +93,13 @@ class Core:
         self.topics: dict[str, Topic] = {topic.name: topic for topic in self.checked.topics}
         self.leveled = frozenset(one.name for one in self.checked.leveled)
         self.corrected = frozenset(one.name for one in correcting(engine.app))
+        self.names = list(conditions(self.checked))
+        """The conditions."""
+        self._per = _keys_of(self.checked)
+        self.together = _together(self.checked)
+        """The topics that are evaluated together."""
+        self.spread = max((one.behind for one in operators(self.checked)), default=0)
+        """How much disorder is waited for."""
 
     def _folder(self, files: Mapping[str, str]) -> Copies:
         return Copies(self._kept, self._base, files)
@@ -128,7 +137,10 @@ class Core:
             case Readings(topic, batch):
                 return self._read(topic, batch, appended.position)
             case Advance(until):
-                return self._told(self.engine.advance(until), appended.position)
+                return self._told(self.engine.reach(until), appended.position)
+            case Pause(topics):
+                self.engine.pause(topics)
+                return []
             case Definition() as definition:
                 return self._taken(definition, appended.position)
             case Unreadable():
@@ -144,6 +156,9 @@ class Core:
         found = self._told(self.engine.push_conformed(known, fitting), position)
         self.readings[topic] += len(batch)
         self.sources.hear(topic, fitting)
+        for column, names in self._per.get(topic, {}).items():
+            if missing := _missing(fitting, column):
+                self.without_key.update({f"{name}: no {column}": missing for name in names})
         return found
 
     def _told(self, notifications: Sequence[Notification], position: int) -> list[Told]:
@@ -272,6 +287,25 @@ class Core:
         heard = self._hindered(change.changed, self._checked(definition))  # the log says how they go on
         self._redefined(replace(definition, restart=(*definition.restart, *heard)), hears=False)
         return change
+
+
+def _keys_of(checked: Checked) -> dict[str, dict[str, list[str]]]:
+    """By topic and column the conditions that readings without a value there mean nothing to."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, one in conditions(checked).items():
+        topic = getattr(one, "topic", None)
+        for column in {column for level in getattr(one, "keys", ()) for column in level} - {"source"}:
+            if isinstance(topic, Topic):
+                found.setdefault(topic.name, {}).setdefault(column, []).append(name)
+    return found
+
+
+def _missing(batch: pa.RecordBatch, column: str) -> int:
+    """How many readings have no value in a column."""
+    if column not in batch.schema.names:
+        return len(batch)
+    missing: int = batch.column(column).null_count
+    return missing
 
 
 def _name(statement: Statement) -> str | None:

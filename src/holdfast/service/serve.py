@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ from .sinks.delivery import Delivery, Sink
 from .sinks.http import Alertmanager, Webhook
 from .sinks.mqtt import MqttSink
 from .sinks.parquet import ParquetSink
+from .supervision import Supervised
 
 log = logging.getLogger("holdfast.service")
 
@@ -164,16 +165,28 @@ async def serving(plan: Plan) -> AsyncIterator[tuple[Site, Address]]:
         )
         service.store.keep_sinks(sink.name for sink in sinks)
         server, listening = _server(plan, site)
-        outs = [asyncio.create_task(sink.run()) for sink in site.sinks]
+        site.tasks = {id(one): Supervised(name, one.run) for one, name in _named(site)}
+        for sink in site.sinks:
+            stack.push_async_callback(sink.close)
+        outs = [asyncio.create_task(site.tasks[id(sink)].run()) for sink in site.sinks]
         stack.push_async_callback(_ended, outs)
         page = asyncio.create_task(server.serve([listening]))
         stack.push_async_callback(_stopped, server, page)
-        ins = [asyncio.create_task(feed.run()) for feed in feeds]
+        await service.attend(feeds)
+        ins = [asyncio.create_task(site.tasks[id(feed)].run()) for feed in feeds]
         stack.push_async_callback(_ended, ins)
         while not server.started:
             await asyncio.sleep(0.01)
         host, port = listening.getsockname()[:2]
         yield site, Address(host, port)
+
+
+def _named(site: Site) -> Iterator[tuple[Any, str]]:
+    """The feeds and sinks, each with a name for people."""
+    for feed in site.feeds:
+        yield feed, f"feed {feed.status()['name']}"
+    for sink in site.sinks:
+        yield sink, f"sink {sink.sink.name}"
 
 
 async def _begin(plan: Plan, service: Service) -> None:

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import DatabaseError
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -25,12 +26,13 @@ from ..errors import UsageError
 from ..model.instant import SECOND, Duration, Instant
 from ..model.topic import Topic
 from ..runtimes.local.engine import Holding
+from .clock import Feed, WallTime, read_until
 from .core import Change, Core
 from .evaluation import Evaluation, parts, shown
 from .feeds.submission import NOWHERE, Given, Rejected, runs
 from .hub import Hub
 from .integrity import Integrity
-from .log.frame import ORIGIN, Advance, Definition, Entry, Readings, require_valid
+from .log.frame import ORIGIN, Advance, Definition, Entry, Pause, Readings, require_valid
 from .log.log import Appended, Log, NoRoom, joined
 from .log.seal import FOLDER as READINGS
 from .log.seal import retain, seal
@@ -73,12 +75,14 @@ class Settings:
 
 class Submission(NamedTuple):
     """What a feed brings at once; ``again`` says that its messages may have been brought before.  Of those of
-    one ``request`` the first is taken."""
+    one ``request`` the first is taken.  ``read`` is up to when the feeds have brought all readings of a
+    topic: the wall clock may let event time come so far."""
 
     given: Sequence[Given] = ()
     entries: Sequence[Entry] = ()
     again: bool = False
     request: Request | None = None
+    read: Mapping[str, Instant] = MappingProxyType({})
 
 
 @dataclass
@@ -149,7 +153,8 @@ class Service:
         self._defining, self._forecasting = asyncio.Lock(), asyncio.Lock()
         self._snapshot_at = time.monotonic()
         self._noted, self._ends = 0, False
-        self._advanced = 0
+        self.feeds: Sequence[Feed] = ()
+        self._wall_time = WallTime(self.settings.idle)
         try:
             self.integrity.require_whole(self.log, self.store, accept_loss=accept_loss)
             self._recover()
@@ -159,6 +164,7 @@ class Service:
             if isinstance(error, DatabaseError):
                 raise _damaged(folder, error) from error
             raise
+        self._paused = Pause(tuple(sorted(self.core.engine.paused)))
         self.hub = Hub(self.store)
         self.timeline = Timeline(folder / "timeline.db")
 
@@ -204,6 +210,8 @@ class Service:
         """What other threads may know of the engine."""
         self.topics: Mapping[str, Topic] = self.core.topics
         self._due = self.core.engine.due
+        self._reached = dict(self.core.engine.reached)
+        self._together, self._spread = self.core.together, self.core.spread
 
     # --- taking readings ---
 
@@ -321,6 +329,7 @@ class Service:
                     continue
                 requests[request.key] = request.body
             mine = [one for one in submission.given if self._is_new(one.origin, submission, fresh)]
+            self._note_lags(mine, submission.entries)
             fresh.update(one.origin for one in mine)
             if request is not None or submission.entries:
                 entries += self._runs(given)
@@ -331,9 +340,26 @@ class Service:
                 given += mine
             taken.append(len(mine) + sum(map(_size, submission.entries)))
         entries += self._runs(given)
+        if reads := [one.read for one in group if one.read]:
+            entries += self._advance(reads[-1])
         for entry in entries:
             require_valid(entry)
         return entries, taken
+
+    def _note_lags(self, given: Iterable[Given], entries: Iterable[Entry]) -> None:
+        """Remember how long readings took to arrive."""
+        now, lags = self.clock(), self._wall_time.lags
+        for event, _ in given:
+            lags.add(event.topic, event.source, now - event.time, now)
+        for entry in entries:
+            if isinstance(entry, Readings):
+                lags.add_batch(entry.topic, entry.batch, now)
+
+    def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:
+        """Let event time come as far as the wall clock allows, where something is due."""
+        until = self._wall_time.advance(read, self._reached, self._together, self._spread)
+        is_due = self._due is not None and max(until.values(), default=self._due) > self._due
+        return [Advance(until)] if is_due else []
 
     def _is_new(self, origin: int, submission: Submission, fresh: set[int]) -> bool:
         if origin == NOWHERE or not submission.again:
@@ -433,14 +459,30 @@ class Service:
     async def _to_timeline(self) -> None:
         await self.timeline.follow(self.hub)
 
+    async def attend(self, feeds: Sequence[Feed]) -> None:
+        """Have feeds, before they bring anything: timers over their topics wait until they have caught up."""
+        self.feeds = feeds
+        await self._pause(read_until(feeds, self.topics, self.clock()))
+
+    async def _pause(self, read: Iterable[str]) -> None:
+        """Let timers wait over topics of which not all is read."""
+        paused = Pause(tuple(sorted(self.topics.keys() - set(read))))
+        if paused != self._paused:
+            self._paused = paused
+            await self.submit(Submission(entries=[paused]))
+
     async def _by_the_clock(self) -> None:
         """Let time go on where nothing comes: what is due without a reading becomes an entry of the log."""
         while True:
             await asyncio.sleep(0.2)
-            until = self.clock() - self.settings.idle
-            if self._due is not None and until > self._due and until - self._advanced >= SECOND:
-                self._advanced = until
-                await self.submit(Submission(entries=[Advance(until)]))
+            await self.look_at_the_clock()
+
+    async def look_at_the_clock(self) -> None:
+        """Let the event time of topics of which all is read come as far as the wall clock allows."""
+        read = read_until(self.feeds, self.topics, self.clock())
+        await self._pause(read)
+        if read and self._due is not None:
+            await self.submit(Submission(read=read))
 
     # --- what runs, and what holds ---
 

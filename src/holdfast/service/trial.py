@@ -128,15 +128,18 @@ def _flaps(found: list[Interval]) -> Counter[str | None]:
     return flaps
 
 
-def differences(
-    then: Iterable[Interval], really: Iterable[Interval], most: int = 1_000
-) -> dict[str, list[Any]]:
-    """Intervals that only one side has, by subscription, scope and start."""
+def differences(then: Iterable[Interval], really: Iterable[Interval], most: int = 1_000) -> dict[str, Any]:
+    """Intervals that only one side has, by subscription, scope and start, the first of them; and how many
+    there are of each subscription."""
     mine = {(i.subscription, i.scope, i.start): i for i in then}
     theirs = {(i.subscription, i.scope, i.start): i for i in really}
+    only_then = sorted(mine.keys() - theirs.keys(), key=_order)
+    only_really = sorted(theirs.keys() - mine.keys(), key=_order)
     return {
-        "only_then": [shown(mine[key]) for key in sorted(mine.keys() - theirs.keys(), key=_order)[:most]],
-        "only_really": [shown(theirs[key]) for key in sorted(theirs.keys() - mine.keys(), key=_order)[:most]],
+        "only_then": [shown(mine[key]) for key in only_then[:most]],
+        "only_really": [shown(theirs[key]) for key in only_really[:most]],
+        "more": Counter(name for name, _, _ in only_then),
+        "fewer": Counter(name for name, _, _ in only_really),
     }
 
 

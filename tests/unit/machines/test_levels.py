@@ -68,7 +68,7 @@ def test_time_that_a_late_batch_lets_pass_is_told():
     """What becomes due by a late reading of a batch is told with it, whatever other levels say."""
     text = "topic T (v float)\nlevels Heat on T: low [v > 1 for 2 min; v < 1], high [v > 9; v < 2] per source"
     events = [Event("T", TODAY + at * MINUTE, who, {"v": v}, i) for i, (at, who, v) in
-              enumerate([(10, "b", 0.0), (3, "a", 5.0), (4, "b", 0.0)])]  # fmt: skip
+              enumerate([(10, "b", 0.0), (3, "a", 5.0), (6, "a", 5.0)])]  # fmt: skip
     one, other = Engine(text), Engine(text)
     topic = check(parse(text)).topics[0]
     singly = [n for event in events for n in one.push(event)]

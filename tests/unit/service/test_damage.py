@@ -71,7 +71,12 @@ def _no_fsync(monkeypatch):
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
 def test_whichever_byte_of_the_live_segment_flips_at_most_its_record_is_lost(tmp_path, flip):
     folder = tmp_path / "data"
-    groups = [[Definition(APP)], [measured(1.0, 2.0), Advance(7)], [measured(3.0)], [Advance(9)]]
+    groups = [
+        [Definition(APP)],
+        [measured(1.0, 2.0), Advance({"T": 7})],
+        [measured(3.0)],
+        [Advance({"T": 9})],
+    ]
     path, end = written(folder, *groups)
     raw, (whole, _, _) = path.read_bytes(), read(folder)
     kept = 0

@@ -36,21 +36,21 @@ def folder(tmp_path):
 
 def test_what_was_appended_is_there_again(folder):
     log = Log(folder)
-    log.append([measured(1.0, 2.0), Advance(7)])
+    log.append([measured(1.0, 2.0), Advance({"T": 7})])
     log.append([Definition(APP, ("Warm",), 5)])
     log.close()
     again = Log(folder)
     found = list(again.after(0))
     assert [(one.position, one.after) for one in found] == [(0, 2), (2, 3), (3, 4)]
     assert found[0].entry.batch.column("value").to_pylist() == [1.0, 2.0]
-    assert [one.entry for one in found[1:]] == [Advance(7), Definition(APP, ("Warm",), 5)]
+    assert [one.entry for one in found[1:]] == [Advance({"T": 7}), Definition(APP, ("Warm",), 5)]
     assert (again.next, again.torn) == (4, 0)
     assert [one.position for one in again.after(2)] == [2, 3]
 
 
 def test_readings_that_follow_one_another_are_one_piece(folder):
     log = Log(folder)
-    parts = log.append([measured(1.0, 2.0), measured(3.0), Advance(7), measured(4.0)])
+    parts = log.append([measured(1.0, 2.0), measured(3.0), Advance({"T": 7}), measured(4.0)])
     found = list(joined(parts))
     assert [(one.position, one.after) for one in found] == [(0, 3), (3, 4), (4, 5)]
     assert found[0].entry.batch.column("value").to_pylist() == [1.0, 2.0, 3.0]
@@ -60,7 +60,7 @@ def test_readings_that_follow_one_another_are_one_piece(folder):
 
 def test_readings_without_a_number_get_their_position(folder):
     log = Log(folder)
-    log.append([Advance(1)])
+    log.append([Advance({"T": 1})])
     (placed,) = log.append([measured(1.0, 2.0)])
     assert placed.entry.batch.column("sequence").to_pylist() == [1, 2]
     (placed,) = log.append([measured(1.0, sequence=77)])
@@ -68,7 +68,7 @@ def test_readings_without_a_number_get_their_position(folder):
 
 
 NUMBER = b"log no 1"
-TEN = header(NUMBER, 0, 0) + b"".join(to_bytes(NUMBER, i, Advance(i)) for i in range(10))
+TEN = header(NUMBER, 0, 0) + b"".join(to_bytes(NUMBER, i, Advance({"T": i})) for i in range(10))
 
 
 @given(st.integers(min_value=0, max_value=len(TEN)))
@@ -98,7 +98,7 @@ def test_a_group_that_was_not_written_to_its_end_is_not_there(folder):
     """It was never acknowledged: whoever brought it brings all of it again."""
     log = Log(folder)
     log.append([measured(1.0)])
-    log.append([measured(2.0), Advance(7), measured(3.0)])
+    log.append([measured(2.0), Advance({"T": 7}), measured(3.0)])
     log.close()
     (path,) = (folder / "wal").glob("*.wal")
     raw = path.read_bytes()

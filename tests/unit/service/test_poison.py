@@ -166,8 +166,14 @@ def test_an_entry_of_poison_alone_costs_no_more_than_a_hundred_tries(tmp_path):
 def test_an_advance_of_the_clock_that_raises_is_passed_over(tmp_path, monkeypatch):
     async def story():
         async with served(tmp_path / "a") as service:
-            monkeypatch.setattr(Engine, "advance", lambda *_: 1 / 0)
-            await service.submit(Submission(entries=[Advance(10**9)]))
+            reach = Engine.reach
+            spoiled = {"Temperature": 10**9}
+
+            def spoil(engine, until):
+                return 1 / 0 if until == spoiled else reach(engine, until)
+
+            monkeypatch.setattr(Engine, "reach", spoil)
+            await service.submit(Submission(entries=[Advance(spoiled)]))
             await service.submit(Submission([given(1, 26.0)]))
             await service.settled()
             assert told(service)[0][:3] == ("Warm", "s1", "ingress")
@@ -194,7 +200,7 @@ def test_whatever_stands_in_a_record_the_service_starts(tmp_path, monkeypatch, k
             await service.settled()
             with monkeypatch.context() as patch:
                 patch.setattr(frame, "_encoded", lambda _: (kind, body))
-                service.log.append([Advance(1)])
+                service.log.append([Advance({"T": 1})])
             copied(tmp_path / "a", tmp_path / "b")
         async with served(tmp_path / "b") as service:
             assert "s1" in [h.scope for h in await service.holding()]

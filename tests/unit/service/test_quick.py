@@ -58,7 +58,7 @@ channels = st.sampled_from(
 
 def careful(channel, payload):
     found = FIND(channel)
-    return None if found is None else said(lambda: read(found, TOPICS, payload, NOW))
+    return said(lambda: read(found[0], TOPICS, payload, NOW)) if found else None
 
 
 def said(reading):

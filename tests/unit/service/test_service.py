@@ -387,17 +387,19 @@ def test_a_component_begins_anew_where_the_log_was_cut_also_after_a_crash(tmp_pa
         _cut(tmp_path / name)
 
     async def story():
-        async with served(tmp_path / "a", before) as service:
+        clock = Clock()
+        async with served(tmp_path / "a", before, clock) as service:
             await service.submit(Submission([reading(1, 26.0), reading(2, 27.0), reading(3, 27.0)]))
             await service.settled()
-            while service.core.engine._works.reached["Temperature"] < 1_000_000:
-                await asyncio.sleep(0.01)  # until the clock has said how late it is
+            clock.now += 20 * SECOND
+            while service.core.engine.reached["Temperature"] < SECOND:
+                await asyncio.sleep(0.01)  # until the clock has said that time goes on
             await service.define(after)
             shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=_lock, dirs_exist_ok=True)
-        async with served(tmp_path / "b", after) as service:
+        async with served(tmp_path / "b", after, clock) as service:
             held = [(h.subscription, h.since, h.known) for h in await service.holding()]
             assert held == [("Heat", 1, True), ("Mean", 1, False)]
-            come = service.core.engine._works.reached["Temperature"]  # as the clock says
+            come = service.core.engine.reached["Temperature"]  # as the clock says
             for second in (5, 9, 11, 30):
                 await service.submit(Submission([reading(come + second * 1_000_000, 10.0)]))
             await service.settled()

@@ -101,7 +101,7 @@ def test_metrics_become_readings_of_a_topic(nodes):
         fields={"temperature": "Sensors/Temperature", "level": "Level", "open": "Open"},
     )  # fmt: skip
     channel = "spBv1.0/plant/DBIRTH/edge/tank"
-    found = finder([part.route()])(channel)
+    (found,) = finder([part.route()])(channel)
     ((event, wrong),) = read(found, TOPICS, nodes.rows(channel, BIRTH), instant("2026-07-01T00:00:00Z"))
     assert (event.source, event.place, event.time, wrong) == ("tank", "plant", AT * 1000, False)
     assert event.attributes == {"temperature": 26.5, "level": -3, "open": True}

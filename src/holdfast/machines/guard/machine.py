@@ -20,7 +20,7 @@ from ...kernels.guard import BEGUN, EXPECTED, LAST, NEVER, NONE, ON, TELLS, UNDE
 from ...model.batch import concatenate, in_turn, reached, times
 from ...model.event import Event, Transition
 from ...model.guard import Care
-from ...model.instant import BEGINNING, Duration, Instant
+from ...model.instant import BEGINNING, EARLIEST, Duration, Instant
 from ...model.topic import Topic
 from .. import machine as told_as
 from ..keys import Touched
@@ -95,7 +95,10 @@ class Guard:
     """The machine.  ``words`` tells for one event the levels of silence at which predicates hold: of each
     state's entrance, then of each exit; ``columns`` the same of a batch, a line for each.  ``chain`` and
     ``scoping`` give the key of the scope, ``shown`` what people read; ``expected`` are the keys of scopes
-    that are there before they speak."""
+    that are there before they speak.
+
+    A scope whose latest reading came late, as from a device that had stored it, has a time of its own: others
+    as late may follow.  Its time stands until as long again has passed, and then goes on as far behind."""
 
     topic: Topic
     rules: tuple[Rule, ...]
@@ -109,6 +112,7 @@ class Guard:
     """How long predicates must hold, where readings say so; else the rules do."""
 
     is_timed = True
+    pauses = True
     margin = None
     compacts = True
 
@@ -173,7 +177,7 @@ class Guard:
     def look(self, state: State, codes: NDArray[Any]) -> None:
         """See when scopes are due."""
         self._run(state, codes.astype(np.int32), np.full(len(codes), NONE), None)
-        state.next = int(state.due[: len(state.keys)].min(initial=NEVER))
+        state.next = int(state.wakes().min(initial=NEVER))
 
     # --- one event ---
 
@@ -227,10 +231,11 @@ class Guard:
                 said.sort(key=_moment)
         if event is not None:
             self._keep_one(state, code, cells, event)
-        if due[0] != before:
+            if (state.until > at or state.lagging) and at == cells[0].last:
+                state.lags[code], state.lagging = 2 * (max(state.until, at) - at), True
+        if due[0] != before or state.lagging:
             state.due[code] = due[0]
-            if due[0] < state.next:
-                state.next = due[0]
+            state.next = min(state.next, due[0] + (int(state.lags[code]) if state.lagging else 0))
         return said
 
     def _keep_one(self, state: State, code: int, cells: Sequence[Cell], event: Event) -> None:
@@ -268,12 +273,12 @@ class Guard:
         limit = self._limit(state, until)
         if limit <= state.next:
             return state, []
-        due = np.flatnonzero(state.due[: len(state.keys)] < limit)
+        due = np.flatnonzero(state.wakes() < limit)
         said: list[Transition] = []
         if len(due) < FEW:
             for code in due.tolist():
-                said += self._take_one(state, code, limit, (), None)
-            state.next = int(state.due[: len(state.keys)].min(initial=NEVER))
+                said += self._take_one(state, code, limit - int(state.lags[code]), (), None)
+            state.next = int(state.wakes().min(initial=NEVER))
             return state, sorted(said, key=_moment)
         passed = self._passed(state, limit)
         return state, told_as.transitions(self.topics, Told({self.topic.name: passed}))
@@ -282,7 +287,10 @@ class Guard:
         """Note that time has come so far; up to which instant things happen by it."""
         if until == BEGINNING:
             return state.until
-        limit = max(state.latest, state.until) + 1 if until == NEVER else until
+        limit = until
+        if until == NEVER:  # nobody is waited for any longer
+            limit, state.next = max(state.latest, state.until) + 1, BEGINNING
+            state.lags[:], state.lagging = 0, False
         if limit > BEGINNING + 1:
             if state.start is None:
                 self.started(state, limit)
@@ -291,13 +299,25 @@ class Guard:
 
     def _passed(self, state: State, limit: Instant) -> pa.RecordBatch:
         """What is told when time has come so far, in columns."""
-        due = np.flatnonzero(state.due[: len(state.keys)] < limit).astype(np.int32)
-        out = self._run(state, due, np.full(len(due), limit), None)
-        state.next = int(state.due[: len(state.keys)].min(initial=NEVER))
+        due = np.flatnonzero(state.wakes() < limit).astype(np.int32)
+        out = self._run(state, due, limit - state.lags[due], None)
+        state.next = int(state.wakes().min(initial=NEVER))
         return told.rows(self.topic, self.shown, state, out, None)
 
+    def resume(self, state: State, until: Instant) -> State:
+        """Go on after a pause: the own time of each scope goes on from where it was, or from its last
+        reading."""
+        last = state.there["last"].max(axis=1, initial=NONE)
+        lags = state.lags[: len(last)]
+        own = np.maximum(last, max(state.until, EARLIEST) - lags)
+        lags[:], state.lagging = np.where(last == NONE, 0, np.maximum(until, own) - own), True
+        if state.touched is not None:
+            state.touched.add(np.arange(len(last)))
+        state.next = int(state.wakes().min(initial=NEVER))
+        return state
+
     def due(self, state: State) -> Instant | None:
-        state.next = int(state.due[: len(state.keys)].min(initial=NEVER))
+        state.next = int(state.wakes().min(initial=NEVER))
         return None if state.next == NEVER else state.next
 
     # --- a batch ---
@@ -342,7 +362,13 @@ class Guard:
         said = told.rows(self.topic, self.shown, state, out, batch)
         met = np.unique(own[inside])
         self._keep(state, met, batch)
-        state.next = min(state.next, int(state.due[met].min()))
+        if state.lagging or state.until > int(moments[inside].min()):
+            state.lagging = True
+            newest = np.full(len(state.keys), NONE)
+            np.maximum.at(newest, own[inside], moments[inside])
+            news = met[newest[met] == state.there["last"][met, 0]]
+            state.lags[news] = 2 * (np.maximum(state.until, newest[news]) - newest[news])
+        state.next = min(state.next, int(state.wakes(met).min()))
         return state, said
 
     def _run(

@@ -71,13 +71,15 @@ class Hot(NamedTuple):
 class State:
     """Scopes by code, each with a cell of every state.  ``due`` is when time alone does something to each,
     ``next`` no later than the first of these; ``until`` how far time has come, ``latest`` the latest reading,
-    ``start`` since when scopes are expected.  ``waits`` are those of cells, where readings tell them."""
+    ``start`` since when scopes are expected.  ``waits`` are those of cells, where readings tell them.
+    ``lags`` are how far behind ``until`` the time of each scope is: its sources report late."""
 
     beginnings: tuple[int, ...]
     """What is so of a scope before its first reading, for each state."""
     keys: Keys
     scopes: NDArray[Any]
     due: NDArray[np.int64]
+    lags: NDArray[np.int64]
     waits: NDArray[np.int64] | None
     texts: Keys
     last: Readings
@@ -90,6 +92,8 @@ class State:
     start: Instant | None = None
     taken: bool = False
     """Whether it has had a reading."""
+    lagging: bool = False
+    """Whether any scope lags, or did."""
     hot: dict[int, Hot] = field(default_factory=dict)
     """What single events have touched, and the records do not yet say."""
     touched: Touched | None = None
@@ -117,18 +121,25 @@ class State:
         found: NDArray[np.bool_] = (self.there["last"] != NONE).any(axis=1)
         return found
 
+    def wakes(self, codes: NDArray[Any] | None = None) -> NDArray[np.int64]:
+        """How far time must have come before it alone does something to each scope, or to some."""
+        some = slice(len(self.keys)) if codes is None else codes
+        due = self.due[some]
+        return np.where(due == NEVER, due, due + self.lags[some]) if self.lagging else due
+
     @property
     def nbytes(self) -> int:
         """Memory, as far as it grows with scopes."""
         kept = (self.keys, self.texts, self.last, self.begun)
-        arrays = (self.scopes, self.due) if self.waits is None else (self.scopes, self.due, self.waits)
-        return sum(one.nbytes for one in (*kept, *arrays))
+        arrays = (self.scopes, self.due, self.lags)
+        waits = () if self.waits is None else (self.waits,)
+        return sum(one.nbytes for one in (*kept, *arrays, *waits))
 
     def widen(self) -> None:
         """Have records for every key."""
         have, size = self.room, len(self.keys)
         if size > have:
-            self.due = grown(self.due, size, NEVER)
+            self.due, self.lags = grown(self.due, size, NEVER), grown(self.lags, size, 0)
             self.scopes = grown(self.scopes, self.room * self.width)
             new = self.scopes[have * self.width :].reshape(-1, self.width)
             new[:] = [(NONE, NONE, NONE, 0, NOBODY, BEGUN, flags, 0, 0, 0) for flags in self.beginnings]
@@ -167,7 +178,8 @@ def new(topic: Topic, beginnings: tuple[int, ...], each: bool) -> State:
     texts = Keys()
     stores = Readings(topic, texts), Readings(topic, texts)
     waits = np.empty(0, np.int64) if each else None
-    return State(beginnings, Keys(), np.empty(0, RECORD), np.empty(0, np.int64), waits, texts, *stores)
+    due, lags = np.empty(0, np.int64), np.empty(0, np.int64)
+    return State(beginnings, Keys(), np.empty(0, RECORD), due, lags, waits, texts, *stores)
 
 
 def compacted(state: State, topic: Topic) -> State:
@@ -191,7 +203,7 @@ def take_over(state: State, other: State, keys: pa.StringArray) -> None:
     codes, theirs = codes[theirs >= 0], theirs[theirs >= 0]
     state.widen()
     _give(other, state, theirs, codes)
-    state.next = min(state.next, int(state.due[codes].min(initial=NEVER)))
+    state.next = min(state.next, int(state.wakes(codes).min(initial=NEVER)))
     state.until, state.latest = max(state.until, other.until), max(state.latest, other.latest)
     state.taken |= other.taken
 
@@ -200,8 +212,9 @@ def _give(old: State, new: State, codes: NDArray[Any], to: NDArray[Any]) -> None
     """Give what is known of some scopes to a state in which they have other codes."""
     there = old.there["flags"][codes]
     new.settle()
+    new.lagging |= old.lagging
     cells, theirs = old.cells(codes), new.cells(to)
-    new.scopes[theirs], new.due[to] = old.scopes[cells], old.due[codes]
+    new.scopes[theirs], new.due[to], new.lags[to] = old.scopes[cells], old.due[codes], old.lags[codes]
     if old.waits is not None and new.waits is not None:
         new.waits.reshape(-1, 2)[theirs] = old.waits.reshape(-1, 2)[cells]
     spoke = np.flatnonzero((there & SEEN).any(axis=1))
@@ -229,7 +242,7 @@ class _Kept(msgspec.Struct):
 def to_bytes(state: State, codes: NDArray[Any]) -> bytes:
     """What is to be kept of some scopes, and of time."""
     some, cells = state.there[codes], state.cells(codes)
-    columns = {_KEY: state.keys.take(codes)}
+    columns = {_KEY: state.keys.take(codes), _LAG: pa.array(state.lags[codes])}
     for f in range(state.width):
         columns |= {_of(name, f): pa.array(np.ascontiguousarray(some[name][:, f])) for name in _PLAIN}
         columns[_of(_BEGUN, f)] = pa.array(some["cand_row"][:, f].astype(np.int8))
@@ -263,6 +276,8 @@ def from_bytes(
     table = from_ipc(kept.scopes)
     codes = state.keys.codes(table.column(_KEY))
     state.widen()
+    state.lags[codes] = lags = table.column(_LAG).to_numpy()
+    state.lagging |= bool(lags.any())
     some = state.there[codes]
     readings = None if kept.last is None else known_of(topic, from_ipc(kept.last))
     has_last = np.zeros(len(codes), np.bool_)
@@ -303,7 +318,7 @@ def _begun(kept: pa.Array) -> NDArray[Any]:
     return np.where(found, BEGUN, LAST) if found.dtype == np.bool_ else found
 
 
-_KEY, _BEGUN, _WAITS, _ROWS = "@key", "@begun", ("@enter", "@exit"), ("last_row", "cand_row")
+_KEY, _LAG, _BEGUN, _WAITS, _ROWS = "@key", "@lag", "@begun", ("@enter", "@exit"), ("last_row", "cand_row")
 _PLAIN = [name for name in RECORD.names or () if name not in _ROWS]
 
 

@@ -281,7 +281,7 @@ class Engine:
         out: list[Notification] = []
         heard: Heard = {}
         for running in works.listening[topic.name]:
-            if said := running.take(event, works.reached):
+            if said := running.take(event, works.passed):
                 out += works.addressed(running, said, heard)
         return self._deliver(out + works.passed_on(heard))
 
@@ -303,7 +303,7 @@ class Engine:
             if works.remembers:
                 works.remember(topic, to_events(known, batch.take(pa.array(_last_rows(batch)))))
         listening = [one for one in works.running if topic in one.operator.topics or one.operator.heard]
-        return self._deliver(list(passed_on(listening, {topic: batch}, works.now)))
+        return self._deliver(list(passed_on(listening, {topic: batch}, works.passed)))
 
     def run(self, events: Iterable[Event]) -> Iterator[Notification]:
         """Push every event, let time run out, and yield the notifications as they come."""
@@ -317,10 +317,15 @@ class Engine:
             raise UsageError(f"time comes to an instant, {INSTANT}, not to {until!r:.60}")
         if until < _EARLY:
             self._suspect(until)
-        return self._reach(dict.fromkeys(self._works.topics, until))
+        return self.reach(dict.fromkeys(self._works.topics, until))
 
-    def _reach(self, until: Mapping[str, Instant]) -> list[Notification]:
-        """Let time come as far as is said for each topic."""
+    def pause(self, topics: Iterable[str]) -> None:
+        """Let the timers of states over these topics wait, as some of their readings may wait somewhere, and
+        those of others go on: of each scope from its last reading.  ``ordered`` states need no such care."""
+        self._works.pause(topics)
+
+    def reach(self, until: Mapping[str, Instant]) -> list[Notification]:
+        """Tell the engine how far the event time of each topic has come, though no event says so."""
         works = self._works
         for name in works.topics.keys() & until.keys():
             works.reach(name, until[name])
@@ -328,7 +333,7 @@ class Engine:
         heard: Heard = {}
         for one in works.running:
             if one.operator.machine.is_timed and not one.operator.heard:
-                out += works.addressed(one, one.advance(works.now(one)), heard)
+                out += works.addressed(one, one.advance(works.passed(one)), heard)
         return self._deliver(out + works.passed_on(heard))
 
     def finish(self) -> list[Notification]:
@@ -337,10 +342,21 @@ class Engine:
         return self._deliver(list(finished(self._works.running, self._works.reached)))
 
     @property
+    def paused(self) -> frozenset[str]:
+        """The topics over which timers wait."""
+        return self._works.paused
+
+    @property
+    def reached(self) -> Mapping[str, Instant]:
+        """How far the event time of each topic has come."""
+        return self._works.reached
+
+    @property
     def due(self) -> Instant | None:
         """The instant beyond which time must come before the engine says something by itself: whoever has
         a clock calls ``advance`` then.  ``None`` if only events can make it speak."""
-        wanted = (one.operator.due(one.state) for one in self._works.running)
+        works = self._works
+        wanted = (one.operator.due(one.state) for one in works.running if not works.is_paused(one))
         return min((at for at in wanted if at is not None), default=None)
 
     def _suspect(self, at: Instant) -> None:
@@ -444,6 +460,7 @@ class Engine:
             self._begun,
             works.always_remembers,
             quotes=True,
+            paused=sorted(works.paused),
         )
         raw = msgspec.msgpack.encode(whole)
         return seal(raw) + raw
@@ -473,6 +490,7 @@ class Engine:
         works = engine._works
         works.reached, works.latest, engine._sequence = whole.reached, whole.latest, whole.sequence
         works.always_remembers = whole.remembers
+        works.paused = frozenset(whole.paused)
         engine._late_counts.update(whole.late_counts)
         engine._late.extend(whole.late)
 

@@ -48,7 +48,7 @@ from .works import Edition, Works
 if TYPE_CHECKING:
     from .engine import Engine
 
-History = Iterable[Event | tuple[str, pa.RecordBatch] | Instant]
+History = Iterable[Event | tuple[str, pa.RecordBatch] | Instant | Mapping[str, Instant]]
 """What an engine has heard: events, batches with the names of their topics, and instants to which time was
 said to have come."""
 
@@ -221,13 +221,15 @@ def _heard(
                 said = [] if topic in gone else engine.push_batch(topic, batch)
             case int():
                 said = engine.advance(one)
+            case Mapping():
+                said = engine.reach(one)
             case _:
                 raise UsageError(
                     "a history has events, batches with the names of their topics, and instants to which "
                     f"time has come, not {one!r:.60}"
                 )
         found |= _events(said)
-    return found | _events(engine._reach(reached))
+    return found | _events(engine.reach(reached))
 
 
 def _events(said: Iterable[Notification]) -> dict[Scoped, Event]:

@@ -37,12 +37,12 @@ class Running:
         at = self.now(reached)
         return at if at > BEGINNING else max(reached.values(), default=BEGINNING)
 
-    def take(self, event: Event, reached: Mapping[str, Instant]) -> list[Transition]:
-        """Take one event, with which the time of each topic has come so far."""
+    def take(self, event: Event, now: Callable[[Running], Instant]) -> list[Transition]:
+        """Take one event, and let time come so far as it says with that."""
         machine = self.operator.machine
         self.state, said = machine.react(self.state, event)
         if machine.is_timed:
-            self.state, more = machine.advance(self.state, self.now(reached))
+            self.state, more = machine.advance(self.state, now(self))
             said += more
         return said
 

@@ -28,6 +28,8 @@ class Snapshot(msgspec.Struct):
     """Whether the latest readings are kept whoever runs; once that was not said."""
     quotes: bool = False
     """Whether scopes of several values have names that no two share."""
+    paused: list[str] = []
+    """The topics over which timers wait."""
 
 
 def seal(raw: bytes) -> bytes:

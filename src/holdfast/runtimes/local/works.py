@@ -15,7 +15,7 @@ from ...compilers.resume import Resumed, resumed
 from ...lang.condition import Checked
 from ...machines import corrected
 from ...machines.inherited import Bit, Inheriting
-from ...machines.machine import Told
+from ...machines.machine import Pausing, Told, can_pause
 from ...model.batch import to_events
 from ...model.event import Event, Notification, Transition, lacking
 from ...model.instant import BEGINNING, Instant
@@ -60,6 +60,8 @@ class Works:
         self.latest: dict[str, dict[str, Event]] = {}
         """The latest reading of every source, of every topic, for conditions that join others.  [F75]"""
         self.remembers = self.always_remembers = remember
+        self.paused: frozenset[str] = frozenset()
+        """The topics of which readings may wait somewhere: timers over them do."""
 
     @property
     def names(self) -> list[str]:
@@ -232,6 +234,22 @@ class Works:
         """How far one of them looks."""
         return one.now(self.reached)
 
+    def passed(self, one: Running) -> Instant:
+        """How far time may come for one of them: nowhere while its timers wait."""
+        return BEGINNING if self.is_paused(one) else self.now(one)
+
+    def is_paused(self, one: Running) -> bool:
+        """Whether time does nothing to one of them now."""
+        return bool(self.paused) and not self.paused.isdisjoint(one.operator.clock) and _can_pause(one)
+
+    def pause(self, topics: Iterable[str]) -> None:
+        """Let timers over some topics wait from now on, and others go on."""
+        paused = [one for one in self.running if self.is_paused(one)]
+        self.paused = frozenset(topics)
+        for one in paused:
+            if not self.is_paused(one) and isinstance(machine := one.operator.machine, Pausing):
+                one.state = machine.resume(one.state, self.now(one))
+
     def reach(self, topic: str, at: Instant) -> None:
         """Time has come so far, by what is heard of a topic."""
         self.reached[topic] = max(self.reached.get(topic, BEGINNING), at)
@@ -258,7 +276,11 @@ class Works:
 
     def passed_on(self, heard: Heard) -> list[Notification]:
         """What those say who hear other conditions."""
-        return list(passed_on(self.hearing, heard, self.now)) if self.hearing else []
+        return list(passed_on(self.hearing, heard, self.passed)) if self.hearing else []
+
+
+def _can_pause(one: Running) -> bool:
+    return can_pause(one.operator.machine)
 
 
 def _events(one: Running, heard: Heard) -> list[Event]:

@@ -44,7 +44,7 @@ from ...machines import corrected, doubt, ordered
 from ...machines.doubt import Doubting
 from ...machines.machine import Machine
 from ...model.batch import from_events
-from ...model.event import Event, Notification, Transition
+from ...model.event import Event, Notification, Transition, notify
 from ...model.instant import Instant
 from ...model.qos import Correct
 from ...model.space import Forest, dimensions
@@ -270,7 +270,7 @@ def replicated(checked: CheckedFilter) -> Replicated:
     machine = delivered(cast(Machine, run), checked.topic, checked.delivery)
 
     def told(said: Iterable[Transition]) -> list[Notification]:
-        return [Notification(checked.name, *moved[:4]) for moved in said]
+        return [notify(checked.name, *moved[:4]) for moved in said]
 
     return Replicated(
         name=checked.name,

@@ -25,7 +25,7 @@ from ...lang.show import show
 from ...machines.doubt import Doubting
 from ...machines.gate import Gate
 from ...machines.machine import Machine
-from ...model.event import Event, Notification, Transition
+from ...model.event import Event, Notification, Transition, notify
 from ...model.instant import Instant
 from ...model.topic import Topic
 from ...protocols.cbps import condition as cbps
@@ -158,7 +158,7 @@ def for_brokers(condition: Condition) -> cbps.Replicated:
     run = Doubting(filters([condition]))
 
     def told(said: Iterable[Transition]) -> list[Notification]:
-        return [Notification(condition.name, *moved[:4]) for moved in said]
+        return [notify(condition.name, *moved[:4]) for moved in said]
 
     return cbps.Replicated(
         name=condition.name,

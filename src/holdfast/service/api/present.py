@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
-from ...errors import UsageError
+from ...errors import UsageError, did_you_mean
 from ...model.instant import NEVER, SECOND
 from ...runtimes.local.engine import Holding
 from ..service import Service
@@ -26,21 +26,23 @@ _LONGEST = 10**8
 
 @router.get("/health")
 async def health(site: Asked) -> Response:
-    """Whether the service takes readings; 503 when it does not, with the reason.  What else is in trouble, or
+    """Whether the service takes and passes on readings; 503 when it does not, with the reason: also where a
+    feed is not connected, and where a feed or sink ended and is started again.  What else is in trouble, or
     damaged in the log, is said in any case, as are sinks that cannot deliver or have refused something."""
     service = site.service
-    is_well = not service.troubles and not service.integrity.damage
+    parts = shown.part_troubles(site.feed_status(), site.sink_status())
+    is_well = not (service.troubles or parts or service.integrity.damage)
     body = {
         "status": "ok" if is_well else "trouble",
-        "troubles": service.troubles,
+        "troubles": service.troubles | parts,
         "damage": service.integrity.damage,
         "sinks": {
             one["name"]: {name: one[name] for name in ("trouble", "behind", "dead_letters")}
-            for one in (sink.status(service.hub.last) for sink in site.sinks)
+            for one in site.sink_status()
             if one["trouble"] or one["dead_letters"]
         },
     }
-    return JSONResponse(body, 200 if service.takes_readings else 503)
+    return JSONResponse(body, 200 if service.takes_readings and not parts else 503)
 
 
 @router.get("/api/conditions")
@@ -131,6 +133,7 @@ async def unmute(site: Asked, request: Request) -> dict[str, Any]:
 async def _mark(site: Site, request: Request, kind: str, seconds: float | None) -> dict[str, Any]:
     said = await object_of(request)
     name, scope = _key(said)
+    _require_known(site, name)
     now = site.service.clock()
     wanted = said.get("seconds", seconds)
     if wanted is not None and (type(wanted) not in (int, float) or not 0 < wanted <= _LONGEST):
@@ -140,6 +143,15 @@ async def _mark(site: Site, request: Request, kind: str, seconds: float | None) 
     await asyncio.to_thread(site.service.store.mark, told)
     site.service.hub.wake()
     return {"done": True}
+
+
+def _require_known(site: Site, name: str) -> None:
+    """Refuse a name that no condition has: a mark on it would do nothing."""
+    known = site.service.core.names
+    if name not in known:
+        raise UsageError(
+            f"there is no condition '{name}'. {did_you_mean(name, known) or 'There is ' + ', '.join(known)}"
+        )
 
 
 async def _unmark(site: Site, request: Request, kind: str) -> dict[str, Any]:
@@ -211,20 +223,22 @@ def _status(site: Site) -> dict[str, Any]:
         "corrected": counts.corrected,
         "rejected": service.store.counts(),
         "unread": dict(service.core.unread),
+        "without_key": dict(service.core.without_key),
         "late": service.core.engine.late_counts,
         "notifications": service.hub.last,
         "waiting": service.waiting,
         "behind": service.log.next - service.evaluated,
         "topics": dict(service.core.readings),
-        "sinks": [sink.status(service.hub.last) for sink in site.sinks],
-        "feeds": [feed.status() for feed in site.feeds],
+        "sinks": (sinks := site.sink_status()),
+        "feeds": (feeds := site.feed_status()),
+        "part_troubles": shown.part_troubles(feeds, sinks),
         "editable": site.save is not None,
     }
 
 
 def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
     status = _status(site)
-    sinks = status["sinks"]
+    feeds, sinks = status["feeds"], status["sinks"]
 
     def by(name: str, numbers: dict[str, float]) -> dict[str, float]:
         return {shown.label(name, key): value for key, value in numbers.items()}
@@ -234,12 +248,23 @@ def _metrics(site: Site) -> dict[str, tuple[str, dict[str, float]]]:
         "holdfast_readings_repeated_total": ("counter", {"": status["repeated"]}),
         "holdfast_readings_corrected_total": ("counter", {"": status["corrected"]}),
         "holdfast_rejected_total": ("counter", by("reason", status["rejected"])),
+        "holdfast_without_key_total": ("counter", by("reason", status["without_key"])),
         "holdfast_late_total": ("counter", by("subscription", status["late"])),
         "holdfast_notifications_total": ("counter", by("subscription", dict(site.service.counts.told))),
         "holdfast_waiting": ("gauge", {"": status["waiting"]}),
         "holdfast_behind": ("gauge", {"": status["behind"]}),
         "holdfast_up": ("gauge", {"": float(status["takes_readings"])}),
         "holdfast_damage": ("gauge", {"": len(status["damage"])}),
+        "holdfast_feed_connected": ("gauge", by("feed", {f["name"]: f["connected"] for f in feeds})),
+        "holdfast_feed_caught_up": ("gauge", by("feed", {f["name"]: f["caught_up"] for f in feeds})),
+        "holdfast_feed_lag_seconds": (
+            "gauge",
+            by("feed", {f["name"]: f["lag"] for f in feeds if f["lag"] is not None}),
+        ),
+        "holdfast_restarts_total": (
+            "counter",
+            by("part", {one["name"]: one["restarts"] for one in (*feeds, *sinks)}),
+        ),
         "holdfast_sink_behind": ("gauge", by("sink", {s["name"]: s["behind"] for s in sinks})),
         "holdfast_sink_refused": ("gauge", by("sink", {s["name"]: s["dead_letters"] for s in sinks})),
     }

@@ -142,6 +142,21 @@ def _outline(shape: Shape | None) -> dict[str, Any] | None:
     return None
 
 
+def part_troubles(feeds: Iterable[Mapping[str, Any]], sinks: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What keeps feeds from bringing readings, and what ended and is started again, by part."""
+    found = {}
+    for kind, parts in (("feed", feeds), ("sink", sinks)):
+        for one in parts:
+            name = f"{kind} {one['name']}"
+            if one["ended"] is not None:
+                found[name] = f"{name} ended and is started again: {one['ended']}"
+            elif kind == "feed" and not one["connected"]:
+                found[name] = f"{name} is not connected: {one['trouble'] or 'not yet'}"
+            elif kind == "feed" and one["trouble"]:
+                found[name] = f"{name}: {one['trouble']}"
+    return found
+
+
 def metrics(values: Mapping[str, tuple[str, Mapping[str, float]]]) -> str:
     """Numbers as Prometheus reads them: name -> (what it is, label -> value); no label is ''."""
     lines = []

@@ -18,6 +18,7 @@ from ...model.folder import Within
 from ...model.instant import MINUTE, Duration, Instant, instant
 from ..service import Service
 from ..sinks.delivery import Delivery
+from ..supervision import Supervised
 from .access import User, may
 from .guard import Limits
 
@@ -41,6 +42,21 @@ class Site:
     limits: Limits = field(default_factory=Limits)
     sinks: list[Delivery] = field(default_factory=list)
     feeds: list[Any] = field(default_factory=list)
+    tasks: dict[int, Supervised] = field(default_factory=dict)
+    """The tasks of feeds and sinks, by the identity of these."""
+
+    def feed_status(self) -> list[dict[str, Any]]:
+        """How the feeds stand."""
+        return [feed.status() | self._task_status(feed) for feed in self.feeds]
+
+    def sink_status(self) -> list[dict[str, Any]]:
+        """How the sinks stand."""
+        last = self.service.hub.last
+        return [sink.status(last) | self._task_status(sink) for sink in self.sinks]
+
+    def _task_status(self, one: Any) -> dict[str, Any]:
+        task = self.tasks.get(id(one))
+        return {"restarts": 0, "ended": None} if task is None else task.status()
 
 
 async def site_of(request: Request) -> Site:

@@ -18,12 +18,13 @@ from cyclonedds.topic import Topic as DdsTopic
 from cyclonedds.util import duration
 
 from ...errors import InputError
+from ...model.instant import Duration, Instant
 from ...model.topic import Topic
 from ...runtimes.local.admission import admitted
 from ..dds import ALL, Membership, event_of, sample_of
 from ..service import Service, Submission
 from .arrival import arrived
-from .submission import Given, Rejected
+from .submission import Given, Rejected, lag_of, rejection
 
 log = logging.getLogger("holdfast.service")
 
@@ -47,6 +48,7 @@ class DdsFeed:
     messages: int = 0
     connected: bool = False
     trouble: str | None = None
+    lag: Duration | None = None
     _heard: dict[str, _Heard] = field(default_factory=dict)
 
     async def run(self) -> None:
@@ -98,18 +100,27 @@ class DdsFeed:
                     raise InputError("it has no source")
                 admitted(heard.topic, event.attributes)
                 event, wrong = arrived(event, now)
-            except Exception as error:  # whatever it is, the next may be right
-                rejected.append(Rejected("dds", heard.topic.name, str(error), repr(sample).encode(), now))
+            except Exception as error:  # whatever it is, the feed goes on
+                said = repr(sample).encode(errors="replace")
+                rejected.append(rejection("dds", heard.topic.name, error, said, now))
                 continue
             self.service.counts.corrected += wrong
             given.append(Given(event))
         if given:
             await self.service.submit(Submission(given))
+            self.lag = now - max(one.event.time for one in given)
         await self.service.reject(rejected)
+
+    def serves(self, _topic: str) -> bool:
+        return True
+
+    def read_until(self) -> Instant | None:
+        return self.service.clock() if self.connected else None
 
     def status(self) -> dict[str, Any]:
         """How it stands."""
         return {
             "name": self.membership.name, "kind": "dds", "connected": self.connected,
-            "trouble": self.trouble, "messages": self.messages, "waiting": 0, "dropped": 0,
+            "trouble": self.trouble, "caught_up": self.connected, "lag": lag_of(self.lag),
+            "messages": self.messages, "waiting": 0, "dropped": 0,
         }  # fmt: skip

@@ -10,7 +10,7 @@ from ...model.instant import Instant
 from ...model.topic import Topic
 from ...runtimes.overlay.commands.lines import Lines
 from .arrival import arrived
-from .submission import Given, Rejected
+from .submission import Given, Rejected, rejection
 
 
 class Taken(NamedTuple):
@@ -32,8 +32,8 @@ def taken(topics: Mapping[str, Topic], body: bytes, now: Instant) -> Taken:
         lines.sequence = UNNUMBERED
         try:
             event, wrong = arrived(lines.event(line, now), now)
-        except Exception as error:  # whatever it is, the next line may be right
-            found.rejected.append(Rejected("http", f"line {number + 1}", str(error), line, now))
+        except Exception as error:  # one line never costs the others
+            found.rejected.append(rejection("http", f"line {number + 1}", error, line, now))
             continue
         corrected += wrong
         found.given.append(Given(event))

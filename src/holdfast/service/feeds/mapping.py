@@ -9,6 +9,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any, Literal
@@ -18,7 +19,7 @@ import msgspec
 from ...errors import HoldfastError, InputError, UsageError, did_you_mean
 from ...files.reading import TimeUnit
 from ...model.event import UNNUMBERED, Event, Value
-from ...model.instant import Instant, parse_instant
+from ...model.instant import Instant, from_datetime, parse_datetime
 from ...model.topic import Attribute, Topic
 from ...runtimes.local.admission import admitted
 from .arrival import arrived
@@ -96,6 +97,8 @@ class Route:
     items: str | None = None
     time_unit: TimeUnit | None = None
     qos: int = 1
+    time_zone: tzinfo | None = None
+    """The zone of times that do not say theirs; without it they are refused."""
 
 
 def require_sense(route: Route, topics: Mapping[str, Topic]) -> None:
@@ -130,16 +133,15 @@ Found = tuple[Route, dict[str, str]]
 """The route of a channel, and what the channel says."""
 
 
-def finder(routes: Sequence[Route]) -> Callable[[str], Found | None]:
-    """A function from a channel to the first route that takes it; channels that come often are remembered."""
+def finder(routes: Sequence[Route]) -> Callable[[str], tuple[Found, ...]]:
+    """A function from a channel to the routes that take it: the first whose pattern fits, and all others that
+    ask the broker for the same.  Channels that come often are remembered."""
     matchers = [(route, route.pattern.matcher()) for route in routes]
 
     @lru_cache(100_000)
-    def find(channel: str) -> Found | None:
-        for route, match in matchers:
-            if (said := match(channel)) is not None:
-                return route, said
-        return None
+    def find(channel: str) -> tuple[Found, ...]:
+        found = [(route, said) for route, match in matchers if (said := match(channel)) is not None]
+        return tuple(one for one in found if one[0].pattern.filter == found[0][0].pattern.filter)
 
     return find
 
@@ -199,8 +201,14 @@ def time_of(route: Route, said: Any, now: Instant) -> Instant:
         except (TypeError, ValueError, OverflowError):
             raise InputError(f"time {said!r} is not a number of {route.time_unit}") from None
     try:
-        return parse_instant(said)
-    except (AttributeError, TypeError, ValueError):
+        moment = parse_datetime(said)
+        if moment.tzinfo is None and route.time_zone is None:
+            raise InputError(
+                f"time {said!r} has no zone: set time_zone in the mapping of '{route.pattern.text}', such as "
+                'time_zone = "Europe/Berlin", or "UTC"'
+            )
+        return from_datetime(moment, route.time_zone or UTC)
+    except (AttributeError, OverflowError, TypeError, ValueError):
         raise InputError(f"time {said!r} is not ISO 8601; for numbers give time_unit") from None
 
 
@@ -209,7 +217,7 @@ def _sequence(said: Any) -> int:
         return UNNUMBERED
     try:
         number = int(said)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"sequence {said!r} is not a whole number") from None
     if not 0 <= number < 2**63:
         raise InputError(f"sequence {said!r} is not a whole number of 63 bits")
@@ -268,19 +276,24 @@ def _paths(route: Route, topic: Topic) -> dict[str, str]:
 
 
 def at(value: Any, path: str) -> Any:
-    """What stands at a path of names and numbers; nothing if it leads nowhere.
+    """What stands at a path of names and numbers; nothing if it leads nowhere.  A name may have dots itself:
+    the longest that is there counts.
 
-    >>> at({"a": [{"b": 7}]}, "a.0.b"), at({"a": 1}, "a.b")
-    (7, None)
+    >>> at({"a": [{"b": 7}]}, "a.0.b"), at({"a": 1}, "a.b"), at({"a": {"1.8.0": 7}}, "a.1.8.0")
+    (7, None, 7)
     """
-    for step in path.split("."):
-        if isinstance(value, dict):
-            value = value.get(step)
-        elif isinstance(value, list) and step.isdecimal() and int(step) < len(value):
-            value = value[int(step)]
-        else:
-            return None
-    return value
+    if isinstance(value, dict):
+        name, rest = path, ""
+        while name not in value:
+            name, dot, step = name.rpartition(".")
+            if not dot:
+                return None
+            rest = f"{step}.{rest}" if rest else step
+        return at(value[name], rest) if rest else value[name]
+    step, _, rest = path.partition(".")
+    if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+        return at(value[int(step)], rest) if rest else value[int(step)]
+    return None
 
 
 def _number_rows(route: Route, topic: Topic, payload: bytes) -> Iterator[dict[str, Any]]:
@@ -291,12 +304,19 @@ def _number_rows(route: Route, topic: Topic, payload: bytes) -> Iterator[dict[st
 
 
 def _csv_rows(route: Route, _topic: Topic, payload: bytes) -> Iterator[dict[str, Any]]:
-    for cells in csv.reader(_text(payload).splitlines()):
+    for cells in _csv_cells(_text(payload)):
         if not cells:
             continue
         if len(cells) != len(route.columns):
             raise InputError(f"a line has {len(cells)} columns in place of {len(route.columns)}")
         yield {name: cell for name, cell in zip(route.columns, cells, strict=True) if name}
+
+
+def _csv_cells(text: str) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(text.splitlines())
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}") from None
 
 
 def _metric_rows(route: Route, topic: Topic, metrics: Metrics) -> Iterator[dict[str, Any]]:

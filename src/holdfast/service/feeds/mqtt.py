@@ -3,6 +3,10 @@
 Paho's network thread only puts messages into a list; everything else happens in the event loop.  A
 message of quality 1 stays with the broker until it is acknowledged; one that the broker sends
 again, because we died in between, is known by its number and content.
+
+A broker does not say where its backlog ends.  So the feed publishes a heartbeat every second to a channel of
+its own, which queues behind all messages that were published before: what comes back was sent when the log
+had not yet all of these, and has it now.
 """
 
 from __future__ import annotations
@@ -11,26 +15,37 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
 from itertools import groupby
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import paho.mqtt.client as paho
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
 from ...errors import InputError
+from ...model.event import Event
+from ...model.instant import SECOND, Duration, Instant
 from ..broker import Broker, client_of, connect
 from ..service import Service, Submission
 from .hearing import Hearing, Plain
-from .mapping import Metrics, Route, finder, read
+from .mapping import Found, Metrics, Route, finder, read
 from .quick import Quick
 from .sparkplug import Nodes
-from .submission import NOWHERE, Given, Rejected, origin
+from .submission import NOWHERE, Given, Rejected, lag_of, origin, rejection
 
 log = logging.getLogger("holdfast.service")
 
+BEAT = 1.0
+"""Seconds between heartbeats."""
+QUIET = 2.0
+"""Seconds without a message after which a feed without heartbeats seems to have read its backlog."""
+OVERDUE = 10.0
+"""Seconds after which a heartbeat that the broker has acknowledged and not delivered will not come: it has no
+right to."""
 UNACKNOWLEDGED = 100_000
 """Messages of quality 0 beyond so many that wait are dropped, and counted."""
 _AT_ONCE = 5_000
@@ -56,6 +71,29 @@ class Message(NamedTuple):
 
 
 @dataclass
+class Beats:
+    """What heartbeats say of one connection."""
+
+    connection: int = 0
+    returned: Instant | None = None
+    """When the last that has come back was sent, by the service's clock: the log has all that was published
+    before."""
+    acknowledged: float | None = None
+    """When the broker first acknowledged one, if none has come back."""
+    begun: float = field(default_factory=time.monotonic)
+    heard: float = 0.0
+    """When a message came last."""
+    is_current: bool = False
+    """Whether it has caught up as far as its messages say, where the broker delivers no heartbeats."""
+
+    def will_return(self, now: float) -> bool:
+        """Whether the broker can be expected to deliver them."""
+        if self.returned is not None or self.acknowledged is None:
+            return True
+        return now - max(self.acknowledged, self.heard) < OVERDUE
+
+
+@dataclass
 class MqttFeed:
     """A broker's messages as readings."""
 
@@ -67,6 +105,9 @@ class MqttFeed:
     connected: bool = False
     """What is published from now on comes here."""
     trouble: str | None = None
+    lag: Duration | None = None
+    """How long the latest reading took from its time to its arrival."""
+    _beats: Beats = field(default_factory=Beats)
     _inbox: deque[Message] = field(default_factory=deque)
     _connection: int = 0
     _admitted: bool = False
@@ -84,6 +125,9 @@ class MqttFeed:
         self._client.on_message = self._on_message
         self._client.hear = self._hear
         self._client.on_subscribe = self._on_subscribe
+        self._client.on_publish = self._on_publish
+        self._run = uuid4().hex[:8]
+        self._beat_channel = self.broker.heartbeat.replace("{client}", self.broker.client)
         if (will := self.broker.will) is not None:
             self._client.will_set(will.channel, will.gone, qos=1, retain=True)
 
@@ -91,13 +135,23 @@ class MqttFeed:
 
     def _on_connect(self, client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
         self._connection += 1
+        self._beats = Beats(self._connection)
         self._admitted = not reason.is_failure
         if not self._admitted:
             self._say(f"refused: {reason}")
             return
-        client.subscribe([self._wanted(route) for route in self.routes])
+        wanted = list(map(self._wanted, self._asked))
+        if self._beat_channel:
+            wanted.append((self._beat_channel, SubscribeOptions(1) if self.broker.version == 5 else 1))
+        client.subscribe(wanted)
         if (will := self.broker.will) is not None:
             client.publish(will.channel, will.here, qos=1, retain=True)
+
+    @property
+    def _asked(self) -> list[Route]:
+        """The mappings by what they ask the broker for, each with the highest quality."""
+        by_quality = sorted(self.routes, key=lambda route: route.qos)
+        return list({route.pattern.filter: route for route in by_quality}.values())
 
     def _wanted(self, route: Route) -> tuple[str, Any]:
         """What to ask for.  Quality 2 hands a message over before it is on disk, and a client that dies then
@@ -110,8 +164,9 @@ class MqttFeed:
         return share + route.pattern.filter, qos
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: Any, reasons: Any, _properties: Any) -> None:
-        refused = [str(reason) for reason in reasons if reason.is_failure]
-        self.connected = len(refused) < len(reasons)
+        mine = reasons[: len(self._asked)]
+        refused = [str(reason) for reason in mine if reason.is_failure]
+        self.connected = len(refused) < len(mine)
         self._say(f"the broker refuses a subscription: {refused[0]}" if refused else None)
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
@@ -119,6 +174,13 @@ class MqttFeed:
         if self._admitted:  # who was refused is told why, not that the connection is gone
             self._say(f"not connected: {reason}")
         self.connected = self._admitted = False
+
+    def _on_publish(self, _client: Any, _data: Any, _mid: Any, reason: Any, _properties: Any) -> None:
+        if reason.is_failure and self._beat_channel:  # some brokers end a connection for each
+            log.warning("%s: heartbeats on %s: %s", self.broker.name, self._beat_channel, reason)
+            self._beat_channel = ""
+        if self._beats.acknowledged is None:
+            self._beats.acknowledged = time.monotonic()
 
     def _on_connect_fail(self, _client: Any, _data: Any) -> None:
         self._say("the broker cannot be reached")
@@ -145,6 +207,7 @@ class MqttFeed:
     async def run(self) -> None:
         """Take messages until cancelled."""
         connect(self._client, self.broker)
+        beating = asyncio.create_task(self._beat())
         try:
             while True:
                 await self._wake.wait()
@@ -153,7 +216,16 @@ class MqttFeed:
                     await self._gathered()
                     await self._take([self._inbox.popleft() for _ in range(min(len(self._inbox), _AT_ONCE))])
         finally:
+            beating.cancel()
             await asyncio.to_thread(self._leave)
+
+    async def _beat(self) -> None:
+        """Publish a heartbeat every second while the broker is there."""
+        while True:
+            if self.connected and self._beat_channel and self._beats.will_return(time.monotonic()):
+                said = f"{self._run} {self._beats.connection} {self.service.clock()}"
+                self._client.publish(self._beat_channel, said, qos=1)
+            await asyncio.sleep(BEAT)
 
     async def _gathered(self) -> None:
         """Comes back when no more messages come, or enough have."""
@@ -174,37 +246,83 @@ class MqttFeed:
         """Messages into the log; then, and only then, the broker may forget them."""
         now = self.service.clock()
         rejected: list[Rejected] = []
-        for again, some in groupby(messages, key=lambda message: message.again):
+        beats = [one.payload for one in messages if one.channel == self._beat_channel]
+        readings = [one for one in messages if one.channel != self._beat_channel]
+        for again, some in groupby(readings, key=lambda message: message.again):
             given = [one for message in some for one in self._given(message, now, rejected)]
             if given:
                 await self.service.submit(Submission(given, again=again))
+                self.lag = now - max(one.event.time for one in given)
         await self.service.reject(rejected)
-        self.messages += len(messages)
+        self.messages += len(readings)
+        self._heard_beats(beats, len(readings))
         mine = [message for message in messages if message.qos and message.connection == self._connection]
         self._client.acknowledge([message.number for message in mine if message.qos == 1])
         for message in mine:
             if message.qos > 1:  # nobody asks for it, but a broker may send it
                 self._client.ack(message.number, message.qos)
 
+    def _heard_beats(self, beats: Sequence[bytes], readings: int) -> None:
+        """All messages before these heartbeats are in the log."""
+        known = self._beats
+        if readings:
+            known.heard = time.monotonic()
+        for beat in beats:
+            run, _, rest = beat.partition(b" ")
+            connection, _, sent = rest.partition(b" ")
+            if run == self._run.encode() and int(connection) == known.connection:
+                known.returned = int(sent)
+
+    def serves(self, topic: str) -> bool:
+        return any(route.topic in (topic, None) for route in self.routes)
+
+    def read_until(self) -> Instant | None:
+        """As far as the last heartbeat says; if the broker delivers none, up to now once messages are new."""
+        if not self.connected:
+            return None
+        now, beats = self.service.clock(), self._beats
+        if not self._beat_channel or not beats.will_return(time.monotonic()):
+            return now if self._seems_current() else None
+        if beats.returned is None or now - beats.returned > self._overdue:
+            return None
+        return beats.returned
+
+    def _seems_current(self) -> bool:
+        """Whether nothing came for a while since the connection began, or what comes is new."""
+        beats = self._beats
+        is_quiet = time.monotonic() - max(beats.begun, beats.heard) >= QUIET
+        is_new = beats.heard > 0 and self.lag is not None and self.lag <= self.service.settings.idle
+        beats.is_current |= is_quiet or is_new
+        return beats.is_current and not self._inbox
+
+    @property
+    def _overdue(self) -> Duration:
+        """How old a heartbeat may be of a feed that has caught up."""
+        return int(max(3 * BEAT * SECOND, self.service.settings.idle))
+
     def _given(self, message: Message, now: int, rejected: list[Rejected]) -> list[Given]:
-        try:
-            quick = self._quick.read(message.channel, self.service.topics, message.payload, now)
-            if quick is not None:
-                self.service.counts.corrected += quick[1]
-                return [Given(quick[0], message.origin)]
-            found = self._find(message.channel)
-            if found is None:
-                raise InputError("no mapping takes this channel")
-            said: bytes | Metrics = message.payload
-            if found[0].payload == "sparkplug":
-                said = self._nodes.rows(message.channel, message.payload)
-            events = read(found, self.service.topics, said, now)
-        except InputError as error:
-            rejected.append(Rejected("mqtt", message.channel, str(error), message.payload, now))
-            return []
+        events: list[tuple[Event, bool]] = []
+        metrics = cache(partial(self._nodes.rows, message.channel, message.payload))
+        for found in self._find(message.channel) or (None,):
+            try:
+                events += self._events(found, message, metrics, now)
+            except Exception as error:  # whatever a message does to its mapping, the feed goes on
+                rejected.append(rejection("mqtt", message.channel, error, message.payload, now))
         self.service.counts.corrected += sum(wrong for _, wrong in events)
         first = message.origin
         return [Given(event, first + i if first else NOWHERE) for i, (event, _) in enumerate(events)]
+
+    def _events(
+        self, found: Found | None, message: Message, metrics: Callable[[], Metrics], now: int
+    ) -> list[tuple[Event, bool]]:
+        """What a mapping makes of a message, each event with whether its clock was wrong."""
+        if found is None:
+            raise InputError("no mapping takes this channel")
+        quick = self._quick.read(message.channel, self.service.topics, message.payload, now)
+        if quick is not None:
+            return [quick]
+        said = metrics() if found[0].payload == "sparkplug" else message.payload
+        return read(found, self.service.topics, said, now)
 
     def status(self) -> dict[str, Any]:
         """How it stands."""
@@ -213,6 +331,8 @@ class MqttFeed:
             "kind": "mqtt",
             "connected": self.connected,
             "trouble": self.trouble,
+            "caught_up": self.read_until() is not None,
+            "lag": lag_of(self.lag),
             "messages": self.messages,
             "waiting": len(self._inbox),
             "dropped": self.dropped,

@@ -12,6 +12,7 @@ from typing import Any
 
 from ...errors import HoldfastError, InputError
 from ...model.event import Event
+from ...model.instant import Duration, Instant
 from ...protocols.cbps.client import Heard, Refused, subscribe
 from ...protocols.cbps.content import Constraint, Filter
 from ...protocols.cbps.event import to_event
@@ -21,7 +22,7 @@ from ...runtimes.overlay.connection.identity import Identity
 from ...runtimes.overlay.tcp import TcpHost
 from ..service import Service, Submission
 from .arrival import arrived
-from .submission import Given, Rejected
+from .submission import Given, Rejected, lag_of, rejection
 
 log = logging.getLogger("holdfast.service")
 
@@ -38,6 +39,7 @@ class OverlayFeed:
     messages: int = 0
     connected: bool = False
     trouble: str | None = None
+    lag: Duration | None = None
     _heard: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
 
     @property
@@ -87,14 +89,15 @@ class OverlayFeed:
                 self.messages += 1
                 try:
                     event, wrong = arrived(self._event(what), now)
-                except Exception as error:  # whatever it is, the next may be right
-                    said = repr(dict(what.content)).encode()
-                    rejected.append(Rejected("overlay", what.subscription, str(error), said, now))
+                except Exception as error:  # whatever it is, the feed goes on
+                    said = repr(dict(what.content)).encode(errors="replace")
+                    rejected.append(rejection("overlay", what.subscription, error, said, now))
                     continue
                 self.service.counts.corrected += wrong
                 given.append(Given(event))
         if given:
             await self.service.submit(Submission(given))
+            self.lag = now - max(one.event.time for one in given)
         await self.service.reject(rejected)
 
     def _event(self, heard: Heard) -> Event:
@@ -109,9 +112,17 @@ class OverlayFeed:
             log.warning("%s: %s", self.name, trouble or "connected")
             self.trouble = trouble
 
+    def serves(self, _topic: str) -> bool:
+        return True
+
+    def read_until(self) -> Instant | None:
+        """Up to now while nothing waits: the overlay keeps nothing for who is away."""
+        return self.service.clock() if self.connected and self._heard.empty() else None
+
     def status(self) -> dict[str, Any]:
         """How it stands."""
         return {
             "name": self.name, "kind": "overlay", "connected": self.connected, "trouble": self.trouble,
+            "caught_up": self.read_until() is not None, "lag": lag_of(self.lag),
             "messages": self.messages, "waiting": self._heard.qsize(), "dropped": 0,
         }  # fmt: skip

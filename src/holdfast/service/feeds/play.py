@@ -46,10 +46,16 @@ class Play:
         if entries:
             await self._service.submit(Submission(entries=entries))
 
+    def serves(self, topic: str) -> bool:
+        return topic in self._day
+
+    def read_until(self) -> Instant:
+        return self._reached
+
     def status(self) -> dict[str, Any]:
         return {
             "name": "demonstration", "kind": "play", "connected": True, "trouble": None,
-            "messages": self.played, "waiting": 0, "dropped": 0,
+            "caught_up": True, "lag": 0.0, "messages": self.played, "waiting": 0, "dropped": 0,
         }  # fmt: skip
 
 

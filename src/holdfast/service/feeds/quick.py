@@ -5,7 +5,7 @@ Whatever is not as expected is left to the careful way (``mapping.read``), which
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder().decode
 class Quick:
     """Readers of channels, each made when its first message comes."""
 
-    def __init__(self, find: Callable[[str], Found | None]) -> None:
+    def __init__(self, find: Callable[[str], Sequence[Found]]) -> None:
         self._find = find
         self._known: dict[str, _Reader] = {}
 
@@ -45,9 +45,9 @@ class Quick:
         return reader.read(payload, now)
 
     def _made(self, channel: str, topics: Mapping[str, Topic]) -> _Reader | None:
-        if (found := self._find(channel)) is None:
+        if len(some := self._find(channel)) != 1:
             return None
-        route, said = found
+        route, said = found = some[0]
         topic = topics.get(route.topic or said.get("topic", ""))
         if topic is None or route.payload != "json" or route.items is not None:
             return None
@@ -67,7 +67,8 @@ def _reader(found: Found, topic: Topic) -> _Reader:
         for one in topic.attributes
         if one.name not in said
     )
-    axes = frozenset(path_of(route, axis).partition(".")[0] for axis in _AXES)
+    paths = [path_of(route, axis).split(".") for axis in _AXES]
+    axes = frozenset(".".join(steps[: i + 1]) for steps in paths for i in range(len(steps)))
     return _Reader(topic, route, said.get("source"), said.get("place"), fixed, wanted, axes)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import groupby
@@ -10,11 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ...errors import HoldfastError, UsageError
 from ...model.batch import conform, from_events
 from ...model.event import UNNUMBERED, Event
-from ...model.instant import Instant
+from ...model.instant import SECOND, Duration, Instant
 from ...model.topic import Topic
 from ..log.frame import ORIGIN, Readings
+
+log = logging.getLogger("holdfast.service")
 
 NOWHERE = 0
 """The origin of a reading whose message has no identity."""
@@ -37,6 +41,19 @@ class Given(NamedTuple):
     origin: int = NOWHERE
 
 
+def rejection(feed: str, channel: str, error: Exception, payload: bytes, at: Instant) -> Rejected:
+    """Why something is no reading; what nobody has foreseen is logged, too."""
+    if isinstance(error, HoldfastError):
+        return Rejected(feed, channel, str(error), payload, at)
+    log.error("%s: a message on %r cannot be read", feed, channel[:200], exc_info=error)
+    return Rejected(feed, channel, f"it cannot be read: {type(error).__name__}: {error}", payload, at)
+
+
+def lag_of(lag: Duration | None) -> float | None:
+    """How long the latest reading of a feed took from its time to its arrival, in seconds."""
+    return None if lag is None else lag / SECOND
+
+
 def readings(topic: Topic, events: Sequence[Event], origins: Sequence[int] | None = None) -> Readings:
     """Events of one topic as an entry of the log."""
     batch = from_events(topic, events)
@@ -53,12 +70,22 @@ def runs(topics: Mapping[str, Topic], given: Iterable[Given]) -> Iterator[Readin
 
 def table(topic: Topic, batch: pa.RecordBatch | pa.Table) -> Readings:
     """A batch that somebody sent, as an entry of the log."""
+    _require_zone(batch.schema)
     conformed = conform(topic, batch)
     if "sequence" not in conformed.schema.names:
         numbers = pa.array(np.full(len(conformed), UNNUMBERED), pa.int64())
         conformed = conformed.append_column("sequence", numbers)
     nowhere = pa.array(np.full(len(conformed), NOWHERE), pa.int64())
     return Readings(topic.name, conformed.append_column(ORIGIN, nowhere))
+
+
+def _is_local(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind)) and kind.tz is None
+
+
+def _require_zone(schema: pa.Schema) -> None:
+    if "time" in schema.names and _is_local(schema.field("time").type):
+        raise UsageError("the column 'time' has no zone: give its type one, such as timestamp('us', 'UTC')")
 
 
 def origin(*parts: bytes) -> int:

@@ -26,7 +26,7 @@ _CHECKSUM = struct.Struct("<I")
 _SEGMENT_SIZE = _SEGMENT.size + _CHECKSUM.size
 _SIZE = _HEAD.size + _CHECKSUM.size
 NUMBER_SIZE = 8
-_READINGS, _ADVANCE, _DEFINITION = 1, 2, 3
+_READINGS, _ADVANCE, _DEFINITION, _PAUSE = 1, 2, 3, 4
 _LAST, _CLOSING = 1, 2
 """Flags of a head: its entry is the last of a group; it stands after its entry."""
 _TOPIC, _REQUEST = b"holdfast.topic", b"holdfast.request"
@@ -47,9 +47,15 @@ class Readings(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """The clock says that time has come so far."""
+    """The wall clock lets the event time of topics come so far."""
 
-    until: Instant
+    until: dict[str, Instant]
+
+
+class Pause(NamedTuple):
+    """Readings of these topics may wait in a feed that is not connected or has a backlog."""
+
+    topics: tuple[str, ...] = ()
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -71,7 +77,7 @@ class Unreadable(NamedTuple):
     is_damage: bool = True
 
 
-Entry = Readings | Advance | Definition | Unreadable
+Entry = Readings | Advance | Pause | Definition | Unreadable
 
 
 def span(entry: Entry) -> int:
@@ -116,7 +122,9 @@ def _encoded(entry: Entry) -> tuple[int, bytes]:
             known = {_TOPIC: topic.encode(), **({_REQUEST: request} if request else {})}
             return _READINGS, _ipc(batch.replace_schema_metadata(known))
         case Advance(until):
-            return _ADVANCE, until.to_bytes(8, "little", signed=True)
+            return _ADVANCE, msgspec.json.encode(until)
+        case Pause(topics):
+            return _PAUSE, msgspec.json.encode(topics)
         case Definition():
             return _DEFINITION, msgspec.json.encode(entry)
         case Unreadable():
@@ -304,9 +312,11 @@ def _decoded(kind: int, body: bytes) -> Entry:
                 known[_TOPIC].decode(), batch.replace_schema_metadata(None), known.get(_REQUEST, b"")
             )
         case 2:
-            return Advance(int.from_bytes(body, "little", signed=True))
+            return Advance(msgspec.json.decode(body, type=dict[str, int]))
         case 3:
             return msgspec.json.decode(body, type=Definition)
+        case 4:
+            return Pause(msgspec.json.decode(body, type=tuple[str, ...]))
     raise ValueError(f"there is no entry of kind {kind}")
 
 

@@ -48,20 +48,25 @@ async function look() {
     heard(status.now);
     app.status = status;
     app.user = status.user;
-    const troubles = [...Object.values(status.troubles), ...status.damage.map((one) => `Damage in the log: ${one}`)];
+    const troubles = [...Object.values(status.troubles), ...Object.values(status.part_troubles), ...status.damage.map((one) => `Damage in the log: ${one}`)];
     const trouble = document.getElementById("trouble");
     trouble.hidden = !troubles.length;
     put(trouble, `${status.takes_readings ? "" : "Readings are not acknowledged now: "}${troubles.join("; ")}`);
+    linked(isLinked);
     app.tell("status");
   } catch (error) {
     linked(false);
   }
 }
 
+let isLinked = false;
+
+// How the page stands: connected to the service, and the service to its feeds.
 function linked(well) {
-  const link = document.getElementById("link");
-  link.className = well ? "link good" : "link bad";
-  put(link, well ? "live" : "no connection");
+  isLinked = well;
+  const link = document.getElementById("link"), lost = app.status ? app.status.feeds.filter((one) => !one.connected).length : 0;
+  link.className = well && !lost ? "link good" : "link bad";
+  put(link, !well ? "no connection" : lost ? `${lost} of ${app.status.feeds.length} feeds not connected` : "live");
 }
 
 async function follow() {

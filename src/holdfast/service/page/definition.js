@@ -130,7 +130,8 @@ export default {
 
     function showPast(it, took) {
       const names = [...new Set([...Object.keys(it.really), ...Object.keys(it.then)])];
-      const differing = new Set([...it.only_then, ...it.only_really].map((one) => one.subscription));
+      const differing = new Set([...Object.keys(it.more), ...Object.keys(it.fewer)]);
+      const [more, fewer] = [it.more, it.fewer].map((counts) => Object.values(counts).reduce((sum, n) => sum + n, 0));
       const cell = (a, b, form = (n) => n.toLocaleString()) => [h("td", { class: "num" }, a === undefined || a === null ? "–" : form(a)), h("td", { class: "num strong" }, b === undefined || b === null ? "–" : form(b))];
       const long = (seconds) => showLength(seconds * SECOND);
       const canvas = h("canvas", { role: "img", "aria-label": "What was told, and what would have been" });
@@ -138,7 +139,7 @@ export default {
       const rows = pairs(it.timeline, app).filter((row) => !differing.size || differing.has(row.subscription)).slice(0, 80);
       put(found,
         h("p", { class: differing.size ? "verdict differs" : "verdict same" }, differing.size
-          ? `It would have been told otherwise: ${it.only_then.length.toLocaleString()} ${it.only_then.length === 1 ? "start" : "starts"} more, ${it.only_really.length.toLocaleString()} fewer.`
+          ? `It would have been told otherwise: ${more.toLocaleString()} ${more === 1 ? "start" : "starts"} more, ${fewer.toLocaleString()} fewer.`
           : "It would have told exactly what was told.", h("small", {}, ` ${showFull(it.timeline.start)} – ${showFull(it.timeline.end)}, computed in ${(took / 1000).toFixed(1)} s`)),
         h("div", { class: "scroll" }, h("table", { class: "grid compare" },
           h("thead", {},
@@ -150,14 +151,14 @@ export default {
               cell(was.count ?? 0, would.count ?? 0), cell(was.flaps ?? 0, would.flaps ?? 0), cell(was.longest, would.longest, long), cell(was.mean, would.mean, long));
           })))),
         h("div", { class: "timeline small" }, labels, h("div", { class: "canvas" }, canvas)),
-        list("Would start, and did not", it.only_then), list("Did start, and would not", it.only_really));
+        list("Would start, and did not", it.only_then, more), list("Did start, and would not", it.only_really, fewer));
       put(labels, rows.map((row) => h("div", { class: "label", style: { height: `${ROW}px` } }, h("b", {}, row.subscription), " ", row.scope ?? "", h("small", { class: "faint" }, row.thin ? " was" : " would be"))));
       drawBars(canvas, rows, it.timeline, { now: app.now() });
     }
 
-    function list(title, some) {
+    function list(title, some, all) {
       if (!some.length) return null;
-      return h("details", {}, h("summary", {}, `${title} (${some.length.toLocaleString()})`),
+      return h("details", {}, h("summary", {}, all > 200 ? `${title} (the first 200 of ${all.toLocaleString()})` : `${title} (${all.toLocaleString()})`),
         h("ul", { class: "plain" }, some.slice(0, 200).map((one) => h("li", {}, h("b", {}, one.subscription), ` ${one.scope ?? ""} `,
           h("small", {}, `${showTime(instant(one.start), app.now())} – ${one.end === null ? "now" : showTime(instant(one.end), app.now())}`)))));
     }

@@ -46,12 +46,13 @@ export default {
       put(damage, it.damage.length ? h("section", { class: "card" }, h("h2", {}, "Damaged or missing in the log"), h("ul", {}, it.damage.map((one) => h("li", {}, one)))) : null);
       put(topics, table(["Topic", "Readings"], Object.entries(it.topics).map(([name, n]) => [name, n.toLocaleString()]), "No reading yet."),
         Object.keys(it.unread).length ? h("p", { class: "faint" }, `Of topics that are not declared: ${Object.entries(it.unread).map(([name, n]) => `${name} ${n.toLocaleString()}`).join(", ")}`) : null,
+        Object.keys(it.without_key).length ? h("p", { class: "faint" }, `Readings that mean nothing to a condition, as they lack its key: ${Object.entries(it.without_key).map(([why, n]) => `${why} ${n.toLocaleString()}`).join(", ")}`) : null,
         it.corrected ? h("p", { class: "faint" }, `${it.corrected.toLocaleString()} came with a time in the future and got that of their arrival.`) : null,
         it.repeated ? h("p", { class: "faint" }, `${it.repeated.toLocaleString()} came again and were not taken again.`) : null);
-      put(feeds, table(["Feed", "State", "Messages", "Waiting", "Dropped"], it.feeds.map((one) =>
-        [one.name, state(one.connected && !one.trouble, one.trouble || "connected"), one.messages.toLocaleString(), one.waiting, one.dropped]), "Only HTTP. Brokers are named with --mqtt or in serve.toml."));
-      put(sinks, table(["Sink", "State", "Behind", "Delivered", "Refused"], it.sinks.map((one) =>
-        [one.name, state(!one.trouble, one.trouble || "takes notifications"), one.behind.toLocaleString(), one.delivered.toLocaleString(), one.dead_letters]), "Only this page. Others are named in serve.toml."));
+      put(feeds, table(["Feed", "State", "Lag", "Messages", "Waiting", "Dropped", "Restarts"], it.feeds.map((one) =>
+        [one.name, state(one.connected && !one.trouble && !one.ended, feedState(one)), one.lag === null ? "" : showLength(one.lag * 1e6), one.messages.toLocaleString(), one.waiting, one.dropped, one.restarts]), "Only HTTP. Brokers are named with --mqtt or in serve.toml."));
+      put(sinks, table(["Sink", "State", "Behind", "Delivered", "Refused", "Restarts"], it.sinks.map((one) =>
+        [one.name, state(!one.trouble && !one.ended, one.ended || one.trouble || "takes notifications"), one.behind.toLocaleString(), one.delivered.toLocaleString(), one.dead_letters, one.restarts]), "Only this page. Others are named in serve.toml."));
       put(reasons, table(["Why", "How many"], Object.entries(it.rejected).sort((a, b) => b[1] - a[1]).slice(0, 20).map(([why, n]) => [why, n.toLocaleString()]), "Nothing was rejected."));
     }
 
@@ -101,6 +102,11 @@ export default {
 
 function tile(number, text, kind = "") {
   return h("div", { class: `tile ${kind}` }, h("b", {}, number), h("span", {}, text));
+}
+
+function feedState(one) {
+  if (one.ended || one.connected) return one.ended || one.trouble || (one.caught_up ? "connected" : "connected, reads a backlog");
+  return one.trouble ? `not connected: ${one.trouble}` : "not connected";
 }
 
 function state(well, text) {

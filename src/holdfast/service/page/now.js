@@ -43,7 +43,8 @@ export default {
         tile(held.length, held.length === 1 ? "condition holds" : "conditions hold", held.length ? "on" : "off"),
         tile(open.length, "nobody has acknowledged", open.length ? "warn" : "off"),
         tile(unsure.length, "unknown", unsure.length ? "unsure" : "off"),
-        tile(quiet.silent, quiet.silent === 1 ? "source is silent" : "sources are silent", quiet.silent ? "unsure" : "off"));
+        tile(quiet.silent, quiet.silent === 1 ? "source is silent" : "sources are silent", quiet.silent ? "unsure" : "off"),
+        feedTile(app.status ? app.status.feeds : []));
       drawChips();
       const wanted = conditions.filter((one) => (only === null || one.subscription === only)
         && `${one.subscription} ${one.scope || ""}`.toLowerCase().includes(find.value.toLowerCase()));
@@ -109,6 +110,7 @@ export default {
     };
     app.addEventListener("told", onTold);
     app.addEventListener("changed", soon);
+    app.addEventListener("status", draw);
     const timer = setInterval(draw, 5000);
     const second = setInterval(() => {
       for (const one of list.querySelectorAll("[data-since]")) one.textContent = showLength(app.now() - Number(one.dataset.since));
@@ -123,6 +125,7 @@ export default {
       clearInterval(slow);
       app.removeEventListener("told", onTold);
       app.removeEventListener("changed", soon);
+      app.removeEventListener("status", draw);
     };
   },
 };
@@ -131,6 +134,13 @@ function grouped(wanted) {
   const by = new Map();
   for (const one of wanted) by.set(one.subscription, [...(by.get(one.subscription) || []), one]);
   return by;
+}
+
+// How many feeds bring readings: a green zero beside a lost broker says nothing.
+function feedTile(feeds) {
+  const well = feeds.filter((one) => one.connected && !one.trouble).length;
+  return feeds.length ? h("div", { class: `tile ${well < feeds.length ? "warn" : "off"}` },
+    h("b", {}, `${well} of ${feeds.length}`), h("span", {}, feeds.length === 1 ? "feed is connected" : "feeds are connected")) : null;
 }
 
 function tile(count, text, kind) {

@@ -143,15 +143,16 @@ class Delivery:
         self.buried = store.buried(sink.name)
 
     async def run(self) -> None:
-        """Deliver what comes, until cancelled."""
-        try:
-            async for batch in self._service.hub.stream(self.position, BATCH, self._longest_wait):
-                await self._take(batch)
-                await self._release()
-                await self._resend()
-                await self._refresh()
-        finally:
-            await self.sink.close()
+        """Deliver what comes, until cancelled; ``close`` comes after that."""
+        async for batch in self._service.hub.stream(self.position, BATCH, self._longest_wait):
+            await self._take(batch)
+            await self._release()
+            await self._resend()
+            await self._refresh()
+
+    async def close(self) -> None:
+        """Let go of the other side."""
+        await self.sink.close()
 
     def _longest_wait(self) -> float:
         """Seconds until there is something to do without a notification."""

@@ -51,7 +51,8 @@ def test_old_readings_that_are_sent_again_revive_nobody():
     for minute in (5, 12, 19):
         assert engine.push(reading(minute, "a", 1.0)) == []
     assert told(engine.push(reading(25, "a", 1.0))) == [("egress", "a", 25)]
-    assert told(engine.advance(36 * MINUTE)) == [("ingress", "a", 35), ("unknown", "a", 35)]
+    assert told(engine.advance(44 * MINUTE)) == [("ingress", "b", 40), ("unknown", "b", 40)]
+    assert told(engine.advance(45 * MINUTE + 1)) == [("ingress", "a", 35), ("unknown", "a", 35)]
 
 
 def test_what_nobody_knows_is_shown_and_kept():
@@ -186,3 +187,28 @@ def test_between_readings_that_say_the_same_most_can_be_dropped():
     batch = from_events(machine.topic, [reading(i, "a", 26.0) for i in range(100)])
     left = machine.reduce({"T": batch}, latest=0)["T"]
     assert 10 <= len(left) <= 15
+
+
+def test_a_source_that_sends_what_it_has_stored_has_a_time_of_its_own():
+    """Its room was hot for a minute, hours ago; another device reports as it measures."""
+    engine = Engine(TOPIC + "state Hot on T [value > 25 for 2 min; value < 25] per source")
+    engine.push(reading(0, "live", 20.0))
+    engine.push(reading(300, "live", 30.0))
+    assert told(engine.push(reading(100, "stored", 30.0))) == []
+    assert told(engine.push(reading(303, "live", 30.0))) == [("ingress", "live", 302)], "it waits for nobody"
+    assert told(engine.push(reading(101, "stored", 20.0))) == []
+    assert told(engine.push(reading(102, "stored", 30.0))) == []
+    assert told(engine.push(reading(110, "stored", 30.0))) == [("ingress", "stored", 104)]
+    assert told(engine.push(reading(111, "stored", 20.0))) == [("egress", "stored", 111)]
+
+
+def test_a_source_that_is_always_late_is_silent_later_than_others_and_not_never():
+    engine = Engine(TOPIC + "state D on T [silent 10 min; !silent 10 min] per source")
+    engine.push(reading(0, "live", 1.0))
+    engine.push(reading(30, "live", 1.0))
+    engine.push(reading(28, "late", 1.0))
+    assert told(engine.advance(42 * MINUTE)) == [("ingress", "live", 40)]
+    restored = Engine.restore(engine.app, engine.snapshot())
+    for one in (engine, restored):
+        assert one.due == 42 * MINUTE
+        assert told(one.advance(42 * MINUTE + 1)) == [("ingress", "late", 38)]

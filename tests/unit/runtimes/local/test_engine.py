@@ -280,7 +280,7 @@ def test_late_apply_takes_late_events_on_arrival():
     engine = Engine(ORDERED.replace("10 s", "10 s late apply"))
     engine.push(at(20, 30))
     engine.push(at(40, 30))
-    assert [(n.status, n.event.time) for n in engine.push(at(9, 10))] == [("egress", 9 * SECOND)]
+    assert [(n.status, n.event.time) for n in engine.push(at(9, 10))] == [("egress", 20 * SECOND)]
     assert engine.late_counts == {}
 
 
@@ -480,3 +480,41 @@ def test_what_cannot_be_a_parameter_is_a_usage_error(lets, message):
 def test_a_snapshot_is_bytes():
     with pytest.raises(UsageError, match="a snapshot is the bytes"):
         Engine.restore("topic T (value float)", "holdfast snapshot 3")
+
+
+def test_a_late_reading_ends_nothing_before_it_started():
+    engine = Engine("topic T (v float)\nstate Warm on T [v > 25; v < 22] per source")
+    start = 1_750_000_000_000_000
+    for at, value in [(0, 20.0), (10, 26.0), (5, 21.0)]:
+        notes = engine.push(Event("T", start + at, "s", {"v": value}))
+    assert [(n.status, n.event.time - start, n.since - start) for n in notes] == [("egress", 10, 10)]
+
+
+PAUSED = """
+topic T (v float)
+state Hot  on T [v > 25 for 1 min; v < 22] per source
+state Dead on T [silent 1 min; !silent 1 min] per source
+"""
+
+
+def test_a_pause_counts_for_nobody_and_its_readings_still_do():
+    """Readings of 'b' wait somewhere for five minutes, those of 'a' come."""
+    start, more = 1_750_000_000 * SECOND, PAUSED + "state Any = any of Dead\n"
+
+    def push(one, seconds, source, value):
+        event = Event("T", start + seconds * SECOND, source, {"v": value})
+        return [(n.subscription, n.scope, (n.event.time - start) // SECOND) for n in one.push(event)]
+
+    engine = Engine(PAUSED)
+    assert push(engine, 0, "a", 30.0) == push(engine, 0, "b", 30.0) == []
+    engine.pause(["T"])
+    engine = Engine.restore(PAUSED, engine.snapshot())
+    assert push(engine, 30, "a", 30.0) == []
+    assert push(engine, 61, "a", 30.0) == [("Hot", "a", 60)], "its own readings say so"
+    assert push(engine, 300, "a", 30.0) == [("Dead", "a", 121), ("Dead", "a", 300)]
+    assert engine.due is None
+    assert engine.revise(more) == [], "a definition may change meanwhile"
+    engine.pause([])
+    assert push(engine, 310, "a", 30.0) == push(engine, 355, "a", 30.0) == []
+    found = push(engine, 362, "a", 30.0)
+    assert found == [("Hot", "b", 60), ("Dead", "b", 60), ("Any", None, 60)], "a minute without the pause"

@@ -10,7 +10,7 @@ import msgspec
 
 from ....errors import InputError, did_you_mean
 from ....model.event import Event, Value
-from ....model.instant import Instant, parse_instant
+from ....model.instant import Instant, from_datetime, parse_datetime
 from ....model.topic import RESERVED, Attribute, Kind, Topic
 
 _KINDS: Mapping[Kind, str] = {
@@ -96,8 +96,13 @@ def _time(said: Any) -> Instant:
     if not isinstance(said, str):
         raise InputError(f"time {said!r} is not text in ISO 8601, such as 2007-09-13T13:35:00Z")
     try:
-        return parse_instant(said)
-    except ValueError:
+        moment = parse_datetime(said)
+        if moment.tzinfo is None:
+            raise InputError(
+                f"time {said!r} has no zone: write it like {said.strip()}Z or {said.strip()}+02:00"
+            )
+        return from_datetime(moment)
+    except (OverflowError, ValueError):
         raise InputError(f"time {said!r} is not ISO 8601, such as 2007-09-13T13:35:00Z") from None
 
 

@@ -79,7 +79,9 @@ class Broker:
         return True
 
     def read_until(self):
-        return self.read if self.connected else None
+        """As a feed of MQTT: a heartbeat that is older than five seconds says nothing."""
+        is_new = self.read is not None and self.world.now - self.read <= 5 * SECOND
+        return self.read if self.connected and is_new else None
 
     def publish(self, at, event):
         self.waiting.append(event)

@@ -313,6 +313,7 @@ class Guard:
         lags[:], state.lagging = np.where(last == NONE, 0, np.maximum(until, own) - own), True
         if state.touched is not None:
             state.touched.add(np.arange(len(last)))
+        self._limit(state, until)
         state.next = int(state.wakes().min(initial=NEVER))
         return state
 

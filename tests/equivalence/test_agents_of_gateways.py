@@ -96,3 +96,40 @@ def test_a_source_that_moves_from_gateway_to_gateway_is_followed(using, seed):
         one.withdraw(old[name], name)
     assert count > 0
     assert one.unknown == 0 or using == SHIPPED  # whose code hands nothing over
+
+
+@each
+@seeds
+def test_a_reading_that_is_older_than_the_latest_of_its_source_changes_nothing(using, seed):
+    """Whether it comes by the same gateway or another."""
+    chance, one = chance_of(using, seed), world(using, seed)
+    one.subscribe()
+    for name, home in GATEWAYS.items():
+        one.gateway(name, home)
+    count = 0
+    for _ in range(30):
+        source, gateway = chance.choice(NAMES), chance.choice(list(GATEWAYS))
+        late = one.reading(source, chance)
+        event = one.reading(source, chance)
+        received, expected = one.send(gateway, event)
+        assert received == in_order(expected), event
+        count += len(expected)
+        received, expected = one.send(chance.choice(list(GATEWAYS)), late)
+        assert received == expected == [], late
+    assert count > 0
+
+
+@each
+@seeds
+def test_readings_that_arrive_in_any_order_tell_the_latest_of_all_sources(using, seed):
+    """Between sources too: what holds in the end is what the machine says of the latest readings."""
+    chance, one = chance_of(using, seed), world(using, seed)
+    one.subscribe()
+    for name, home in GATEWAYS.items():
+        one.gateway(name, home)
+    for _ in range(8):
+        events = [one.reading(chance.choice(NAMES), chance) for _ in range(5)]
+        for event in sorted(events, key=lambda _: chance.random()):
+            received, expected = one.send(chance.choice(list(GATEWAYS)), event)
+            assert [row[1:3] for row in received] == [row[1:3] for row in in_order(expected)], event
+    assert one.unknown == 0

@@ -19,7 +19,7 @@ from .hosted import Hosted, reading_in, told
 from .library import ADDRESS, INSTANCE, Message
 from .shipped import Work
 from .state import HostingState
-from .talk import Reading, Report, Run, Successor, Wants, Word
+from .talk import Doubt, Reading, Report, Run, Successor, Wants, Word
 
 KEPT = 100
 """How many messages of others an agent keeps that it cannot answer yet."""
@@ -49,7 +49,7 @@ class Conversing:
         maker, own = key.origin, agent_of(key)
         before = self.state.laid.pop(key, [])
         for field, at in before:
-            del tables[field][at][maker]
+            del tables[field][at][key]
             if not tables[field][at]:
                 del tables[field][at]
         now: list[tuple[str, str]] = []
@@ -57,7 +57,7 @@ class Conversing:
             pinned = [pins(subscription.filter) for subscription in stored.bundle.subscriptions]
             now = [(field, own) for field in tables for one in pinned if one.get(field) == maker]
         for field, at in now:
-            tables[field].setdefault(at, {})[maker] = None
+            tables[field].setdefault(at, {})[key] = None
         if now:
             self.state.laid[key] = now
         elif before:
@@ -81,16 +81,17 @@ class Conversing:
             if before not in ways and (ways or before is not None):
                 self._rebind(hosted, at, name, ways)
 
-    def _rebind(self, hosted: Hosted, at: str, name: str, ways: Collection[str]) -> None:
+    def _rebind(self, hosted: Hosted, at: str, name: str, ways: Collection[Key]) -> None:
         """Let an agent talk to another instance than before, if there was one."""
         agent, was_heard = hosted.made.agent, at in hosted.heard
         was_reached = hosted.reached.pop(at, None) is not None
         successor, known = hosted.successors.get(at), hosted.others.setdefault(at, frozenset(ways))
-        if successor is not None and successor not in ways and known.issuperset(ways):
+        way = next((way for way in reversed(list(ways)) if successor in (None, way.origin)), None)
+        if successor is not None and way is None and known.issuperset(ways):
             return  # it has yet to lay its way
         del hosted.others[at]
         hosted.successors.pop(at, None)
-        is_lost = was_reached and (was_heard or not ways) if successor is None else successor not in ways
+        is_lost = was_reached and (was_heard or not ways) if successor is None else way is None
         if is_lost:
             # One that has said nothing may have made way for another: whether anybody is there to speak for
             # it, the subscriber's broker knows.
@@ -98,7 +99,9 @@ class Conversing:
         hosted.heard.discard(at)
         if not ways or not hosted.leads:
             return
-        hosted.reached[at] = successor if successor is not None and successor in ways else list(ways)[-1]
+        hosted.reached[at] = way or list(ways)[-1]
+        if hosted.succeeds_lost:
+            self.tell_partner(hosted, at, Doubt())
         self.give(hosted, agent.renew if was_heard and not is_lost else agent.found, name)
         kept, hosted.kept = hosted.kept, []
         for what in kept:
@@ -140,10 +143,14 @@ class Conversing:
             message = msgspec.msgpack.decode(packed, type=Message)
         except (ValueError, msgspec.MsgspecError):
             return
-        if hosted.reached.get(at) != maker:
+        way = hosted.reached.get(at)
+        if way is None or way.origin != maker:
             hosted.kept = [*hosted.kept, what][-KEPT:]
         elif isinstance(message, Successor):
             hosted.successors[at] = message.name
+        elif isinstance(message, Doubt):
+            self.give(hosted, agent.lost, hosted.partners[at], reports=agent.reports)
+            self.give(hosted, agent.found, hosted.partners[at])
         elif isinstance(message, agent.hears):
             hosted.heard.add(at)
             self.engage(hosted)
@@ -192,5 +199,5 @@ class Conversing:
 
     def tell_partner(self, hosted: Hosted, at: str, message: msgspec.Struct) -> None:
         """Send a message to another agent, if it can be reached."""
-        if (maker := hosted.reached.get(at)) is not None:
-            self.ask(hosted, self.addressed(ADDRESS, maker, message))
+        if (way := hosted.reached.get(at)) is not None:
+            self.ask(hosted, self.addressed(ADDRESS, way.origin, message))

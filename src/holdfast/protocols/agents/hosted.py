@@ -13,7 +13,7 @@ from ...model.relation import Member
 from ..cbps.client import Client, ClientState, Heard
 from ..cbps.content import Content
 from ..cbps.event import location_of, whole_number
-from ..cbps.message import Strategy
+from ..cbps.message import Key, Strategy
 from .library import RELATIONSHIP, Made, Part, address, name_of
 from .placing import Place
 from .talk import Reading, Report, reading_of
@@ -40,17 +40,19 @@ class Hosted:
     partners: dict[str, str] = field(init=False)
     """The other agents that it talks to: by address, the names that it knows them by."""
     addresses: dict[str, str] = field(init=False)
-    reached: dict[str, str] = field(default_factory=dict)
-    """Those that can be reached, and the name of each as a maker of bundles."""
+    reached: dict[str, Key] = field(default_factory=dict)
+    """Those that can be reached, and the way to each."""
     successors: dict[str, str] = field(default_factory=dict)
     """By address: the instance that is to continue for the one that was reached last."""
-    others: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By address: the instances that had laid a way, when the successor was first waited for."""
+    others: dict[str, frozenset[Key]] = field(default_factory=dict)
+    """By address: the ways that instances had laid, when the successor was first waited for."""
     heard: set[str] = field(default_factory=set)
     """The addresses of those that have said something since they were reached."""
     kept: list[Heard] = field(default_factory=list)
     """What others said before they could be answered."""
     leads: bool = False
+    succeeds_lost: bool = False
+    """Whether it leads because another instance is lost, and what that knew."""
     is_shared: bool = False
     """Whether other brokers may run an instance, which have to know of this one."""
     siblings: set[str] = field(default_factory=set)

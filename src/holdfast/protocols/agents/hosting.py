@@ -147,7 +147,7 @@ class _Turn(Shipping, Leading):
         self._find(place, strategy)
         if strategy is None or not state.placing.is_near(place):
             if hosted is not None:
-                if strategy is not None and hosted.leads and hosted.siblings:
+                if strategy is not None and hosted.siblings:
                     self.hand_over(hosted)
                 self.end(hosted)
             return
@@ -159,11 +159,11 @@ class _Turn(Shipping, Leading):
             self.share(now)
 
     def hand_over(self, hosted: Hosted) -> None:
-        """Let another instance lead, as the publisher goes.  This is sent before others learn that it has
+        """Let another instance continue, as the publisher goes.  This is sent before others learn that it has
         gone: then the ways on which it is sent are taken away."""
         inputs, self.inputs = self.inputs, deque()
         effects, self.effects = self.effects, self.handed_over
-        self.resign(hosted, max(hosted.siblings, key=hosted.rank))
+        self.leave(hosted)
         while self.inputs:
             self.take(self.inputs.popleft())
         self.inputs, self.effects = inputs, effects

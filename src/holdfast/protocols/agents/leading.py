@@ -22,7 +22,7 @@ from .hosted import Hosted, told
 from .library import ADDRESS, INSTANCE, started
 from .mediated import Above
 from .shipped import Shipped
-from .talk import Claim, Knowledge, Lead, Reading, Relayed, Report, Successor, Word
+from .talk import Claim, Knowledge, Lead, Leave, Reading, Relayed, Report, Successor, Word
 
 MOVED = 8
 """After so many readings in a row that came by one other instance, that one leads."""
@@ -39,9 +39,16 @@ class Leading(Conversing):
             hosted.is_shared = True
             self._lay_way(hosted, INSTANCE, (RoutingSlip("subscription", hosted.strategy.slip),))
 
-    def lead(self, hosted: Hosted, knowledge: Knowledge | None = None, *, doubt: bool = False) -> None:
+    def lead(
+        self,
+        hosted: Hosted,
+        knowledge: Knowledge | None = None,
+        *,
+        doubt: bool = False,
+        succeeds_lost: bool = False,
+    ) -> None:
         """Take part in the strategy, from what another instance has handed over, or from the beginning."""
-        hosted.leads, hosted.relayed = True, ("", 0)
+        hosted.leads, hosted.succeeds_lost, hosted.relayed = True, succeeds_lost, ("", 0)
         agent = hosted.made.agent
         if isinstance(agent, Shipped):
             self.want(hosted, agent.start(doubt))
@@ -71,13 +78,21 @@ class Leading(Conversing):
         if hosted.claim:
             self._tell(hosted, successor, Lead(hosted.latest, hosted.made.agent.knowledge()))
         _, hosted.made = started(hosted.strategy)
+        self._stop(hosted)
+
+    def _stop(self, hosted: Hosted) -> None:
+        """Take no part in the strategy any more."""
         hosted.leads = False
-        hosted.reached.clear()
-        hosted.successors.clear()
-        hosted.heard.clear()
-        hosted.others.clear()
-        hosted.kept.clear()
+        for known in (hosted.reached, hosted.successors, hosted.heard, hosted.others, hosted.kept):
+            known.clear()
         self.ask(hosted, Withdraw(ADDRESS))
+
+    def leave(self, hosted: Hosted) -> None:
+        """Let others continue: the next to lead, or whoever leads."""
+        if hosted.leads:
+            self.resign(hosted, max(hosted.siblings, key=hosted.rank))
+        else:
+            self._tell(hosted, hosted.leader, Leave())
 
     def settle(self, hosted: Hosted) -> None:
         """Lead, or let another lead, after claims have changed."""
@@ -101,7 +116,7 @@ class Leading(Conversing):
 
     def meet(self, hosted: Hosted) -> None:
         """Instances have come or gone."""
-        there = self.state.instances.get(hosted.address, {}).keys() - {hosted.name}
+        there = {way.origin for way in self.state.instances.get(hosted.address, ())} - {hosted.name}
         before, gone = hosted.leader, hosted.siblings - there
         for name in sorted(there - hosted.siblings):
             hosted.siblings.add(name)
@@ -113,6 +128,8 @@ class Leading(Conversing):
             del hosted.claims[name]
         if lost:
             self._replace(hosted, lost)
+        elif hosted.leads and hosted.relayed[0] in gone:
+            self._begin_anew(hosted)
         self._follow(hosted, before)
 
     def _replace(self, hosted: Hosted, claim: int) -> None:
@@ -124,7 +141,17 @@ class Leading(Conversing):
         self._claim(hosted)
         if hosted.made.agent.reports:
             self._report_doubt(hosted)
-        self.lead(hosted, doubt=True)
+        self.lead(hosted, doubt=True, succeeds_lost=True)
+
+    def _begin_anew(self, hosted: Hosted) -> None:
+        """The instance by which the latest reading came is lost, and later ones may come there: nobody knows
+        any more where the source is."""
+        _, hosted.made = started(hosted.strategy)
+        hosted.latest = None
+        if hosted.made.agent.reports:
+            self._report_doubt(hosted)
+        self._stop(hosted)
+        self.lead(hosted, doubt=True, succeeds_lost=True)
 
     def _report_doubt(self, hosted: Hosted) -> None:
         """Nobody knows any more whether the relationship holds."""
@@ -195,6 +222,9 @@ class Leading(Conversing):
             case Claim(number):
                 hosted.claims[sender] = max(number, hosted.claims[sender])
                 self._follow(hosted, before)
+            case Leave():
+                if hosted.relayed[0] == sender:
+                    hosted.relayed = ("", 0)
             case Successor(name):
                 hosted.claims[name] = max(hosted.claims[name], 1 + hosted.claims[sender])
                 self._follow(hosted, before)

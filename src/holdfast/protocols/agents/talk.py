@@ -71,7 +71,15 @@ class Lead(msgspec.Struct, frozen=True, tag=True):
     knowledge: Knowledge | None
 
 
-Word = Claim | Relayed | Lead | Successor
+class Leave(msgspec.Struct, frozen=True, tag=True):
+    """Our publisher sends nothing here any more."""
+
+
+Word = Claim | Relayed | Lead | Leave | Successor
+
+
+class Doubt(msgspec.Struct, frozen=True, tag=True):
+    """What another instance knew for this agent is lost."""
 
 
 class Say(NamedTuple):

@@ -511,9 +511,14 @@ class Client:
             raise UsageError(
                 f"only active subscriptions are replaced; withdraw '{name}', and submit the other"
             )
+        was_disabled, is_disabled = (any(a.disabled for a in one.active) for one in (old, bundle))
+        if was_disabled and not is_disabled:  # what has changed meanwhile, nobody has seen
+            bundle = replace(bundle, active=tuple(replace(a, again=True) for a in bundle.active))
         state.bundles[name] = replace(lasting(bundle), key=old.key, lease=self.lease)
         if state.broker is not None:
             yield from self._send(state, state.bundles[name], now)
+        if is_disabled and not was_disabled:
+            yield Deliver(Interrupted(name, "its agents are disabled"))
 
     def _withdraw(self, state: ClientState, name: str) -> Iterator[Effect]:
         bundle = _known(state, name)

@@ -255,7 +255,6 @@ def subscribe(
             followed,
             count=count,
             subscribed=lambda at: typer.echo(f"subscribed at '{at}'", err=True),
-            complain=lambda why: typer.echo(f"warning: {why}", err=True),
             pairs=pairs,
         )
     )

@@ -27,7 +27,7 @@ async def subscribe(
     *,
     count: int | None,
     subscribed: Callable[[str], None],
-    complain: Callable[[str], None],
+    complain: Callable[[str], None] = lambda why: print(f"warning: {why}", file=sys.stderr),
     pairs: bool = False,
 ) -> None:
     """Print what is heard, until it is enough or somebody stops us; say when the broker knows.  ``followed``

@@ -13,8 +13,6 @@ from holdfast.model.batch import TIME
 
 WAITING = """topic Temperature (value float)
 state Warm on Temperature [value > 25 for 2 s; value < 22] per source"""
-    "topic Temperature (value float)\nstate Warm on Temperature [value > 25 for 2 s; value < 22] per source"
-)
 OPEN = "topic Temperature (value float)\nstate Warm on Temperature [value > 25; value < 0] per source"
 
 

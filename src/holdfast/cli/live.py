@@ -145,7 +145,8 @@ def streaming(what: str = "holdfast run") -> Any:
     try:
         from ..runtimes.spark.live import log, query
     except ModuleNotFoundError as error:
-        raise Unsupported(f"{what} needs {(error.name or '').partition('.')[0]}; install holdfast[spark]") from error
+        missing = (error.name or "").partition(".")[0]
+        raise Unsupported(f"{what} needs {missing}; install holdfast[spark]") from error
     return log, query
 
 

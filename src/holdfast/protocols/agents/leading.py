@@ -59,7 +59,7 @@ class Leading(Conversing):
         slips = tuple(RoutingSlip("subscription", home) for _, home in hosted.part.partners)
         self._lay_way(hosted, ADDRESS, slips)
         self.reach(hosted)
-        if hosted.latest is not None:
+        if hosted.latest is not None and not succeeds_lost:
             self.give(hosted, agent.read, hosted.latest)
 
     def _lay_way(self, hosted: Hosted, field: str, slips: tuple[RoutingSlip, ...]) -> None:
@@ -128,12 +128,14 @@ class Leading(Conversing):
             del hosted.claims[name]
         if lost:
             self._replace(hosted, lost)
-        elif hosted.leads and hosted.relayed[0] in gone:
+            return
+        if hosted.leads and hosted.relayed[0] in gone:
             self._begin_anew(hosted)
         self._follow(hosted, before)
 
     def _replace(self, hosted: Hosted, claim: int) -> None:
-        """The leader is lost with what it knew: whoever leads now claims more, and begins with a doubt."""
+        """The leader is lost with what it knew, perhaps of later readings than here: whoever leads now claims
+        more, and begins with a doubt and without a reading."""
         if hosted.leader != hosted.name:
             hosted.claims[hosted.leader] = max(hosted.claims[hosted.leader], claim + 1)
             return
@@ -147,7 +149,6 @@ class Leading(Conversing):
         """The instance by which the latest reading came is lost, and later ones may come there: nobody knows
         any more where the source is."""
         _, hosted.made = started(hosted.strategy)
-        hosted.latest = None
         if hosted.made.agent.reports:
             self._report_doubt(hosted)
         self._stop(hosted)

@@ -125,7 +125,6 @@ class Conversing:
         self.client(hosted, Asked(self.now, request))
 
     def heard(self, hosted: Hosted, what: Heard) -> None:
-        agent = hosted.made.agent
         if what.subscription == "readings":
             reading = reading_in(what.content, hosted.made.beside, hosted.part.relation.accuracy)
             if reading is not None:
@@ -146,19 +145,32 @@ class Conversing:
         way = hosted.reached.get(at)
         if way is None or way.origin != maker:
             hosted.kept = [*hosted.kept, what][-KEPT:]
-        elif isinstance(message, Successor):
+        else:
+            self._from_partner(hosted, at, message)
+
+    def _from_partner(self, hosted: Hosted, at: str, message: Message) -> None:
+        agent, name = hosted.made.agent, hosted.partners[at]
+        if isinstance(message, Successor):
             hosted.successors[at] = message.name
         elif isinstance(message, Doubt):
-            self.give(hosted, agent.lost, hosted.partners[at], reports=agent.reports)
-            self.give(hosted, agent.found, hosted.partners[at])
+            if agent.reports:
+                self.report_doubt(hosted)
+            self.give(hosted, agent.lost, name, reports=False)
+            self.give(hosted, agent.found, name)
         elif isinstance(message, agent.hears):
             hosted.heard.add(at)
             self.engage(hosted)
-            self.give(hosted, agent.hear, hosted.partners[at], message)
+            self.give(hosted, agent.hear, name, message)
 
     def received(self, hosted: Hosted, reading: Reading) -> None:
         """A publisher beside an agent has sent a reading."""
         raise NotImplementedError
+
+    def report_doubt(self, hosted: Hosted) -> None:
+        """Nobody knows any more whether the relationship holds."""
+        for scope in hosted.part.scopes:
+            doubt = Report("unknown", hosted.part.name, None, float("nan"), scope)
+            self.ask(hosted, publish(told(hosted.part, doubt)))
 
     def engage(self, hosted: Hosted) -> None:
         """Another agent talks to this instance."""
@@ -189,6 +201,8 @@ class Conversing:
             if hosted.place not in self.state.agents or not hosted.leads:
                 return
             match want:
+                case Report() if hosted.is_shared and not hosted.claim:
+                    pass  # without a reading it knows nothing that another instance does not
                 case Report():
                     self.ask(hosted, publish(told(hosted.part, want)))
                 case Run(call, arguments):

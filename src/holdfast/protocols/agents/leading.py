@@ -14,15 +14,15 @@ without that, the next one begins with a doubt, and the subscriber is told that 
 
 from __future__ import annotations
 
-from ..cbps.client import Submit, Withdraw, publish
+from ..cbps.client import Submit, Withdraw
 from ..cbps.content import Constraint, Filter
 from ..cbps.message import Bundle, Key, RoutingSlip, Subscription
 from .conversing import Conversing
-from .hosted import Hosted, told
+from .hosted import Hosted
 from .library import ADDRESS, INSTANCE, started
 from .mediated import Above
 from .shipped import Shipped
-from .talk import Claim, Knowledge, Lead, Leave, Reading, Relayed, Report, Successor, Word
+from .talk import Claim, Knowledge, Lead, Leave, Reading, Relayed, Successor, Word
 
 MOVED = 8
 """After so many readings in a row that came by one other instance, that one leads."""
@@ -142,7 +142,7 @@ class Leading(Conversing):
         hosted.claims[hosted.name] = claim
         self._claim(hosted)
         if hosted.made.agent.reports:
-            self._report_doubt(hosted)
+            self.report_doubt(hosted)
         self.lead(hosted, doubt=True, succeeds_lost=True)
 
     def _begin_anew(self, hosted: Hosted) -> None:
@@ -150,15 +150,9 @@ class Leading(Conversing):
         any more where the source is."""
         _, hosted.made = started(hosted.strategy)
         if hosted.made.agent.reports:
-            self._report_doubt(hosted)
+            self.report_doubt(hosted)
         self._stop(hosted)
         self.lead(hosted, doubt=True, succeeds_lost=True)
-
-    def _report_doubt(self, hosted: Hosted) -> None:
-        """Nobody knows any more whether the relationship holds."""
-        for scope in hosted.part.scopes:
-            doubt = Report("unknown", hosted.part.name, None, float("nan"), scope)
-            self.ask(hosted, publish(told(hosted.part, doubt)))
 
     def _follow(self, hosted: Hosted, before: str) -> None:
         """Let the leader, if it is another than before, know the latest reading that came here."""
@@ -243,7 +237,7 @@ class Leading(Conversing):
             if known.turns:  # both have reported: nobody knows which of them last
                 agent.adopt(Knowledge(1 + max(known.turns, knowledge.turns), None))
                 agent.doubt()
-                self._report_doubt(hosted)
+                self.report_doubt(hosted)
             else:
                 agent.adopt(knowledge)
             self.give(hosted, agent.reset, hosted.part.relation)

@@ -370,11 +370,6 @@ def _check_strategy(one: Relate, relation: Relation) -> None:
             "agents do not wait, so 'using' and 'for' exclude each other",
             "Leave out 'using', and one broker watches it.",
         ),
-        (
-            relation.ties is None,
-            "agents watch named publishers, so 'using' needs them",
-            'Name them, such as: pairs ("ann", "bob"); or leave out \'using\', and one broker watches all.',
-        ),
     ):
         if is_so:
             raise DefinitionError(why, place_of(one.using, one.at), hint=hint)

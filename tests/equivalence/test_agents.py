@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import random
+from dataclasses import replace
 from itertools import groupby
 
 import msgspec
 import pytest
 
+from holdfast.protocols.agents.following import Following
 from holdfast.protocols.agents.hosting import Hosting
 from holdfast.protocols.agents.library import ADDRESS, RELATIONSHIP, active, address, disabled
 from holdfast.protocols.agents.ring import Moved
@@ -15,6 +19,7 @@ from holdfast.protocols.cbps.broker import Broker
 from holdfast.protocols.cbps.client import (
     Closed,
     Heard,
+    Interrupted,
     Refused,
     Release,
     Replace,
@@ -245,6 +250,95 @@ def test_parameters_are_reset_while_agents_run_and_agents_may_be_disabled():
     say(overlay, "ann", 2, 0.0)
     say(overlay, "bob", 3, 5.0)
     assert [row[2] for row in told(overlay)] == ["ingress"]
+
+
+@pytest.mark.parametrize("apart_by", [100.0, 20.0])
+def test_a_start_before_agents_are_disabled_is_followed_by_unknown_and_then_by_what_is_certain(apart_by):
+    """They part, or perhaps not, while nobody watches."""
+    overlay = network()
+    publishers(overlay, MEET, ("ann", "bob"))
+    watch(overlay, MEET, "range_ring")
+    following = Following("Meet", MEET.relation)
+
+    def news():
+        heard = [what for what in overlay.take("subscriber") if isinstance(what, Heard | Interrupted)]
+        return [getattr(one, "status", "unknown") for what in heard for one in following.hear(what, 0)]
+
+    say(overlay, "ann", 0, 0.0)
+    say(overlay, "bob", 1, 5.0)
+    assert news() == ["ingress"]
+    overlay.ask("subscriber", Replace("relation", disabled(active("Meet", MEET.relation, "range_ring"))))
+    overlay.settle()
+    assert news() == ["unknown"]
+    say(overlay, "bob", 2, apart_by)
+    overlay.ask("subscriber", Replace("relation", active("Meet", MEET.relation, "range_ring")))
+    overlay.settle()
+    say(overlay, "ann", 3, 0.0)
+    say(overlay, "bob", 4, apart_by)
+    assert news() == (["egress"] if apart_by == 100 else [])
+    say(overlay, "bob", 5, 200.0)
+    assert news() == ([] if apart_by == 100 else ["egress"])
+
+
+def test_a_start_before_the_settings_change_gets_its_end():
+    overlay = network()
+    publishers(overlay, MEET, ("ann", "bob"))
+    watch(overlay, MEET, "range_ring")
+    say(overlay, "ann", 0, 0.0)
+    say(overlay, "bob", 1, 5.0)
+    assert [row[2] for row in told(overlay)] == ["ingress"]
+    bundle = active("Meet", UNEVEN.relation, "range_ring", UNEVEN.settings)
+    overlay.ask("subscriber", Replace("relation", bundle))
+    overlay.settle()
+    say(overlay, "ann", 2, 1.0)
+    say(overlay, "bob", 3, 90.0)
+    assert [row[2] for row in told(overlay) if row[2] != "ingress"] == ["egress"]
+
+
+def test_a_late_reading_is_not_taken_for_the_current_one():
+    overlay = network()
+    publishers(overlay, MEET, ("ann", "bob"))
+    watch(overlay, MEET, "range_ring")
+    say(overlay, "ann", 0, 0.0)
+    say(overlay, "bob", 5, 100.0)
+    say(overlay, "bob", 3, 5.0)  # older
+    assert told(overlay) == []
+    say(overlay, "bob", 6, 5.0)
+    assert [row[2] for row in told(overlay)] == ["ingress"]
+
+
+@pytest.mark.parametrize(
+    ("one", "using"),
+    [
+        (MEET, "range_ring"),
+        (UNEVEN, "range_ring"),
+        (MEET, "parallel_line"),
+        (TEAM, "centre_of_mass"),
+        (SOME, "counting"),
+    ],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_positions_of_one_two_and_three_coordinates_mean_what_they_mean_to_the_machine(one, using, seed):
+    """A coordinate that only some have counts as 0; y without x is no position, and infinity is none."""
+    overlay, chance, found, events = network(seed), random.Random(seed), [], []
+    names = sorted({member.source for tie in one.relation.ties for member in tie.members})
+    publishers(overlay, one, names)
+    watch(overlay, one, using)
+    for event in walks(names, 40, seed, together=0.0, jump=0.02, step=6.0):
+        whole = (*event.location, chance.uniform(0, 9))
+        event = replace(event, location=whole[: chance.choice((1, 2, 2, 3))])
+        content = to_content(event)
+        lacks = chance.random()
+        if lacks < 0.1:
+            content.pop("x")
+        elif lacks < 0.2:
+            content["x"] = math.inf
+        else:
+            events.append(event)
+        overlay.ask(event.source, publish(content))
+        overlay.settle()
+        found += told(overlay)
+    assert sorted(found) == oracle(one, events)
 
 
 def test_other_settings_make_other_agents():

@@ -6,6 +6,8 @@ told whatever is certain.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 
 from holdfast.model.event import Event
@@ -14,7 +16,7 @@ from holdfast.model.relation import apart, radius, spread
 from holdfast.protocols.agents.following import Following
 from holdfast.protocols.agents.hosting import Hosting
 from holdfast.protocols.agents.library import active
-from holdfast.protocols.cbps.client import Heard, Interrupted, Submit, advertise, publish
+from holdfast.protocols.cbps.client import Heard, Interrupted, Submit, Withdraw, advertise, publish
 from holdfast.protocols.cbps.event import advertised, to_content
 from support.agents import related
 from support.storm import Storm
@@ -33,17 +35,22 @@ relate Merry (a User, b User) pairs ("ann", "bob"), ("eve", "zoe")
   when a.mood + b.mood > 60 until a.mood + b.mood < 40""")
 LINKS = [("b2", "b1"), ("b3", "b1"), ("b4", "b2"), ("b5", "b3")]
 HOMES = {"ann": "b4", "zoe": "b4", "bob": "b5", "eve": "b1"}
+GATEWAYS = {"north": "b4", "south": "b5", "middle": "b3"}
+"""They advertise the topic alone, and everybody may publish by them."""
 
 
 class World(Storm):
-    """Five brokers with agents, four publishers and a subscriber."""
+    """Five brokers with agents, four publishers, a subscriber, and perhaps gateways."""
 
-    def __init__(self, one, using, seed):
-        super().__init__(LINKS, {**HOMES, "subscriber": "b1"}, seed)
-        self.one = one
-        (topic,) = one.listens
+    def __init__(self, one, using, seed, gateways=MappingProxyType({})):
+        super().__init__(LINKS, {**HOMES, **gateways, "subscriber": "b1"}, seed)
+        self.one, self.gateways = one, gateways
+        (self.topic,) = one.listens
         for name in HOMES:
-            self.net.ask(name, advertise("mine", advertised(topic, source=name)))
+            self.net.ask(name, advertise("mine", advertised(self.topic, source=name)))
+        self.promised = set()
+        for name in gateways:
+            self.promise(name)
         self.net.ask("subscriber", Submit(active(one.name, one.relation, using), "relation"))
         self.net.settle()
         self.following = Following(one.name, one.relation)
@@ -53,15 +60,42 @@ class World(Storm):
     def machine(self, name):
         return Hosting(super().machine(name))
 
+    def promise(self, gateway):
+        """A gateway advertises the topic, or does so no more."""
+        if gateway in self.promised:
+            self.net.ask(gateway, Withdraw("all"))
+        else:
+            self.net.ask(gateway, advertise("all", advertised(self.topic)))
+        self.promised ^= {gateway}
+
+    def trouble(self):
+        if self.gateways and self.chance.random() < 0.4:
+            self.promise(self.chance.choice(list(self.gateways)))
+        else:
+            super().trouble()
+
+    def is_heard(self, name):
+        """Whether the subscriber's broker is reached from somebody."""
+        found, new = set(), {name}
+        while new:
+            found |= new
+            new = {other for one in new for other in self.net._links.get(one, ())} - found
+        return "b1" in found
+
     def say(self, name):
-        """A publisher moves a little, or far."""
+        """A publisher moves a little, or far; what comes by a gateway is not lost on its way."""
+        by = self.chance.choice([name, *sorted(self.promised)])
+        if self.gateways and not self.is_heard(by):
+            return
         far = 40.0 if self.chance.random() < 0.2 else 6.0
         where = self.latest.get(name) or (self.chance.uniform(0, 50), self.chance.uniform(0, 50))
         self.latest[name] = at = tuple(min(max(x + self.chance.uniform(-far, far), 0.0), 50.0) for x in where)
         self.time += SECOND
         self.net.advance(SECOND)
         event = Event("User", self.time, name, {"mood": at[0]} if self.one is SUM else {}, self.time, at)
-        self.net.ask(name, publish(to_content(event)))
+        self.net.ask(by, publish(to_content(event)))
+        if self.gateways:
+            self.net.settle()
         for tie in self.one.relation.ties:
             if (value := self.measured(tie)) is not None:
                 test = self.one.relation.exit if self.bits[tie.scope] else self.one.relation.enter
@@ -93,6 +127,7 @@ class World(Storm):
 SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 206)]
 
 
+@pytest.mark.parametrize("gateways", [{}, GATEWAYS], ids=["publishers", "gateways"])
 @pytest.mark.parametrize("seed", [*range(6), *SOAK])
 @pytest.mark.parametrize(
     ("one", "using"),
@@ -105,8 +140,8 @@ SOAK = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(6, 206)]
     ],
     ids=["rings", "lines", "centre", "counting", "hierarchy"],
 )
-def test_never_told_something_wrong_and_told_what_is_certain_in_the_end(one, using, seed):
-    world = World(one, using, seed)
+def test_never_told_something_wrong_and_told_what_is_certain_in_the_end(one, using, seed, gateways):
+    world = World(one, using, seed, gateways)
     for round in range(3):
         for _ in range(25):
             world.say(world.chance.choice(list(HOMES)))

@@ -67,7 +67,13 @@ def test_brackets_and_enter_start_and_end_at_the_same_readings(enter, leave, key
         "A = T each source enter A.value > 1 && A.time < now exit A.value < 1",
         "A = T each source enter A.value else 3 > 1 exit A.value < 1",
         "on T each source enter value > 1 exit value < 1 tick 1 s",
+        "A = all of (T, U) each source enter A.value > 1 exit A.value < 1",
+        "A = any of (T, U) each source enter A.value > 1 exit A.value < 1",
+        "A = one of (U, T) each source enter A.value > 1 exit A.value < 1",
+        "A = max of (T, U) each source enter A.value > 1 exit A.value < 1",
+        "A = T any location each source enter A.value > 1 exit A.value < 1",
     ],
 )
 def test_what_brackets_cannot_say_is_not_said_to_be_the_same(component):
-    assert bracketed(check(parse(f"{TOPIC}state S {component}")).components[0]) is None
+    other = "topic U (value float, n int, road text)\n"
+    assert bracketed(check(parse(f"{TOPIC}{other}state S {component}")).components[0]) is None

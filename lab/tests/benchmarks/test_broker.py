@@ -44,7 +44,7 @@ def test_a_short_run_without_mosquitto_measures_our_broker_and_says_what_is_miss
     monkeypatch.setattr(mosquitto, "program", lambda: None)
     said: list[str] = []
     rows = broker.run(said.append)
-    assert len(rows) == 9
+    assert len(rows) == 12
     assert all(row.value > 0 for row in rows[:5])
     assert not [row for row in rows if "Mosquitto" in row.what]
     assert [line for line in said if "Mosquitto is not installed" in line]
@@ -56,7 +56,7 @@ def test_a_short_run_without_mosquitto_measures_our_broker_and_says_what_is_miss
 def test_a_short_run_measures_both_brokers():
     rows = broker.run(lambda _: None)
     ours = [row for row in rows if not row.what.startswith(("the same", "p50, the same", "p99, the same"))]
-    assert len(ours) == 9
+    assert len(ours) == 12
     assert all(row.value > 0 for row in ours[:5])
     beside = [row for row in rows if "Mosquitto" in row.what]
     assert len(beside) >= 4

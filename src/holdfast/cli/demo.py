@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def demo(
-    engine: Annotated[str, typer.Option(metavar="local|spark", help="Where to run.")] = "spark",
+    engine: Annotated[
+        str, typer.Option(metavar="local|spark", help="Where to run; without Spark or Java, in this process.")
+    ] = "spark",
 ) -> None:
     """The main job on generated sensors of a small building; needs no input."""
     from ..demo import DEFINITION, report, run
@@ -43,7 +45,7 @@ def _demo_on_spark() -> Day:
 
     from ..demo import run_live
 
-    streaming()  # says what is missing, if something is
+    streaming("The live query")  # says what is missing, if something is
     typer.echo("Live on Spark, which needs some seconds to start; a file for each hour arrives:\n")
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as folder:
         return run_live(Path(folder), typer.echo)

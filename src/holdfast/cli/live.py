@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from ..errors import UsageError, counted
+from ..errors import Unsupported, UsageError, counted
 from .options import (
     Definition,
     Lets,
@@ -140,12 +140,13 @@ def run(
     typer.echo("\n".join(_standing(checkpoint, most=0)[1:]), err=True)
 
 
-def streaming() -> Any:
+def streaming(what: str = "holdfast run") -> Any:
     """The modules of live queries, or what is missing for them."""
     try:
         from ..runtimes.spark.live import log, query
     except ModuleNotFoundError as error:
-        raise UsageError(f"holdfast run needs {error.name}; install holdfast[spark]") from error
+        missing = (error.name or "").partition(".")[0]
+        raise Unsupported(f"{what} needs {missing}; install holdfast[spark]") from error
     return log, query
 
 

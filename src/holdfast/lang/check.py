@@ -66,6 +66,7 @@ from .ops import (
     Truth,
     place_of,
 )
+from .regions import require_places
 from .relation import check as relation
 from .types import in_unit_of, of_attribute, predicate, typed, unknown_attribute
 
@@ -131,6 +132,7 @@ def _checked(
     _unique("subscription", named, lambda s: s.name)
     parameters = _parameters(_unique("parameter", _all(Let, statements), lambda s: s.name), lets)
     known = scopes.gazetteer(statements, folder)
+    require_places(statements, known, parameters)
     if not topics and (short := [s for s in subscriptions if s.topic is None]):
         topics = (implicit_topic(short, parameters),)
     topics = topics or (*implicit_topics(detectors), *correlation.implicit_topics(correlates))

@@ -22,6 +22,7 @@ from .ops import (
     Number,
     Or,
     Silent,
+    Spot,
     Text,
     Truth,
 )
@@ -69,7 +70,7 @@ def value(op: Expression, reading: Mapping[str, Value]) -> Value | None:
             return None if truth is None else not truth
         case Silent():
             return None  # not a matter of one reading
-        case Between() | Call():
+        case Between() | Call() | Spot():
             raise AssertionError("not a core expression")
         case _:
             assert_never(op)

@@ -65,6 +65,14 @@ class Truth:
     at: Place | None = field(default=None, compare=False, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A location, by its coordinates."""
+
+    point: Point
+    at: Place | None = field(default=None, compare=False, repr=False)
+
+
 ArithmeticSign = Literal["+", "-", "*", "/"]
 ComparisonSign = Literal["<", "<=", "==", "!=", ">=", ">"]
 
@@ -148,7 +156,7 @@ class Call:
 
 
 Expression = (
-    Call | Name | Member | Number | Text | Truth
+    Call | Name | Member | Number | Text | Truth | Spot
     | Arithmetic | Negative | Absolute | Compare | Between | And | Or | Not | Silent
 )  # fmt: skip
 

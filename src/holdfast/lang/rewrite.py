@@ -33,6 +33,7 @@ from .ops import (
     Number,
     Or,
     Silent,
+    Spot,
     Text,
     Truth,
 )
@@ -223,7 +224,7 @@ def size(op: Expression) -> int:
 def parts(op: Expression) -> tuple[Expression, ...]:
     """The expressions that an operation is made of."""
     match op:
-        case Call() | Name() | Member() | Number() | Text() | Truth() | Silent():
+        case Call() | Name() | Member() | Number() | Text() | Truth() | Spot() | Silent():
             return ()
         case Negative(arg) | Absolute(arg) | Not(arg):
             return (arg,)

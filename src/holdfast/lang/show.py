@@ -48,6 +48,7 @@ from .ops import (
     Or,
     Relate,
     Silent,
+    Spot,
     Statement,
     Subscribe,
     Tally,
@@ -349,6 +350,8 @@ def _shown(op: Expression) -> tuple[str, int]:
             return _number(value, unit), UNARY if value < 0 else ATOM
         case Text(value):
             return write_text(value), ATOM
+        case Spot(point):
+            return _point(point), ATOM
         case Truth(value):
             return str(value).lower(), ATOM
         case Arithmetic(sign, left, right):

@@ -14,7 +14,7 @@ from ..errors import DefinitionError, Place, did_you_mean
 from ..model.topic import RESERVED, Attribute
 from ..model.unit import NONE, UNITS, Unit, conversion, nearest, product, quotient
 from . import rewrite, spacetime
-from .kinds import CALLED, ONE, Predicate, Quantity, Scope, Typed, Words
+from .kinds import CALLED, ONE, Position, Predicate, Quantity, Scope, Typed, Words
 from .literal import INT64, describe_unit
 from .ops import (
     Absolute,
@@ -33,6 +33,7 @@ from .ops import (
     Number,
     Or,
     Silent,
+    Spot,
     Text,
     Truth,
 )
@@ -65,6 +66,8 @@ def typed(op: Expression, scope: Scope) -> Typed:
             return _literal(op)
         case Text():
             return Words(Text(op.value))
+        case Spot():
+            return Position(op)
         case Truth():
             return Predicate(Truth(op.value))
         case Member():

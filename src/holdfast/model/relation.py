@@ -144,9 +144,14 @@ class Relation:
 Point = tuple[float, ...]
 
 
+def whole(point: Point) -> Point:
+    """A point in space: a coordinate that it lacks is 0."""
+    return (*point, 0.0, 0.0)[:3]
+
+
 def apart(a: Point, b: Point) -> float:
     """How far two points are apart, to the last bit as the kernel has it."""
-    x, y, z = (p - q for p, q in zip((*a, 0.0, 0.0)[:3], (*b, 0.0, 0.0)[:3], strict=True))
+    x, y, z = (p - q for p, q in zip(whole(a), whole(b), strict=True))
     return math.sqrt(x * x + y * y + z * z)
 
 
@@ -168,8 +173,8 @@ def radius(points: Sequence[Point], quorum: int, around: int | None = None) -> f
 
 def centre(points: Sequence[Point]) -> Point:
     """The middle of points."""
-    whole = [(*point, 0.0, 0.0)[:3] for point in points]
-    return tuple(sum(axis) / len(points) for axis in zip(*whole, strict=True))
+    axes = zip(*map(whole, points), strict=True)
+    return tuple(sum(axis) / len(points) for axis in axes)
 
 
 def slow(nominal: float) -> float:

@@ -107,6 +107,15 @@ def test_pairs_come_from_a_table(tmp_path):
         ("relate R (a User, b User) when a.mood > b.mood", "of pairs that are named"),
         ("relate R (a User, b User) when distance(a, b) <= 1 m accuracy of_", "has no number 'of_'"),
         ("relate R (a User, b User) when distance(a, b) <= 1 m using hierarchy", "Take range_ring or"),
+        (
+            'relate R (a User, b User) pairs ("x", "y") when distance(a, b) <= 1 m '
+            "using range_ring ordered 2 s",
+            "'using' and 'ordered' exclude each other",
+        ),
+        (
+            'relate R (a User, b User) pairs ("x", "y") when distance(a, b) <= 1 m for 2 s using range_ring',
+            "'using' and 'for' exclude each other",
+        ),
         ("relate R when travel_time(West) > 1 min", "unknown route 'West'"),
         ("relate R when spread(Teem) < 1 m", "Did you mean 'Team'"),
         ("relate R when spread(Team) < 1 m until travel_time(North) > 1 min", "another measure"),

@@ -16,15 +16,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from statistics import quantiles
 from typing import Any
 
 from holdfast.model.event import Event
-from holdfast.model.protocol import Joined, Received, Started
+from holdfast.model.protocol import Asked, Input, Joined, Received, Started
 from holdfast.model.topic import Attribute, Topic
 from holdfast.protocols.cbps.broker import Broker
-from holdfast.protocols.cbps.client import Heard, advertise, publish, subscribe
+from holdfast.protocols.cbps.client import Client, ClientState, Heard, Submit, advertise, publish, subscribe
 from holdfast.protocols.cbps.content import Constraint, Filter
 from holdfast.protocols.cbps.event import advertised, to_content
 from holdfast.protocols.cbps.message import (
@@ -50,6 +51,7 @@ MESSAGES = 20_000
 THROUGH_CLIENTS = 5_000
 ROUND_TRIPS = 2_000
 SUBSCRIBERS = 5
+SOURCES = (1, 100, 10_000)
 START = 1_700_000_000_000_000
 READINGS = Topic("Temperature", (Attribute("value", "float"),))
 WANTED = Filter((Constraint("topic", "text", "=", "Temperature"), Constraint("value", "double", ">", 20.0)))
@@ -85,6 +87,7 @@ def run(progress: Callable[[str], None]) -> list[Row]:
             *_latencies(targets, progress),
         ]
     rows += _through_clients(progress)
+    rows += _of_many_sources(progress)
     rate = rows[0].value
     assert rate is not None, "of our own broker"
     return [*rows, *_shares(rate, progress)]
@@ -113,8 +116,8 @@ def _broker() -> Iterator[Address]:
         process.stdout.close()
 
 
-def reading(number: int) -> Event:
-    return Event("Temperature", START + number, "sensor-1", {"value": 24.5}, number)
+def reading(number: int, source: str = "sensor-1") -> Event:
+    return Event("Temperature", START + number, source, {"value": 24.5}, number)
 
 
 def _ours(address: Address) -> Target:
@@ -324,6 +327,37 @@ def _with_paho(address: tuple[str, int]) -> float:
         for client in (subscriber, publisher):
             client.disconnect()
             client.loop_stop()
+
+
+# --- publishers of many sources ---
+
+
+def _of_many_sources(progress: Callable[[str], None]) -> Iterator[Row]:
+    """What the machine of a publisher does of itself, that advertises each of its sources."""
+    for size in SOURCES:
+        progress(f"holdfast: a publisher of {size:,} sources")
+        one = _publisher(size)
+        requests = [publish(to_content(reading(n, f"sensor-{n % size + 1}"))) for n in range(THROUGH_CLIENTS)]
+        seconds = timed(partial(_published, *one, requests), 3).best
+        what = f"events/s, one publisher that advertises {size:,} source{'s' * (size != 1)}"
+        yield Row(what, len(requests) / seconds, "events/s", detail={"events": len(requests)})
+
+
+def _publisher(size: int) -> tuple[Client, ClientState]:
+    machine = Client("p", condition)
+    state = machine.initial()
+    promises = [advertised(READINGS, source=f"sensor-{n + 1}") for n in range(size)]
+    asked = [Asked(START, advertise(f"promise {n}", promise)) for n, promise in enumerate(promises)]
+    begin: list[Input] = [Started(START, 1), Joined(START, "hub"), *asked]
+    for given in begin:
+        state, _ = machine.handle(state, given)
+    return machine, state
+
+
+def _published(machine: Client, state: ClientState, requests: Sequence[Submit]) -> None:
+    for request in requests:
+        state, effects = machine.handle(state, Asked(START, request))
+        assert len(effects) == 1, effects
 
 
 # --- where the time goes ---

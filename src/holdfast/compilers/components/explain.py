@@ -61,7 +61,7 @@ def bracketed(component: Component) -> Subscribe | None:
         and component.here is None
         and component.tick is None
         and not any(rule.hold or rule.sets for rule in rules)
-        and (query.time, query.location) == (Closest(NOW), Pool())
+        and query == Query(Closest(Index(topic.name)), each=query.each)
         and all(key == "source" or key in topic.by_name for key in component.keys)
         and not any(isinstance(op, Name) for op in inside)
         and all(op.name in topic.by_name and not op.otherwise for op in inside if isinstance(op, Member))

@@ -22,6 +22,7 @@ from ...lang.ops import (
     Not,
     Number,
     Or,
+    Spot,
     Text,
     Truth,
 )
@@ -222,7 +223,7 @@ def _names(op: Expression) -> list[str]:
 def value(op: Expression) -> Compute:
     """What a core expression of a component computes; ``None`` is missing or unknown."""
     match op:
-        case Number(constant) | Text(constant) | Truth(constant):
+        case Number(constant) | Text(constant) | Truth(constant) | Spot(constant):
             return lambda _context: constant
         case Name("now"):
             return lambda context: context.now

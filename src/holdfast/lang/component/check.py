@@ -355,7 +355,8 @@ def _rule(turn: Turn, scope: Scope) -> Rule:
 def _value(name: str, op: Expression, scope: Scope) -> Expression:
     found = typed(op, scope)
     wanted = {"time": Moment, "location": Position}.get(name)
-    if wanted is not None and not isinstance(found, wanted):
+    is_place = wanted is Position and isinstance(found, Words)
+    if wanted is not None and not isinstance(found, wanted) and not is_place:
         raise DefinitionError(f"'{name}' must be {CALLED[wanted]}, not {CALLED[type(found)]}", op.at)
     return found.core
 

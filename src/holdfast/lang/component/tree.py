@@ -48,7 +48,7 @@ from ..nodes import (
     word_of,
     wrong,
 )
-from ..ops import Detect, Expression, Not, Turn, Word
+from ..ops import Detect, Expression, Not, Number, Spot, Turn, Word
 from .origin import resolved
 
 if TYPE_CHECKING:
@@ -91,9 +91,19 @@ def turn(when: Node, hold: Node | None, sets: Node | None, inside: int = 0) -> T
         word = topic_word(as_token(target))
         if word in (known for known, _ in computed):
             raise DefinitionError(f"'{word}' is set twice", place(target))
-        computed.append((word, resolved(expression(value), word)))
+        computed.append((word, _computed(value, word)))
     length = 0 if hold is None else duration(hold, above_zero=True)
     return Turn(resolved(expression(when, inside)), length, tuple(computed), place(when))
+
+
+def _computed(node: Node, word: str) -> Expression:
+    """What something is set to; a location with one coordinate looks like a number."""
+    if is_tree(node) and as_tree(node).data == "spot":
+        return Spot(point_of(node), place(node))
+    found = resolved(expression(node), word)
+    if word == "location" and isinstance(found, Number) and found.unit in (None, "m"):
+        return Spot((float(found.value),), found.at)
+    return found
 
 
 def traits_of(nodes: Iterable[Tree[Token]]) -> dict[str, Any]:

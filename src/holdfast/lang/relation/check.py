@@ -359,6 +359,20 @@ def _check_strategy(one: Relate, relation: Relation) -> None:
         raise DefinitionError(
             f"'{one.using}' cannot watch this relationship", one.at, hint=f"Take {' or '.join(other)}."
         )
+    for is_so, why, hint in (
+        (
+            one.delivery.wait is not None,
+            "agents take readings as they arrive, so 'using' and 'ordered' exclude each other",
+            "Leave out 'using', and one broker watches it in order; or leave out 'ordered'.",
+        ),
+        (
+            bool(relation.enter.hold or relation.exit.hold),
+            "agents do not wait, so 'using' and 'for' exclude each other",
+            "Leave out 'using', and one broker watches it.",
+        ),
+    ):
+        if is_so:
+            raise DefinitionError(why, place_of(one.using, one.at), hint=hint)
     for i, setting in enumerate(one.settings):
         if any((setting.word, setting.of) == (before.word, before.of) for before in one.settings[:i]):
             raise DefinitionError(f"'{setting.word}' is given twice", place_of(setting.word, one.at))

@@ -9,6 +9,7 @@ from itertools import groupby
 from ...model.event import Event
 from ...model.instant import Instant
 from ...model.relation import Member, Relation, Tie
+from . import talk
 from .library import STRATEGIES, Made, Settings
 from .room import Room
 from .talk import Reading, Report
@@ -72,12 +73,5 @@ def reading_of(member: Member, accuracy: str | None, event: Event) -> Reading | 
     """What an agent beside a member makes of an event, if it concerns it."""
     if (event.topic, event.source) != (member.topic, member.source):
         return None
-    if member.attribute is not None:
-        number = event.attributes.get(member.attribute)
-        if isinstance(number, str) or number is None or number != number:
-            return None
-        return Reading(event.time, event.sequence, (float(number),))
-    error = 0.0 if accuracy is None else event.attributes.get(accuracy)
-    if event.location is None or not isinstance(error, int | float) or not error >= 0:
-        return None
-    return Reading(event.time, event.sequence, event.location, float(error))
+    stamp = (event.time, event.sequence)
+    return talk.reading_of(member, accuracy, stamp, event.attributes, event.location)

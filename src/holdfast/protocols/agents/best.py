@@ -14,7 +14,7 @@ from itertools import accumulate, chain
 
 from ...model.relation import Relation, Term
 from .hierarchy import KEPT, NONE, Mediator, Observer, observers, sources
-from .talk import Report, Wants
+from .talk import Knowledge, Report, Wants
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Best(Mediator):
         if self.present is not None and not least <= sums[self.present] - self.relation.by:
             return []
         best, before = sums.index(least), self.present
-        self.present = best
+        self.present, self.turns = best, self.turns + 1
         told, self.in_doubt = self.in_doubt - {best}, frozenset()
         if before is not None and before != best:
             told |= {before}
@@ -77,9 +77,16 @@ class Best(Mediator):
         """What is kept of one alternative's room is not another's, so nothing is given without looking."""
         return None
 
+    def knowledge(self) -> Knowledge:
+        return Knowledge(self.turns, self.present, tuple(sorted(self.in_doubt)))
+
+    def adopt(self, knowledge: Knowledge) -> None:
+        self.turns, self.present = knowledge.turns, knowledge.bit
+        self.in_doubt = frozenset(knowledge.doubted)
+
     def lost(self, other: str) -> Wants:
-        self.known.pop(other, None)
-        self.asked.clear()
+        self.renew(other)
+        self.turns += 1
         was, self.present = self.present, None
         if was is None:
             return []
@@ -87,6 +94,7 @@ class Best(Mediator):
         return [Report("unknown", other, None, math.nan, self.relation.names[was])]
 
     def doubt(self) -> None:
+        self.present, self.turns = None, self.turns + 1
         self.in_doubt = frozenset(range(len(self.alternatives)))
 
 

@@ -86,6 +86,7 @@ class Mediator(Above):
     asked: set[str] = field(default_factory=set)
     round: int = 0
     bit: int | None = 0
+    turns: int = 0
     hears: ClassVar[tuple[type, ...]] = (Here,)
 
     def hear(self, sender: str, message: Here) -> Wants:
@@ -112,7 +113,7 @@ class Mediator(Above):
         errors = [self.known[name].error for name in self.members]
         for bit, test in tests(self.relation, self.bit):
             if test.within.holds(value, max(errors) + sum(errors) / len(errors)):
-                self.bit = bit
+                self.bit, self.turns = bit, self.turns + 1
                 by, reading = latest({name: self.known[name] for name in self.members})
                 wants.append(Report("ingress" if self.bit else "egress", by, reading, value))
                 break

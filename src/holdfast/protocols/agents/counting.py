@@ -19,7 +19,7 @@ import msgspec
 from ...model.relation import Relation, apart, radius
 from .centre import Here, Where
 from .mediated import Above
-from .talk import Reading, Report, Say, Wants, latest, tests
+from .talk import Knowledge, Reading, Report, Say, Wants, latest, tests
 
 Sides = tuple[bool, ...]
 """Of each bound, whether something is below it: the lower bounds not included, the upper ones included."""
@@ -94,6 +94,7 @@ class Participant:
     closely: bool = False
     is_apart: bool = False
     """Whether the chair cannot be reached."""
+    reports: ClassVar[bool] = False
     hears: ClassVar[tuple[type, ...]] = (Spot, Where, Watch)
 
     def __post_init__(self) -> None:
@@ -147,9 +148,9 @@ class Participant:
         if not self.counts or self.is_apart:
             return []
         now = self._sides()
-        if now == self.told and not again:
+        is_news, self.told = now != self.told, now
+        if not is_news and not (again and now is not None):
             return []
-        self.told = now
         return [Say(self.chair, Tally(now))]
 
     def _sides(self) -> Sides | None:
@@ -169,7 +170,20 @@ class Participant:
         if other == self.chair:
             self.is_apart = False
             return self._tallied(again=True)
-        return self._left(other, self.pairs[other]) + self._tallied()
+        self.pairs[other] = Pair()
+        return self._speak(other, self.pairs[other]) + self._tallied()
+
+    def renew(self, other: str) -> Wants:
+        if other == self.chair:
+            self.closely = False
+        return self.found(other)
+
+    def knowledge(self) -> Knowledge:
+        """What is reported is known to the chair."""
+        return Knowledge(0, 0)
+
+    def adopt(self, _knowledge: Knowledge) -> None:
+        """What is reported is known to the chair."""
 
     def doubt(self) -> None:
         """What is reported is the chair's business."""
@@ -196,6 +210,7 @@ class Chair(Above):
     closely: bool = False
     round: int = 0
     bit: int | None = 0
+    turns: int = 0
     hears: ClassVar[tuple[type, ...]] = (Here, Tally)
 
     def hear(self, sender: str, message: Here | Tally) -> Wants:
@@ -240,7 +255,7 @@ class Chair(Above):
         errors = sorted((reading.error for reading in readings.values()), reverse=True)
         for bit, test in tests(self.relation, self.bit):
             if test.within.holds(value, sum(errors[:2])):
-                self.bit = bit
+                self.bit, self.turns = bit, self.turns + 1
                 by, reading = latest(readings)
                 report = Report("ingress" if bit else "egress", by, reading, value)
                 return [report, *self._weigh()]
@@ -254,10 +269,10 @@ class Chair(Above):
         self.closely = closely
         return [Say(name, Watch(closely)) for name in self.members]
 
-    def lost(self, other: str) -> Wants:
+    def renew(self, other: str) -> Wants:
         self.tallies.pop(other, None)
         self.closely = False
-        return super().lost(other)
+        return super().renew(other)
 
     def reset(self, relation: Relation) -> Wants:
         self.relation = relation

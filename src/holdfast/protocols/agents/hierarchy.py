@@ -111,6 +111,7 @@ class Mediator(Above):
     """Those who have told something and wait for their range."""
     round: int = 0
     bit: int | None = 0
+    turns: int = 0
     hears: ClassVar[tuple[type, ...]] = (Value,)
 
     @property
@@ -176,7 +177,7 @@ class Mediator(Above):
         total = self.total
         for bit, test in tests(self.relation, self.bit):
             if total == total and test.within.holds(total):
-                self.bit = bit
+                self.bit, self.turns = bit, self.turns + 1
                 return [Report("ingress" if self.bit else "egress", *self._latest(), total)]
         return []
 

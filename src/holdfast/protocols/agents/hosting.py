@@ -5,9 +5,10 @@ handed to it here, and what it sends comes in as from a connection.  So the brok
 agents.  An agent is there while a stored active subscription and an advertisement that came straight from a
 publisher match, whichever came first; when either goes, it goes.
 
-Agents talk by address.  Each lays a way to itself: a subscription to its address that a slip takes to the
+Agents talk by address.  Each lays a way to itself: a subscription to its name that a slip takes to the
 publisher beside which the other lives.  So another agent can be reached if and only if its subscription is
-stored here, and a lost connection on the way is known by that.  Who has made a bundle, a client cannot forge;
+stored here, and a lost connection on the way is known by that.  Where several brokers start the same
+agent, one of these instances takes part (`leading`).  Who has made a bundle, a client cannot forge;
 so nobody speaks, or lays a way, in an agent's name.
 
 The broker to which the subscriber is connected knows all advertisements.  When those are gone that called for
@@ -17,7 +18,7 @@ all agents are gone.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,8 +29,7 @@ from ...model.instant import Instant
 from ...model.protocol import Asked, Deliver, Effect, Input, Joined, Left, Received, Send
 from ..cbps.border import agent_name
 from ..cbps.broker import Broker
-from ..cbps.client import Client, Submit, subscribe
-from ..cbps.content import Constraint, Filter
+from ..cbps.client import Client, subscribe
 from ..cbps.context import within
 from ..cbps.message import (
     Bundle,
@@ -37,13 +37,12 @@ from ..cbps.message import (
     Key,
     Notification,
     Refusal,
-    RoutingSlip,
     Strategy,
-    Subscription,
     Wanted,
 )
 from .hosted import Hosted, told
-from .library import ADDRESS, address, part_of, started
+from .leading import Leading
+from .library import address, part_of, started
 from .placing import MARK, Place, strategy_of
 from .shipped import Done, Shipped, Worked
 from .shipping import Shipping
@@ -74,12 +73,13 @@ class Hosting:
         return state, turn.effects
 
 
-class _Turn(Shipping):
+class _Turn(Shipping, Leading):
     """The work that one input makes, with all that agents add to it."""
 
     def __init__(self, hosting: Hosting, state: HostingState, now: Instant) -> None:
         super().__init__(state, now)
         self.hosting, self.allowed, self.vouches = hosting, hosting.allowed, hosting.vouches
+        self.handed_over: list[Effect] = []
 
     def run(self, given: Input) -> None:
         match given:
@@ -99,6 +99,7 @@ class _Turn(Shipping):
             while self.inputs:
                 self.take(self.inputs.popleft())
             self.place()
+        self.effects[:0] = self.handed_over
 
     def take(self, given: Input) -> None:
         self.state.broker, effects = self.hosting.broker.handle(self.state.broker, given)
@@ -122,13 +123,19 @@ class _Turn(Shipping):
             state.is_asked, keys = True, list(routing.in_force)
         concerned: dict[Place, None] = {}
         moved: dict[str, None] = {}
+        met: dict[str, None] = {}
         for key in keys:
             stored = routing.in_force.get(key)
             concerned |= state.placing.changed(key, stored)
-            moved |= dict.fromkeys(self.lay(key, stored))
+            ways, instances = self.lay(key, stored)
+            moved |= dict.fromkeys(ways)
+            met |= dict.fromkeys(instances)
             self.note(key, stored)
         for place in concerned:
             self.consider(place)
+        for at in met:
+            if hosted := state.by_address.get(at):
+                self.meet(hosted)
         for place in dict.fromkeys(place for at in moved for place in state.talkers.get(at, ())):
             if hosted := state.agents.get(place):
                 self.reach(hosted)
@@ -137,6 +144,33 @@ class _Turn(Shipping):
         """Whether there is to be an agent, and whether there is one."""
         state = self.state
         strategy, hosted = strategy_of(state.routing, place), state.agents.get(place)
+        self._find(place, strategy)
+        if strategy is None or not state.placing.is_near(place):
+            if hosted is not None:
+                if strategy is not None and hosted.siblings:
+                    self.hand_over(hosted)
+                self.end(hosted)
+            return
+        if hosted is None and place not in state.refused:
+            self.start(place, strategy)
+        elif hosted is not None and hosted.strategy != strategy:
+            self.amend(hosted, strategy)
+        if (now := state.agents.get(place)) and state.placing.is_shared(place):
+            self.share(now)
+
+    def hand_over(self, hosted: Hosted) -> None:
+        """Let another instance continue, as the publisher goes.  This is sent before others learn that it has
+        gone: then the ways on which it is sent are taken away."""
+        inputs, self.inputs = self.inputs, deque()
+        effects, self.effects = self.effects, self.handed_over
+        self.leave(hosted)
+        while self.inputs:
+            self.take(self.inputs.popleft())
+        self.inputs, self.effects = inputs, effects
+
+    def _find(self, place: Place, strategy: Strategy | None) -> None:
+        """Whether there is a publisher anywhere, and whether there was one."""
+        state = self.state
         if strategy is None:
             state.refused.pop(place, None)
             state.found.discard(place)
@@ -145,17 +179,9 @@ class _Turn(Shipping):
         elif place in state.found:
             state.found.discard(place)
             self.missing(place, strategy)
-        if strategy is None or not state.placing.is_near(place):
-            if hosted is not None:
-                self.end(hosted)
-        elif hosted is None:
-            if place not in state.refused:
-                self.start(place, strategy)
-        elif hosted.strategy != strategy:
-            self.amend(hosted, strategy)
 
-    def start(self, place: Place, strategy: Strategy) -> None:
-        """Construct an agent, and let it begin.  [B35]"""
+    def start(self, place: Place, strategy: Strategy, *, doubt: bool = False) -> None:
+        """Construct an agent, and let it begin, with a doubt if there was another.  [B35]"""
         state, key = self.state, place[0]
         try:
             if len(state.agents) >= self.hosting.most:
@@ -171,27 +197,25 @@ class _Turn(Shipping):
         except UsageError as error:
             self.refuse(place, str(error))
             return
-        state.started += 1
         at = address(key, part.name)
-        client = Client(agent_name(at, self.now, state.started), self.hosting.broker.conditions)
-        hosted = Hosted(place, f"{MARK}{state.started} {at}", strategy, part, made, client, code)
+        client = Client(self.name(at), self.hosting.broker.conditions)
+        hosted = Hosted(place, f"{MARK}{state.started} {at}", strategy, part, made, client, code, doubt)
         hosted.state.sequence = self.now
-        state.agents[place] = state.by_peer[hosted.peer] = hosted
+        state.agents[place] = state.by_peer[hosted.peer] = state.by_address[at] = hosted
         state.of_origin[key.origin] += 1
         state.workers[hosted.worker] += 1
         for partner in hosted.partners:
             state.talkers.setdefault(partner, {})[place] = None
         self.inputs.append(Joined(self.now, hosted.peer))
         self.client(hosted, Joined(self.now, "broker"))
-        if isinstance(made.agent, Shipped):
-            self.want(hosted, made.agent.start(active.again))
-        elif active.again:
-            made.agent.doubt()
         self.ask(hosted, subscribe("readings", strategy.slip, incoming=(within(1),)))
-        mine = Subscription(Filter((Constraint(ADDRESS, "text", "=", at),)))
-        slips = tuple(RoutingSlip("subscription", home) for _, home in part.partners)
-        self.ask(hosted, Submit(Bundle(Key("", 0), slips=slips, subscriptions=(mine,)), "address"))
-        self.reach(hosted)
+        self.meet(hosted)
+
+    def name(self, at: str) -> str:
+        """A new name of an agent as a maker of bundles."""
+        self.state.started += 1
+        node = self.state.connections.topology.me
+        return agent_name(at, node, self.now, self.state.started)
 
     def amend(self, hosted: Hosted, strategy: Strategy) -> None:
         """The subscriber has said something else: the agent goes on, unless it is to be another."""
@@ -205,14 +229,17 @@ class _Turn(Shipping):
         is_alike = type(made.agent) is type(hosted.made.agent) and made.beside == hosted.made.beside
         if now != before or not is_alike:
             self.end(hosted)
-            self.start(hosted.place, strategy)
+            self.start(hosted.place, strategy, doubt=True)
             return
         hosted.strategy, hosted.part = strategy, part
+        if not hosted.leads:
+            hosted.made = made
+            return
         self.give(hosted, hosted.made.agent.reset, part.relation)
 
     def end(self, hosted: Hosted) -> None:
         state, place = self.state, hosted.place
-        del state.agents[place], state.by_peer[hosted.peer]
+        del state.agents[place], state.by_peer[hosted.peer], state.by_address[hosted.address]
         state.of_origin -= Counter({place[0].origin: 1})
         for partner in hosted.partners:
             del state.talkers[partner][place]
@@ -245,8 +272,7 @@ class _Turn(Shipping):
             part = part_of(strategy)
         except UsageError:
             return
-        self.state.started += 1
-        key = Key(agent_name(address(place[0], part.name), self.now, self.state.started), 1)
+        key = Key(self.name(address(place[0], part.name)), 1)
         doubts = (Report("unknown", part.name, None, float("nan"), scope) for scope in part.scopes)
         said = tuple(Notification(told(part, doubt)) for doubt in doubts)
         self.send(stored.source, Bundle(key, notifications=said))

@@ -28,11 +28,12 @@ from .counting import Spot, Tally, Watch, counting
 from .hierarchy import Ask, Reset, Value
 from .ring import Moved, pair
 from .shipped import STARLARK, Note, Shipped
-from .talk import Agent
+from .talk import Agent, Doubt, Successor
 
-Message = Moved | Here | Where | Room | Spot | Tally | Watch | Value | Ask | Reset | Note
-ADDRESS, RELATIONSHIP = "holdfast.agent", "holdfast.relationship"
-"""The fields by which conversations and reports are routed."""
+Message = Moved | Here | Where | Room | Spot | Tally | Watch | Value | Ask | Reset | Note | Successor | Doubt
+ADDRESS, INSTANCE, RELATIONSHIP = "holdfast.agent", "holdfast.instance", "holdfast.relationship"
+"""The fields by which conversations of agents, those of the instances of one agent, and reports are routed.
+Conversations are with an instance, by its name as a maker of bundles."""
 
 
 Settings = tuple[Setting, ...]

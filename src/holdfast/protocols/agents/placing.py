@@ -88,6 +88,10 @@ class Placing:
         """Whether a publisher that is connected here calls for an agent."""
         return any(self.calls.get(place, {}).values())
 
+    def is_shared(self, place: Place) -> bool:
+        """Whether publishers at other brokers call for it too."""
+        return not all(self.calls.get(place, {}).values())
+
     def is_somewhere(self, place: Place) -> bool:
         """Whether a publisher anywhere does."""
         return bool(self.calls.get(place))

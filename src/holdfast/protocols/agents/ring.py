@@ -19,8 +19,8 @@ from typing import ClassVar
 
 import msgspec
 
-from ...model.relation import Point, Relation, apart
-from .talk import Reading, Report, Say, Wants, latest, room, tests
+from ...model.relation import Point, Relation, apart, whole
+from .talk import Knowledge, Reading, Report, Say, Wants, latest, room, tests
 
 
 class Moved(msgspec.Struct, frozen=True, tag=True):
@@ -63,6 +63,10 @@ class Ring:
     """Whether the other cannot be reached."""
     hears: ClassVar[tuple[type, ...]] = (Moved,)
 
+    @property
+    def reports(self) -> bool:
+        return self.is_first
+
     # --- what it is given ---
 
     def read(self, reading: Reading) -> Wants:
@@ -103,8 +107,20 @@ class Ring:
         self.is_apart = False
         return self._speak() if self.mine is not None else []
 
+    def renew(self, _other: str) -> Wants:
+        """``theirs`` stays, so that a start or an end that the other has not received is reported by it."""
+        self.centre, self.radius = None, math.inf
+        self.count = self.seen = 0
+        return self.found(_other)
+
+    def knowledge(self) -> Knowledge:
+        return Knowledge(self.turns, self.bit)
+
+    def adopt(self, knowledge: Knowledge) -> None:
+        self.turns, self.bit = knowledge.turns, knowledge.bit
+
     def doubt(self) -> None:
-        self.bit = None
+        self.bit, self.turns = None, self.turns + 1
 
     def reset(self, relation: Relation) -> Wants:
         self.relation = relation
@@ -201,13 +217,16 @@ def _along(start: Point, to: Point, at: Point) -> float:
     way = apart(start, to)
     if way == 0:
         return math.inf
-    return sum((q - p) * (x - p) for p, q, x in zip(start, to, at, strict=True)) / way
+    axes = zip(whole(start), whole(to), whole(at), strict=True)
+    return sum((q - p) * (x - p) for p, q, x in axes) / way
 
 
 def _moved(start: Point, to: Point, by: float) -> Point:
     """A point moved towards another."""
     way = apart(start, to)
-    return start if way == 0 else tuple(p + (q - p) * by / way for p, q in zip(start, to, strict=True))
+    if way == 0:
+        return start
+    return tuple(p + (q - p) * by / way for p, q in zip(whole(start), whole(to), strict=True))
 
 
 def pair(relation: Relation, a: str, b: str, *, share: float = 0.5, **how: bool | float) -> tuple[Ring, Ring]:

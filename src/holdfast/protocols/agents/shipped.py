@@ -25,7 +25,7 @@ import msgspec
 from ...errors import UsageError
 from ...model.instant import SECOND, Instant
 from ...model.relation import Relation
-from .talk import Reading, Report, Run, Say, Wants
+from .talk import Knowledge, Reading, Report, Run, Say, Wants
 
 STARLARK = "starlark"
 """The implementation of strategies whose code is shipped."""
@@ -85,6 +85,10 @@ class Shipped:
     since: Instant = 0
     hears: ClassVar[tuple[type, ...]] = (Note,)
 
+    @property
+    def reports(self) -> bool:
+        return self.is_first
+
     def start(self, again: bool) -> Wants:
         relation = self.relation
         bounds = {
@@ -105,6 +109,16 @@ class Shipped:
 
     def found(self, other: str) -> Wants:
         return [Run("found", (other,))]
+
+    def renew(self, other: str) -> Wants:
+        """What it knew of the other, its code cannot keep: it is lost."""
+        return [*self.lost(other), *self.found(other)]
+
+    def knowledge(self) -> None:
+        """What it remembers is a value of its own, in its worker."""
+
+    def adopt(self, _knowledge: Knowledge) -> None:
+        """What others knew, it cannot read."""
 
     def doubt(self) -> None:
         """It is told when it starts."""

@@ -22,13 +22,17 @@ class HostingState:
     broker: BrokerState
     agents: dict[Place, Hosted] = field(default_factory=dict)
     by_peer: dict[Peer, Hosted] = field(default_factory=dict)
+    by_address: dict[str, Hosted] = field(default_factory=dict)
     refused: dict[Place, str] = field(default_factory=dict)
     placing: Placing = field(default_factory=Placing)
     found: set[Place] = field(default_factory=set)
     """Strategies for which there is a publisher somewhere."""
-    ways: dict[str, dict[str, None]] = field(default_factory=dict)
-    """By address: the agents that have laid a way to it, by the name that each has as a maker of bundles."""
-    laid: dict[Key, list[str]] = field(default_factory=dict)
+    ways: dict[str, dict[Key, None]] = field(default_factory=dict)
+    """By address: the ways that instances of the agent have laid for partners."""
+    instances: dict[str, dict[Key, None]] = field(default_factory=dict)
+    """By address: the ways that instances of the agent have laid for one another."""
+    laid: dict[Key, list[tuple[str, str]]] = field(default_factory=dict)
+    """By bundle: the ways that it lays, by field and address."""
     talkers: dict[str, dict[Place, None]] = field(default_factory=dict)
     """By address: the agents here that talk to it."""
     of_origin: Counter[str] = field(default_factory=Counter)

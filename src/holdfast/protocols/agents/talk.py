@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import msgspec
 
 from ...model.instant import Instant
-from ...model.relation import Interval, Point, Relation, Test
+from ...model.relation import Interval, Member, Point, Relation, Test
 
 
 class Reading(NamedTuple):
@@ -18,6 +20,66 @@ class Reading(NamedTuple):
     sequence: int
     at: Point
     error: float = 0.0
+
+
+def reading_of(
+    member: Member,
+    accuracy: str | None,
+    stamp: tuple[Instant, int],
+    attributes: Mapping[str, Any],
+    location: Point | None,
+) -> Reading | None:
+    """What an agent beside a member makes of an event of time and number ``stamp``, as the relation machine
+    does: nothing of one that has not what is looked at."""
+    if member.attribute is not None:
+        value = _number(attributes.get(member.attribute))
+        return None if value is None else Reading(*stamp, (value,))
+    error = 0.0 if accuracy is None else _number(attributes.get(accuracy))
+    if not location or not all(map(math.isfinite, location)) or error is None or not 0 <= error < math.inf:
+        return None
+    return Reading(*stamp, location, error)
+
+
+def _number(value: Any) -> float | None:
+    """A value as a number, if it is one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and value == value
+    return float(value) if is_number else None
+
+
+class Successor(msgspec.Struct, frozen=True, tag=True):
+    """Another instance continues for this agent, with what it knows."""
+
+    name: str
+
+
+class Claim(msgspec.Struct, frozen=True, tag=True):
+    """With this number I claim the lead."""
+
+    number: int
+
+
+class Relayed(msgspec.Struct, frozen=True, tag=True):
+    """A reading of our publisher came here."""
+
+    reading: Reading
+
+
+class Lead(msgspec.Struct, frozen=True, tag=True):
+    """Lead from now on, by the latest reading and what is known of the relationship."""
+
+    reading: Reading | None
+    knowledge: Knowledge | None
+
+
+class Leave(msgspec.Struct, frozen=True, tag=True):
+    """Our publisher sends nothing here any more."""
+
+
+Word = Claim | Relayed | Lead | Leave | Successor
+
+
+class Doubt(msgspec.Struct, frozen=True, tag=True):
+    """What another instance knew for this agent is lost."""
 
 
 class Say(NamedTuple):
@@ -41,6 +103,16 @@ class Report(NamedTuple):
     """Of the best, which it is."""
 
 
+class Knowledge(msgspec.Struct, frozen=True):
+    """What an agent has to know of a relationship to continue from another one: how often it has started or
+    ended, and what holds (of the best, which it is), ``None`` where nobody knows; ``doubted`` are the
+    alternatives that may have been reported."""
+
+    turns: int
+    bit: int | None
+    doubted: tuple[int, ...] = ()
+
+
 class Run(NamedTuple):
     """Have shipped code called; what it wants comes later."""
 
@@ -58,6 +130,10 @@ class Agent(Protocol):
     hears: ClassVar[tuple[type, ...]]
     """What others may say to it."""
 
+    @property
+    def reports(self) -> bool:
+        """Whether it is the one that reports starts and ends."""
+
     def read(self, reading: Reading, /) -> Wants:
         """Its publisher has said something."""
 
@@ -69,6 +145,15 @@ class Agent(Protocol):
 
     def found(self, other: str, /) -> Wants:
         """Another agent can be reached again: begin anew.  [B69]"""
+
+    def renew(self, other: str, /) -> Wants:
+        """Another instance continues for another agent: begin the conversation anew; what holds is known."""
+
+    def knowledge(self) -> Knowledge | None:
+        """What a successor has to know; nothing if only this agent can make sense of it."""
+
+    def adopt(self, knowledge: Knowledge, /) -> None:
+        """Continue from what another instance knew."""
 
     def doubt(self) -> None:
         """There were agents before it: whether the relationship holds is not known."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 from msgspec.structs import replace
@@ -47,17 +48,18 @@ def is_marked(key: Key, node: str) -> bool:
     return number.isdigit() and origin.endswith(f"@{node}")
 
 
-_OF_AGENT = re.compile(r"(.*) \d+ \d+", re.DOTALL)
+_OF_AGENT = re.compile(r"(.*) \d+ \d+ \d+", re.DOTALL)
 
 
-def agent_name(address: str, now: Instant, number: int) -> str:
-    """The name of an agent as the maker of bundles: no client's ends like that, for theirs have marks.
+def agent_name(address: str, node: str, now: Instant, number: int) -> str:
+    """The name of an agent as the maker of bundles: no client's ends like that, for theirs have marks, and
+    that of no agent that another broker starts at the same address.
 
-    >>> agent_of(Key(agent_name("Meet/ann", 1_000, 3), 7))
+    >>> agent_of(Key(agent_name("Meet/ann", "hub~5f", 1_000, 3), 7))
     'Meet/ann'
-    >>> agent_of(Key("Meet/ann 1000 3" + mark("hub~5f", 3), 7))
+    >>> agent_of(Key("Meet/ann 7 1000 3" + mark("hub~5f", 3), 7))
     """
-    return f"{address} {now} {number}"
+    return f"{address} {int.from_bytes(sha256(node.encode()).digest()[:8])} {now} {number}"
 
 
 def agent_of(key: Key) -> str | None:

@@ -64,7 +64,8 @@ from .message import (
 )
 from .once import Once
 from .pairing import Pairing
-from .parts import pins
+from .promising import Promises
+from .promising import keeps as keeps
 from .running import Running
 from .scopes import Scopes, from_wire
 from .sourcing import Sourcing
@@ -306,11 +307,26 @@ class ClientState:
     pairing: Pairing = field(default_factory=Pairing)
     once: Once = field(default_factory=Once)
     sourcing: Sourcing = field(default_factory=Sourcing)
+    promises: Promises = field(default_factory=Promises)
+    """What it has advertised."""
+    listening: dict[str, None] = field(default_factory=dict)
+    """The names under which it subscribes to something."""
 
-    @property
-    def promises(self) -> list[Filter]:
-        """What it has advertised."""
-        return [a.filter for kept in self.bundles.values() for a in kept.advertisements]
+    def store(self, name: str, bundle: Bundle) -> None:
+        """Know what is to be stored under a name, in place of anything else."""
+        if name in self.bundles:
+            self.promises.remove(a.filter for a in self.bundles[name].advertisements)
+        self.bundles[name] = bundle
+        self.promises.add(a.filter for a in bundle.advertisements)
+        if bundle.subscriptions:
+            self.listening[name] = None
+        else:
+            self.listening.pop(name, None)
+
+    def forget(self, name: str) -> None:
+        """Know nothing under a name."""
+        self.promises.remove(a.filter for a in self.bundles.pop(name).advertisements)
+        self.listening.pop(name, None)
 
 
 HEARS: tuple[Kind, ...] = ("notification", "context", "payload")
@@ -481,7 +497,7 @@ class Client:
         kept = lasting(bundle)
         if is_stored(kept):
             bundle = replace(bundle, lease=self.lease)
-            state.bundles[name] = replace(kept, lease=self.lease)
+            state.store(name, replace(kept, lease=self.lease))
         here = None if exact is None else Watched(name, exact, Running.begun(exact))
         for i, (_, condition) in enumerate(wanted):
             if here is not None:
@@ -497,12 +513,12 @@ class Client:
 
     def _require_promised(self, state: ClientState, bundle: Bundle) -> None:
         """Notifications keep what the advertisements promise.  [B51]"""
-        promises = [*state.promises, *(a.filter for a in bundle.advertisements)]
-        for notification in bundle.notifications:
-            if promises and not any(keeps(notification.content, promise) for promise in promises):
+        own = Promises()
+        own.add(a.filter for a in bundle.advertisements)
+        for content in (notification.content for notification in bundle.notifications):
+            if (state.promises or own) and not (state.promises.keeps(content) or own.keeps(content)):
                 raise UsageError(
-                    f"{dict(notification.content)!r} is not within what this client advertises; "
-                    "advertise it first"
+                    f"{dict(content)!r} is not within what this client advertises; advertise it first"
                 )
 
     def _replace(self, state: ClientState, name: str, bundle: Bundle, now: Instant) -> Iterator[Effect]:
@@ -511,13 +527,18 @@ class Client:
             raise UsageError(
                 f"only active subscriptions are replaced; withdraw '{name}', and submit the other"
             )
-        state.bundles[name] = replace(lasting(bundle), key=old.key, lease=self.lease)
+        was_disabled, is_disabled = (any(a.disabled for a in one.active) for one in (old, bundle))
+        if was_disabled and not is_disabled:  # what has changed meanwhile, nobody has seen
+            bundle = replace(bundle, active=tuple(replace(a, again=True) for a in bundle.active))
+        state.store(name, replace(lasting(bundle), key=old.key, lease=self.lease))
         if state.broker is not None:
             yield from self._send(state, state.bundles[name], now)
+        if is_disabled and not was_disabled:
+            yield Deliver(Interrupted(name, "its agents are disabled"))
 
     def _withdraw(self, state: ClientState, name: str) -> Iterator[Effect]:
         bundle = _known(state, name)
-        del state.bundles[name]
+        state.forget(name)
         state.pairing.forget(name)
         state.code = {digest: code for digest, code in state.code.items() if code[1] != name}
         for i in range(len(bundle.subscriptions)):
@@ -662,17 +683,7 @@ def _timer(part: Part) -> str:
 
 
 def _subscriptions(state: ClientState) -> Iterator[tuple[str, Part, Subscription, tuple[Filter, ...]]]:
-    for name, bundle in state.bundles.items():
+    for name in state.listening:
+        bundle = state.bundles[name]
         for i, subscription in enumerate(bundle.subscriptions):
             yield name, Part(bundle.key, i), subscription, bundle.incoming
-
-
-def keeps(content: Content, promise: Filter) -> bool:
-    """Whether a notification keeps what an advertisement promises: it has the pinned values, and none
-    that is not allowed.  It may have more [B11], and a value may be missing; but where coordinates are
-    pinned, no place may say that it happened elsewhere."""
-    pinned = pins(promise)
-    if "x" in pinned and "place" in content and "place" not in pinned:
-        return False
-    shared = Filter(tuple(c for c in promise.constraints if c.name in pinned or c.name in content))
-    return satisfied(shared, content)

@@ -39,7 +39,7 @@ def to_event(topic: Topic, content: Content) -> Event | None:
 
     An attribute of another kind than the topic declares is missing.
     """
-    time, sequence = _whole(content.get("time")), _whole(content.get("sequence", UNNUMBERED))
+    time, sequence = whole_number(content.get("time")), whole_number(content.get("sequence", UNNUMBERED))
     source, place = content.get("source"), content.get("place")
     if content.get("topic") != topic.name or sequence is None or not isinstance(source, str):
         return None
@@ -47,7 +47,7 @@ def to_event(topic: Topic, content: Content) -> Event | None:
         return None
     attributes = {a.name: _of_kind(a.kind, content.get(a.name)) for a in topic.attributes}
     where = place if isinstance(place, str) else None
-    return Event(topic.name, time, source, attributes, sequence, _location(content), where)
+    return Event(topic.name, time, source, attributes, sequence, location_of(content), where)
 
 
 def whereabouts(event: Event) -> dict[str, Value]:
@@ -69,7 +69,7 @@ def advertised(topic: Topic, **pinned: Value) -> Filter:
     )
 
 
-def _whole(value: Value | None) -> int | None:
+def whole_number(value: Value | None) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value in LONG else None
 
 
@@ -86,7 +86,7 @@ def _of_kind(kind: Kind, value: Value | None) -> Value | None:
     return None
 
 
-def _location(content: Content) -> tuple[float, ...] | None:
+def location_of(content: Content) -> tuple[float, ...] | None:
     """The coordinates as far as there is no gap."""
     known = takewhile(lambda at: at is not None, (_of_kind("float", content.get(axis)) for axis in AXES))
     return tuple(known) or None  # type: ignore[arg-type]

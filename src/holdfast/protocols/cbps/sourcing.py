@@ -58,7 +58,7 @@ class Sourcing:
                     replica.unadvertised(SELF, filter_)
 
     def subscribed(
-        self, broker: Peer, bundle: Bundle, conditions: Conditions, promises: list[Filter], moment: Moment
+        self, broker: Peer, bundle: Bundle, conditions: Conditions, promises: Iterable[Filter], moment: Moment
     ) -> None:
         """The broker passes on what somebody wants."""
         self.unsubscribed(bundle.key)

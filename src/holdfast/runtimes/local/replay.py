@@ -48,6 +48,9 @@ from .. import table
 from .reduction import Reduction, Share, Unsorted
 from .running import Running, Spoken, acquainted, finished, last_words, notifications, spoken
 
+Name = TypeVar("Name", bound=Hashable)
+Item = TypeVar("Item")
+
 MEMORY = 128 << 20
 """How many bytes of events may wait in memory to be sorted."""
 MOST_WAITING = 1 << 20
@@ -55,7 +58,8 @@ MOST_WAITING = 1 << 20
 
 
 class Replay:
-    """The notifications of a history, in order: iterate once, then look at what was counted."""
+    """The notifications of a history, in order: iterate, then look at what was counted.  Each pass reads the
+    history from its beginning and counts anew; a pass that is begun ends one that is under way."""
 
     def __init__(
         self,
@@ -68,13 +72,6 @@ class Replay:
         scratch: Path | None = None,
         progress: Callable[[Tally], None] = lambda _tally: None,
     ) -> None:
-        self.tally = Tally()
-        self.kept = 0
-        """How many events satisfied some predicate."""
-        self.passed: Counter[str] = Counter()
-        """How many notifications each subscription had."""
-        self.coverage = Coverage()
-        """How many events lay in scopes."""
         self.files, self.reading = files, reading
         self._rejects = rejects if rejects is not None else Rejects()
         self._memory, self._scratch, self._progress = memory, scratch, progress
@@ -83,23 +80,54 @@ class Replay:
         self.parts = closed_parts(files, reading)
         self._published = checked.published
         self._operators = operators(on_history(checked))
-        self._running = acquainted([Running(one, one.machine.initial()) for one in self._operators])
         self._listening: dict[str, list[Operator]] = {
             topic.name: mine
             for topic in checked.topics
             if (mine := [operator for operator in self._operators if topic.name in operator.topics])
         }
+        self._apart = not any(one.heard or one.machine.is_timed for one in self._operators)
+        """Whether of all events only the order inside a scope matters."""
+        self._passes = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget what an earlier pass has read and counted."""
+        self.tally = Tally()
+        self.kept = 0
+        """How many events satisfied some predicate."""
+        self.passed: Counter[str] = Counter()
+        """How many notifications each subscription had."""
+        self.coverage = Coverage()
+        """How many events lay in scopes."""
+        self._running = acquainted([Running(one, one.machine.initial()) for one in self._operators])
         self._reduction: Reduction | None = None
         if Reduction.serves(one for one in self._operators if not one.heard):
             strict = self._rejects.strict
-            self._reduction = Reduction(self.parts, self._listening, reading, memory=memory, strict=strict)
-        self._apart = not any(one.heard or one.machine.is_timed for one in self._operators)
-        """Whether of all events only the order inside a scope matters."""
+            self._reduction = Reduction(
+                self.parts, self._listening, self.reading, memory=self._memory, strict=strict
+            )
         self._reached: dict[str, Instant] = {}
         self._until = BEGINNING
         self._waiting: list[Notification] = []
 
+    def _pass(self, items: Callable[[], Iterator[Item]]) -> Iterator[Item]:
+        """One pass over the history."""
+        if self._passes:
+            self._rejects = Rejects(strict=self._rejects.strict)  # rows are put aside by the first pass
+            if self._reduction is not None:
+                self._reduction.close()
+            self._begin()
+        self._passes += 1
+        number = self._passes
+        for item in items():
+            yield item
+            if number != self._passes:
+                raise UsageError("another pass over this replay was begun; take a replay for each of them")
+
     def __iter__(self) -> Iterator[Notification]:
+        return self._pass(self._notifications)
+
+    def _notifications(self) -> Iterator[Notification]:
         for number, part in enumerate(self.parts):
             with ExitStack() as stack:
                 told = self._as_it_comes(number, stack)
@@ -113,7 +141,7 @@ class Replay:
         of ``holdfast replay -o x.parquet``; instead of iterating."""
         if form != "events":
             return to_arrow(self, form, self._published)
-        tables = [table.schema_of(self._published).empty_table(), *self._tables()]
+        tables = [table.schema_of(self._published).empty_table(), *self._pass(self._tables)]
         return table.to_columns(self._published, table.identified(table.ordered(pa.concat_tables(tables))))
 
     def _tables(self) -> Iterator[pa.Table]:
@@ -143,6 +171,9 @@ class Replay:
     def readings(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         """The readings themselves, in order, as batches with the names of their topics, such as
         ``Engine.revise`` takes for a history; instead of iterating."""
+        return self._pass(self._readings)
+
+    def _readings(self) -> Iterator[tuple[str, pa.RecordBatch]]:
         for part in self.parts:
             with ExitStack() as stack:
                 sorters = self._sorters(stack, [topic.name for topic in self.reading.topics])
@@ -298,9 +329,6 @@ class Replay:
         """The conditions that hold at the end: (subscription, scope, since)."""
         found = [row for one in self._running for row in one.operator.holding(one.state)]
         return sorted(found, key=lambda row: (row[0], row[1] or ""))
-
-
-Name = TypeVar("Name", bound=Hashable)
 
 
 def _sort(sorters: Mapping[str, Sorter], share: Share) -> None:

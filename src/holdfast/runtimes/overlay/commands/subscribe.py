@@ -27,10 +27,12 @@ async def subscribe(
     *,
     count: int | None,
     subscribed: Callable[[str], None],
+    complain: Callable[[str], None] = lambda why: print(f"warning: {why}", file=sys.stderr),
     pairs: bool = False,
 ) -> None:
     """Print what is heard, until it is enough or somebody stops us; say when the broker knows.  ``followed``
-    are the relationships that agents report.  With ``pairs`` what was told to start is waited for."""
+    are the relationships that agents report.  With ``pairs`` what was told to start is waited for.  What the
+    broker refuses ends alone, with a complaint."""
     heard: asyncio.Queue[Any] = asyncio.Queue()
     async with connect(deliver=heard.put_nowait) as node:
         names = []
@@ -53,14 +55,22 @@ async def subscribe(
                 cast("asyncio.Task[Any]", asyncio.current_task()).uncancel()
                 is_released = _released(node, names)
                 continue
-            if isinstance(what, Refused):
-                raise UsageError(f"the broker refuses '{what.name}': {what.why}")
-            if isinstance(what, Closed):
-                names.remove(what.name)
             for line in lines(what, followed, node.now):
                 sys.stdout.buffer.write(line.encode("utf-8", "replace"))
                 sys.stdout.buffer.flush()
                 printed += 1
+            if isinstance(what, Refused | Closed):
+                _end(what, names, complain)
+
+
+def _end(what: Refused | Closed, names: list[str], complain: Callable[[str], None]) -> None:
+    """A subscription has ended; if it was refused and no other is left, that is the end of all."""
+    names.remove(what.name)
+    if isinstance(what, Refused):
+        why = f"the broker refuses '{what.name}': {what.why}"
+        if not names:
+            raise UsageError(why)
+        complain(why)
 
 
 def _released(node: TcpHost, names: Iterable[str]) -> bool:
@@ -73,6 +83,8 @@ def _released(node: TcpHost, names: Iterable[str]) -> bool:
 def lines(what: Any, followed: Mapping[str, Following], now: Instant) -> Iterator[str]:
     """What was heard, as lines."""
     match what:
+        case Refused(name, why) if name in followed and followed[name].since:
+            yield from lines(Interrupted(name, why), followed, now)
         case Heard(name) | Interrupted(name) if name in followed:
             for one in followed[name].hear(what, now):
                 yield event_line(one) if isinstance(one, Notification) else _unknown_line(one, now)

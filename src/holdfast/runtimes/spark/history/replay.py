@@ -132,6 +132,7 @@ class Replay:
 
     def __iter__(self) -> Iterator[Notification]:
         self.tally  # noqa: B018 -- what went wrong in reading is said first
+        self.passed, self._open = Counter(), {}
         _, events = self._read
         try:
             for table in self._from_executors() if events is None else self._stepped(events):

@@ -1,0 +1,100 @@
+"""A component whose events happen where the definition says: the same on every runtime."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import Event, check, parse
+from holdfast.lang.component.table import show_table
+from holdfast.lang.show import show
+from holdfast.protocols.cbps.client import Told, advertise, publish, watch
+from holdfast.protocols.cbps.event import advertised, to_content
+from holdfast.runtimes.overlay.memory.brokers import Overlay
+from support.runtimes import RUNTIMES, engine
+
+pytest.importorskip("pyspark")
+from support.live import live
+from support.sharded import sharded
+
+SECOND = 1_000_000
+LOCATIONS = {
+    "(9, 9)": ((9.0, 9.0), None),
+    "(9 m, -2.5, 1e3)": ((9.0, -2.5, 1000.0), None),
+    "(-3)": ((-3.0,), None),
+    '"lab"': (None, "lab"),
+}
+TEXT = """topic T (value float)
+state Warm A = T each source
+  enter A.value > 1 set location = {where}
+  exit A.value < 0 set location = {where}
+state There B = Warm each location
+  enter B.status == "ingress" set location = (0, 0)
+  exit B.status == "egress"
+"""
+VALUES = [
+    (0, "a", 5.0),
+    (1, "b", 7.0),
+    (2, "a", -1.0),
+    (3, "a", 0.5),
+    (4, "b", -1.0),
+    (5, "a", 2.0),
+    (9, "b", 0.5),
+]
+EVENTS = [
+    Event("T", time * SECOND, source, {"value": value}, i, (float(i), 1.0))
+    for i, (time, source, value) in enumerate(VALUES)
+]
+
+
+def seen(notifications):
+    return [
+        (n.subscription, n.scope, n.status, n.event.time, n.since, n.event.location, n.event.place)
+        for n in notifications
+    ]
+
+
+def test_a_subscriber_of_the_overlay_receives_the_location_that_is_set():
+    text, told = TEXT.format(where="(9, 9)").partition("state There")[0], []
+    net = Overlay()
+    net.broker("hub")
+    net.broker("edge", to=("hub",))
+    net.client("publisher", "edge")
+    net.client("subscriber", "hub")
+    net.ask("publisher", advertise("all", advertised(check(parse(text)).topics[0])))
+    net.ask("subscriber", watch("Warm", text))
+    net.settle()
+    for event in EVENTS:
+        net.advance(event.time - net.now)
+        net.ask("publisher", publish(to_content(event)))
+        net.settle()
+        told += [what.notification for what in net.take("subscriber") if isinstance(what, Told)]
+    assert told
+    assert seen(told) == seen(engine(parse(text), EVENTS))[: len(told)]
+
+
+@pytest.mark.parametrize("where", LOCATIONS)
+@pytest.mark.parametrize("runtime", [*RUNTIMES, "shards", "live"])
+def test_every_runtime_tells_the_location_that_is_set(runtime, where):
+    app = parse(TEXT.format(where=where))
+    expected = seen(engine(app, EVENTS))
+    warm = [row for row in expected if row[0] == "Warm"]
+    assert [row[2] for row in warm] == ["ingress", "ingress", "egress", "egress", "ingress"]
+    assert {row[5:] for row in warm} == {LOCATIONS[where]}
+    assert [row[2] for row in expected if row[0] == "There"]
+    found = {**RUNTIMES, "shards": sharded, "live": live}[runtime](app, EVENTS)
+    assert seen(found) == expected
+
+
+@pytest.mark.parametrize("where", LOCATIONS)
+def test_it_is_printed_as_it_is_read(where):
+    app = parse(TEXT.format(where=where))
+    assert parse(show(app)) == app
+
+
+@pytest.mark.parametrize("where", LOCATIONS)
+def test_as_the_thesis_writes_it_too(where):
+    app = parse(
+        "topic T (value float)\nstate Warm A = T each location "
+        f"enter A.value > 1 set location = {where} exit A.value < 0 set location = {where}"
+    )
+    assert parse(f"topic T (value float)\n{show_table(app.statements[1])}") == app

@@ -139,10 +139,9 @@ class Succession:
         old = self.now - 3 * self.mapping.check
         state.known = {role: known for role, known in state.known.items() if known.heard >= old}
         for role, held in list(state.held.items()):
-            logical = state.broker.logical.get(role)
-            if logical is None or logical.empty:
-                del state.held[role]
-                state.broker.logical.pop(role, None)
+            logical = state.broker.logical[role]
+            if logical.empty:
+                del state.held[role], state.broker.logical[role]
                 state.giving.pop(role, None)
                 continue
             if role not in state.giving and self.mapping.compare(held.original, self.suits(role)):
@@ -201,8 +200,10 @@ class Succession:
     def yielded(self, role: Role, at: At, turn: Instant) -> None:
         """Clean-up: another node acts for the broker.  What came meanwhile goes there."""
         state = self.state
-        logical = state.broker.logical.get(role)
-        if role not in state.held or logical is None or (turn, at) <= (logical.turn, self.at):
+        if role not in state.held:
+            return
+        logical = state.broker.logical[role]
+        if (turn, at) <= (logical.turn, self.at):
             return
         giving = state.giving.pop(role, Giving())
         missed = giving.waiting if giving.to == at else [*tables.said(logical), *giving.waiting]

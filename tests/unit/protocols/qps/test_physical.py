@@ -12,7 +12,15 @@ from holdfast.protocols.qps.deployment import Deployment
 from holdfast.protocols.qps.envelope import Envelope, Here, Offer, Seek, Tables, To, Vacant, bytes_of
 from holdfast.protocols.qps.mapping import Mapping, Resources, by_resources, fallen
 from holdfast.protocols.qps.physical import Physical
-from holdfast.protocols.qps.request import Advertise, FailedCoverage, Notify, Present, Publish, Subscribe
+from holdfast.protocols.qps.request import (
+    Advertise,
+    FailedCoverage,
+    Notify,
+    Present,
+    Publish,
+    Subscribe,
+    Unsubscribe,
+)
 from holdfast.protocols.qps.succession import Giving, Known
 from holdfast.protocols.qps.tree import ROOT, Scope, Tree
 from holdfast.runtimes.sensornet.field import FieldNetwork
@@ -253,6 +261,23 @@ def test_who_had_a_role_remembers_its_successor_longer_than_others_believe_that_
     for _ in range(2):  # it gives the role up, and hears a heartbeat
         host.tell(Received, "", To(host.machine.broker.at, Here(*role, successor, turn)))
         assert host.state.known[role] == Known(successor, turn, net.now + 3 * TIRING.check)
+
+
+def test_a_broker_whose_tables_are_empty_after_a_renewal_still_takes_part_in_heartbeats():
+    """A renewal removed the tables of a role that the node still held; the next heartbeat of another node
+    for that role ended the run with a KeyError."""
+    net = network(mapping=Mapping(check=60 * SECOND), renewal=2 * SECOND, memory=4 * SECOND)
+    connected(net)
+    role, host = ("Heat", ROOT), net.hosts[roles(net)[ROOT]]
+    net.ask(SUBSCRIBER, Unsubscribe("s", "Heat", WHOLE))
+    net.run(20 * SECOND)
+    assert host.state.broker.logical[role].empty
+    at = net.field.places[7]
+    host.tell(Received, "", Seek(Here(*role, at, 0)))
+    host.tell(Received, "", To(host.machine.broker.at, Offer(*role, at)))
+    net.run(60 * SECOND)  # the check removes the role and its tables together
+    for each in net.hosts.values():
+        assert each.state.held.keys() == each.state.broker.logical.keys()
 
 
 # --- failures ---

@@ -87,7 +87,7 @@ class Run:
         self.network = network = Network(plan.setup, trace)
         airing = tempo.airing(network.setup.mac, network.setup.radio, network.hearers())
         self._routing = _routing(case, plan, airing)
-        self.ledger = Ledger(len(plan.placed))
+        self.ledger = Ledger(plan.placed.positions)
         served = case.definition.operators()
         watched = {w: None if w.plain else Watch(served[w.name], w.name) for w in plan.wishes}
         self.account = Account(watched, lambda: network.now, case.scenario.warm_up, tempo.answer(airing))

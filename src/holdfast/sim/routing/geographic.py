@@ -46,8 +46,6 @@ _POINT = 2 * COORDINATE
 BEACON_BYTES = ADDRESS + 2 + _POINT
 WALK_BYTES = _POINT + COORDINATE + 2 * ADDRESS
 """What a walk writes on a datagram."""
-SPREAD_LIMIT = 255
-"""The hops after which a copy for a rectangle is given up: it may have to walk round the whole network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +114,10 @@ class Geographic:
     resends: int = 3
     """How often a datagram is given to the same neighbour again."""
     pause: Duration = 40 * MILLISECOND
-    """The longest wait before that."""
-    limit: int = 64
-    """The hops after which a datagram is given up."""
+    """The longest wait before something is repeated; before a datagram is given to the same neighbour again
+    twice as long, then four times as long as the last time: the neighbour may be deaf while others speak."""
+    limit: int = 255
+    """The hops after which a datagram is given up: a walk round a small network may take a hundred."""
 
     def initial(self, node: NodeId) -> GeographicState:
         return GeographicState(node, Neighbours(node))
@@ -171,7 +170,7 @@ class Geographic:
             return []
         if datagram.destination == state.node:
             return [Deliver(datagram)]
-        if datagram.hops >= (SPREAD_LIMIT if isinstance(datagram.destination, Rectangle) else self.limit):
+        if datagram.hops >= self.limit:
             return [Discard(datagram, HOP_LIMIT)]
         walk = datagram.route.walk if datagram.route is not None else None
         return [Relay(replace(datagram, route=Course(walk, sender)))]
@@ -184,7 +183,7 @@ class Geographic:
             state.spread.add((datagram.key, sender))
         if repeated and not is_inside(area, self.places[state.node]):
             return []
-        if datagram.hops >= SPREAD_LIMIT:
+        if datagram.hops >= self.limit:
             return [Discard(datagram, HOP_LIMIT)]
         return [Relay(replace(datagram, route=Spreading(sender, repeated)))]
 
@@ -267,7 +266,7 @@ class Geographic:
             return []
         if sent.resends < self.resends:
             state.sent[token] = Sent(sent.datagram, sent.transmission, sent.resends + 1)
-            return [SetTimer(token, now + state.random.randint(0, self.pause))]
+            return [SetTimer(token, now + state.random.randint(0, 2 * self.pause * 4**sent.resends))]
         if outcome != NO_ACK:
             return [Discard(sent.datagram, outcome)]
         state.distrusted[sent.transmission.to] = now + self.distrust

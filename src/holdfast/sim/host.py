@@ -22,7 +22,7 @@ from ..model.protocol import (
 )
 from ..model.space import Rectangle
 from .chance import derived
-from .frame import BROADCAST, NodeId
+from .frame import BROADCAST, NEIGHBOURS, NodeId
 from .node import Node
 
 KIND = "machine"
@@ -94,7 +94,6 @@ class NodeHost:
             self.routing.register_handler(self.kind, True, self._passes)
         self.routing.register_handler(self.kind + SPREAD, False, self._received)
         self.routing.register_handler(self.kind + NEARBY, False, self._received)
-        self.routing.register_handler(self.kind + NEARBY, True, lambda _: None)
         self._host.tell(Started, derived(self.node.seed, self.kind, self.node.boots))
 
     @property
@@ -133,7 +132,7 @@ class NodeHost:
         self._to(Rectangle(effect.low, effect.high), SPREAD, effect.message, effect.cause)
 
     def _nearby(self, effect: Nearby) -> None:
-        self._to(BROADCAST, NEARBY, effect.message, effect.cause)
+        self._to(NEIGHBOURS, NEARBY, effect.message, effect.cause)
 
     def _delivered(self, effect: Deliver) -> None:
         self.deliver(self.node, effect.what)

@@ -18,8 +18,8 @@ from ...model.space import Point, Rectangle
 from ..frame import NodeId, Outcome
 
 Destination = NodeId | Point | Rectangle
-"""A node, ``BROADCAST`` for all of them, a point (the node that is nearest to it), or a rectangle: all nodes
-in it."""
+"""A node, ``BROADCAST`` for all of them, ``NEIGHBOURS`` for whoever hears it, a point (the node nearest to
+it), or a rectangle: all nodes in it."""
 
 Key = tuple[NodeId, int]
 """What tells one datagram from all others: its origin, and the number it has there."""

@@ -11,7 +11,7 @@ from msgspec import field
 
 from ...model.instant import Instant
 from ...model.space import Point, Rectangle
-from ..frame import BROADCAST, NODE_DOWN, NOT_RECEIVED, NodeId
+from ..frame import BROADCAST, NEIGHBOURS, NODE_DOWN, NOT_RECEIVED, NodeId
 from .datagram import Datagram, Destination, Key
 from .spreading import is_inside
 
@@ -92,11 +92,15 @@ class Ledger:
         """How many nodes a message is for: of a rectangle those in it, its origin too."""
         if isinstance(destination, Rectangle):
             return sum(is_inside(destination, place) for place in self._places)
+        if destination == NEIGHBOURS:
+            return 0  # those who hear it are counted as it arrives
         return len(self._places) - 1 if destination == BROADCAST else 1
 
     def arrive(self, datagram: Datagram, node: NodeId, now: Instant) -> None:
         """A copy has come to a node that it is for."""
         entry = self.entries[datagram.key]
+        if entry.destination == NEIGHBOURS:
+            entry.expected = len(entry.arrivals.keys() | {node})
         if node in entry.arrivals or len(entry.arrivals) == entry.expected:
             entry.duplicates += 1
         else:
@@ -121,7 +125,7 @@ class Ledger:
     def fates(self, since: Instant = 0) -> Counter[str]:
         """How many messages sent since then were delivered, dropped (by cause), or are still on their way.
 
-        A message to everybody counts once for each node.
+        A message to everybody counts once for each node, one to neighbours for each that it came to.
         """
         for holder in self._holders.values():
             if not holder.alive:

@@ -21,6 +21,7 @@ from ....sim.host import Routing
 from ....sim.mac import Csma
 from ....sim.node import Node
 from ....sim.routing.datagram import Datagram, Destination
+from ....sim.routing.router import TO_ALL
 from ..case import Case
 from ..connection import Ack as SegmentAck
 from ..connection import Segment
@@ -182,7 +183,7 @@ class Carrier:
         if destination == self.node.id:
             self.deliver(datagram)
         else:
-            carry = self._flood if destination == BROADCAST else self._carry
+            carry = self._flood if destination in TO_ALL else self._carry
             if isinstance(destination, Rectangle):
                 carry = self._spread
             self.node.clock.after(LATENCY, carry, datagram)
@@ -230,7 +231,7 @@ class Carrier:
                 reached.add(there)
                 self.stage.carriers[there].deliver(carried)
                 passed = self.stage.carriers[there].passing(carried)
-                if passed is not None:
+                if passed is not None and datagram.destination == BROADCAST:
                     todo.append((there, passed))
         self._note(tuple(said), datagram, (), flood=True)
 

@@ -198,6 +198,8 @@ class Geographic:
     def _onward(self, state: GeographicState, now: Instant, datagram: Datagram) -> list[Effect]:
         if isinstance(datagram.destination, Rectangle):
             return self._spread(state, now, datagram)
+        if isinstance(datagram.destination, int) and state.distrusted.get(datagram.destination, now) > now:
+            return [Discard(datagram, NO_ROUTE)]  # others near it would not reach it either
         quality = self._near(state, now)
         near = {node: self.places[node] for node in quality}
         course = datagram.route or Course()

@@ -70,7 +70,7 @@ class Router:
             Relay: lambda effect: self._relay(effect.datagram),
             Discard: lambda effect: self._ledger.end(effect.datagram, effect.why),
         }
-        host = Host(machine, machine.initial(self.node.id), self.node, actions)
+        host = Host(machine, machine.initial(self.node.id), self.node, actions, punctual=True)
         return host
 
     # What the layers above use.

@@ -65,7 +65,7 @@ FAILURE_BYTES = 2 * ADDRESS + 2
 
 SILENT = 8
 """So many silent nodes on its way, and a datagram is given up; its destination counts for half of them."""
-FIRST_PAUSE = 1 * SECOND
+FIRST_PAUSE, LONGEST_PAUSE = 1 * SECOND, 4 * SECOND
 """For how long a destination that could not be reached is not tried again; then twice as long each time."""
 
 
@@ -105,7 +105,7 @@ class IdGrid:
     patience: Duration = 200 * MILLISECOND
     """How long to wait until the next node is heard to forward."""
     distrust: Duration = 30 * SECOND
-    """How long a neighbour that does not forward is passed over, and the longest pause of a destination."""
+    """How long a neighbour that does not forward is passed over."""
     limit: int = 64
     """The hops after which a datagram is given up."""
 
@@ -147,7 +147,9 @@ class IdGrid:
         left = [node for node in around if node not in tried]
         if not left:
             return self._given_up(state, now, datagram)
-        trusted = [node for node in left if state.distrusted.get(node, now) <= now]
+        failed = state.failing.get(datagram.destination, _NEVER)[0]
+        again = now - failed <= self.distrust  # after a pause silent nodes are tried, too: they may be back
+        trusted = [node for node in left if again or state.distrusted.get(node, now) <= now]
         to = (trusted or left)[0]
         tried.append(to)
         token = _token(datagram.key, to)
@@ -180,7 +182,7 @@ class IdGrid:
         until, last = state.failing.get(destination, _NEVER)
         if until <= now:
             again = now - until <= self.distrust
-            pause = min(2 * last if again and last else FIRST_PAUSE, self.distrust)
+            pause = min(2 * last if again and last else FIRST_PAUSE, LONGEST_PAUSE)
             state.failing[destination] = now + pause, pause
 
     def _told_back(self, state: OverhearState, datagram: Datagram) -> list[Effect]:

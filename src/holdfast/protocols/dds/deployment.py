@@ -67,8 +67,7 @@ class Discovery:
 
     @property
     def renewal(self) -> Duration | None:
-        """The shortest time between two signs; the longest leaves room for three in a lease."""
-        return None if self.lease is None else round(self.lease * 0.3 / (1 + self.spread))
+        return None if self.lease is None else self.lease * 3 // 10
 
     def __post_init__(self) -> None:
         if self.lease is not None and self.lease < 4 * self.every:

@@ -58,8 +58,7 @@ class Subscriber(Member, frozen=True):
             later = terms.after(now, terms.every, state.chance)
             effects.append(SetTimer(f"subscribe/{number}", later))
         elif terms.renewal is not None:
-            later = terms.after(now, terms.renewal, state.chance)
-            effects.append(SetTimer(f"subscribe/{number}", later))
+            effects.append(SetTimer(f"subscribe/{number}", now + terms.renewal))
         return effects
 
     def called(self, state: State, now: Instant, topic: TopicId, boot: int) -> list[Effect]:

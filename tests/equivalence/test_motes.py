@@ -21,8 +21,9 @@ from holdfast.runtimes.sensornet.cbps import Cbps
 from holdfast.runtimes.sensornet.dds import Dds
 from holdfast.runtimes.sensornet.direct import Direct
 from holdfast.runtimes.sensornet.nodes import Grid
+from holdfast.runtimes.sensornet.qps import Qps
 from holdfast.runtimes.sensornet.readings import Constant, Walk
-from holdfast.runtimes.sensornet.routing import OnDemand
+from holdfast.runtimes.sensornet.routing import Geographic, OnDemand
 from holdfast.runtimes.sensornet.run import Run
 from holdfast.runtimes.sensornet.scenario import Protocol, Publisher, Scenario, Subscriber
 from holdfast.sim.propagation import UnitDisk
@@ -146,6 +147,55 @@ def test_conditions_that_look_at_many_sensors(protocol):
     )
     run = compare(replace(given_, publishers=(*given_.publishers, also)), 1, not isinstance(protocol, Dds))
     assert {what.subscription for _, _, what in run.account.told} == {"Stuffy", "Lasting", "Both"}
+
+
+STACKED = """\
+topic U (value float)
+state Stuffy
+  A = avg T over 20 s each room
+  enter A.value > 21.5    set level = A.value
+  exit  A.value < 20.5    set level = A.value
+state Alarm
+  S = max Stuffy over 20 s
+  enter S.level > 21.5    set level = S.level
+  exit  S.level < 20.8    set level = S.level
+state Doubled
+  S = max Alarm over 20 s
+  U = avg U over 20 s
+  enter S.level > 21.5 && U.value > 20
+  exit  S.level < 20.8
+"""
+
+
+@pytest.mark.parametrize("to", [("Doubled",), ("Alarm", "Stuffy"), ()])
+@pytest.mark.parametrize("protocol", [Direct(), Dds(mode="HyTDDS", level="full"), Cbps(), Qps(levels=2)])
+def test_conditions_on_conditions_get_the_readings_that_all_of_them_need(protocol, to):
+    """A subscription to the upper one alone got nothing once: its only topic was that of the lower one."""
+    given_ = scenario(STACKED, protocol)
+    also = Publisher(
+        topic="U",
+        from_=6,
+        every=7 * SECOND,
+        readings={"value": Walk(start=21, step=1.5, low=17, high=25)},
+        phase="together",
+        start=START + 500 * MILLISECOND,
+        stop=END,
+    )
+    subscribers = (Subscriber(node=SINK, to=to, start=10 * SECOND),)
+    case = replace(given_, publishers=(*given_.publishers, also), subscribers=subscribers)
+    if isinstance(protocol, Qps):
+        case = replace(case, routing=Geographic())
+    run = Run(resolved(case), 1)
+    outcome = run.finish()
+    engine = Engine(case.definition)
+    told = [each for event in run.account.published for each in engine.push(event)]
+    told += engine.advance(case.duration - run.account.allowance)
+    wanted = to or ("Stuffy", "Alarm", "Doubled")
+    assert {row["subscription"] for row in outcome.subscriptions} == set(wanted)
+    for row in outcome.subscriptions:
+        due = sum(each.subscription == row["subscription"] for each in told)
+        assert row["expected"] == row["delivered"] == due > 0
+        assert (row["unexpected"], row["readings"] > 100) == (0, True)
 
 
 def test_conditions_at_the_subscriber():

@@ -1,5 +1,6 @@
 """Quad-PubSub: deliveries are those of a judge, whatever the network, the regions and the order."""
 
+import math
 import os
 
 from hypothesis import example, given, settings
@@ -7,6 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.model.instant import SECOND
 from holdfast.protocols.qps.mapping import Mapping, by_resources, fallen
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.runtimes.sensornet.study import read_text
 from support.fields import World
 from support.roaming import Roaming, Watchful
 
@@ -153,3 +156,36 @@ def test_after_proxies_have_failed_all_come_again_and_meanwhile_none_twice(seed)
         due = world.publish()
         world.live(6)
         assert world.came() == due
+
+
+ANYWHERE = """\
+nodes: {kind: uniform, count: 30, width: 80 m, height: 80 m, reach: 25 m}
+links: {kind: disk, range: 25 m}
+routing: {kind: geographic}
+energy: {rest: {radio: sleep, mcu: sleep}}
+definition: |
+  topic T (value float)
+protocol: {kind: qps, levels: LEVELS}
+publishers:
+  - {topic: T, from: {any: 10}, every: 10 s, start: 150 s, stop: 230 s, readings: {value: {kind: uniform}}}
+subscribers:
+  - {node: 3, to: T, start: 20 s}
+  - {node: 17, to: T, start: 40 s}
+duration: 240 s
+"""
+
+
+@settings(max_examples=max(4, EXAMPLES // 4), deadline=None)
+@given(st.integers(1, 2**32), st.integers(2, 3))
+def test_by_radio_every_publisher_of_a_random_layout_is_received_by_roles_at_the_nearest_nodes(seed, levels):
+    """Thirty nodes anywhere, whose leaves are often connected only outside of themselves."""
+    case = read_text(ANYWHERE.replace("LEVELS", str(levels))).points[0].case
+    run = Run(case, seed)
+    (row,) = run.finish().subscriptions
+    assert row["delivered"] == row["expected"] == 160
+    places, tree = run.plan.placed.positions, run.family.deployment.tree
+    held = [(role, node) for node, host in run.family.hosts.items() for role in host.state.held]
+    assert len(held) == len(dict(held)) > 0
+    for role, node in held:
+        address = tree.address(*role)
+        assert node == min(range(len(places)), key=lambda n: math.dist(places[n], address))

@@ -38,7 +38,7 @@ class Routed:
 def routed(machine: RoutingMachine, flooding: Flooding = FLOODING, **setup: Any) -> Routed:
     """A network in which every node runs this machine."""
     network = Network(Setup(**setup))
-    made = Routed(network, Ledger(len(network.nodes)))
+    made = Routed(network, Ledger([node.position for node in network.nodes]))
 
     def boot(node: Node) -> None:
         router = made.routers[node.id] = Router(node, machine, made.ledger, flooding)

@@ -42,6 +42,29 @@ def finished(process: subprocess.Popen[str]) -> tuple[list[dict], str]:
     return [json.loads(line) for line in out.splitlines()], err
 
 
+@pytest.mark.parametrize("via", [False, True], ids=["to the reader", "by way of a rendezvous node"])
+def test_a_writer_ends_when_its_only_reader_has_left_without_a_word(via):
+    """It repeated what the reader had not acknowledged for ever."""
+    port, middle = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_DGRAM)
+    writer_at, middle_at = f"writer=127.0.0.1:{port}", f"rendezvous=127.0.0.1:{middle}"
+    soon = ("--lease", 3, "--rto", 50)
+    around = ("--via", "rendezvous", "--peer", middle_at) if via else ()
+    others = [start("meet", "--listen", f"127.0.0.1:{middle}", "--peer", writer_at, *soon)] if via else []
+    reader = start("read", "--level", "full", "--peer", writer_at, *around, *soon)
+    values = range(100, 400)
+    writer = start("write", *values, "--every", 0.02, "--listen", f"127.0.0.1:{port}", *around, *soon)
+    others += [reader]
+    try:
+        assert json.loads(reader.stdout.readline())["value"] >= 100
+        reader.kill()
+        _, said = finished(writer)
+    finally:
+        for process in (*others, writer):
+            process.kill()
+            process.communicate()
+    assert "300 published" in said
+
+
 def test_processes_exchange_samples_through_a_loss_of_30_percent():
     """One reader wants everything; the other, above 20, everything, and of the rest what happens to come."""
     port = free_port(socket.SOCK_DGRAM)

@@ -175,6 +175,38 @@ def test_nine_processes_relay_and_go_round_one_that_is_killed():
     assert len(values) == len(set(values)) == 40
 
 
+@pytest.mark.parametrize("topic", ["Reading", "Rain"])
+def test_in_a_row_of_four_processes_the_name_of_a_topic_does_not_decide_whether_events_arrive(topic):
+    """The first and the last stand in one leaf, and only the two between, which are outside, connect them.
+    The topic decides which of the two acts for the leaf; of "Rain" nothing arrived."""
+    at = {"a": (3, 27), "b": (6, 15), "c": (19, 15), "d": (23, 27)}
+    row, ports = list(at), {name: free_port(socket.SOCK_DGRAM) for name in at}
+
+    def start(name: str, *words: object) -> subprocess.Popen[str]:
+        near = [row[i] for i in (row.index(name) - 1, row.index(name) + 1) if 0 <= i < len(row)]
+        peers = [f"--peer={o}@{at[o][0]},{at[o][1]}=127.0.0.1:{ports[o]}" for o in near]
+        command = [sys.executable, "-m", "holdfast", "qps", f"--listen=127.0.0.1:{ports[name]}", "--relay"]
+        command += ["--side=50", "--levels=2", f"--topic={topic}", f"--name={name}", *peers]
+        return subprocess.Popen(
+            [*command, f"--at={at[name][0]},{at[name][1]}", *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    others = [start("a"), start("c")]
+    reader = start("b", "--want", "0,0,50,50", "-n", 10)
+    writer = start("d", *range(5000), "--every", 0.1)
+    try:
+        values = [json.loads(line)["value"] for line in reader.communicate(timeout=PATIENCE)[0].splitlines()]
+    finally:
+        for process in (*others, writer, reader):
+            process.kill()
+            process.communicate()
+    assert len(values) == len(set(values)) == 10
+
+
 def test_processes_exchange_events_by_place():
     at = {"a": "10,10", "b": "50,50", "c": "90,90"}
     ports = {name: free_port(socket.SOCK_DGRAM) for name in at}

@@ -32,7 +32,9 @@ def test_a_scenario_is_run_and_told(holdfast, scenario):
     assert ran.status == 0, ran.err
     lines = ran.out.splitlines()
     assert lines[0] == "nine: 1 point, 1 seed; at rest: radio sleep, mcu sleep"
-    assert "hops                                        2" in lines
+    assert [line.split() for line in lines if line.startswith("hops of network messages")] == [
+        ["hops", "of", "network", "messages", "2"]
+    ]
 
 
 def test_the_example_can_be_copied_and_runs(holdfast, tmp_path):

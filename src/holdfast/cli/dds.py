@@ -31,6 +31,9 @@ QUIET = 5
 REPEATS, EVERY = 600, SECOND // 2
 """People start processes by hand, so a subscription is said for five minutes."""
 
+LEASE = 30.0
+"""Seconds; all nodes of a topic have the same."""
+
 Name = Annotated[str, typer.Option("--name", help="This node's name.")]
 Listen = Annotated[str, typer.Option("--listen", "-l", metavar="HOST:PORT", help="Where; port 0 is any.")]
 Peers = Annotated[
@@ -46,6 +49,14 @@ Via = Annotated[
     typer.Option("--via", metavar="NAME", help="The rendezvous node (DefTDDS); without, none (BLTDDS)."),
 ]
 Rto = Annotated[int, typer.Option("--rto", metavar="MS", min=1, help="The retransmission timeout.")]
+Lease = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="Wait no longer for a reader that has not said for so long that it is there; 0: for ever.",
+    ),
+]
 Loss = Annotated[float, typer.Option("--loss", help="The share of datagrams to lose on purpose.")]
 Twice = Annotated[float, typer.Option("--twice", help="The share of datagrams to send twice.")]
 Late = Annotated[int, typer.Option("--late", metavar="MS", min=0, help="How long to hold some back.")]
@@ -77,6 +88,7 @@ def write(
         int | None, typer.Option(min=0, help="Give a sample up after so many repetitions; never.")
     ] = None,
     rto: Rto = 400,
+    lease: Lease = LEASE,
     loss: Loss = 0.0,
     twice: Twice = 0.0,
     late: Late = 0,
@@ -105,7 +117,7 @@ def write(
         words = {"published": "published", "retransmitted": "sent again", "given up": "given up"}
         typer.echo(", ".join(f"{done[name]} {word}" for name, word in words.items()), err=True)
 
-    deployment = _deployment(topic, writer or [WRITER if name == READER else name], via, rto, retries)
+    deployment = _deployment(topic, writer or [WRITER if name == READER else name], via, rto, lease, retries)
     host_ring = deployment.reliable.ring
     _run(name, deployment, listen, peer, told, work, (loss, twice, late, seed))
 
@@ -130,6 +142,7 @@ def read(
     ] = None,
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many.")] = None,
     rto: Rto = 400,
+    lease: Lease = LEASE,
     loss: Loss = 0.0,
     twice: Twice = 0.0,
     late: Late = 0,
@@ -154,7 +167,7 @@ def read(
         await _until(lambda: count is not None and printed >= count)
         await _quiet(host, QUIET * rto / 1000)
 
-    deployment = _deployment(topic, writer or [WRITER], via, rto)
+    deployment = _deployment(topic, writer or [WRITER], via, rto, lease)
     _run(name, deployment, listen, peer, told, work, (loss, twice, late, seed))
 
 
@@ -166,6 +179,7 @@ def meet(
     topic: OfTopic = "Reading",
     writer: Writers = None,
     rto: Rto = 400,
+    lease: Lease = LEASE,
     loss: Loss = 0.0,
     twice: Twice = 0.0,
     late: Late = 0,
@@ -176,12 +190,12 @@ def meet(
     async def work(_: UdpHost) -> None:
         await asyncio.Event().wait()
 
-    deployment = _deployment(topic, writer or [WRITER], name, rto)
+    deployment = _deployment(topic, writer or [WRITER], name, rto, lease)
     _run(name, deployment, listen, peer, lambda _: None, work, (loss, twice, late, seed))
 
 
 def _deployment(
-    topic: str, writers: list[str], via: str | None, rto: int, retries: int | None = None
+    topic: str, writers: list[str], via: str | None, rto: int, lease: float, retries: int | None = None
 ) -> Deployment:
     """What all nodes of this topic know; a publisher by way of an RN is reliable until it hears otherwise."""
     from ..protocols.dds.deployment import Deployment, Discovery, Reliable
@@ -194,7 +208,7 @@ def _deployment(
         publishers={0: tuple(writers)},
         mode="BLTDDS" if via is None else "DefTDDS",
         reliable=Reliable(rto=rto * MILLISECOND, retries=retries),
-        discovery=Discovery(repeats=REPEATS, every=EVERY),
+        discovery=Discovery(repeats=REPEATS, every=EVERY, lease=round(lease * SECOND) or None),
     )
 
 

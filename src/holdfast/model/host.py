@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Concatenate, ParamSpec, Protocol
 
-from .instant import Instant
+from ..errors import UsageError
+from .instant import Instant, show_duration
 from .protocol import Asked, CancelTimer, Fired, Onward, Passing, SetTimer
 from .space import Point
 
@@ -55,11 +56,15 @@ class Host:
     actions: Actions
     blame: Callable[[Any, Exception], None] | None = None
     alive: Callable[[], bool] | None = None
+    punctual: bool = False
+    """Whether it is an error to set a timer in the past, or one that has just fired for the same moment: it
+    fires at once, and where a machine sets it again and again simulated time stands still."""
     timers: dict[str, Any] = field(default_factory=dict, init=False)
     """Those that run, and what the clock said of each."""
     _inputs: deque[Any] = field(default_factory=deque, init=False)
     _busy: bool = field(default=False, init=False)
     _onward: Any = field(default=None, init=False)
+    _given: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         own: Actions = {SetTimer: self._set, CancelTimer: self._cancel, Onward: self._goes_on}
@@ -99,6 +104,7 @@ class Host:
         self.timers.clear()
 
     def _take(self, given: Any) -> None:
+        self._given = given
         try:
             self.state, effects = self.machine.handle(self.state, given)
         except Exception as error:
@@ -115,6 +121,13 @@ class Host:
         self._onward = effect.message
 
     def _set(self, effect: SetTimer) -> None:
+        again = isinstance(self._given, Fired) and self._given.timer == effect.timer
+        if self.punctual and effect.at < self.clock.now + again:
+            raise UsageError(
+                f"timer '{effect.timer}' is set for {show_duration(effect.at)}, which is over: it is "
+                f"{show_duration(self.clock.now)}. A timer has a time, not a delay: "
+                f"SetTimer('{effect.timer}', given.now + delay)"
+            )
         self._cancel(effect)
         self.timers[effect.timer] = self.clock.at(effect.at, self.fire, effect.timer)
 

@@ -5,19 +5,16 @@ What a protocol needs, in messages and hops, without what a link layer adds or l
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 
-import numpy as np
 from scipy.spatial import KDTree
 
 from ..errors import UsageError
-from ..model.space import Point
+from ..model.space import Point, Rectangle
 from .frame import NodeId
 from .routing.geographic import Course, Planarise, View, step
-from .routing.plane import gabriel
+from .routing.plane import Surroundings, gabriel
+from .routing.spreading import Spread, spread
 
 
 class Field:
@@ -36,10 +33,6 @@ class Field:
         self._planar: dict[NodeId, Mapping[NodeId, Point]] = {}
         self._ways: dict[tuple[NodeId, Point], list[NodeId]] = {}
         self._hops: dict[tuple[NodeId, Point, Course], tuple[NodeId, Course] | None] = {}
-
-    @cached_property
-    def _all(self) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-        return np.array(self.places)
 
     @property
     def alive(self) -> list[NodeId]:
@@ -71,11 +64,6 @@ class Field:
         for other in self._near[node]:
             self._near[other][node] = self.places[node]
             self._planar.pop(other, None)
-
-    def inside(self, low: Point, high: Point) -> list[NodeId]:
-        """The nodes that work in a rectangle."""
-        found = ((self._all >= low) & (self._all <= high)).all(axis=1)
-        return [node for node in np.flatnonzero(found).tolist() if node not in self.down]
 
     def way(self, start: NodeId, to: Point) -> list[NodeId]:
         """The nodes that a message passes on its way to a point, the first and the last included.
@@ -110,32 +98,11 @@ class Field:
 
         return known
 
-    def flood(self, start: NodeId, low: Point, high: Point) -> dict[NodeId, int]:
-        """The nodes in a rectangle, and how often a message that starts at a node was sent until each has it.
+    def spread(self, start: NodeId, low: Point, high: Point) -> Spread[NodeId]:
+        """Bring a message from a node to all nodes in a rectangle, as geographic routing does."""
 
-        It is brought to the nearest node of the rectangle, and everybody in it repeats it once; those whom
-        the others do not reach get it brought, too.
-        """
-        missing = set(self.inside(low, high))
-        found: dict[NodeId, int] = {}
-        sent = 0
-        while missing:
-            target = self.places[start]
-            first = min(missing, key=lambda node: (math.dist(self.places[node], target), node))
-            if first != start:
-                way = self.way(start, self.places[first])
-                sent += len(way) - 1
-                if way[-1] != first:  # no way leads there
-                    missing.discard(first)
-                    continue
-            waiting = deque([first])
-            missing.discard(first)
-            found[first] = sent
-            while waiting:
-                sent += 1
-                for other in self._near[waiting.popleft()]:
-                    if other in missing:
-                        missing.discard(other)
-                        found[other] = sent
-                        waiting.append(other)
-        return found
+        def known(node: NodeId) -> Surroundings[NodeId]:
+            planar = self._planes(node)
+            return Surroundings(node, self.places[node], self._near[node], planar=planar, reach=self.reach)
+
+        return spread(start, Rectangle(low, high), known)

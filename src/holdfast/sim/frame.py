@@ -11,6 +11,8 @@ from ..model.instant import Duration
 
 NodeId = int
 BROADCAST: Final[NodeId] = -1
+NEIGHBOURS: Final[NodeId] = -2
+"""For routing: whoever hears a message that is sent once."""
 
 # Kinds of frames.
 DATA, ACK, RTS, CTS = "data", "ack", "rts", "cts"

@@ -20,9 +20,9 @@ from ..model.protocol import (
     Spread,
     Started,
 )
-from ..model.space import Point
+from ..model.space import Rectangle
 from .chance import derived
-from .frame import BROADCAST, NodeId
+from .frame import BROADCAST, NEIGHBOURS, NodeId
 from .node import Node
 
 KIND = "machine"
@@ -43,7 +43,8 @@ class Routing(Protocol):
     """What a routing protocol offers to what runs above it [F19, F20]."""
 
     def send(self, destination: Any, type: str, message: Any, size: int, cause: str = "") -> None:
-        """Bring a message of ``size`` bytes to a node, or to all (``BROADCAST``), by any number of hops."""
+        """Bring a message of ``size`` bytes to a node, to all (``BROADCAST``), to the node nearest to a point
+        or to all nodes in a rectangle, by any number of hops."""
 
     def register_handler(self, type: str, peek: bool, callback: Callable[[Any], Any]) -> None:
         """Have ``callback`` called with messages of a type: those for us; with ``peek`` those that pass."""
@@ -54,23 +55,6 @@ class Passed(Carried, Protocol):
 
     @property
     def destination(self) -> Any: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """A message for every node in a rectangle."""
-
-    low: Point
-    high: Point
-    message: Any
-    cause: str
-
-    def has(self, place: Point) -> bool:
-        return all(low <= p <= high for low, p, high in zip(self.low, place, self.high, strict=False))
-
-    def nearest(self, place: Point) -> Point:
-        """The point of it that is nearest to a place."""
-        return tuple(min(max(low, p), high) for low, p, high in zip(self.low, place, self.high, strict=False))
 
 
 def _ignore(*_: Any) -> None:
@@ -108,10 +92,8 @@ class NodeHost:
         self.routing.register_handler(self.kind, False, self._received)
         if getattr(self.machine, "peeks", False):
             self.routing.register_handler(self.kind, True, self._passes)
-        self.routing.register_handler(self.kind + SPREAD, False, self._reached)
-        self.routing.register_handler(self.kind + SPREAD, True, self._repeats)
+        self.routing.register_handler(self.kind + SPREAD, False, self._received)
         self.routing.register_handler(self.kind + NEARBY, False, self._received)
-        self.routing.register_handler(self.kind + NEARBY, True, lambda _: None)
         self._host.tell(Started, derived(self.node.seed, self.kind, self.node.boots))
 
     @property
@@ -139,8 +121,7 @@ class NodeHost:
         self._to(tuple(effect.to), "", effect.message, effect.cause)
 
     def _to(self, where: Any, how: str, message: Any, cause: str) -> None:
-        inner = message.message if isinstance(message, Within) else message
-        self.routing.send(where, self.kind + how, message, self.size(inner), cause or self.cause)
+        self.routing.send(where, self.kind + how, message, self.size(message), cause or self.cause)
 
     def _passes(self, carried: Passed) -> Any:
         if not isinstance(carried.destination, tuple):
@@ -148,27 +129,10 @@ class NodeHost:
         return self._host.peek(carried.destination, carried.message)
 
     def _spread(self, effect: Spread) -> None:
-        """Through the rectangle everybody in it repeats it; from elsewhere it is brought there first."""
-        within = Within(effect.low, effect.high, effect.message, effect.cause)
-        if within.has(self.node.position):
-            self._host.tell(Received, str(self.node.id), effect.message)
-            self._to(BROADCAST, SPREAD, within, effect.cause)
-        else:
-            self._to(within.nearest(self.node.position), SPREAD, within, effect.cause)
-
-    def _reached(self, carried: Passed) -> None:
-        within: Within = carried.message
-        if within.has(self.node.position):
-            self._host.tell(Received, str(carried.origin), within.message)
-        if carried.destination != BROADCAST:
-            self._to(BROADCAST, SPREAD, within, within.cause)
-
-    def _repeats(self, carried: Passed) -> Any:
-        inside = carried.destination != BROADCAST or carried.message.has(self.node.position)
-        return carried.message if inside else None
+        self._to(Rectangle(effect.low, effect.high), SPREAD, effect.message, effect.cause)
 
     def _nearby(self, effect: Nearby) -> None:
-        self._to(BROADCAST, NEARBY, effect.message, effect.cause)
+        self._to(NEIGHBOURS, NEARBY, effect.message, effect.cause)
 
     def _delivered(self, effect: Deliver) -> None:
         self.deliver(self.node, effect.what)

@@ -32,11 +32,22 @@ def test_a_node_is_found_by_its_place(field):
     assert all(field.way(a, field.places[b])[-1] == b for a in range(0, 200, 17) for b in range(0, 200, 13))
 
 
-def test_a_flood_reaches_all_in_a_rectangle_and_nobody_else(field):
-    reached = field.flood(0, (40.0, 40.0), (70.0, 60.0))
+def test_a_message_for_a_rectangle_reaches_all_its_nodes_and_nobody_else(field):
+    reached = field.spread(0, (40.0, 40.0), (70.0, 60.0)).reached
     inside = [n for n, (x, y) in enumerate(field.places) if 40 <= x <= 70 and 40 <= y <= 60]
     assert sorted(reached) == inside
-    assert field.flood(0, (200.0, 200.0), (210.0, 210.0)) == {}
+    assert field.spread(0, (200.0, 200.0), (210.0, 210.0)).reached == {}
+
+
+HORSESHOE = ((3.0, 27.0), (6.0, 15.0), (19.0, 15.0), (23.0, 27.0))
+"""Four nodes in a row; the first and the last stand in the rectangle, out of reach of each other."""
+LEAF = ((0.0, 25.0), (25.0, 50.0))
+
+
+def test_nodes_of_a_rectangle_that_only_nodes_outside_connect_are_reached_over_these():
+    """The field once reached everybody in a rectangle, over links or not; hosts with radios did not."""
+    assert Field(HORSESHOE, 14.0).spread(0, *LEAF).reached == {0: 0, 3: 3}
+    assert Field(HORSESHOE, 12.5).spread(0, *LEAF).reached == {0: 0}  # the third and fourth are not linked
 
 
 def test_a_node_that_fails_is_gone_until_it_recovers():

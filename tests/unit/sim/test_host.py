@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field, replace
+
+import pytest
 
 from holdfast.model.instant import SECOND
 from holdfast.model.protocol import (
@@ -15,11 +18,17 @@ from holdfast.model.protocol import (
     Received,
     Send,
     SetTimer,
+    Spread,
     Started,
 )
 from holdfast.sim.host import NodeHost
 from holdfast.sim.network import Network, Setup
 from holdfast.sim.node import Node
+from holdfast.sim.propagation import UnitDisk
+from holdfast.sim.routing.geographic import Geographic
+from holdfast.sim.routing.ledger import Ledger
+from holdfast.sim.routing.router import Router
+from holdfast.sim.topology import uniform
 from support.air import links
 
 
@@ -163,3 +172,53 @@ def test_a_machine_may_get_back_what_it_kept():
     node = made.network.nodes[0]
     host = NodeHost(node, Beacon(quiet=True), OneHop(node), size=len, kept=Told(beats=9), kind="again")
     assert host.state.beats == 9
+
+
+# To all nodes of a rectangle.
+
+
+class Announcer:
+    """Sends to a rectangle when it is asked to, and hands over what comes."""
+
+    def initial(self):
+        return None
+
+    def handle(self, state, given):
+        match given:
+            case Asked(_, Spread() as effect):
+                return state, [effect]
+            case Received(_, _, message):
+                return state, [Deliver(message)]
+        return state, []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_node_of_a_rectangle_is_reached_by_radio_also_over_nodes_outside_of_it(seed):
+    """Forty nodes anywhere; a message for each of sixteen squares, from somebody who may stand elsewhere."""
+    chance = random.Random(seed)
+    placed = uniform(40, 100.0, 100.0, 25.0, seed)
+    network = Network(Setup(positions=placed.positions, propagation=UnitDisk(25.0), seed=seed))
+    hosts, came, ledger = {}, [], Ledger(placed.positions)
+
+    def boot(node: Node) -> None:
+        router = Router(node, Geographic(placed.positions), ledger)
+        hosts[node.id] = NodeHost(
+            node, Announcer(), router, size=len, deliver=lambda node, what: came.append((what, node.id))
+        )
+
+    network.boot(boot)
+    due, squares = [], [(25.0 * column, 25.0 * row) for column in range(4) for row in range(4)]
+    for i, (left, low) in enumerate(squares):
+        area, name = ((left, low), (left + 25.0, low + 25.0)), f"square {i}"
+        due += [
+            (name, n) for n, (x, y) in enumerate(placed.positions)
+            if left <= x <= left + 25 and low <= y <= low + 25
+        ]  # fmt: skip
+        start = chance.randrange(40)
+        network.at(
+            (30 + i) * SECOND, lambda start=start, area=area, name=name: hosts[start].ask(Spread(*area, name))
+        )
+    network.run(60 * SECOND)
+    assert sorted(came) == sorted(due)
+    spread = [entry for entry in ledger.entries.values() if entry.expected]
+    assert all(len(entry.arrivals) == entry.expected for entry in spread)

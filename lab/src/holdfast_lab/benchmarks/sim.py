@@ -81,7 +81,7 @@ def grid(progress: Callable[[str], None]) -> Row:
 def _grid() -> tuple[Totals, int, float, float]:
     places = [(column * SPACING, row * SPACING) for row in range(ROWS) for column in range(COLUMNS)]
     network = Network(Setup(positions=places, propagation=PATH, mac=Csma(), seed=1))
-    ledger = Ledger(len(places))
+    ledger = Ledger(places)
     delivered: list[Any] = []
 
     def boot(node: Node) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any, Literal, Protocol, get_args
 
 from ...errors import UsageError, did_you_mean
 from ...model.event import Event, Transition
-from ...model.instant import MILLISECOND, SECOND, Duration
+from ...model.instant import MILLISECOND, SECOND, Duration, Instant
 from ...model.protocol import Peer
 from ...model.space import Point
 from .ifs import Schedule
@@ -56,6 +57,13 @@ class Discovery:
     lease: Duration | None = None
     """Three times in it readers say that they are there; who has not for so long is forgotten.
     None: a subscription counts until it is withdrawn, as in the thesis (and in DDS, unless asked for)."""
+    spread: float = 0.5
+    """By what share of ``every`` a repetition comes later at most, by chance: subscribers that begin together
+    would else repeat at the same instants, and their frames collide every time."""
+
+    def after(self, now: Instant, period: Duration, chance: Random) -> Instant:
+        """A period from now, or somewhat later."""
+        return now + round(period * (1 + self.spread * chance.random()))
 
     @property
     def renewal(self) -> Duration | None:
@@ -72,6 +80,8 @@ class Discovery:
                 f"a subscription that is said {self.repeats} times, {self.every} µs apart; "
                 "it is said once at least, and some time apart"
             )
+        if not 0 <= self.spread <= 1:
+            raise UsageError(f"a spread of {self.spread}; it is a share of a period, from 0 to 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ It decides nothing itself; it brings what comes to the part that it is for.  [D1
 from __future__ import annotations
 
 from collections import deque
+from random import Random
 from typing import assert_never
 
 from ...model.instant import Instant
@@ -44,8 +45,9 @@ class Participant(Member, frozen=True):
 
     def _take(self, state: State, given: Input) -> list[Effect]:
         match given:
-            case Started(now):
+            case Started(now, seed):
                 state.session = now
+                state.chance = Random(f"{self.me} {seed}")
                 return self.broker.started(state, now)
             case Asked(now, asked):
                 return self._asked(state, now, asked)

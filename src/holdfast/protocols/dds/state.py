@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from random import Random
 
 from ...model.event import Value
 from ...model.instant import Instant
@@ -58,6 +59,8 @@ class State:
     histories: dict[TopicId, History] = field(default_factory=dict)
 
     # As a subscriber.
+    chance: Random = field(default_factory=lambda: Random(0))
+    """This node's own, by its name and the seed that it was started with."""
     readers: dict[int, Reader] = field(default_factory=dict)
     numbered: int = 0
     heard: Heard = field(default_factory=dict)

@@ -55,7 +55,8 @@ class Subscriber(Member, frozen=True):
         reader.said += 1
         effects = self._tell(state, reader.wish, reader.said)
         if reader.said < terms.repeats:
-            effects.append(SetTimer(f"subscribe/{number}", now + terms.every))
+            later = terms.after(now, terms.every, state.chance)
+            effects.append(SetTimer(f"subscribe/{number}", later))
         elif terms.renewal is not None:
             effects.append(SetTimer(f"subscribe/{number}", now + terms.renewal))
         return effects

@@ -149,7 +149,7 @@ class Broker:
         yield from self.hosting.renewed(state, now)
         for key, role in list(state.logical.items()):
             yield from self.forwarding.renewed(state, role, now)
-            if role.empty:
+            if role.empty and self.deployment.mapping is None:  # with a mapping, roles end by its check
                 del state.logical[key]
         yield from self._next_renewal(state, now)
 

@@ -189,6 +189,13 @@ class Forwarding:
         if any(wishes.registered(True) for wishes in role.links.values()):
             yield from self._watched(role, now)
 
+    def ask_anew(self, state: State, role: Logical, now: Instant) -> Iterator[Effect]:
+        """Say all that is asked for under a version that is later than what anybody said before."""
+        for asked in role.asked:
+            again = replace(asked, version=self._version(state, role, now))
+            role.asked = [again if each is asked else each for each in role.asked]
+            yield from self.ask(role, again)
+
     def _reconsidered(self, state: State, role: Logical, now: Instant) -> Iterator[Effect]:
         terms: list[Asked] = []
         before = joined(each.area for each in role.asked)

@@ -70,6 +70,11 @@ class Mapping:
     room: int | None = None
     """How many bytes of tables go into one message; None: all."""
 
+    @property
+    def nearest(self) -> bool:
+        """Whether a role belongs to the node nearest to the broker's point, whatever other roles that has."""
+        return self.suit is by_position
+
     def __post_init__(self) -> None:
         for name in ("check", "patience"):
             if getattr(self, name) <= 0:

@@ -6,6 +6,7 @@ passes know, or offer themselves.  The logical layer hears nothing of this.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -186,7 +187,8 @@ class Turn(Succession):
         assert role is not None
         if isinstance(message, Here):
             self.heard_of(message)
-            return given
+            claimed = role in self.state.held and self.is_nearer(role, self.at, message.at)
+            return None if claimed else given
         if isinstance(message, Vacant):  # who looks for a successor acts still
             return self._offered(role, given)
         self._forget(message, given.left)
@@ -208,12 +210,18 @@ class Turn(Succession):
             del self.state.known[role]
 
     def _offered(self, role: Role, given: Seek) -> Seek:
-        """This node instead of the best so far, if it suits better and has no role in the tree yet."""
+        """This node instead of the best so far, if it suits better; where nodes are chosen by what they have
+        left, only if it has no role in the tree yet."""
         suits = self.suits(role)
-        busy = any(topic == role[0] for topic, _ in self.state.held)
+        busy = not self.mapping.nearest and any(topic == role[0] for topic, _ in self.state.held)
         if busy or self.at in given.left or (given.candidate is not None and suits <= given.suits):
             return given
         return changed(given, candidate=self.at, suits=suits)
+
+    def is_nearer(self, role: Role, at: At, than: At) -> bool:
+        """Whether a role belongs to the one node rather than to the other."""
+        point = self.address(role)
+        return self.mapping.nearest and math.dist(at, point) < math.dist(than, point)
 
     def suits(self, role: Role) -> float:
         away = self.machine.broker.forwarding.away(*role)

@@ -84,6 +84,9 @@ class Succession:
     def suits(self, role: Role) -> float:
         raise NotImplementedError
 
+    def is_nearer(self, role: Role, at: At, than: At) -> bool:
+        raise NotImplementedError
+
     # --- having a role ---
 
     def begins(self, role: Role, logical: Logical) -> None:
@@ -104,9 +107,12 @@ class Succession:
         self.seek(role, Here(*role, self.at, logical.turn))
 
     def heard_of(self, given: Here) -> None:
-        """Somebody acts for a broker: of two, the later one.  [F47]"""
+        """Somebody acts for a broker: of two, the nearer one where roles belong to the nearest node, else the
+        later one.  [F47]"""
         role, known = (given.topic, given.to), self.state.known.get((given.topic, given.to))
-        if role in self.state.held:
+        if role in self.state.held and self.is_nearer(role, self.at, given.at):
+            self._claims(role, given)
+        elif role in self.state.held:
             self.yielded(role, given.at, given.turn)
         elif given.at != self.at and (known is None or (known.turn, known.at) <= (given.turn, given.at)):
             heard = self.now if known is None else max(self.now, known.heard)
@@ -116,8 +122,15 @@ class Succession:
                 del self.state.copies[role]
 
     def judged(self, given: Here) -> None:
-        """Heartbeats of all who act for a broker meet here: the earlier of two hears of the later."""
+        """Heartbeats of all who act for a broker meet here: the earlier of two hears of the later.
+
+        Where roles belong to the nearest node and that is this one, it offers to take the role.
+        """
         role = (given.topic, given.to)
+        if self.is_nearer(role, self.at, given.at):
+            if role not in self.state.held:
+                self.direct(given.at, Offer(*role, self.at))
+            return
         if role in self.state.held:
             other = (self.state.broker.logical[role].turn, self.at)
         elif role in self.state.known:
@@ -127,6 +140,14 @@ class Succession:
         first, last = sorted([other, (given.turn, given.at)])
         if first[1] not in (last[1], self.at):
             self.direct(first[1], Here(*role, last[1], last[0]))
+
+    def _claims(self, role: Role, given: Here) -> None:
+        """Another node acts for a broker that is this one's: it hears so, under a turn that is later."""
+        logical = self.state.broker.logical[role]
+        if logical.turn <= given.turn:
+            logical.turn = max(self.now, given.turn + 1)
+            self._resumes(role, logical)
+        self.direct(given.at, Here(*role, self.at, logical.turn))
 
     def checks_later(self) -> None:
         when = self.deployment.after(self.now, self.mapping.check, self.state.broker.chance)
@@ -139,16 +160,14 @@ class Succession:
         old = self.now - 3 * self.mapping.check
         state.known = {role: known for role, known in state.known.items() if known.heard >= old}
         for role, held in list(state.held.items()):
-            logical = state.broker.logical.get(role)
-            if logical is None or logical.empty:
-                del state.held[role]
-                state.broker.logical.pop(role, None)
+            logical = state.broker.logical[role]
+            if logical.empty:
+                del state.held[role], state.broker.logical[role]
                 state.giving.pop(role, None)
                 continue
             if role not in state.giving and self.mapping.compare(held.original, self.suits(role)):
-                state.giving[role] = Giving()
+                self._gives(role)
                 self.seek(role, Vacant(*role, self.at), left=(self.at,))
-                self.effects.append(SetTimer(_giving(role), self.now + self.mapping.patience))
             self._beat(role, logical)  # also while nobody takes it: it is here still
             self._copies(role, held, logical)
 
@@ -159,10 +178,17 @@ class Succession:
         for number, part in enumerate(some):
             yield Tables(*role, self.at, logical.turn, version, number, len(some), part)
 
+    def _gives(self, role: Role) -> Giving:
+        giving = self.state.giving[role] = Giving()
+        self.effects.append(SetTimer(_giving(role), self.now + self.mapping.patience))
+        return giving
+
     def given(self, offer: Offer) -> None:
         """Role transfer: a successor is found, and gets the tables."""
         role = (offer.topic, offer.to)
         giving = self.state.giving.get(role)
+        if giving is None and role in self.state.held and self.is_nearer(role, offer.at, self.at):
+            giving = self._gives(role)
         if giving is None or giving.to is not None:
             return
         logical = self.state.broker.logical[role]
@@ -177,11 +203,14 @@ class Succession:
         logical = self._whole(state.coming, given)
         if logical is None:
             return
-        if role in state.held:  # it began with nothing meanwhile
+        if role in state.held:  # both acted for a while
             for message in tables.said(logical):
                 self.direct(self.at, message)
             for event in logical.latest.values():
                 kept(state.broker.logical[role].latest, event)
+            if not logical.empty:  # brokers below may have heard from the other that something is over
+                own = state.broker.logical[role]
+                self.carry_out(list(self.machine.broker.forwarding.ask_anew(state.broker, own, self.now)))
         else:
             logical.turn = max(self.now, given.turn + 1)
             self._resumes(role, logical)
@@ -201,18 +230,21 @@ class Succession:
     def yielded(self, role: Role, at: At, turn: Instant) -> None:
         """Clean-up: another node acts for the broker.  What came meanwhile goes there."""
         state = self.state
-        logical = state.broker.logical.get(role)
-        if role not in state.held or logical is None or (turn, at) <= (logical.turn, self.at):
+        if role not in state.held:
+            return
+        logical = state.broker.logical[role]
+        if (turn, at) <= (logical.turn, self.at):
             return
         giving = state.giving.pop(role, Giving())
-        missed = giving.waiting if giving.to == at else [*tables.said(logical), *giving.waiting]
+        sent = giving.sent if giving.to == at else ()
         del state.held[role], state.broker.logical[role]
         state.known[role] = Known(at, turn, self.now + 3 * self.mapping.check)
-        for message in missed:
-            self.direct(at, message)
-        passed = tuple(event for event in logical.latest.values() if event not in giving.sent)
-        for part in self._handed(role, logical, passed) if passed else ():
+        rows = tuple(logical.latest.values()) if sent else tuple(tables.rows(logical))
+        missed = tuple(row for row in rows if row not in sent)
+        for part in self._handed(role, logical, missed) if missed else ():
             self.direct(at, part)
+        for message in giving.waiting:
+            self.direct(at, message)
         self.effects.append(Nearby(Here(*role, at, turn), "here"))
 
     def kept(self, timer: str) -> None:

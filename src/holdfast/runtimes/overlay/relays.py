@@ -1,7 +1,9 @@
 """Machines that send to points, over a host that reaches only those near by: datagrams go from node to node.
 
 Greedily, and where nobody is nearer round the face of the planar graph, as on the simulated field; so a
-message to a point is taken by the node that lives nearest to it.  Nodes say now and then that they live.
+message to a point is taken by the node that lives nearest to it.  A message for a rectangle reaches all its
+nodes, by the same steps as in the simulator (``sim.routing.spreading``).  Nodes say now and then that they
+live.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ from ...model.protocol import (
     Spread,
     Started,
 )
-from ...model.space import Point
-from ...sim.routing.plane import Surroundings, Walk, towards
+from ...model.space import Point, Rectangle
+from ...sim.routing.plane import Surroundings, Walk, beside, towards
+from ...sim.routing.spreading import is_inside, nearest_point, next_walks
 from .points import Alive
 
 BEAT = "relays/beat"
@@ -56,12 +59,15 @@ class Relayed(msgspec.Struct, frozen=True, array_like=True, tag="relayed"):
 
 
 class Flooded(msgspec.Struct, frozen=True, array_like=True, tag="flooded"):
-    """For all in a rectangle: each of them repeats it once."""
+    """For all in a rectangle: each of them repeats it once, and it walks round the rectangle."""
 
     origin: Peer
     number: int
     within: Box
     message: msgspec.Raw
+    walks: bool = False
+    """Whether it is on its walk; else it is only for neighbours in the rectangle."""
+    hops: int = 0
 
 
 class Near(msgspec.Struct, frozen=True, array_like=True, tag="near"):
@@ -76,11 +82,13 @@ Wire = Relayed | Flooded | Near | Alive
 
 @dataclass(slots=True)
 class State:
-    """What the machine knows, when each neighbour was heard, and what was repeated already."""
+    """What the machine knows, when each neighbour was heard, and what was sent already."""
 
     inner: Any
     heard: dict[Peer, Instant] = field(default_factory=dict)
-    seen: dict[tuple[Peer, int], Instant] = field(default_factory=dict)
+    seen: dict[tuple[Peer, int, Peer], Instant] = field(default_factory=dict)
+    """Messages for rectangles, by origin and number: those that came to this node, under its name, and the
+    neighbours to whom each was sent on a walk; and when."""
     floods: int = 0
     relayed: int = 0
     """How many datagrams of others were passed on."""
@@ -174,11 +182,8 @@ class _Turn:
                 self._onward(Relayed(_plain(to), _raw(message)), None)
             case Spread(low, high, message):
                 within = (_plain(low), _plain(high))
-                to = tuple(min(max(a, p), b) for a, p, b in zip(low, self._here, high, strict=True))
-                if _has(within, self._here):
-                    self._flood(within, _raw(message))
-                else:
-                    self._onward(Relayed(_plain(to), _raw(message), within), None)
+                to = nearest_point(Rectangle(low, high), self._here)
+                self._onward(Relayed(_plain(to), _raw(message), within), None)
             case Nearby(message):
                 self._to_all(Near(_raw(message)))
             case _:
@@ -190,21 +195,18 @@ class _Turn:
         match given:
             case Near(message):
                 self.hears(message)
-            case Flooded(origin, number, within, message):
-                if _has(within, self._here) and (origin, number) not in self.state.seen:
-                    self.state.seen[origin, number] = self.now
-                    self.hears(message)
-                    self._to_all(given)
+            case Flooded():
+                if given.hops < MOST_HOPS and (given.walks or self._is_in(given.within)):
+                    self._flood(given, self.machine.near[sender])
             case Relayed():
                 if given.hops < MOST_HOPS:
                     self._onward(given, self.machine.near[sender])
 
     def _onward(self, given: Relayed, came_from: Point | None) -> None:
         """To the next node; or it is for this one, since nobody is nearer."""
-        machine = self.machine
         walk = None if given.walk is None else Walk(*given.walk)
-        known = Surroundings(machine.name, self._here, self._living)
-        chosen = towards(known, given.to, walk, came_from)
+        arrived = given.within is not None and self._is_in(given.within)
+        chosen = None if arrived else towards(self._known, given.to, walk, came_from)
         if chosen is None:
             self._arrived(given)
             return
@@ -235,17 +237,33 @@ class _Turn:
     def _arrived(self, given: Relayed) -> None:
         if given.within is None:
             self.hears(given.message)
-        else:
-            self._flood(given.within, given.message)
+            return
+        self.state.floods = number = max(self.state.floods + 1, self.now)
+        flooded = Flooded(self.machine.name, number, given.within, given.message)
+        self._flood(flooded, beside(self._here, given.to))
 
-    def _flood(self, within: Box, message: msgspec.Raw) -> None:
-        machine, state = self.machine, self.state
-        number = max(state.floods + 1, self.now)
-        state.floods = number
-        state.seen[machine.name, number] = self.now
-        if _has(within, self._here):
-            self.hears(message)
-        self._to_all(Flooded(machine.name, number, within, message))
+    def _flood(self, given: Flooded, seen: Point) -> None:
+        """In the rectangle to all neighbours; on walks over each link of the planar graph once."""
+        name, key = self.machine.name, (given.origin, given.number)
+        onward = msgspec.structs.replace(given, walks=False, hops=given.hops + 1)
+        if self._is_in(given.within) and self._is_new((*key, name)):
+            self.hears(given.message)
+            self._to_all(onward)
+        for peer in next_walks(self._known, Rectangle(*given.within), seen):
+            if self._is_new((*key, peer)):
+                self.effects.append(Send(peer, msgspec.structs.replace(onward, walks=True)))
+
+    def _is_new(self, key: tuple[Peer, int, Peer]) -> bool:
+        new = key not in self.state.seen
+        self.state.seen.setdefault(key, self.now)
+        return new
+
+    def _is_in(self, within: Box) -> bool:
+        return is_inside(Rectangle(*within), self._here)
+
+    @property
+    def _known(self) -> Surroundings[Peer]:
+        return Surroundings(self.machine.name, self._here, self._living)
 
     def _to_all(self, message: Wire) -> None:
         self.effects += [Send(peer, message) for peer in self._living]
@@ -258,10 +276,6 @@ def _plain(point: Point) -> At:
 
 def _raw(message: Any) -> msgspec.Raw:
     return msgspec.Raw(msgspec.msgpack.encode(message))
-
-
-def _has(within: Box, at: At) -> bool:
-    return all(a <= p <= b for a, p, b in zip(within[0], at, within[1], strict=True))
 
 
 def neighbours(places: Mapping[Peer, Point], name: Peer, reach: float) -> dict[Peer, Point]:

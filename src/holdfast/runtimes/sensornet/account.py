@@ -93,6 +93,10 @@ class Expected:
             delivery.came = now
 
 
+def _delay(event: Event, came: Instant) -> float:
+    return (came - event.time) / MILLISECOND
+
+
 def _key(told: Notification) -> Key:
     return told.scope, told.event.source, told.event.time, told.status
 
@@ -154,6 +158,11 @@ class Account:
             if wish.at(what.event.time):
                 self.expected[wish].told(what, time)
 
+    def delays(self) -> list[float | None]:
+        """Of everything that subscribers should be told the delay (ms); none where they were not told."""
+        due = (each for expected in self.expected.values() for each in self._counted(expected))
+        return [None if (came := each.came) is None else _delay(each.event, came) for each in due]
+
     def rows(self, fate: Callable[[Wish, Event], str], millijoules: Mapping[str, float]) -> list[Row]:
         """A row for each subscription; what serves several is charged to them in equal parts."""
         names = dict.fromkeys(wish.name for wish in self.expected)
@@ -162,8 +171,7 @@ class Account:
     def _row(self, name: str, fate: Callable[[Wish, Event], str], millijoules: Mapping[str, float]) -> Row:
         mine = {wish: expected for wish, expected in self.expected.items() if wish.name == name}
         due = [(wish, each) for wish, expected in mine.items() for each in self._counted(expected)]
-        came = [(each.came - each.event.time) / MILLISECOND for _, each in due if each.came is not None]
-        delays = sorted(came)
+        delays = sorted(_delay(each.event, each.came) for _, each in due if each.came is not None)
         fates = Counter(fate(wish, each.event) for wish, each in due if each.came is None)
         energy = self._share(name, millijoules)
         false = [what for expected in mine.values() for what in expected.unexpected]

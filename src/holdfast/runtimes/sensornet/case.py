@@ -230,7 +230,7 @@ def _wishes(case: Case, placed: Topology) -> list[Wish]:
 
 def _wished(definition: Definition, subscriber: Subscriber, where: NodeId) -> list[Wish]:
     """A subscription by its name or, by a topic's, all its events."""
-    heard = {name: each.listening()[name] for name, each in definition.operators().items()}
+    heard = definition.readings()
     named = (subscriber.to,) if isinstance(subscriber.to, str) else subscriber.to
     for name in named:
         if name not in heard and name not in definition.topics:

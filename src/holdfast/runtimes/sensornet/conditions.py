@@ -11,7 +11,7 @@ from typing import Any
 from ...compilers import scalar
 from ...compilers.chain import alone
 from ...compilers.envelope import covering, gate, in_writing
-from ...compilers.families import operators
+from ...compilers.families import builds_on, operators
 from ...compilers.filters.machine import filters, state_filter
 from ...compilers.keys import shown
 from ...compilers.operator import Operator
@@ -56,6 +56,20 @@ class Definition:
         """For each subscription the operator that serves it."""
         made = operators(self.checked)
         return {name: alone(made, name) for each in made for name in each.subscriptions}
+
+    def readings(self) -> dict[str, tuple[str, ...]]:
+        """For each subscription the topics whose readings it needs: its own, and those of all conditions that
+        it builds on."""
+        own = {name: set(each.listening()[name]) for name, each in self.operators().items()}
+        above = {name: [other for other in builds_on(self.checked, name) if other in own] for name in own}
+        changes = True
+        while changes:
+            changes = False
+            for name, others in above.items():
+                for other in others:
+                    changes |= not own[name] <= own[other]
+                    own[other] |= own[name]
+        return {name: tuple(topic for topic in self.topics if topic in found) for name, found in own.items()}
 
 
 def defined(text: str, folder: Path, lets: Mapping[str, Any] | None = None) -> Definition:

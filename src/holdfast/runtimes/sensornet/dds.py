@@ -59,6 +59,8 @@ LOST_WITH_ITS_NODE = "lost with its node"
 NOBODY = "its rendezvous node knew nobody"
 UNKNOWN = "its publisher did not know"
 """Nobody had told the publisher that it was wanted."""
+NEVER = "never discovered"
+"""No subscription of the reader ever came to the node that has to know it."""
 
 LEVELS: Mapping[str | float, Level] = {"best-effort": BEST_EFFORT, "full": FULL, "transition": TRANSITION}
 LATE_IN_ROUND = 0.9
@@ -336,6 +338,7 @@ class Motes:
             return LOST
         topic = self.deployment.topics.named(event.topic).id
         origin = str(self._scene.placed.names.index(event.source))
+        lost, unknown = (NEVER, NEVER) if self._is_undiscovered(wish, event, int(origin)) else (LOST, UNKNOWN)
         condition = wish.name if self._is_placed(wish) else PLAIN
         sample = origin, Stream(topic, condition), event.time
         plain = origin, Stream(topic), event.time
@@ -347,11 +350,18 @@ class Motes:
                 else WAITING if name in ringed
                 else ON_THE_WAY if name in self._carried
                 else LOST_WITH_ITS_NODE if name in self._buried[0]
-                else LOST
+                else lost
             )  # fmt: skip
         if sample in self._refused or plain in self._refused:
             return OVERFLOWED
-        return WAITING if plain in slotted else LOST_WITH_ITS_NODE if plain in self._buried[1] else UNKNOWN
+        return WAITING if plain in slotted else LOST_WITH_ITS_NODE if plain in self._buried[1] else unknown
+
+    def _is_undiscovered(self, wish: Wish, event: Event, origin: NodeId) -> bool:
+        """Whether nobody who could bring an event to a subscriber ever knew of it."""
+        keepers = self._keepers(event.topic)
+        needed = {origin} if origin in keepers else set(keepers)
+        known = self._registered.get((wish.node, event.topic), {})
+        return not known or not needed <= known.keys()
 
     @cached_property
     def _waiting(self) -> tuple[set[Name], set[Sample]]:

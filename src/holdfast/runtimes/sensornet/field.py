@@ -124,11 +124,11 @@ class FieldNetwork:
         self._put(way[-1], node, effect.message, len(way) - 1)
 
     def _spread(self, node: NodeId, effect: Spread) -> None:
-        reached = self.field.flood(node, effect.low, effect.high)
-        self._count(effect, max(reached.values(), default=0) + len(reached))
-        self.transmitted.update(reached.keys())
-        for other, sent in reached.items():
-            self._put(other, node, effect.message, min(sent, 3))
+        found = self.field.spread(node, effect.low, effect.high)
+        self._count(effect, len(found.senders))
+        self.transmitted.update(found.senders)
+        for other, hops in found.reached.items():
+            self._put(other, node, effect.message, hops)
 
     def _nearby(self, node: NodeId, effect: Nearby) -> None:
         self._count(effect, 1)

@@ -79,7 +79,7 @@ class Samples:
 
 
 def measured(network: Network, ledger: Ledger, samples: Samples, warm_up: Instant) -> Row:
-    """What all messages, and all nodes together, came to since the warm-up."""
+    """What all messages of the network, and all nodes together, came to since the warm-up."""
     if network.now < warm_up:
         samples.warm()
     fates = ledger.fates(warm_up)
@@ -120,6 +120,29 @@ def measured(network: Network, ledger: Ledger, samples: Samples, warm_up: Instan
         "energy_by_cause_mj": causes,
         "rest": energy.rest,
     }
+
+
+def with_subscribers(measures: Row, deliveries: Sequence[float | None] | None) -> Row:
+    """The measures of a run behind those of what subscribers should receive: the delay (ms) of each delivery,
+    or none where it did not arrive.  Where there are subscribers, costs are of what they received; what nodes
+    send to one another for it is the network's own affair.
+    """
+    if deliveries is None:
+        return {**dict.fromkeys(_RECEIVED), **measures}
+    delays = sorted(delay for delay in deliveries if delay is not None)
+    received, expected, energy = len(delays), len(deliveries), measures["energy_mj"]
+    mean = fmean(delays) if delays else None
+    found = (expected, received, ratio(received, expected), mean, percentile(delays, 95))
+    return {
+        **dict(zip(_RECEIVED, found, strict=True)),
+        **measures,
+        "transmissions_per_delivery": ratio(measures["transmissions"], received),
+        "energy_per_delivery_mj": ratio(energy, received),
+        "packets_per_joule": ratio(received, energy / 1e3),
+    }
+
+
+_RECEIVED = ("expected", "received", "received_ratio", "received_delay_ms", "received_delay_p95_ms")
 
 
 def by_node(network: Network, ledger: Ledger, names: Sequence[str], warm_up: Instant) -> list[Row]:

@@ -20,7 +20,7 @@ from ...protocols.qps.envelope import Envelope, Seek, To, bytes_of, cause_of
 from ...protocols.qps.physical import Physical
 from ...protocols.qps.tree import MOST_LEVELS, Tree
 from ...sim.frame import NodeId
-from ...sim.host import NodeHost, Routing, Within
+from ...sim.host import NodeHost, Routing
 from ...sim.node import Node
 from ...sim.routing.datagram import Destination
 from .account import LOST, ON_THE_WAY, Row, Wish
@@ -196,8 +196,8 @@ class Quads:
 
     # The books.
 
-    def _cause(self, given: Envelope | Within) -> str:
-        inner = given.message if isinstance(given, Seek | To | Within) else given
+    def _cause(self, given: Envelope) -> str:
+        inner = given.message if isinstance(given, Seek | To) else given
         names = self._scene.about(inner.topic)
         return self._scene.account.charge(names, type(inner).__name__, cause_of(inner))
 

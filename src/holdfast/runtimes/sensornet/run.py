@@ -28,7 +28,7 @@ from .case import Case, Plan, Source, planned, resolved
 from .conditions import Definition, Watch
 from .family import Family, Scene
 from .fault import Fault, at
-from .outcome import STEPS, Outcome, Samples, by_node, measured
+from .outcome import STEPS, Outcome, Samples, by_node, measured, with_subscribers
 from .readings import Sample, averaged, made_up
 from .routing import Python, machines
 from .scenario import Scenario
@@ -87,7 +87,7 @@ class Run:
         self.network = network = Network(plan.setup, trace)
         airing = tempo.airing(network.setup.mac, network.setup.radio, network.hearers())
         self._routing = _routing(case, plan, airing)
-        self.ledger = Ledger(len(plan.placed))
+        self.ledger = Ledger(plan.placed.positions)
         served = case.definition.operators()
         watched = {w: None if w.plain else Watch(served[w.name], w.name) for w in plan.wishes}
         self.account = Account(watched, lambda: network.now, case.scenario.warm_up, tempo.answer(airing))
@@ -141,7 +141,7 @@ class Run:
         self.account.close()
         measures = measured(network, self.ledger, samples, scenario.warm_up)
         return Outcome(
-            measures,
+            with_subscribers(measures, self.account.delays() if self.plan.wishes else None),
             by_node(network, self.ledger, self.plan.placed.names, scenario.warm_up),
             samples.rows(self.ledger),
             self.account.rows(self.family.fate, measures["energy_by_cause_mj"]),

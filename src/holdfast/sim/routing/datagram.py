@@ -14,11 +14,12 @@ import msgspec
 
 from ...model.instant import Instant
 from ...model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer, Started
-from ...model.space import Point
+from ...model.space import Point, Rectangle
 from ..frame import NodeId, Outcome
 
-Destination = NodeId | Point
-"""A node, ``BROADCAST`` for all of them, or a point: the node that is nearest to it."""
+Destination = NodeId | Point | Rectangle
+"""A node, ``BROADCAST`` for all of them, ``NEIGHBOURS`` for whoever hears it, a point (the node nearest to
+it), or a rectangle: all nodes in it."""
 
 Key = tuple[NodeId, int]
 """What tells one datagram from all others: its origin, and the number it has there."""
@@ -143,4 +144,5 @@ class Seen:
 
 def refuses_points(destination: Destination) -> str | None:
     """What a protocol without positions says of a destination."""
-    return "only geographic routing leads to a point" if isinstance(destination, tuple) else None
+    there = {tuple: "a point", Rectangle: "a rectangle"}.get(type(destination))
+    return None if there is None else f"only geographic routing leads to {there}"

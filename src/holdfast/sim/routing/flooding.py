@@ -8,7 +8,7 @@ from random import Random
 
 from ...model.instant import MILLISECOND, Duration
 from ...model.protocol import Asked, Deliver, Fired, SetTimer, Started
-from ..frame import BROADCAST, NodeId
+from ..frame import BROADCAST, NEIGHBOURS, NodeId
 from .datagram import (
     HEADER,
     HOP_LIMIT,
@@ -73,6 +73,8 @@ class Flooding:
 
     def _news(self, node: NodeId, datagram: Datagram) -> list[Effect]:
         if datagram.destination == node:
+            return [Deliver(datagram)]
+        if datagram.destination == NEIGHBOURS:
             return [Deliver(datagram)]
         effects: list[Effect] = [Deliver(datagram)] if datagram.destination == BROADCAST else []
         onward = Relay(datagram) if datagram.hops < self.limit else Discard(datagram, HOP_LIMIT)

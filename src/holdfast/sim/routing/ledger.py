@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import msgspec
 from msgspec import field
 
 from ...model.instant import Instant
-from ..frame import BROADCAST, NODE_DOWN, NOT_RECEIVED, NodeId
+from ...model.space import Point, Rectangle
+from ..frame import BROADCAST, NEIGHBOURS, NODE_DOWN, NOT_RECEIVED, NodeId
 from .datagram import Datagram, Destination, Key
+from .spreading import is_inside
 
 DELIVERED, IN_FLIGHT = "delivered", "in flight"
 NOT_REACHED = "not reached"
@@ -60,8 +62,8 @@ class Entry(msgspec.Struct):
 class Ledger:
     """All messages of a run, in the order in which they were sent."""
 
-    def __init__(self, population: int) -> None:
-        self._population = population
+    def __init__(self, places: Sequence[Point]) -> None:
+        self._places = places
         self._holders: dict[NodeId, Holder] = {}
         self.entries: dict[Key, Entry] = {}
 
@@ -76,7 +78,6 @@ class Ledger:
             self.end(datagram, NODE_DOWN)
 
     def send(self, datagram: Datagram, now: Instant) -> None:
-        expected = self._population - 1 if datagram.destination == BROADCAST else 1
         self.entries[datagram.key] = Entry(
             datagram.origin,
             datagram.destination,
@@ -84,12 +85,22 @@ class Ledger:
             datagram.cause,
             datagram.size,
             now,
-            expected,
+            self._expected(datagram.destination),
         )
+
+    def _expected(self, destination: Destination) -> int:
+        """How many nodes a message is for: of a rectangle those in it, its origin too."""
+        if isinstance(destination, Rectangle):
+            return sum(is_inside(destination, place) for place in self._places)
+        if destination == NEIGHBOURS:
+            return 0  # those who hear it are counted as it arrives
+        return len(self._places) - 1 if destination == BROADCAST else 1
 
     def arrive(self, datagram: Datagram, node: NodeId, now: Instant) -> None:
         """A copy has come to a node that it is for."""
         entry = self.entries[datagram.key]
+        if entry.destination == NEIGHBOURS:
+            entry.expected = len(entry.arrivals.keys() | {node})
         if node in entry.arrivals or len(entry.arrivals) == entry.expected:
             entry.duplicates += 1
         else:
@@ -114,7 +125,7 @@ class Ledger:
     def fates(self, since: Instant = 0) -> Counter[str]:
         """How many messages sent since then were delivered, dropped (by cause), or are still on their way.
 
-        A message to everybody counts once for each node.
+        A message to everybody counts once for each node, one to neighbours for each that it came to.
         """
         for holder in self._holders.values():
             if not holder.alive:

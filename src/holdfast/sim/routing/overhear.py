@@ -5,6 +5,10 @@ next node is not heard to forward is sent again, ``resends`` times at most; then
 the fewest hops left that has not been tried with it, and the silent one is passed over for a while.
 A node that gets again what it has forwarded says so in a short notice, as in packet radio networks
 (Jubin and Tornow 1987), where forwarding was acknowledgement, too.
+
+A datagram is given up when its destination was silent to two neighbours, or eight nodes on its way were.
+The sender learns it by failure notices along the way back.  Each node on it then gives up what is for that
+destination at once, for a pause that doubles while it fails.
 """
 
 from __future__ import annotations
@@ -13,7 +17,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ...model.instant import MILLISECOND, SECOND, Duration, Instant
+from msgspec.structs import replace
+
+from ...model.instant import BEGINNING, MILLISECOND, SECOND, Duration, Instant
 from ...model.protocol import Asked, CancelTimer, Deliver, Fired, SetTimer
 from ..frame import ACKNOWLEDGED, AIRED, NO_ACK, NodeId, Outcome
 from .datagram import (
@@ -46,7 +52,21 @@ class Notice:
     key: Key
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What you gave us could not be brought to its destination."""
+
+    key: Key
+    destination: NodeId
+
+
 NOTICE_BYTES = ADDRESS + 2
+FAILURE_BYTES = 2 * ADDRESS + 2
+
+SILENT = 8
+"""So many silent nodes on its way, and a datagram is given up; its destination counts for half of them."""
+FIRST_PAUSE, LONGEST_PAUSE = 1 * SECOND, 4 * SECOND
+"""For how long a destination that could not be reached is not tried again; then twice as long each time."""
 
 
 @dataclass(slots=True)
@@ -67,6 +87,10 @@ class OverhearState:
     tried: dict[Key, list[NodeId]] = field(default_factory=dict)
     arrived: dict[Key, int] = field(default_factory=dict)
     """With how many hops a datagram came last."""
+    givers: dict[Key, NodeId] = field(default_factory=dict)
+    """From whom a datagram came first."""
+    failing: dict[NodeId, tuple[Instant, Duration]] = field(default_factory=dict)
+    """Destinations that could not be reached: until when they are not tried, and how long that pause is."""
     distrusted: dict[NodeId, Instant] = field(default_factory=dict)
 
 
@@ -102,6 +126,9 @@ class IdGrid:
                 return state, self._onward(state, now, datagram)
             case Heard(now, sender, what, ours):
                 state.distrusted.pop(sender, None)
+                state.failing.pop(sender, None)
+                if isinstance(what, Failure):
+                    return state, self._failed(state, now, what) if ours else []
                 heard = self._overheard(state, sender, what)
                 return state, heard + (self._arrival(state, sender, what) if ours else [])
             case Settled(now, token, outcome) if token in state.handovers:
@@ -113,12 +140,16 @@ class IdGrid:
     def _onward(self, state: OverhearState, now: Instant, datagram: Datagram) -> list[Effect]:
         """To the best neighbour that this datagram has not been given to."""
         assert isinstance(datagram.destination, int)
+        if state.failing.get(datagram.destination, _NEVER)[0] > now:
+            return [Discard(datagram, NO_ROUTE), *self._told_back(state, datagram)]
         tried = _remember(state.tried, datagram.key, [])
         around = candidates(state.node, datagram.destination, self.rows, self.columns)
         left = [node for node in around if node not in tried]
         if not left:
-            return [Discard(datagram, NO_ROUTE)]
-        trusted = [node for node in left if state.distrusted.get(node, now) <= now]
+            return self._given_up(state, now, datagram)
+        failed = state.failing.get(datagram.destination, _NEVER)[0]
+        again = now - failed <= self.distrust  # after a pause silent nodes are tried, too: they may be back
+        trusted = [node for node in left if again or state.distrusted.get(node, now) <= now]
         to = (trusted or left)[0]
         tried.append(to)
         token = _token(datagram.key, to)
@@ -138,7 +169,33 @@ class IdGrid:
         if datagram.hops >= self.limit:
             return [Discard(datagram, HOP_LIMIT)]
         _remember(state.tried, datagram.key, []).append(sender)
+        _remember(state.givers, datagram.key, sender)
         return [Relay(datagram)]
+
+    def _given_up(self, state: OverhearState, now: Instant, datagram: Datagram) -> list[Effect]:
+        """Nobody is left to give it to: whoever gave it to us hears of it."""
+        assert isinstance(datagram.destination, int)
+        self._pause(state, now, datagram.destination)
+        return [Discard(datagram, NO_ROUTE), *self._told_back(state, datagram)]
+
+    def _pause(self, state: OverhearState, now: Instant, destination: NodeId) -> None:
+        until, last = state.failing.get(destination, _NEVER)
+        if until <= now:
+            again = now - until <= self.distrust
+            pause = min(2 * last if again and last else FIRST_PAUSE, LONGEST_PAUSE)
+            state.failing[destination] = now + pause, pause
+
+    def _told_back(self, state: OverhearState, datagram: Datagram) -> list[Effect]:
+        assert isinstance(datagram.destination, int)
+        giver = state.givers.get(datagram.key)
+        failure = Failure(datagram.key, datagram.destination)
+        return [] if giver is None else [Transmit(giver, failure, FAILURE_BYTES)]
+
+    def _failed(self, state: OverhearState, now: Instant, failure: Failure) -> list[Effect]:
+        """A datagram that went by here could not be brought to its destination: pass that on."""
+        self._pause(state, now, failure.destination)
+        giver = state.givers.pop(failure.key, None)
+        return [] if giver is None else [Transmit(giver, failure, FAILURE_BYTES)]
 
     def _overheard(self, state: OverhearState, sender: NodeId, what: Datagram | Notice) -> list[Effect]:
         """If this is the next node forwarding what we gave it, we are done with it."""
@@ -167,7 +224,11 @@ class IdGrid:
             return [_transmission(handover.datagram, handover.to, token)]
         state.distrusted[handover.to] = now + self.distrust
         del state.handovers[token]
-        return self._onward(state, now, handover.datagram)
+        datagram = handover.datagram
+        silent = (datagram.route or 0) + (SILENT // 2 if handover.to == datagram.destination else 1)
+        if silent >= SILENT:
+            return self._given_up(state, now, datagram)
+        return self._onward(state, now, replace(datagram, route=silent))
 
 
 def _token(key: Key, to: NodeId) -> str:
@@ -178,6 +239,7 @@ def _transmission(datagram: Datagram, to: NodeId, token: str) -> Transmit:
     return Transmit(to, datagram, HEADER + datagram.size, token)
 
 
+_NEVER: tuple[Instant, Duration] = (BEGINNING, 0)
 _V = TypeVar("_V")
 
 

@@ -75,7 +75,7 @@ def enter(node: Node, here: Point, planar: Mapping[Node, Point], target: Point) 
     """Begin a walk at a node that has no closer neighbour; nothing where it has no neighbour at all."""
     if not planar:
         return None
-    return Walk(here, 0.0, (node, next_link(here, _beside(here, target), planar)))
+    return Walk(here, 0.0, (node, next_link(here, beside(here, target), planar)))
 
 
 def go_on(
@@ -89,7 +89,7 @@ def go_on(
     if not planar:
         return None
     node, here = at
-    aim, entered = _beside(walk.start, target), walk
+    aim, entered = beside(walk.start, target), walk
     onward = next_link(here, came_from, planar)
     while (share := _leaves(walk.start, aim, here, planar[onward])) > walk.crossed + ROUNDING:
         onward = next_link(here, planar[onward], planar)
@@ -106,6 +106,8 @@ class Surroundings(Generic[Node]):
     near: Mapping[Node, Point]
     quality: Mapping[Node, float] | None = None
     planar: Callable[[Point, Mapping[Node, Point]], Mapping[Node, Point]] = gabriel
+    reach: float | None = None
+    """How far nodes here hear one another; none where links do not follow from distances."""
 
 
 def towards(
@@ -135,7 +137,7 @@ def next_link(here: Point, seen: Point, planar: Mapping[Node, Point]) -> Node:
     return min(planar, key=turn)
 
 
-def _beside(start: Point, target: Point) -> Point:
+def beside(start: Point, target: Point) -> Point:
     """A point so little to the left of the target that the line to it meets no node by accident.
 
     In a grid a line from node to node runs through others, and which face it is in would be undefined.

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ...errors import UsageError
 from ...model.host import Actions, Host
 from ...model.protocol import Deliver, Started
-from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, Frame, Outcome
+from ..frame import ACKNOWLEDGED, AIRED, BROADCAST, NEIGHBOURS, Frame, Outcome
 from ..node import Node
 from .datagram import (
     TAKEN,
@@ -31,6 +31,7 @@ Receive = Callable[[Datagram], None]
 Peek = Callable[[Datagram], Any]
 """Given a datagram in transit, the message that goes on in it; ``None`` takes it off its way."""
 
+TO_ALL = (BROADCAST, NEIGHBOURS)
 ROUTING = "routing"
 """The cause of frames that carry nobody's message: beacons, requests, notices."""
 
@@ -38,7 +39,8 @@ ROUTING = "routing"
 class Router:
     """A node's routing: ``send``, ``register_handler``.
 
-    Messages to everybody are flooded whatever the machine; all others are the machine's.
+    Messages to everybody are flooded and messages to neighbours are sent once, whatever the machine; all
+    others are the machine's.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class Router:
             Relay: lambda effect: self._relay(effect.datagram),
             Discard: lambda effect: self._ledger.end(effect.datagram, effect.why),
         }
-        host = Host(machine, machine.initial(self.node.id), self.node, actions)
+        host = Host(machine, machine.initial(self.node.id), self.node, actions, punctual=True)
         return host
 
     # What the layers above use.
@@ -78,8 +80,9 @@ class Router:
         (self._peekers if peek else self._receivers).setdefault(type, []).append(callback)
 
     def send(self, destination: Destination, type: str, message: Any, size: int, cause: str = "") -> None:
-        """Bring a message to a node, to all (``BROADCAST``), or to who is nearest to a point."""
-        if destination != BROADCAST and (why := self._machines[0].refuses(destination)):
+        """Bring a message to a node, to all (``BROADCAST``), to whoever hears it (``NEIGHBOURS``), to the
+        node nearest to a point, or to all nodes in a rectangle."""
+        if destination not in TO_ALL and (why := self._machines[0].refuses(destination)):
             raise UsageError(f"node {self.node.id} cannot send to {destination}: {why}")
         self._number += 1
         datagram = Datagram(self.node.id, self._number, destination, type, message, size, cause)
@@ -112,7 +115,7 @@ class Router:
         self._host_for(frame.payload).tell(Heard, frame.source, frame.payload, False)
 
     def _host_for(self, what: Any) -> Host:
-        return self._hosts[isinstance(what, Datagram) and what.destination == BROADCAST]
+        return self._hosts[isinstance(what, Datagram) and what.destination in TO_ALL]
 
     # What the machines want.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from holdfast.errors import UsageError
 from holdfast.model.instant import SECOND
+from holdfast.model.protocol import Asked, Fired, SetTimer, Started
 from holdfast.model.topic import Attribute
 from holdfast.protocols.dds import message, request
-from holdfast.protocols.dds.deployment import MODES
+from holdfast.protocols.dds.deployment import MODES, Discovery
 from holdfast.protocols.dds.interest import Constraint, Interest
+from holdfast.protocols.dds.participant import Participant
 from holdfast.protocols.dds.topic import Structure, Topic, Topics
 from support.motes import Motes, deployment, publishing, subscribe
 
@@ -176,3 +180,21 @@ def test_a_message_that_makes_no_sense_is_counted_and_ignored():
     ):
         motes._bring("s", "p", nonsense)
     assert motes.states["p"].counted["not understood"] == 5
+
+
+def test_subscribers_that_begin_together_repeat_their_subscriptions_at_different_times():
+    """All repeated them every second at the same instant, and over radios their frames collided ten times."""
+    said = {}
+    for name in ("1", "2", "3"):
+        node = Participant(deployment(), name)
+        state = node.handle(node.initial(), Started(0, 7))[0]
+        state, effects = node.handle(state, Asked(0, request.Subscribe("s", Interest(topic="heat"))))
+        times = []
+        for _ in range(9):
+            (timer,) = (effect for effect in effects if isinstance(effect, SetTimer))
+            times.append(timer.at)
+            state, effects = node.handle(state, Fired(timer.at, timer.timer))
+        said[name] = times
+    every = Discovery().every
+    assert len({time for times in said.values() for time in times}) == 27
+    assert all(every <= b - a <= every * 1.5 for times in said.values() for a, b in pairwise([0, *times]))

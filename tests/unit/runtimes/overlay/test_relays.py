@@ -102,6 +102,18 @@ def test_all_in_a_rectangle_hear_what_is_spread_there_once(seed):
         assert sorted(told) == sorted((name, "x") for name in inside)
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_all_nodes_of_a_small_rectangle_get_what_is_spread_there_also_over_nodes_outside_of_it(seed):
+    places, chance = drawn(seed, 30), random.Random(seed)
+    links = Links(places, 20.0)
+    for _ in range(20):
+        left, bottom = chance.uniform(0, 48), chance.uniform(0, 48)
+        inside = [n for n, (x, y) in places.items() if left <= x <= left + 16 and bottom <= y <= bottom + 16]
+        spread = Spread((left, bottom), (left + 16, bottom + 16), "x")
+        told = links.ask(chance.choice(sorted(places)), spread)
+        assert sorted(told) == sorted((name, "x") for name in inside)
+
+
 def test_who_is_silent_is_gone_round_and_who_is_too_far_not_heard():
     row = {"a": (0.0, 0.0), "b": (10.0, 0.0), "c": (20.0, 0.0), "d": (10.0, 8.0)}
     links = Links(row, 14.0)

@@ -155,3 +155,37 @@ def test_by_transition_needs_something_that_turns():
     with pytest.raises(DefinitionError, match="nothing that a mote can tell turns with samples of 'T'") as e:
         made(watched("{kind: dds, level: transition}", "T").replace(" per source", ""))
     assert marked(str(e.value)) == "transition"
+
+
+TOGETHER = """\
+nodes: {kind: grid, rows: 6, columns: 6, spacing: 10 m}
+links: {kind: disk, range: 15 m}
+mac: {kind: aloha}
+routing: {kind: id-grid}
+energy: {rest: {radio: sleep, mcu: sleep}}
+definition: |
+  topic T (value float)
+protocol: {kind: dds, mode: BLTDDS, level: full}
+publishers:
+  - {topic: T, from: [8, 20, 31], every: 10 s, start: 30 s, readings: {value: {kind: uniform}}}
+subscribers: [SUBSCRIBERS]
+duration: 60 s
+"""
+
+
+def test_subscribers_that_begin_together_are_all_discovered_where_frames_collide():
+    """None was: each of the ten repetitions met those of all others at the same instant."""
+    nodes = (0, 2, 5, 7, 10, 13, 16, 18, 22, 25, 27, 30, 33, 35)
+    subscribers = ", ".join(f"{{node: {node}, to: T}}" for node in nodes)
+    run = made(TOGETHER.replace("SUBSCRIBERS", subscribers))
+    outcome = run.finish()
+    assert all(run.family._registered[node, "T"].keys() >= {8, 20, 31} for node in nodes)
+    assert dds.NEVER not in outcome.subscriptions[0]["lost"]
+
+
+def test_what_is_lost_since_no_subscription_arrived_is_named_so():
+    dead = "failures:\n  - {kind: kill, at: 0 s, nodes: [8]}\n"
+    text = watched("{kind: dds, rendezvous: [8]}", "T", dead).replace("from: [0, 2, 8]", "from: [0, 2]")
+    (row,) = ran(text).subscriptions
+    assert row["delivered"] == 0
+    assert row["lost"] == {dds.NEVER: row["expected"]}

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.model.instant import SECOND
+from holdfast.model.protocol import SetTimer, Started
 from holdfast.sim.routing.flooding import Flooding
 
 
@@ -31,6 +33,13 @@ class Mine(Flooding):
 class Unfinished:
     def initial(self, node):
         return node
+
+
+class Hasty(Flooding):
+    def handle(self, state, given):
+        if isinstance(given, Started):
+            return state, [SetTimer("again", given.now + SECOND)]
+        return state, [SetTimer("again", 500_000)]  # a delay, taken for a time
 
 
 class Failing(Flooding):
@@ -89,9 +98,19 @@ def test_what_is_wrong_is_told_with_its_place(tmp_path, routing, message):
     assert caught.value.place.line == 4
 
 
+def test_a_timer_in_the_past_is_an_error_and_not_a_simulation_that_never_ends(tmp_path):
+    """It fired at once, was set again, and time did not pass."""
+    mine = study(tmp_path, "{kind: python, machine: 'own.py:Hasty'}")
+    with pytest.raises(
+        UsageError, match="timer 'again' is set for 500 ms, which is over: it is 500 ms"
+    ) as error:
+        run(mine.points[0].case, seed=1)
+    assert "given.now + delay" in str(error.value)
+
+
 def test_what_it_does_wrong_is_told_with_its_line(tmp_path):
     mine = study(tmp_path, "{kind: python, machine: 'own.py:Failing'}")
-    with pytest.raises(UsageError, match=r"own\.py:25: ZeroDivisionError"):
+    with pytest.raises(UsageError, match=r"own\.py:34: ZeroDivisionError"):
         run(mine.points[0].case, seed=1)
 
 

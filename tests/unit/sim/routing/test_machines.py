@@ -153,6 +153,36 @@ def test_a_node_that_gets_again_what_it_has_forwarded_says_so_and_does_not_forwa
     assert not ether.discarded
 
 
+def test_datagrams_to_a_node_that_is_down_end_after_a_few_frames_and_their_sender_learns_it():
+    """They went on from neighbour to neighbour: a sender that repeats them made a storm without an end."""
+    ether = Ether(IdGrid(5, 5), grid_graph(5, 5))
+    ether.down = {12}
+    for number in range(1, 201):
+        ether.send(number * 400 * MILLISECOND, 0, 12, number)
+    ether.run(30 * SECOND)
+    assert len(ether.transmitted) < 200, "far fewer frames than datagrams are given up"
+    at_sender = [datagram.number for node, datagram, why in ether.discarded if (node, why) == (0, NO_ROUTE)]
+    assert len(at_sender) > 40
+    ether.at(35 * SECOND, ether.down.clear)
+    ether.run(100 * SECOND)
+    came = [datagram.number for node, datagram in ether.delivered]
+    assert came[-1] == 200
+    assert came == list(range(came[0], 201)), "after a pause all arrive again"
+    assert came[0] * 400 * MILLISECOND <= 35 * SECOND + IdGrid(5, 5).distrust
+
+
+def test_a_datagram_does_not_walk_round_a_destination_that_is_silent():
+    places = tuple((float(n % 5), float(n // 5)) for n in range(25))
+    ether = Ether(Geographic(places), grid_graph(5, 5))
+    ether.at(SETTLED, lambda: ether.down.add(12))
+    for number in range(1, 51):
+        ether.send(SETTLED + number * SECOND, 0, 12, number)
+    ether.run(SETTLED + 60 * SECOND)
+    carried = [effect for _, effect in ether.transmitted if isinstance(effect.what, Datagram)]
+    assert len(carried) < 50 * 4
+    assert {datagram.number for _, datagram, _ in ether.discarded} == set(range(1, 51))
+
+
 def test_where_no_path_is_left_the_datagram_is_discarded_for_that():
     ether = Ether(IdGrid(1, 4), grid_graph(1, 4))
     ether.down = {2}

@@ -14,12 +14,14 @@ from typing import Any
 import msgspec
 
 from ....model.instant import MILLISECOND, SECOND, Duration, Instant
+from ....model.space import Rectangle
 from ....protocols.dds.message import Ack, Data
 from ....sim.frame import BROADCAST, NodeId
 from ....sim.host import Routing
 from ....sim.mac import Csma
 from ....sim.node import Node
 from ....sim.routing.datagram import Datagram, Destination
+from ....sim.routing.router import TO_ALL
 from ..case import Case
 from ..connection import Ack as SegmentAck
 from ..connection import Segment
@@ -181,7 +183,10 @@ class Carrier:
         if destination == self.node.id:
             self.deliver(datagram)
         else:
-            self.node.clock.after(LATENCY, self._flood if destination == BROADCAST else self._carry, datagram)
+            carry = self._flood if destination in TO_ALL else self._carry
+            if isinstance(destination, Rectangle):
+                carry = self._spread
+            self.node.clock.after(LATENCY, carry, datagram)
 
     def _carry(self, datagram: Datagram) -> None:
         """From node to node; who peeks may change it, or take it."""
@@ -226,9 +231,20 @@ class Carrier:
                 reached.add(there)
                 self.stage.carriers[there].deliver(carried)
                 passed = self.stage.carriers[there].passing(carried)
-                if passed is not None:
+                if passed is not None and datagram.destination == BROADCAST:
                     todo.append((there, passed))
         self._note(tuple(said), datagram, (), flood=True)
+
+    def _spread(self, datagram: Datagram) -> None:
+        """To all nodes in a rectangle."""
+        assert isinstance(datagram.destination, Rectangle)
+        if self.stage.network.now < self.stage.routes.opens:
+            return
+        found = self.stage.routes.spread(self.node.id, datagram.destination)
+        if found.senders:
+            self._note(tuple(found.senders), datagram, (), flood=True)
+        for node in found.reached:
+            self.stage.carriers[node].deliver(datagram)
 
     def _note(self, way: Way, datagram: Datagram, more: tuple[int, ...], flood: bool = False) -> None:
         if len(way) > 1 or flood:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ....errors import UsageError
 from ....model.instant import BEGINNING, SECOND, Instant
-from ....model.space import Point
+from ....model.space import Point, Rectangle
 from ....sim.frame import NodeId
 from ....sim.routing import geographic, tree
 from ....sim.routing.datagram import ADDRESS, COORDINATE, HEADER, Destination, RoutingMachine
@@ -17,6 +17,8 @@ from ....sim.routing.geographic import BEACON_BYTES, Course, Geographic, View
 from ....sim.routing.grid import next_hop
 from ....sim.routing.neighbours import BEST, OTHERS, Beacons
 from ....sim.routing.overhear import NOTICE_BYTES, IdGrid
+from ....sim.routing.plane import Surroundings
+from ....sim.routing.spreading import Spread, spread, usual_reach
 from ....sim.routing.static import Static
 from ..spanning import TYPICAL
 from .hop import Air, Floats, Hop
@@ -56,6 +58,11 @@ class Routes:
         """Bytes that routing writes on a message at each hop of a way, beyond what it always does."""
         self.way(origin, to)
         return self._next.more.get((origin, to), ()) if isinstance(self._next, _Greedy) else ()
+
+    def spread(self, origin: NodeId, area: Rectangle) -> Spread[NodeId]:
+        """A message to all nodes in a rectangle."""
+        assert isinstance(self._next, _Greedy)  # no other protocol leads to a rectangle
+        return spread(origin, area, self._next.known)
 
     def trip(self, way: Way, size: int, more: Sequence[int] = ()) -> Trip:
         """A message of so many bytes along a way; what is lost on it takes nothing more."""
@@ -229,6 +236,11 @@ class _Greedy:
         ]
         self.more: dict[tuple[NodeId, Destination], tuple[int, ...]] = {}
         """Bytes of the walks that messages are on, hop by hop."""
+
+    def known(self, node: NodeId) -> Surroundings[NodeId]:
+        view = self._views[node]
+        here = view.places[node]
+        return Surroundings(node, here, view.near, view.quality, reach=usual_reach(here, view.near))
 
     def __call__(self, origin: NodeId, to: Destination) -> Way:
         found, course, more = [origin], Course(), []

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURES: Mapping[str, str] = {
+    "received_ratio": "received, of what was for subscribers",
+    "received_delay_ms": "delay to subscribers (ms)",
     "delivery_ratio": "delivered, of what was sent",
     "delay_ms": "delay (ms)",
-    "energy_per_delivery_mj": "energy per delivered message (mJ)",
-    "transmissions_per_delivery": "transmissions per delivered message",
+    "energy_per_delivery_mj": "energy per delivery (mJ)",
+    "transmissions_per_delivery": "transmissions per delivery",
     "lifetime_s": "until the first battery is empty (s)",
 }
 """What curves show, if it was measured, and how it is called."""
@@ -29,7 +31,9 @@ MEASURES: Mapping[str, str] = {
 def curves(results: Results) -> Figure:
     """A panel for each measure; a curve for each setting of the parameters that are not on the axis."""
     summaries = [results.summary(i) for i in range(len(results.study.points))]
-    shown = [name for name in MEASURES if any(name in summary for summary in summaries)] or ["transmissions"]
+    measured = [name for name in MEASURES if any(name in summary for summary in summaries)]
+    network = ("delivery_ratio", "delay_ms") if "received_ratio" in measured else ()
+    shown = [name for name in measured if name not in network] or ["transmissions"]
     columns = min(2, len(shown))
     rows = math.ceil(len(shown) / columns)
     figure = new_figure(5.2 * columns, 3.1 * rows + 0.6)

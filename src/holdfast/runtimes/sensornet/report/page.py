@@ -17,25 +17,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURES: Mapping[str, str] = {
-    "sent": "messages sent (for each node they are for)",
-    "delivered": "delivered",
-    "delivery_ratio": "delivered, of what was sent",
-    "delay_ms": "delay (ms)",
-    "delay_p95_ms": "delay, 95th percentile (ms)",
-    "hops": "hops",
+    "expected": "for subscribers",
+    "received": "received by subscribers",
+    "received_ratio": "received, of what was for subscribers",
+    "received_delay_ms": "delay to subscribers (ms)",
+    "received_delay_p95_ms": "delay to subscribers, 95th percentile (ms)",
+    "sent": "network messages sent (for each node they are for)",
+    "delivered": "network messages delivered",
+    "delivery_ratio": "network messages delivered, of those sent",
+    "delay_ms": "delay of network messages (ms)",
+    "delay_p95_ms": "delay of network messages, 95th percentile (ms)",
+    "hops": "hops of network messages",
     "throughput_bps": "throughput (bit/s)",
     "transmissions": "transmissions",
-    "transmissions_per_delivery": "transmissions per delivered message",
+    "transmissions_per_delivery": "transmissions per delivery",
     "collisions": "signals lost in collisions",
     "energy_mj": "energy of all nodes, TEC (mJ)",
-    "energy_per_delivery_mj": "energy per delivered message (mJ)",
-    "packets_per_joule": "messages per joule, PPJ",
+    "energy_per_delivery_mj": "energy per delivery (mJ)",
+    "packets_per_joule": "deliveries per joule, PPJ",
     "most_used_mj": "energy of the busiest node (mJ)",
     "lifetime_s": "until the first battery is empty, NLT (s)",
     "wasted_mj": "left in all batteries, WE (mJ)",
     "alive": "nodes alive at the end",
 }
-"""What is told of each point [D64], and how it is called."""
+"""What is told of each point [D64], and how it is called.  A delivery is what a subscriber received; in a
+scenario without subscribers it is a network message."""
 
 SUBSCRIPTION: Mapping[str, str] = {
     "expected": "to be told",

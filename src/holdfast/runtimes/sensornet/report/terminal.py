@@ -10,6 +10,7 @@ from .axis import short
 from .numbers import shown
 from .page import MEASURES, subscriptions
 
+_RECEIVED: Mapping[str, str] = {"received_ratio": "received", "received_delay_ms": "delay (ms)"}
 _MAIN: Mapping[str, str] = {
     "delivery_ratio": "delivered",
     "delay_ms": "delay (ms)",
@@ -18,7 +19,8 @@ _MAIN: Mapping[str, str] = {
     "energy_per_delivery_mj": "mJ each",
     "lifetime_s": "lifetime (s)",
 }
-"""What is told of each point of a sweep, if it was measured."""
+"""What is told of each point of a sweep, if it was measured; where there are subscribers, of what they
+received in place of network messages."""
 
 
 def spoken(results: Results) -> Iterable[str]:
@@ -37,8 +39,11 @@ def spoken(results: Results) -> Iterable[str]:
 
 
 def _side_by_side(results: Results, found: Sequence[Mapping[str, Estimate]]) -> Iterable[str]:
-    names = [name for name in _MAIN if any(name in some for some in found)]
-    heading = [*map(short, results.study.parameters), *(_MAIN[name] for name in names)]
+    subscribed = any("expected" in some for some in found)
+    network = ("delivery_ratio", "delay_ms", "hops") if subscribed else tuple(_RECEIVED)
+    titles = {name: title for name, title in {**_RECEIVED, **_MAIN}.items() if name not in network}
+    names = [name for name in titles if any(name in some for some in found)]
+    heading = [*map(short, results.study.parameters), *(titles[name] for name in names)]
     rows = [
         [*results.settings(i).values(), *(shown(some.get(name)) for name in names)]
         for i, some in enumerate(found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from math import pi, sin
 from pathlib import Path
@@ -124,15 +125,18 @@ def test_what_is_expected_of_bursts_is_within_a_tenth_of_what_happens(name, seed
     require_close(beside(case(*network), minutes, seed))
 
 
-def test_who_asks_before_it_knows_its_neighbours_has_all_roles_of_a_quadtree():
-    """A subscriber asks as it boots: it is then the node nearest to every broker's point, as in a run."""
+def test_roles_of_a_quadtree_go_to_the_nearest_nodes_though_a_subscriber_asks_as_it_boots():
+    """It knows no neighbour then and takes all roles; heartbeats bring them to the nodes they belong to."""
     events = history(4)
     one = cast(case(QUADS, "geographic", 1, CSMA), events)
     run = Run(one, 1)
     run.finish()
-    hosts = {int(node) for node in run.family.measures()["roles"].values()}
+    held = {role: node for node, host in run.family.hosts.items() for role in host.state.held}
+    places, tree = run.plan.placed.positions, run.family.deployment.tree
+    for role, node in held.items():
+        assert node == min(run.family.hosts, key=lambda n: math.dist(places[n], tree.address(*role)))
     found = rehearse(one, 1, rates(events, one.definition, planned(one, 1).wishes).examples)
-    assert {sent.way[0] for sent in found.idle if sent.word == "here"} == hosts == {5}
+    assert {sent.way[0] for sent in found.idle if sent.word == "here"} == set(held.values())
 
 
 @pytest.mark.parametrize("protocol", ["direct", ROTATING])

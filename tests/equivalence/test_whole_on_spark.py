@@ -47,7 +47,7 @@ def test_live_on_spark(text, events, data):
 
 SCHEMA = (
     "topic string, time timestamp, source string, sequence bigint, x double, "
-    "value double, level double, n bigint, road string, wet boolean"
+    "value double, depth double, n bigint, road string, wet boolean"
 )
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -73,7 +73,7 @@ def test_an_arrow_column_of_times_without_a_zone_is_refused():
         {"time": pa.array([0], pa.timestamp("ms")), "source": ["a"], "energy": [1.0]}
     )
     with pytest.raises(UsageError, match="the column 'time' has no zone"):
-        table(METER, batch, 0)
+        table(METER, batch)
 
 
 # --- mappings ---

@@ -6,6 +6,8 @@ from importlib.resources import files
 
 import pytest
 
+from holdfast.model.event import Event
+from holdfast.model.instant import SECOND
 from holdfast.protocols.agents.codes import digest_of
 from support.gateways import NAMES, SHIPPED, STRATEGIES, World, chance_of, in_order
 
@@ -133,3 +135,71 @@ def test_readings_that_arrive_in_any_order_tell_the_latest_of_all_sources(using,
             received, expected = one.send(chance.choice(list(GATEWAYS)), event)
             assert [row[1:3] for row in received] == [row[1:3] for row in in_order(expected)], event
     assert one.unknown == 0
+
+
+@each
+def test_gateways_that_sent_nothing_may_withdraw_one_after_the_other(using):
+    """None of them has anything to hand over, so the next begins without a doubt."""
+    one = world(using)
+    one.gateway("g6", "b6", *NAMES)
+    one.gateway("g4", "b4")
+    one.gateway("g3", "b3")
+    one.gateway("g8", "b8", *NAMES)
+    one.subscribe()
+    chance = chance_of(using)
+    for name in NAMES:
+        one.withdraw("g6", name)
+        one.withdraw("g8", name)
+    count = walk(one, chance, 40, lambda _: chance.choice(("g3", "g4")))
+    assert count > 0
+    assert one.unknown == 0 or using == SHIPPED  # whose code hands nothing over
+
+
+@each
+@seeds
+def test_gateways_come_and_go_while_every_source_is_advertised_somewhere(using, seed):
+    """They advertise a source or the topic alone, send readings that are late, or send nothing."""
+    chance, one = chance_of(using, seed), world(using, seed)
+    advertised = {("g0", "all")}
+    one.gateway("g0", "b3")
+
+    def senders(source):
+        return sorted({gateway for gateway, of in advertised if of in (source, "all")})
+
+    count, subscribed = 0, chance.choice((0, 5, 15))
+    for i in range(60):
+        if i == subscribed:
+            one.subscribe()
+        what = chance.random()
+        if what < 0.2:
+            gateway, of = f"g{chance.randrange(8)}", chance.choice((*NAMES, "all"))
+            if (gateway, of) not in advertised:
+                advertised.add((gateway, of))
+                home = one.homes.get(gateway, f"b{chance.randint(1, 9)}")
+                one.gateway(gateway, home, *([] if of == "all" else [of]))
+        elif what < 0.35:
+            gateway, of = gone = chance.choice(sorted(advertised))
+            advertised.discard(gone)
+            if all(senders(name) for name in NAMES):
+                one.withdraw(gateway, of)
+            else:
+                advertised.add(gone)
+        elif i >= subscribed:
+            late = one.reading(name := chance.choice(NAMES), chance)
+            count += walk(one, chance, 1, lambda source: chance.choice(senders(source)))
+            event = one.reading(name, chance)
+            received, expected = one.send(chance.choice(senders(name)), event)
+            assert one.unknown or received == in_order(expected), event
+            count += len(expected)
+            received, expected = one.send(chance.choice(senders(name)), late)
+            assert received == expected == [], late
+    assert count > 0
+    assert one.unknown == 0 or using == SHIPPED
+    for at in (0, 200, 0, 200):  # all together, then far apart
+        for i, name in enumerate(NAMES * 2):
+            one.number, one.time = one.number + 1, one.time + SECOND
+            attributes = {a.name: 30.0 - i if at == 0 else 1.0 for a in one.topic.attributes}
+            event = Event("User", one.time, name, attributes, one.number, (float(at * (i % 3)), 0.0))
+            one.send(senders(name)[0], event)
+        told = one.following.told
+        assert {scope for scope in told if told[scope] == "ingress"} == one.machine.active()

@@ -10,6 +10,8 @@ from holdfast.lang.show import show
 from holdfast.protocols.cbps.client import Told, advertise, publish, watch
 from holdfast.protocols.cbps.event import advertised, to_content
 from holdfast.runtimes.overlay.memory.brokers import Overlay
+from holdfast.runtimes.sensornet.run import Run
+from holdfast.runtimes.sensornet.study import read_text
 from support.runtimes import RUNTIMES, engine
 
 pytest.importorskip("pyspark")
@@ -30,6 +32,22 @@ state Warm A = T each source
 state There B = Warm each location
   enter B.status == "ingress" set location = (0, 0)
   exit B.status == "egress"
+"""
+NETWORK = """\
+nodes: {{kind: grid, columns: 4, rows: 4, spacing: 10 m}}
+links: {{kind: disk, range: 15 m}}
+routing: {{kind: geographic}}
+energy: {{rest: {{radio: sleep, mcu: sleep}}}}
+definition: |
+  {text}
+protocol: {{kind: {protocol}}}
+publishers:
+  - {{topic: T, from: {{any: 4}}, every: 10 s, start: 60 s, stop: 160 s,
+     readings: {{value: {{kind: uniform, low: -3, high: 4}}}}}}
+subscribers:
+  - {{node: 3, to: Warm, start: 20 s}}
+  - {{node: 9, to: There, start: 30 s}}
+duration: 200 s
 """
 VALUES = [
     (0, "a", 5.0),
@@ -98,3 +116,17 @@ def test_as_the_thesis_writes_it_too(where):
         f"enter A.value > 1 set location = {where} exit A.value < 0 set location = {where}"
     )
     assert parse(f"topic T (value float)\n{show_table(app.statements[1])}") == app
+
+
+@pytest.mark.parametrize("where", LOCATIONS)
+@pytest.mark.parametrize("protocol", ["direct", "cbps", "qps"])
+def test_a_subscriber_in_a_simulated_network_receives_the_location_that_is_set(protocol, where):
+    text = TEXT.format(where=where)
+    network = NETWORK.format(protocol=protocol, text=text.replace("\n", "\n  "))
+    run = Run(read_text(network).points[0].case, 1)
+    rows = run.finish().subscriptions
+    assert all(row["delivered"] == row["expected"] > 0 for row in rows)
+    events = sorted(run.account.published, key=lambda event: event.order)
+    told = [what for _, _, what in run.account.told]
+    assert sorted(seen(told), key=repr) == sorted(seen(engine(parse(text), events)), key=repr)
+    assert {row[5:] for row in seen(told) if row[0] == "Warm"} == {LOCATIONS[where]}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -225,10 +226,30 @@ def test_whoever_dies_and_comes_back_samples_find_their_way_again(outages, seed,
 )
 def test_with_leases_nothing_is_lost_untold_whoever_forgets_its_readers(mode, outages, seed, loss):
     """Two readers that live; rendezvous nodes and publishers that die and come back with empty tables."""
+    require_that_losses_are_told(mode, outages, seed, loss, spread=0)
+
+
+GAPS = [
+    (0, 142, [("r", 41, 32), ("r", 64, 23), ("r", 24, 7), ("r", 41, 37)]),
+    (0.5, 61, [("q", 91, 14), ("r", 57, 21), ("q", 82, 23)]),
+    (0.5, 87, [("q", 89, 7)]),
+]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="EATDDS: a rendezvous node acknowledges before a reader is known to it again"
+)
+@pytest.mark.parametrize(("spread", "seed", "outages"), GAPS)
+def test_a_node_that_came_back_empty_acknowledges_no_sample_before_it_knows_its_readers(
+    spread, seed, outages
+):
+    """All repetitions of a subscription are lost on their way to it, and it has settled before the next."""
+    require_that_losses_are_told("EATDDS", outages, seed, 0.2, spread)
+
+
+def require_that_losses_are_told(mode, outages, seed, loss, spread):
     terms = Rotation(round=30 * SECOND, reports=20 * SECOND, sign=10 * SECOND, settle=3 * SECOND)
-    soft = Discovery(
-        repeats=3, lease=30 * SECOND, spread=0
-    )  # at other times EATDDS loses some untold: seed 23
+    soft = Discovery(repeats=3, lease=30 * SECOND, spread=spread)
     made = deployment(FULL, mode=mode, publishers=("p", "q"), rotation=terms, discovery=soft)
     found = Motes(made, ("p", "q", "r", "s", "t"), Air(seed, loss, 0.1, 100))
     subscribe(found, "s")

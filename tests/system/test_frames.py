@@ -135,6 +135,20 @@ def test_a_scan_of_files_that_is_selected_renamed_and_filtered_goes_to_our_reade
     assert [*told.values()] == ["files", "files", "files", "files", "native"]
 
 
+def test_a_scan_filtered_by_a_column_that_some_files_have_not_is_read_by_spark(tmp_path):
+    """As of a table that got another column later, which its older files lack."""
+    import pyarrow.parquet as pq
+
+    path, early = str(tmp_path / "table"), readings([24.0, 26.0, 27.0, 21.0])
+    late = readings([29.0, 20.0], source="lab").withColumn("state", sf.lit("bad"))
+    (tmp_path / "table").mkdir()
+    for name, frame in (("early", early), ("late", late)):
+        pq.write_table(frame.toArrow(), f"{path}/{name}.parquet")
+    columns = "time timestamp, source string, value double, state string"
+    some = session().read.schema(columns).parquet(path).where("state is null")
+    assert said(replay(WARM, some)) == EXPECTED
+
+
 def test_tables_in_folders_in_buckets_and_behind_views_are_read_by_spark(tmp_path, caplog):
     """Which rows count is Spark's to say where a scan is more than a plain list of Parquet files."""
     spark = session()

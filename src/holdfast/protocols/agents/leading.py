@@ -67,15 +67,18 @@ class Leading(Conversing):
         self.ask(hosted, Submit(Bundle(Key("", 0), slips=slips, subscriptions=(mine,)), field))
 
     def resign(self, hosted: Hosted, successor: str) -> None:
-        """Hand over to another instance, which partners and the other instances expect from now on."""
-        if hosted.leader != successor:
-            hosted.claims[successor] = hosted.claim + 1
+        """Hand over to another instance, which partners and the other instances expect from now on.
+
+        Who has no claim has nothing to hand over: the others find the next by themselves, and must not think
+        that it has a claim, or they would take its end for the loss of what it knew.
+        """
         for at in hosted.reached:
             self.tell_partner(hosted, at, Successor(successor))
-        for sibling in sorted(hosted.siblings):
-            if sibling != successor:
-                self._tell(hosted, sibling, Successor(successor))
         if hosted.claim:
+            if hosted.leader != successor:
+                hosted.claims[successor] = hosted.claim + 1
+            for sibling in sorted(hosted.siblings - {successor}):
+                self._tell(hosted, sibling, Successor(successor))
             self._tell(hosted, successor, Lead(hosted.latest, hosted.made.agent.knowledge()))
         _, hosted.made = started(hosted.strategy)
         self._stop(hosted)

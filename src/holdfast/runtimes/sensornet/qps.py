@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -77,7 +78,7 @@ class Qps:
         """What every node knows."""
         places = scene.placed.positions
         low = (min(p[0] for p in places), min(p[1] for p in places))
-        extent = max(max(p[axis] for p in places) - low[axis] for axis in (0, 1))
+        extent = max(_extent(low[axis], max(p[axis] for p in places)) for axis in (0, 1))
         side = self.side or extent or 1.0
         if side < extent:
             raise Fault(f"nodes stand {extent:g} m apart", ("side",), hint="Leave it out for the least.")
@@ -228,3 +229,9 @@ class Quads:
             "repeated": self._counted["repeated"]
             + sum(host.state.broker.repeated for host in self.hosts.values()),
         }
+
+
+def _extent(low: float, high: float) -> float:
+    """How far it is from one to the other, rounded so that it leads from ``low`` to ``high`` at least."""
+    far = high - low
+    return far if low + far >= high else far + math.ulp(high)

@@ -140,8 +140,10 @@ class Geographic:
                 return state, [Transmit(BROADCAST, hello, size), later]
             case Heard(now, sender, Hello(number, report)):
                 return state, self._hello(state, now, sender, number, report)
-            case Heard(_, sender, Datagram() as datagram, True):
-                return state, self._arrival(state, sender, datagram.further())
+            case Heard(now, sender, Datagram() as datagram, True):
+                return state, self._arrival(
+                    state, sender, self._trusting(state, now, sender, datagram.further())
+                )
             case Asked(now, datagram):
                 return state, self._onward(state, now, datagram)
             case Settled(now, token, outcome):
@@ -162,6 +164,13 @@ class Geographic:
         if begins and state.pace.is_slow(self.beacons):
             return [state.pace.first(self.beacons, now, state.random)]
         return []
+
+    def _trusting(self, state: GeographicState, now: Instant, sender: NodeId, datagram: Datagram) -> Datagram:
+        """Whoever sends a datagram here is trusted again.  A walk over the link between the two has changed
+        faces, since only one of them counted that link, and may never come round: it begins anew."""
+        if state.distrusted.pop(sender, now) <= now or not isinstance(datagram.route, Course):
+            return datagram
+        return replace(datagram, route=Course())
 
     def _arrival(self, state: GeographicState, sender: NodeId, datagram: Datagram) -> list[Effect]:
         if isinstance(datagram.route, Spreading):

@@ -72,3 +72,24 @@ def test_what_cannot_be_is_told_with_its_place(wrong, mark, why):
     with pytest.raises(DefinitionError, match=why) as error:
         read_text(wrong)
     assert mark in marked(str(error.value)) or mark in str(error.value)
+
+
+def test_space_has_all_nodes_however_their_coordinates_are_rounded():
+    """A layout where the least coordinate and the extent add up to less than the greatest coordinate."""
+    text = """\
+nodes: {kind: uniform, count: 40, width: 100 m, height: 100 m, reach: 25 m}
+links: {kind: disk, range: 25 m}
+routing: {kind: geographic}
+energy: {rest: {radio: sleep, mcu: sleep}}
+definition: |
+  topic T (value float)
+protocol: {kind: qps}
+publishers:
+  - {topic: T, from: {any: 1}, every: 10 s, start: 60 s, readings: {value: {kind: uniform}}}
+subscribers:
+  - {node: 3, to: T, start: 20 s}
+duration: 30 s
+"""
+    run = Run(read_text(text).points[0].case, 90)
+    tree = run.family.deployment.tree
+    assert all(tree.inside(place) for place in run.plan.placed.positions)

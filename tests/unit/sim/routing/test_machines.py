@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import dist
 from random import Random
 
 import pytest
@@ -69,6 +70,28 @@ def test_nothing_is_lost_silently_when_links_lose_frames(name, plane, seed, data
         assert not held
     else:
         assert came | ended | held == {1, 2, 3, 4, 5}
+
+
+# Geographic.
+
+
+def test_a_walk_comes_round_also_where_one_end_of_a_link_passes_over_the_other():
+    """Node 3 got no acknowledgement of node 4 and passes it over, while node 4 uses the link.  What comes by
+    that link is on another face than the walk began on, and would never meet its first link again."""
+    places = [(83.5, 69.2), (73.6, 63.0), (55.1, 61.0), (48.2, 62.7), (28.7, 51.4), (32.2, 40.5)]
+    places += [(35.5, 39.3), (54.4, 33.9), (61.3, 52.2)]
+    graph = {
+        a: {b for b in range(len(places)) if a != b and dist(places[a], places[b]) <= 25}
+        for a in range(len(places))
+    }
+    ether = Ether(Geographic(tuple(places)), graph)
+    ether.run(SETTLED)
+    ether.states[3].distrusted[4] = SETTLED + 10 * SECOND
+    ether.send(SETTLED, 5, (66.0, 95.0))
+    ether.run(SETTLED + 5 * SECOND)
+    assert ether.discarded == []
+    assert [node for node, _ in ether.delivered] == [0]
+    assert ether.delivered[0][1].hops < 40
 
 
 # Flooding.

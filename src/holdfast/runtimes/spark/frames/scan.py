@@ -49,6 +49,8 @@ def scan(work: Work, frame: DataFrame, reading: Reading) -> Scan:
     types = dict(frame.dtypes)
     for file in files:
         _require_alike(file, {found: types[reading.theirs(ours)] for ours, found in rename.items()})
+        for condition in conditions:
+            _require_alike(file, condition.types)
         _require_absent(file, absent)
         if "sequence" in rename:
             _require_full(file, rename["sequence"])
@@ -58,7 +60,7 @@ def scan(work: Work, frame: DataFrame, reading: Reading) -> Scan:
 # --- the plan --------------------------------------------------------------------------------------
 
 
-def _walked(plan: Any, wanted: Mapping[int, str]) -> tuple[dict[int, str], list[Where], list[InputFile]]:
+def _walked(plan: Any, wanted: Mapping[int, str]) -> tuple[dict[int, str], list[Condition], list[InputFile]]:
     """For each attribute of a plan the column of the files that it is, the conditions on rows, the files.
     Attributes that are ``wanted``, by whatever name, must be such columns."""
     name = plan.getClass().getSimpleName()
@@ -177,19 +179,26 @@ def _statistics(footer: Any, name: str, which: str) -> Iterator[Any]:
 # --- conditions on rows ----------------------------------------------------------------------------
 
 
-def _together(conditions: list[Where]) -> Where | None:
+class Condition(NamedTuple):
+    """A condition on rows as an expression of Arrow's, and the types of the columns that it needs."""
+
+    holds: Any
+    types: dict[str, str]
+
+
+def _together(conditions: list[Condition]) -> Where | None:
     if not conditions:
         return None
     holds = conditions[0].holds
     for one in conditions[1:]:
         holds = holds & one.holds
-    return Where(tuple({name for one in conditions for name in one.columns}), holds)
+    return Where(tuple(dict.fromkeys(name for one in conditions for name in one.types)), holds)
 
 
-def _where(condition: Any, columns: Mapping[int, str]) -> Where:
-    used: dict[str, None] = {}
+def _where(condition: Any, columns: Mapping[int, str]) -> Condition:
+    used: dict[str, str] = {}
     holds = _translated(condition, columns, used)
-    return Where(tuple(used), holds)
+    return Condition(holds, used)
 
 
 _COMPARED = {
@@ -198,7 +207,7 @@ _COMPARED = {
 }  # fmt: skip
 
 
-def _translated(one: Any, columns: Mapping[int, str], used: dict[str, None]) -> Any:
+def _translated(one: Any, columns: Mapping[int, str], used: dict[str, str]) -> Any:
     """A condition of Spark's as one of Arrow's, which treat what is missing alike."""
     name = one.getClass().getSimpleName()
     match name:
@@ -227,13 +236,13 @@ def _translated(one: Any, columns: Mapping[int, str], used: dict[str, None]) -> 
     raise Unlike(f"its rows are filtered by a condition that only Spark can tell ({name})")
 
 
-def _column(one: Any, columns: Mapping[int, str], used: dict[str, None]) -> tuple[Any, str]:
+def _column(one: Any, columns: Mapping[int, str], used: dict[str, str]) -> tuple[Any, str]:
     if one.getClass().getSimpleName() != "AttributeReference" or one.exprId().id() not in columns:
         raise Unlike("its rows are filtered by something that is computed")
     name, kind = columns[one.exprId().id()], one.dataType().simpleString()
     if kind not in _TYPES:
         raise Unlike(f"its rows are filtered by a column of type {kind}")
-    used[name] = None
+    used[name] = kind
     return pc.field(name), kind
 
 

@@ -20,7 +20,7 @@ from ..errors import HoldfastError, UsageError
 from ..files.write import event_line
 from ..lang.levels import BEFORE, LEVEL
 from ..model.event import Notification, meant
-from ..model.instant import Instant
+from ..model.instant import Duration, Instant
 from .feeds.submission import Rejected
 from .log.log import hide
 
@@ -62,6 +62,7 @@ CREATE TABLE IF NOT EXISTS requests (
     key BLOB PRIMARY KEY, body BLOB NOT NULL, at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS requests_by_time ON requests (at);
+CREATE TABLE IF NOT EXISTS lags (topic TEXT PRIMARY KEY, lag INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS set_aside (position INTEGER PRIMARY KEY, span INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
@@ -378,6 +379,15 @@ class Store:
                 "INSERT INTO log VALUES (0, ?, 0) ON CONFLICT DO UPDATE SET number = excluded.number",
                 (number,),
             )
+
+    def lags(self) -> dict[str, Duration]:
+        """How long readings of topics took from their time to their arrival, when that was noted last."""
+        return dict(self._rows("SELECT topic, lag FROM lags"))
+
+    def note_lags(self, lags: Mapping[str, Duration]) -> None:
+        """Note how long readings take, for the start after this one."""
+        with self._written() as database:
+            database.executemany("INSERT OR REPLACE INTO lags VALUES (?, ?)", list(lags.items()))
 
     def set_aside(self, position: int, span: int) -> None:
         """Remember that the evaluation passes over positions of the log."""

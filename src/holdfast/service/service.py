@@ -363,7 +363,7 @@ class Service:
         return self._wall_time.advance(read, self._reached, self._together, self._spread)
 
     def _resumed(self, entry: Entry, read: Mapping[str, Instant]) -> Entry:
-        """A pause with how far time has come for those that go on: the pause counts for none of their scopes."""
+        """A pause with how far time has come for those that go on: it counts for none of their scopes."""
         return entry._replace(until=self._until(read)) if isinstance(entry, Pause) else entry
 
     def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:

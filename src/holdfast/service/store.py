@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS dead_letters (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS withheld (
     sink TEXT NOT NULL, subscription TEXT NOT NULL, scope TEXT, first INTEGER NOT NULL,
-    latest INTEGER NOT NULL, starts INTEGER NOT NULL
+    latest INTEGER NOT NULL, starts INTEGER NOT NULL, level TEXT, began INTEGER
 );
 CREATE INDEX IF NOT EXISTS withheld_from ON withheld (sink, subscription, scope);
 CREATE TABLE IF NOT EXISTS marks (
@@ -72,7 +72,7 @@ _PAYLOAD_KEPT = 4_096
 _WAL_PAGES = 10_000
 """Pages that are written beside the database before who writes moves them into it; snapshots do so before."""
 _COLUMNS = "position, id, subscription, scope, status, time, since, arrived, line, level, was"
-_FORM = 2
+_FORM = 3
 """The form of the tables; another one is refused."""
 
 
@@ -132,11 +132,15 @@ class Mark(NamedTuple):
 
 class Withheld(NamedTuple):
     """What a sink was not sent of a muted condition in a scope: the positions of the first and of the latest
-    notification, and whether the first one starts the condition, so that the sink does not know it."""
+    notification, and whether the first one starts the condition, so that the sink does not know it.  Of
+    levels, ``level`` is the one that the sink knows, or learns first.  ``began`` is when an episode began of
+    which the sink knows nothing: another may end meanwhile, where corrections come."""
 
     first: int
     latest: int
     starts: bool
+    level: str | None = None
+    began: Instant | None = None
 
     @property
     def positions(self) -> set[int]:
@@ -415,15 +419,15 @@ class Store:
                 database.execute(f"DELETE FROM withheld WHERE {where}", (sink, name, scope))
                 if row is not None:
                     database.execute(
-                        "INSERT INTO withheld VALUES (?, ?, ?, ?, ?, ?)", (sink, name, scope, *row)
+                        "INSERT INTO withheld VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (sink, name, scope, *row)
                     )
 
     def withheld(self, sink: str) -> dict[Key, Withheld]:
         """What a sink was not sent of conditions that are muted."""
-        query = "SELECT subscription, scope, first, latest, starts FROM withheld WHERE sink = ?"
+        query = "SELECT subscription, scope, first, latest, starts, level, began FROM withheld WHERE sink = ?"
         return {
-            (name, scope): Withheld(first, latest, bool(starts))
-            for name, scope, first, latest, starts in self._rows(query, (sink,))
+            (name, scope): Withheld(first, latest, bool(starts), *more)
+            for name, scope, first, latest, starts, *more in self._rows(query, (sink,))
         }
 
     def keep_sinks(self, names: Iterable[str]) -> None:

@@ -423,7 +423,10 @@ def test_what_was_refused_can_be_sent_again(webhook):
     webhook(again)
 
 
-@pytest.mark.parametrize("asked_for", [{"sink": "nobody"}, {"sink": "hook", "position": "1"}, {}])
+@pytest.mark.parametrize(
+    "asked_for",
+    [{"sink": "nobody"}, {"sink": "hook", "position": "1"}, {"sink": "hook", "position": 1 << 63}, {}],
+)
 def test_resending_says_what_is_wrong_with_a_request(webhook, asked_for):
     async def story(client, site, receiver):
         assert (await client.post("/api/dead-letters/resend", json=asked_for)).status_code == 422

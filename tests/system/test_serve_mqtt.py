@@ -145,7 +145,7 @@ def test_a_lost_broker_is_visible_in_health_and_metrics(tmp_path, definition):
         ) as client:  # fmt: skip
             body, metrics = await answers(client, 200)
             label = f'{{feed="{broker.url}"}}'
-            assert body == {"status": "ok", "troubles": {}}
+            assert (body["status"], body["troubles"]) == ("ok", {})
             async with asyncio.timeout(PATIENCE):
                 while not site.feeds[0].status()["caught_up"]:
                     await asyncio.sleep(0.05)
@@ -157,7 +157,7 @@ def test_a_lost_broker_is_visible_in_health_and_metrics(tmp_path, definition):
             assert f"holdfast_feed_caught_up{label} 0" in metrics
             assert (await client.post("/api/readings", content=READING)).json()["taken"] == 1
             broker.start()
-            assert (await answers(client, 200))[0] == {"status": "ok", "troubles": {}}
+            assert (await answers(client, 200))[0]["status"] == "ok"
 
     with Mosquitto(tmp_path / "broker") as broker:
         asyncio.run(story(broker))

@@ -157,7 +157,7 @@ def test_a_lost_broker_is_visible_in_health_and_metrics(tmp_path, definition):
             assert f"holdfast_feed_caught_up{label} 0" in metrics
             assert (await client.post("/api/readings", content=READING)).json()["taken"] == 1
             broker.start()
-            assert (await answers(client, 200))[0]["troubles"] == {}
+            assert (await answers(client, 200))[0]["status"] == "ok"
 
     with Mosquitto(tmp_path / "broker") as broker:
         asyncio.run(story(broker))
@@ -190,6 +190,69 @@ def test_a_feed_catches_up_whether_or_not_the_broker_delivers_heartbeats(
             assert feed.read_until() is None
 
     with Mosquitto(tmp_path / "broker", *settings) as broker:
+        asyncio.run(story(broker))
+
+
+def test_timers_go_on_where_a_broker_takes_heartbeats_and_never_delivers_them(
+    tmp_path, definition, monkeypatch
+):
+    """Rules let the service write heartbeats and not read them, and a device reports all the time."""
+    monkeypatch.setattr(mqtt, "OVERDUE", 2.0)
+    (tmp_path / "rules").write_text("topic readwrite site/#\ntopic write holdfast/#\n")
+
+    async def story(broker):
+        config = parse(
+            f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
+        )
+        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        device = paho.Client(CallbackAPIVersion.VERSION2, "device")
+        device.connect("127.0.0.1", broker.port)
+        device.loop_start()
+        async with serving(plan) as (site, _), asyncio.timeout(PATIENCE):
+            while site.feeds[0].read_until() is None or site.service.core.engine.paused:
+                device.publish("site/a", '{"temperature": 20}', qos=1)
+                await asyncio.sleep(0.1)
+        device.disconnect()
+        device.loop_stop()
+
+    settings = ["allow_anonymous true", f"acl_file {tmp_path / 'rules'}"]
+    with Mosquitto(tmp_path / "broker", *settings) as broker:
+        asyncio.run(story(broker))
+
+
+def test_heartbeats_that_others_publish_move_no_clock_and_end_no_feed(tmp_path, definition):
+    async def story(broker):
+        config = parse(
+            f'[[mqtt]]\nurl = "{broker.url}"\n[[mqtt.map]]\nfrom = "site/{{source}}"\ntopic = "Climate"\n'
+        )
+        plan = Plan(definition, tmp_path / "data", Address("127.0.0.1", 0), config, tmp_path)
+        seen = []
+        other = paho.Client(CallbackAPIVersion.VERSION2, "other")
+        other.on_message = lambda _client, _data, message: seen.append(message)
+        other.connect("127.0.0.1", broker.port)
+        other.subscribe("holdfast/heartbeat/#", qos=1)
+        other.loop_start()
+        async with serving(plan) as (site, _), asyncio.timeout(PATIENCE):
+            feed = site.feeds[0]
+            while not seen or feed.read_until() is None:
+                await asyncio.sleep(0.05)
+            channel, (run, connection, _) = seen[0].topic, seen[0].payload.decode().split()
+            for forged in (
+                f"{run} x y",
+                f"{run} {connection} z",
+                f"{run} {connection} 253402300799000000",
+                "",
+            ):
+                other.publish(channel, forged, qos=1)
+            known = len(seen)
+            while len(seen) < known + 6:  # all of these, and heartbeats behind them
+                await asyncio.sleep(0.05)
+            assert feed.read_until() <= site.service.clock()
+            assert (feed.connected, site.tasks[id(feed)].restarts) == (True, 0)
+        other.disconnect()
+        other.loop_stop()
+
+    with Mosquitto(tmp_path / "broker") as broker:
         asyncio.run(story(broker))
 
 

@@ -90,6 +90,8 @@ class WallTime:
     idle: Duration
     """How long after an instant the wall clock alone says that it has passed."""
     lags: Lags = field(default_factory=Lags)
+    known: dict[str, Duration] = field(default_factory=dict)
+    """The lag of each topic that was found last, which holds until a reading comes."""
     _advanced: dict[str, Instant] = field(default_factory=dict)
     _resumed: dict[str, Duration] = field(default_factory=dict)
 
@@ -111,6 +113,10 @@ class WallTime:
                 continue
             now = min(read[topic] for topic in group)
             lag = self.lags.of(group, self.idle + spread)
+            if lag is None:  # as the service before this one found it
+                lag = max((self.known[topic] for topic in group & self.known.keys()), default=None)
+            else:
+                self.known = self.known | dict.fromkeys(group, lag)
             if lag is None:  # time goes on from where it was when the service started
                 for topic in group & reached.keys():
                     self._resumed.setdefault(topic, max(0, now - reached[topic]))

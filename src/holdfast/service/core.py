@@ -138,8 +138,8 @@ class Core:
                 return self._read(topic, batch, appended.position)
             case Advance(until):
                 return self._told(self.engine.reach(until), appended.position)
-            case Pause(topics):
-                self.engine.pause(topics)
+            case Pause(topics, until):
+                self.engine.pause(topics, until)
                 return []
             case Definition() as definition:
                 return self._taken(definition, appended.position)

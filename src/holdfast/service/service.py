@@ -153,8 +153,10 @@ class Service:
         self._defining, self._forecasting = asyncio.Lock(), asyncio.Lock()
         self._snapshot_at = time.monotonic()
         self._noted, self._ends = 0, False
+        self._lags: Mapping[str, Duration] = {}
+        """As the database has them."""
         self.feeds: Sequence[Feed] = ()
-        self._wall_time = WallTime(self.settings.idle)
+        self._wall_time = WallTime(self.settings.idle, known=self.store.lags())
         try:
             self.integrity.require_whole(self.log, self.store, accept_loss=accept_loss)
             self._recover()
@@ -164,7 +166,7 @@ class Service:
             if isinstance(error, DatabaseError):
                 raise _damaged(folder, error) from error
             raise
-        self._paused = Pause(tuple(sorted(self.core.engine.paused)))
+        self._paused = tuple(sorted(self.core.engine.paused))
         self.hub = Hub(self.store)
         self.timeline = Timeline(folder / "timeline.db")
 
@@ -334,7 +336,8 @@ class Service:
             if request is not None or submission.entries:
                 entries += self._runs(given)
                 given = []
-                own = [*self._runs(mine if request else ()), *submission.entries]
+                known = (self._resumed(one, submission.read) for one in submission.entries)
+                own = [*self._runs(mine if request else ()), *known]
                 entries += own if request is None else [_of_request(one, request) for one in own]
             if request is None:
                 given += mine
@@ -355,9 +358,17 @@ class Service:
             if isinstance(entry, Readings):
                 lags.add_batch(entry.topic, entry.batch, now)
 
+    def _until(self, read: Mapping[str, Instant]) -> dict[str, Instant]:
+        """How far the wall clock lets event time come."""
+        return self._wall_time.advance(read, self._reached, self._together, self._spread)
+
+    def _resumed(self, entry: Entry, read: Mapping[str, Instant]) -> Entry:
+        """A pause with how far time has come for those that go on: it counts for none of their scopes."""
+        return entry._replace(until=self._until(read)) if isinstance(entry, Pause) else entry
+
     def _advance(self, read: Mapping[str, Instant]) -> list[Entry]:
         """Let event time come as far as the wall clock allows, where something is due."""
-        until = self._wall_time.advance(read, self._reached, self._together, self._spread)
+        until = self._until(read)
         is_due = self._due is not None and max(until.values(), default=self._due) > self._due
         return [Advance(until)] if is_due else []
 
@@ -455,6 +466,9 @@ class Service:
         with suppress(StoreFull):  # the next snapshot or notification says it
             self.store.add([], self.core.position)
             self._noted = self.core.position
+            if (lags := self._wall_time.known) != self._lags:
+                self.store.note_lags(lags)
+                self._lags = lags
 
     async def _to_timeline(self) -> None:
         await self.timeline.follow(self.hub)
@@ -462,14 +476,15 @@ class Service:
     async def attend(self, feeds: Sequence[Feed]) -> None:
         """Have feeds, before they bring anything: timers over their topics wait until they have caught up."""
         self.feeds = feeds
+        await self._pause({})  # nobody could bring anything until now
         await self._pause(read_until(feeds, self.topics, self.clock()))
 
-    async def _pause(self, read: Iterable[str]) -> None:
+    async def _pause(self, read: Mapping[str, Instant]) -> None:
         """Let timers wait over topics of which not all is read."""
-        paused = Pause(tuple(sorted(self.topics.keys() - set(read))))
+        paused = tuple(sorted(self.topics.keys() - read.keys()))
         if paused != self._paused:
             self._paused = paused
-            await self.submit(Submission(entries=[paused]))
+            await self.submit(Submission(entries=[Pause(paused)], read=read))
 
     async def _by_the_clock(self) -> None:
         """Let time go on where nothing comes: what is due without a reading becomes an entry of the log."""
@@ -612,6 +627,7 @@ class Service:
     def _stop(self) -> None:
         wait([self.kept, self._heard])
         if not self._is_stuck:
+            self._note()
             with suppress(NoRoom):
                 self.log.rotate(0)
             self.keep()

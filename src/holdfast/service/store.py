@@ -20,7 +20,7 @@ from ..errors import HoldfastError, UsageError
 from ..files.write import event_line
 from ..lang.levels import BEFORE, LEVEL
 from ..model.event import Notification, meant
-from ..model.instant import Instant
+from ..model.instant import Duration, Instant
 from .feeds.submission import Rejected
 from .log.log import hide
 
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS dead_letters (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS withheld (
     sink TEXT NOT NULL, subscription TEXT NOT NULL, scope TEXT, first INTEGER NOT NULL,
-    latest INTEGER NOT NULL, starts INTEGER NOT NULL
+    latest INTEGER NOT NULL, starts INTEGER NOT NULL, level TEXT, began INTEGER
 );
 CREATE INDEX IF NOT EXISTS withheld_from ON withheld (sink, subscription, scope);
 CREATE TABLE IF NOT EXISTS marks (
@@ -62,6 +62,7 @@ CREATE TABLE IF NOT EXISTS requests (
     key BLOB PRIMARY KEY, body BLOB NOT NULL, at INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS requests_by_time ON requests (at);
+CREATE TABLE IF NOT EXISTS lags (topic TEXT PRIMARY KEY, lag INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS set_aside (position INTEGER PRIMARY KEY, span INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS counts (name TEXT PRIMARY KEY, count INTEGER NOT NULL) WITHOUT ROWID;
 """
@@ -71,7 +72,7 @@ _PAYLOAD_KEPT = 4_096
 _WAL_PAGES = 10_000
 """Pages that are written beside the database before who writes moves them into it; snapshots do so before."""
 _COLUMNS = "position, id, subscription, scope, status, time, since, arrived, line, level, was"
-_FORM = 2
+_FORM = 3
 """The form of the tables; another one is refused."""
 
 
@@ -131,11 +132,15 @@ class Mark(NamedTuple):
 
 class Withheld(NamedTuple):
     """What a sink was not sent of a muted condition in a scope: the positions of the first and of the latest
-    notification, and whether the first one starts the condition, so that the sink does not know it."""
+    notification, and whether the first one starts the condition, so that the sink does not know it.  Of
+    levels, ``level`` is the one that the sink knows, or learns first.  ``began`` is when an episode began of
+    which the sink knows nothing: another may end meanwhile, where corrections come."""
 
     first: int
     latest: int
     starts: bool
+    level: str | None = None
+    began: Instant | None = None
 
     @property
     def positions(self) -> set[int]:
@@ -379,6 +384,15 @@ class Store:
                 (number,),
             )
 
+    def lags(self) -> dict[str, Duration]:
+        """How long readings of topics took from their time to their arrival, when that was noted last."""
+        return dict(self._rows("SELECT topic, lag FROM lags"))
+
+    def note_lags(self, lags: Mapping[str, Duration]) -> None:
+        """Note how long readings take, for the start after this one."""
+        with self._written() as database:
+            database.executemany("INSERT OR REPLACE INTO lags VALUES (?, ?)", list(lags.items()))
+
     def set_aside(self, position: int, span: int) -> None:
         """Remember that the evaluation passes over positions of the log."""
         with self._written() as database:
@@ -405,15 +419,15 @@ class Store:
                 database.execute(f"DELETE FROM withheld WHERE {where}", (sink, name, scope))
                 if row is not None:
                     database.execute(
-                        "INSERT INTO withheld VALUES (?, ?, ?, ?, ?, ?)", (sink, name, scope, *row)
+                        "INSERT INTO withheld VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (sink, name, scope, *row)
                     )
 
     def withheld(self, sink: str) -> dict[Key, Withheld]:
         """What a sink was not sent of conditions that are muted."""
-        query = "SELECT subscription, scope, first, latest, starts FROM withheld WHERE sink = ?"
+        query = "SELECT subscription, scope, first, latest, starts, level, began FROM withheld WHERE sink = ?"
         return {
-            (name, scope): Withheld(first, latest, bool(starts))
-            for name, scope, first, latest, starts in self._rows(query, (sink,))
+            (name, scope): Withheld(first, latest, bool(starts), *more)
+            for name, scope, first, latest, starts, *more in self._rows(query, (sink,))
         }
 
     def keep_sinks(self, names: Iterable[str]) -> None:

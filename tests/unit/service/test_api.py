@@ -83,6 +83,18 @@ def test_readings_in_conditions_and_notifications_out(asked):
     asked(story)
 
 
+def test_numbers_that_no_database_can_count_are_refused_and_no_limit_is_below_one(asked):
+    async def story(client, site):
+        for after in (1 << 63, -1):
+            for path in ("/api/notifications", "/api/events"):
+                assert (await client.get(path, params={"after": after})).status_code == 422
+        await sent(client, line(0, 26), *["no reading"] * 3)
+        for path in ("/api/rejects", "/api/dead-letters"):
+            assert len((await client.get(path, params={"most": -1})).json()) <= 1
+
+    asked(story)
+
+
 def test_bad_lines_are_told_kept_and_counted(asked):
     async def story(client, site):
         answer = await sent(client, line(0, 26), "{", '{"topic": "Temperature", "value": 1}')

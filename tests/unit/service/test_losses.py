@@ -16,9 +16,9 @@ from holdfast.files.interval import Interval
 from holdfast.model.instant import instant
 from holdfast.model.topic import Attribute, Topic
 from holdfast.service.config import parse
+from holdfast.service.feeds.arrow import read_stream
 from holdfast.service.feeds.mapping import Pattern, Route, finder, read
 from holdfast.service.feeds.quick import Quick
-from holdfast.service.feeds.submission import table
 from holdfast.service.serve import Address, Plan, serving
 from holdfast.service.trial import differences
 from support.patience import PATIENCE
@@ -72,8 +72,11 @@ def test_an_arrow_column_of_times_without_a_zone_is_refused():
     batch = pa.RecordBatch.from_pydict(
         {"time": pa.array([0], pa.timestamp("ms")), "source": ["a"], "energy": [1.0]}
     )
+    stream = pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, batch.schema) as writer:
+        writer.write_batch(batch)
     with pytest.raises(UsageError, match="the column 'time' has no zone"):
-        table(METER, batch)
+        read_stream(METER, stream.getvalue().to_pybytes(), NOW, 1 << 20)
 
 
 # --- mappings ---

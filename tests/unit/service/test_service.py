@@ -189,6 +189,84 @@ def test_keyed_requests_do_not_push_out_what_a_broker_may_send_again(tmp_path):
     asyncio.run(story())
 
 
+SILENT = """
+topic Temperature (value float)
+state Dead on Temperature [silent 20 s; !silent 20 s] per source
+"""
+
+
+class Feeding:
+    """A feed of a clock: it has read all, or is away."""
+
+    def __init__(self, clock):
+        self.clock, self.is_there = clock, True
+
+    def serves(self, _topic):
+        return True
+
+    def read_until(self):
+        return self.clock() if self.is_there else None
+
+
+async def passing(service, clock, seconds, *sources):
+    """Seconds go by, in each of which some sources report."""
+    for _ in range(seconds):
+        clock.now += SECOND
+        given = [reading(clock.now, 20.0, source, clock.now) for source in sources]
+        await service.submit(Submission(given))
+        await service.look_at_the_clock()
+        await service.settled()
+
+
+def dead(service, scope):
+    return [one.status for one in service.store.notifications() if one.scope == scope]
+
+
+def test_who_has_not_reported_since_a_lost_broker_came_back_is_not_silent_for_the_time_of_the_loss(tmp_path):
+    """Nothing waits in the broker, since the devices could not publish either; 'c' never comes back."""
+
+    async def story():
+        clock = Clock()
+        feed = Feeding(clock)
+        async with served(tmp_path, SILENT, clock) as service:
+            await service.attend([feed])
+            await passing(service, clock, 10, "a", "b", "c")
+            feed.is_there = False
+            await passing(service, clock, 135)
+            feed.is_there = True
+            await passing(service, clock, 8)
+            assert dead(service, "a") == dead(service, "b") == dead(service, "c") == []
+            await passing(service, clock, 4, "a")
+            assert dead(service, "b") == dead(service, "c") == []
+            await passing(service, clock, 20, "a", "b")
+            assert dead(service, "c") == ["ingress"]
+
+    asyncio.run(story())
+
+
+def test_who_has_not_reported_since_a_restart_is_not_silent_for_the_time_between(tmp_path):
+    """What is posted over HTTP while the service is away waits nowhere; 'c' never comes back."""
+
+    async def story():
+        clock = Clock()
+        async with served(tmp_path / "a", SILENT, clock) as service:
+            await service.attend([])
+            await passing(service, clock, 10, "a", "b", "c")
+            while service.store.lags() != {"Temperature": 0}:
+                await asyncio.sleep(0.01)
+            shutil.copytree(tmp_path / "a", tmp_path / "b", ignore=shutil.ignore_patterns("lock"))
+        clock.now += 135 * SECOND
+        async with served(tmp_path / "b", SILENT, clock) as service:
+            await service.attend([])
+            await passing(service, clock, 4)
+            await passing(service, clock, 4, "a")
+            assert dead(service, "b") == dead(service, "c") == []
+            await passing(service, clock, 20, "a", "b")
+            assert dead(service, "c") == ["ingress"]
+
+    asyncio.run(story())
+
+
 def test_time_goes_on_by_the_clock_and_is_told_once(tmp_path):
     async def story():
         clock = Clock()
@@ -239,6 +317,7 @@ def test_a_snapshot_that_failed_is_tried_again_by_time_and_readings_are_taken_me
 
     async def story():
         async with served(tmp_path / "a", snapshot_every=0.0) as service:
+            await asyncio.to_thread(service.kept.result)  # that of the definition
             monkeypatch.setattr(Store, "keep", failing)
             assert await service.submit(Submission([reading(1, 26.0)])) == 1
             await service.on_engine(service.keep)  # one that began before may have been under way

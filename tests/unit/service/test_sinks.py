@@ -291,6 +291,42 @@ def _of(history, withheld):
     return [one for one in history if one.position in positions]
 
 
+def _rows(*rows):
+    """Notifications of one scope: status, time, since, level and level before."""
+    return [
+        Told(i, str(i), "Heat", "s", status, time, since, 0, "{}", *levels)
+        for i, (status, time, since, *levels) in enumerate(rows, 1)
+    ]
+
+
+def test_what_is_active_when_it_is_muted_ends_although_an_earlier_episode_is_corrected_meanwhile():
+    start, *corrections, end = _rows(
+        ("ingress", 42, None),
+        ("reopened", 41, 27),
+        ("egress", 29, 27),
+        ("ingress", 30, None),
+        ("egress", 41, 30),
+        ("known", 41, 42),
+        ("egress", 77, 42),
+    )
+    assert choose([start], (), {}, {"Heat"}).sent == [start]
+    muted, withheld = {("Heat", "s")}, {}
+    for one in corrections:
+        withheld = choose([one], muted, withheld, {"Heat"}).withheld
+    assert choose([end], muted, withheld, {"Heat"}).sent == [end]
+
+
+def test_what_was_raised_while_it_was_muted_ends_at_the_level_that_was_sent():
+    start, raised, end = _rows(
+        ("ingress", 1, None, "warn", None),
+        ("raised", 2, 1, "alarm", "warn"),
+        ("egress", 3, 1, None, "alarm"),
+    )
+    (sent,) = choose([raised, end], {("Heat", "s")}, {}).sent
+    (begun,), (ended,) = alerts([start], 9 * SECOND, {}), alerts([sent], 9 * SECOND, {})
+    assert (ended["labels"], ended["endsAt"]) == (begun["labels"], "1970-01-01T00:00:00.000003Z")
+
+
 def test_alertmanager_is_not_sent_what_is_muted(alertmanager):
     """Neither when it starts, nor when all that is active is sent again; when the mute is over, it is."""
 
@@ -387,7 +423,10 @@ def test_what_was_refused_can_be_sent_again(webhook):
     webhook(again)
 
 
-@pytest.mark.parametrize("asked_for", [{"sink": "nobody"}, {"sink": "hook", "position": "1"}, {}])
+@pytest.mark.parametrize(
+    "asked_for",
+    [{"sink": "nobody"}, {"sink": "hook", "position": "1"}, {"sink": "hook", "position": 1 << 63}, {}],
+)
 def test_resending_says_what_is_wrong_with_a_request(webhook, asked_for):
     async def story(client, site, receiver):
         assert (await client.post("/api/dead-letters/resend", json=asked_for)).status_code == 422

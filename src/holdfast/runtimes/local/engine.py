@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -319,10 +320,11 @@ class Engine:
             self._suspect(until)
         return self.reach(dict.fromkeys(self._works.topics, until))
 
-    def pause(self, topics: Iterable[str]) -> None:
+    def pause(self, topics: Iterable[str], until: Mapping[str, Instant] = MappingProxyType({})) -> None:
         """Let the timers of states over these topics wait, as some of their readings may wait somewhere, and
-        those of others go on: of each scope from its last reading.  ``ordered`` states need no such care."""
-        self._works.pause(topics)
+        those of others go on: of each scope from its last reading.  ``until`` is how far the event time of
+        topics has come meanwhile.  ``ordered`` states need no such care."""
+        self._works.pause(topics, until)
 
     def reach(self, until: Mapping[str, Instant]) -> list[Notification]:
         """Tell the engine how far the event time of each topic has come, though no event says so."""

@@ -242,9 +242,12 @@ class Works:
         """Whether time does nothing to one of them now."""
         return bool(self.paused) and not self.paused.isdisjoint(one.operator.clock) and _can_pause(one)
 
-    def pause(self, topics: Iterable[str]) -> None:
-        """Let timers over some topics wait from now on, and others go on."""
+    def pause(self, topics: Iterable[str], until: Mapping[str, Instant]) -> None:
+        """Let timers over some topics wait from now on, and others go on; time has come so far meanwhile, and
+        counts for no scope of these."""
         paused = [one for one in self.running if self.is_paused(one)]
+        for name in self.topics.keys() & until.keys():
+            self.reach(name, until[name])
         self.paused = frozenset(topics)
         for one in paused:
             if not self.is_paused(one) and isinstance(machine := one.operator.machine, Pausing):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 
 from ...errors import UsageError, did_you_mean
@@ -21,6 +21,9 @@ from .site import MOST, Asked, Site, object_of, user_of
 router = APIRouter()
 
 _HOUR = 3600.0
+_POSITIONS = 1 << 63
+"""Positions are below that: the database counts no further."""
+Position = Annotated[int, Query(ge=0, lt=_POSITIONS)]
 _LONGEST = 10**8
 
 
@@ -71,7 +74,7 @@ async def sources(site: Asked, find: str = "", most: int = 200) -> dict[str, Any
 
 @router.get("/api/notifications")
 async def notifications(
-    site: Asked, after: int = 0, most: int = 1_000, subscription: str | None = None
+    site: Asked, after: Position = 0, most: int = 1_000, subscription: str | None = None
 ) -> dict[str, Any]:
     """What was told after a position, in that order; ``next`` is what to ask for then."""
     wanted = min(max(1, most), MOST)
@@ -84,7 +87,7 @@ async def notifications(
 
 
 @router.get("/api/events")
-async def events(site: Asked, request: Request, after: int | None = None) -> Response:
+async def events(site: Asked, request: Request, after: Position | None = None) -> Response:
     """Server-Sent Events: each notification as it comes, after ``Last-Event-ID`` if that is given."""
     last = request.headers.get("last-event-id", "")
     start = site.service.hub.last if after is None else after
@@ -181,13 +184,13 @@ async def status(site: Asked, request: Request) -> dict[str, Any]:
 @router.get("/api/rejects")
 async def rejects(site: Asked, most: int = 100) -> list[dict[str, Any]]:
     """What came and is no reading, the latest first."""
-    return await asyncio.to_thread(site.service.store.rejects, min(most, MOST))
+    return await asyncio.to_thread(site.service.store.rejects, min(max(1, most), MOST))
 
 
 @router.get("/api/dead-letters")
 async def dead_letters(site: Asked, most: int = 100) -> list[dict[str, Any]]:
     """What sinks refused, the latest first, with the receiver's answer."""
-    return await asyncio.to_thread(site.service.store.dead_letters, min(most, MOST))
+    return await asyncio.to_thread(site.service.store.dead_letters, min(max(1, most), MOST))
 
 
 @router.post("/api/dead-letters/resend")
@@ -197,7 +200,7 @@ async def resend(site: Asked, request: Request) -> dict[str, Any]:
     name, position = said.get("sink"), said.get("position")
     if name not in [sink.sink.name for sink in site.sinks]:
         raise UsageError(f"there is no sink '{name}'; there is {', '.join(s.sink.name for s in site.sinks)}")
-    if position is not None and type(position) is not int:
+    if position is not None and not (type(position) is int and 0 <= position < _POSITIONS):
         raise UsageError("'position' must be the number of a notification, or null for all")
     count = await asyncio.to_thread(site.service.store.resend, name, position)
     site.service.hub.wake()

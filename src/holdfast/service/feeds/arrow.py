@@ -42,6 +42,7 @@ def read_stream(topic: Topic, body: bytes, now: Instant, most: int) -> Stream:
         _require_size(sum(map(_decoded_size, _messages(body))), most)
         found, corrected = [], 0
         for batch in _batches(topic, body, most):
+            _require_zone(batch.schema)
             fitting, wrong = _arrived(conform(topic, batch), now)
             found.append(fitting)
             corrected += wrong
@@ -77,6 +78,15 @@ def _batches(topic: Topic, body: bytes, most: int) -> Iterator[pa.RecordBatch]:
         taken += sum(map(_text_size, batch.columns))
         _require_size(taken, most)
         yield pa.RecordBatch.from_arrays(list(map(_own_text, batch.columns)), names=batch.schema.names)
+
+
+def _is_local(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind)) and kind.tz is None
+
+
+def _require_zone(schema: pa.Schema) -> None:
+    if "time" in schema.names and _is_local(schema.field("time").type):
+        raise UsageError("the column 'time' has no zone: give its type one, such as timestamp('us', 'UTC')")
 
 
 def _arrived(batch: pa.RecordBatch, now: Instant) -> tuple[pa.RecordBatch, int]:

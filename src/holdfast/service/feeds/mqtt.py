@@ -75,6 +75,8 @@ class Beats:
     """What heartbeats say of one connection."""
 
     connection: int = 0
+    sent: dict[bytes, Instant] = field(default_factory=dict)
+    """Those that have not come back, each with when it was sent; others are not ours."""
     returned: Instant | None = None
     """When the last that has come back was sent, by the service's clock: the log has all that was published
     before."""
@@ -83,6 +85,8 @@ class Beats:
     begun: float = field(default_factory=time.monotonic)
     heard: float = 0.0
     """When a message came last."""
+    behind: float = 0.0
+    """When a reading came last that was not new: there may be a backlog."""
     is_current: bool = False
     """Whether it has caught up as far as its messages say, where the broker delivers no heartbeats."""
 
@@ -90,7 +94,7 @@ class Beats:
         """Whether the broker can be expected to deliver them."""
         if self.returned is not None or self.acknowledged is None:
             return True
-        return now - max(self.acknowledged, self.heard) < OVERDUE
+        return now - max(self.acknowledged, self.behind) < OVERDUE
 
 
 @dataclass
@@ -222,8 +226,11 @@ class MqttFeed:
     async def _beat(self) -> None:
         """Publish a heartbeat every second while the broker is there."""
         while True:
-            if self.connected and self._beat_channel and self._beats.will_return(time.monotonic()):
-                said = f"{self._run} {self._beats.connection} {self.service.clock()}"
+            beats = self._beats
+            if self.connected and self._beat_channel and beats.will_return(time.monotonic()):
+                at = self.service.clock()
+                said = f"{self._run} {beats.connection} {at}".encode()
+                beats.sent[said] = at
                 self._client.publish(self._beat_channel, said, qos=1)
             await asyncio.sleep(BEAT)
 
@@ -253,6 +260,8 @@ class MqttFeed:
             if given:
                 await self.service.submit(Submission(given, again=again))
                 self.lag = now - max(one.event.time for one in given)
+                if not self._is_new:
+                    self._beats.behind = time.monotonic()
         await self.service.reject(rejected)
         self.messages += len(readings)
         self._heard_beats(beats, len(readings))
@@ -268,10 +277,9 @@ class MqttFeed:
         if readings:
             known.heard = time.monotonic()
         for beat in beats:
-            run, _, rest = beat.partition(b" ")
-            connection, _, sent = rest.partition(b" ")
-            if run == self._run.encode() and int(connection) == known.connection:
-                known.returned = int(sent)
+            if (sent := known.sent.get(beat)) is not None:  # anybody may publish there
+                known.returned = max(sent, known.returned or sent)
+                known.sent = {one: at for one, at in known.sent.items() if at > sent}
 
     def serves(self, topic: str) -> bool:
         return any(route.topic in (topic, None) for route in self.routes)
@@ -291,9 +299,13 @@ class MqttFeed:
         """Whether nothing came for a while since the connection began, or what comes is new."""
         beats = self._beats
         is_quiet = time.monotonic() - max(beats.begun, beats.heard) >= QUIET
-        is_new = beats.heard > 0 and self.lag is not None and self.lag <= self.service.settings.idle
-        beats.is_current |= is_quiet or is_new
+        beats.is_current |= is_quiet or (beats.heard > 0 and self._is_new)
         return beats.is_current and not self._inbox
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether the latest reading is one of now."""
+        return self.lag is not None and self.lag <= self.service.settings.idle
 
     @property
     def _overdue(self) -> Duration:

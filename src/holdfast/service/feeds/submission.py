@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...errors import HoldfastError, UsageError
+from ...errors import HoldfastError
 from ...model.batch import conform, from_events
 from ...model.event import UNNUMBERED, Event
 from ...model.instant import SECOND, Duration, Instant
@@ -70,22 +70,12 @@ def runs(topics: Mapping[str, Topic], given: Iterable[Given]) -> Iterator[Readin
 
 def table(topic: Topic, batch: pa.RecordBatch | pa.Table) -> Readings:
     """A batch that somebody sent, as an entry of the log."""
-    _require_zone(batch.schema)
     conformed = conform(topic, batch)
     if "sequence" not in conformed.schema.names:
         numbers = pa.array(np.full(len(conformed), UNNUMBERED), pa.int64())
         conformed = conformed.append_column("sequence", numbers)
     nowhere = pa.array(np.full(len(conformed), NOWHERE), pa.int64())
     return Readings(topic.name, conformed.append_column(ORIGIN, nowhere))
-
-
-def _is_local(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) and kind.tz is None
-
-
-def _require_zone(schema: pa.Schema) -> None:
-    if "time" in schema.names and _is_local(schema.field("time").type):
-        raise UsageError("the column 'time' has no zone: give its type one, such as timestamp('us', 'UTC')")
 
 
 def origin(*parts: bytes) -> int:

@@ -8,7 +8,8 @@ entry: a damaged copy costs nothing, and where an entry ends is known from eithe
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 from zlib import crc32
 
@@ -53,9 +54,11 @@ class Advance(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """Readings of these topics may wait in a feed that is not connected or has a backlog."""
+    """Readings of these topics may wait in a feed that is not connected or has a backlog; timers over others
+    go on.  ``until`` is how far the wall clock lets the event time of those come that waited before."""
 
     topics: tuple[str, ...] = ()
+    until: Mapping[str, Instant] = MappingProxyType({})
 
 
 class Definition(msgspec.Struct, frozen=True):
@@ -123,8 +126,8 @@ def _encoded(entry: Entry) -> tuple[int, bytes]:
             return _READINGS, _ipc(batch.replace_schema_metadata(known))
         case Advance(until):
             return _ADVANCE, msgspec.json.encode(until)
-        case Pause(topics):
-            return _PAUSE, msgspec.json.encode(topics)
+        case Pause(topics, until):
+            return _PAUSE, msgspec.json.encode((topics, dict(until)))
         case Definition():
             return _DEFINITION, msgspec.json.encode(entry)
         case Unreadable():
@@ -316,7 +319,7 @@ def _decoded(kind: int, body: bytes) -> Entry:
         case 3:
             return msgspec.json.decode(body, type=Definition)
         case 4:
-            return Pause(msgspec.json.decode(body, type=tuple[str, ...]))
+            return Pause(*msgspec.json.decode(body, type=tuple[tuple[str, ...], dict[str, int]]))
     raise ValueError(f"there is no entry of kind {kind}")
 
 

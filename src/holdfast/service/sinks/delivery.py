@@ -72,7 +72,7 @@ def choose(
     withheld, too.
 
     ``corrected`` are the conditions that correct what they emitted: of these, the status ``known`` starts or
-    ends the condition.
+    ends the condition, and what ends may be another episode than the one that is withheld.
     """
     sent, left = list[Told](), dict(withheld)
     for one in told:
@@ -80,19 +80,28 @@ def choose(
         is_known = one.status == "known" and one.subscription in corrected
         if ends(one) or one.status == "retracted" or (is_known and one.since is None):
             left.pop(one.key, None)
-            if before is None or not before.starts:
-                sent.append(one)
+            began = one.time if one.status == "retracted" else one.since
+            is_other = one.subscription in corrected and before is not None and before.began != began
+            if before is None or not before.starts or is_other:
+                sent.append(as_known(one, before))
         elif before is None and not is_muted(one.key, muted):
             sent.append(one)
         elif one.status not in ("atomic", "summary"):
             starts = one.was is None and (begins(one) or one.status == "reopened" or is_known)
-            known = None if starts else before
-            left[one.key] = (
-                Withheld(one.position, one.position, starts)
-                if known is None
-                else known._replace(latest=one.position)
-            )
+            if before is None or (starts and not (is_known and before.began == one.since)):
+                began = one.time if starts and begins(one) else None
+                level = one.level if starts else one.was
+                left[one.key] = Withheld(one.position, one.position, starts, level, began)
+            else:
+                level = one.was if before.level is None else before.level
+                left[one.key] = before._replace(latest=one.position, level=level)
     return Choice(sent, left)
+
+
+def as_known(one: Told, withheld: Withheld | None) -> Told:
+    """A notification as it follows the level that the sink knows."""
+    is_change = withheld is not None and withheld.level is not None and one.was is not None
+    return one._replace(was=withheld.level) if withheld is not None and is_change else one
 
 
 def _changes(before: Mapping[Key, T], after: Mapping[Key, T]) -> dict[Key, T | None]:
@@ -243,7 +252,8 @@ class Delivery:
             some = dict(islice(free.items(), first, first + BATCH))
             positions = {at for one in some.values() for at in one.positions}
             try:
-                await self._send(await asyncio.to_thread(self._service.store.at, positions))
+                rows = await asyncio.to_thread(self._service.store.at, positions)
+                await self._send([as_known(one, some[one.key]) for one in rows])
             except Unavailable as down:
                 self._say(str(down))
                 self._expires = self._service.clock() + SECOND  # again soon
@@ -285,11 +295,9 @@ class Delivery:
         """What is active, as far as the sink may know: without what is withheld from it, and at the level
         that it was sent last."""
         active = await self._service.announced()
-        changed = {one.first: key for key, one in self._withheld.items() if not one.starts}
-        rows = await asyncio.to_thread(self._service.store.at, changed)
-        was = {row.key: row.was for row in rows if row.was is not None}
+        known = {key: one.level for key, one in self._withheld.items() if one.level is not None}
         unknown = {key for key, one in self._withheld.items() if one.starts}
-        return [one._replace(level=was.get(one[:2], one.level)) for one in active if one[:2] not in unknown]
+        return [one._replace(level=known.get(one[:2], one.level)) for one in active if one[:2] not in unknown]
 
     def _say(self, trouble: str | None) -> None:
         if trouble != self.trouble:

@@ -230,7 +230,7 @@ def test_heartbeats_that_others_publish_move_no_clock_and_end_no_feed(tmp_path, 
         other = paho.Client(CallbackAPIVersion.VERSION2, "other")
         other.on_message = lambda _client, _data, message: seen.append(message)
         other.connect("127.0.0.1", broker.port)
-        other.subscribe("holdfast/heartbeat/#", qos=1)
+        other.subscribe("holdfast-heartbeat/#", qos=1)
         other.loop_start()
         async with serving(plan) as (site, _), asyncio.timeout(PATIENCE):
             feed = site.feeds[0]

@@ -97,6 +97,7 @@ qos = 0
             late.loop_start()
             until(lambda: len(kept) == 3, "retained states")
             holds = {topic.rpartition("/")[2]: state["holds"] for topic, state in kept.items()}
+            assert {topic.split("/")[1] for topic in heard} == {"events", "state"}, "heartbeats go elsewhere"
             assert holds == {"attic": False, "lab": False, "office": True}
             for one in (late, client):
                 one.disconnect()

@@ -17,7 +17,7 @@ from ..errors import UsageError
 
 INFLIGHT = 10_000
 """Messages that a broker may send before the first of them is acknowledged (MQTT 5)."""
-HEARTBEAT = "holdfast/heartbeat/{client}"
+HEARTBEAT = "holdfast-heartbeat/{client}"
 _A_MONTH = 30 * 86_400
 
 

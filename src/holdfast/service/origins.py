@@ -60,7 +60,7 @@ class Request(NamedTuple):
 
     @classmethod
     def of(cls, key: Iterable[bytes], body: Iterable[bytes]) -> Request:
-        """The request of whoever sent a key, and all that decides what it says."""
+        """The request under a user's key, with everything that decides what its body means."""
         return cls(_digest(key), _digest(body))
 
     def to_bytes(self) -> bytes:

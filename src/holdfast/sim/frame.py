@@ -12,7 +12,7 @@ from ..model.instant import Duration
 NodeId = int
 BROADCAST: Final[NodeId] = -1
 NEIGHBOURS: Final[NodeId] = -2
-"""For routing: whoever hears a message that is sent once."""
+"""For routing: all nodes that receive one transmission."""
 
 # Kinds of frames.
 DATA, ACK, RTS, CTS = "data", "ack", "rts", "cts"

@@ -66,14 +66,14 @@ class Conversing:
         return ways, instances
 
     def _forget(self, address: str | None, maker: str) -> None:
-        """What an instance said that no longer takes part is not heard later."""
+        """Discard messages of an instance that no longer takes part."""
         for place in self.state.talkers.get(address or "", ()):
             hosted = self.state.agents[place]
             hosted.kept = [what for what in hosted.kept if what.bundle.origin != maker]
 
     def reach(self, hosted: Hosted) -> None:
-        """Tell an agent whom it can reach now: the instance that it reached before, as long as that takes
-        part; else the one that was named as successor, or another, which is a loss."""
+        """Choose the partner instance of an agent: the one that it had, as long as that takes part; else
+        the named successor; else another one, which counts as a loss."""
         if not hosted.leads:
             return
         for at, name in hosted.partners.items():

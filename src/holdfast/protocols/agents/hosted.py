@@ -47,7 +47,7 @@ class Hosted:
     others: dict[str, frozenset[Key]] = field(default_factory=dict)
     """By address: the ways that instances had laid, when the successor was first waited for."""
     heard: set[str] = field(default_factory=set)
-    """The addresses of those that have said something since they were reached."""
+    """The addresses of partners that have sent a message since they were reached."""
     kept: list[Heard] = field(default_factory=list)
     """What others said before they could be answered."""
     leads: bool = False

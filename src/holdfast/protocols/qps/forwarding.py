@@ -190,7 +190,7 @@ class Forwarding:
             yield from self._watched(role, now)
 
     def ask_anew(self, state: State, role: Logical, now: Instant) -> Iterator[Effect]:
-        """Say all that is asked for under a version that is later than what anybody said before."""
+        """Send all requests of a role again, under a version later than any before."""
         for asked in role.asked:
             again = replace(asked, version=self._version(state, role, now))
             role.asked = [again if each is asked else each for each in role.asked]

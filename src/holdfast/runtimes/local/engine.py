@@ -327,7 +327,7 @@ class Engine:
         self._works.pause(topics, until)
 
     def reach(self, until: Mapping[str, Instant]) -> list[Notification]:
-        """Tell the engine how far the event time of each topic has come, though no event says so."""
+        """Advance the watermark of each topic without an event; return what that emits."""
         works = self._works
         for name in works.topics.keys() & until.keys():
             works.reach(name, until[name])

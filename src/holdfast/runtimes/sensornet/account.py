@@ -159,7 +159,7 @@ class Account:
                 self.expected[wish].told(what, time)
 
     def delays(self) -> list[float | None]:
-        """Of everything that subscribers should be told the delay (ms); none where they were not told."""
+        """The delay (ms) of each expected delivery to a subscriber; none where it did not arrive."""
         due = (each for expected in self.expected.values() for each in self._counted(expected))
         return [None if (came := each.came) is None else _delay(each.event, came) for each in due]
 

@@ -18,7 +18,7 @@ from ...model.space import Point, Rectangle
 from ..frame import NodeId, Outcome
 
 Destination = NodeId | Point | Rectangle
-"""A node, ``BROADCAST`` for all of them, ``NEIGHBOURS`` for whoever hears it, a point (the node nearest to
+"""A node, ``BROADCAST`` for all of them, ``NEIGHBOURS`` for all that receive it, a point (the node nearest to
 it), or a rectangle: all nodes in it."""
 
 Key = tuple[NodeId, int]
